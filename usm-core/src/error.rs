@@ -5,6 +5,17 @@ use core::fmt;
 
 use crate::{AllocKind, BackendKind, MemoryType};
 
+/// Where a kernel indexes an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexPlace {
+    /// Name of the kernel.
+    pub kernel: &'static str,
+    /// `file:line:column`.
+    pub place: &'static str,
+    /// Name of the array.
+    pub array: &'static str,
+}
+
 /// What went wrong. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -168,6 +179,15 @@ pub enum ErrorKind {
         /// Bytes given.
         len: usize,
     },
+    /// A kernel reached outside of an array; nothing outside was touched.
+    IndexOutside {
+        /// Kernel, place in its source and array.
+        at: &'static IndexPlace,
+        /// The index, in elements.
+        index: u64,
+        /// Elements of the array.
+        len: u64,
+    },
     /// No device answers the selector.
     NoDevice,
     /// The table of live blocks of a fixed arena is full.
@@ -306,6 +326,9 @@ impl fmt::Display for ErrorKind {
             }
             Self::BadIpcHandle { byte, len } => {
                 write!(f, "the {len} bytes are no IPC handle: byte {byte} cannot be right")
+            }
+            Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
+                write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
             }
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),

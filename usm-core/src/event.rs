@@ -1,5 +1,7 @@
 //! Events: the completion of one operation.
 
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
@@ -7,6 +9,8 @@ use crate::backend::{Backend, EventOps, EventStatus};
 use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::Result;
+#[cfg(feature = "alloc")]
+use crate::index_record::IndexRecord;
 
 /// The completion of one operation. Dropping or forgetting it changes nothing: what the operation
 /// uses remembers it.
@@ -15,11 +19,19 @@ pub struct Event<B: Backend> {
     pub(crate) raw: B::Event,
     pub(crate) context: u64,
     limit_ms: u32,
+    #[cfg(feature = "alloc")]
+    record: Option<Arc<IndexRecord<B>>>,
 }
 
 impl<B: Backend> Clone for Event<B> {
     fn clone(&self) -> Self {
-        Self { raw: self.raw.clone(), context: self.context, limit_ms: self.limit_ms }
+        Self {
+            raw: self.raw.clone(),
+            context: self.context,
+            limit_ms: self.limit_ms,
+            #[cfg(feature = "alloc")]
+            record: self.record.clone(),
+        }
     }
 }
 
@@ -39,7 +51,32 @@ impl<B: Backend> Event<B> {
     }
 
     pub(crate) fn of(raw: B::Event, shared: &ContextState) -> Self {
-        Self { raw, context: shared.id(), limit_ms: shared.wait_limit_ms() }
+        Self {
+            raw,
+            context: shared.id(),
+            limit_ms: shared.wait_limit_ms(),
+            #[cfg(feature = "alloc")]
+            record: None,
+        }
+    }
+
+    /// The same event, whose [`wait`](Self::wait) and [`status`](Self::status) read `record` too,
+    /// once the operation is complete, and give what it says as the operation's failure. Work that
+    /// is ordered after the event sees the operation's end alone.
+    #[cfg(feature = "alloc")]
+    pub fn with_record(self, record: Arc<IndexRecord<B>>) -> Self {
+        Self { record: Some(record), ..self }
+    }
+
+    #[cfg(feature = "alloc")]
+    fn check(&self) -> Result<()> {
+        self.record.as_ref().map_or(Ok(()), |record| record.check())
+    }
+
+    #[cfg(not(feature = "alloc"))]
+    #[allow(clippy::unused_self, reason = "the same call with and without `alloc`")]
+    fn check(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Whether the operation has finished; never blocks.
@@ -47,7 +84,11 @@ impl<B: Backend> Event<B> {
     /// # Errors
     /// When the operation failed or the device is lost.
     pub fn status(&self) -> Result<EventStatus> {
-        self.raw.status()
+        let status = self.raw.status()?;
+        if status == EventStatus::Complete {
+            self.check()?;
+        }
+        Ok(status)
     }
 
     /// Blocks until the operation has finished, at most the wait limit that the context had when
@@ -64,7 +105,8 @@ impl<B: Backend> Event<B> {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
-        self.raw.wait(limit)
+        self.raw.wait(limit)?;
+        self.check()
     }
 
     /// The backend's own event.

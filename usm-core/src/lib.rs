@@ -34,6 +34,8 @@ mod event;
 mod few;
 mod gate;
 pub mod history;
+#[cfg(feature = "alloc")]
+mod index_record;
 pub mod ipc;
 pub mod kind;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
@@ -98,9 +100,11 @@ pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
 pub use element::Element;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, IndexPlace, Result};
 pub use event::Event;
 pub use gate::ViewGuard;
+#[cfg(feature = "alloc")]
+pub use index_record::IndexRecord;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
 pub use limits::Fallback;
 pub use queue::{Queue, Usage};

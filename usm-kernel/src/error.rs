@@ -117,12 +117,21 @@ pub enum LaunchError {
         /// Where it is read or written too.
         other: &'static str,
     },
-    /// An index of device code that range, lengths and values do not prove to be inside.
+    /// An index that range, lengths and values do not prove to be inside, of device code that does
+    /// not check it, or of a launch that [requires a proof](crate::Launch::require_proof).
     Unproven {
         /// Name of the kernel.
         kernel: &'static str,
         /// The index: `file:line:column`.
         index: &'static str,
+        /// What this launch does not fulfil, in the words of the source.
+        why: &'static str,
+    },
+    /// A kernel that is written by hand in a launch that [requires a
+    /// proof](crate::Launch::require_proof).
+    NoProof {
+        /// Name of the kernel.
+        kernel: &'static str,
     },
     /// Another number of arguments than the function has parameters, local arrays included.
     ArgumentCount {
@@ -191,10 +200,13 @@ impl fmt::Display for LaunchError {
                 f,
                 "kernel {kernel}: two work-items of this range may touch one element of `{array}`, at {write} and at {other}"
             ),
-            Self::Unproven { kernel, index } => write!(
+            Self::Unproven { kernel, index, why } => write!(
                 f,
-                "kernel {kernel}: for this range and these arguments the index at {index} may be outside of its array, and the device does not check"
+                "kernel {kernel}: for this range and these arguments the index at {index} is not proven to be inside of its array: {why}"
             ),
+            Self::NoProof { kernel } => {
+                write!(f, "kernel {kernel} is written by hand and proves nothing of its indices")
+            }
             Self::Memory(error) => error.fmt(f),
         }
     }

@@ -1,17 +1,20 @@
 //! Kernels with device code: the same kernel on the host and on every device that takes its code.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, Usage, UsmVec};
+use usm_core::{
+    Access, BackendKind, Context, Device, DeviceType, Event, IndexPlace, IndexRecord, Usage, UsmVec,
+};
 
 use crate::argument::{Arguments, Signature};
 use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
-use crate::kernel::{Description, Kernel, Proof};
+use crate::kernel::{Description, Kernel, LocalLengths, Proof};
 use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
@@ -40,6 +43,8 @@ use crate::range::NdRange;
 /// value: nothing that it writes there depends on elements of an [`Output`](crate::Output) array or
 /// of local memory that it has not written before. A kernel without local arrays may be launched
 /// [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
+/// The function of [`CHECKED`](Self::CHECKED) does all this also where `proof` says `Unproven`, and
+/// writes its record as [`CheckedCode`] says.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The name of the function in the code.
     const FUNCTION: &'static str = Self::NAME;
@@ -53,12 +58,28 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     const SPIR_V: Option<&'static [u8]> = None;
     /// PTX.
     const PTX: Option<&'static str> = None;
+    /// A second function in each of the codes, for launches that prove too little for the first.
+    const CHECKED: Option<CheckedCode> = None;
 
     /// An array of the numbers, such as `[u64; 2]`.
     type Numbers: AsRef<[u64]>;
 
     /// The numbers of a launch; `lengths` has the elements of each argument.
     fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
+}
+
+/// A function that checks the indices of a kernel. It touches nothing outside of its arrays.
+///
+/// Its parameters are the arguments, then lengths, then a pointer to an
+/// [`IndexRecord`], then the local arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedCode {
+    /// Its name.
+    pub function: &'static str,
+    /// Positions of the arguments whose elements it is told, each a 64-bit unsigned integer.
+    pub lengths: &'static [usize],
+    /// The places whose numbers, from 1, it writes to the record.
+    pub places: &'static [IndexPlace],
 }
 
 /// A kernel made ready for the device of a context: built for devices that take its code, as it is
@@ -82,12 +103,14 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 pub struct Executable<K, B: Programmable, const D: usize> {
     /// `None`: by the host body.
     function: Option<Function<B>>,
+    /// For launches that prove too little.
+    checked: Option<Function<B>>,
     kernel: PhantomData<fn() -> K>,
 }
 
 impl<K, B: Programmable, const D: usize> Clone for Executable<K, B, D> {
     fn clone(&self) -> Self {
-        Self { function: self.function.clone(), kernel: PhantomData }
+        Self { function: self.function.clone(), checked: self.checked.clone(), kernel: PhantomData }
     }
 }
 
@@ -121,15 +144,17 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
         let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
-            return Ok(Self { function: None, kernel: PhantomData });
+            return Ok(Self { function: None, checked: None, kernel: PhantomData });
         }
         let code = best_first::<K, D>(context.info().device_type)
             .into_iter()
             .flatten()
             .find(|code| taken.contains(code.format()));
         let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
-        let function = Module::build(context, code)?.function(K::FUNCTION)?;
-        Ok(Self { function: Some(function), kernel: PhantomData })
+        let module = Module::build(context, code)?;
+        let function = module.function(K::FUNCTION)?;
+        let checked = K::CHECKED.map(|checked| module.function(checked.function)).transpose()?;
+        Ok(Self { function: Some(function), checked, kernel: PhantomData })
     }
 
     /// The function that was built; none on the host.
@@ -164,6 +189,11 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// Launches `kernel` where `executable` was made ready: by its code on a device, by its body on
     /// the host. The order of items and groups is the device's own there.
     ///
+    /// Where range, lengths and values do not prove that all indices are inside, code that checks
+    /// them runs, if the kernel has such code. An index outside is not touched, and is then the
+    /// failure of the event's [`wait`](Event::wait), with the place in the source:
+    /// [`IndexOutside`](usm_core::ErrorKind::IndexOutside).
+    ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
     pub fn run_on<K: DeviceCode<D>, A: Arguments<K::Arguments, B>>(
@@ -182,12 +212,15 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
         let lengths = kernel.local(range, &values);
         let description = Description::with_lengths(&kernel, range, &lengths)?;
-        let proof = description.admit(&kernel, range, elements.as_ref(), &values)?;
-        if let Proof::Unproven { index } = proof {
-            return Err(LaunchError::Unproven { kernel: K::NAME, index });
-        }
+        let proof = self.admit(&description, &kernel, elements.as_ref(), &values)?;
         if K::NEEDS_GROUPS && !space.grouped {
             return Err(LaunchError::NoGroups);
+        }
+        if let Proof::Unproven { index, why } = proof {
+            let (Some(function), Some(code)) = (&executable.checked, K::CHECKED) else {
+                return Err(LaunchError::Unproven { kernel: K::NAME, index, why });
+            };
+            return run_checked::<K, A, B, D>(&space, function, &code, arguments, &lengths);
         }
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
@@ -204,6 +237,40 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         // SAFETY: the arguments are this call's own, and their usages go to one submission.
         unsafe { arguments.with_usages(submit) }
     }
+}
+
+/// Launches the function that checks indices.
+#[cold]
+fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, const D: usize>(
+    space: &LaunchSpace<'_, B, D>,
+    function: &Function<B>,
+    code: &CheckedCode,
+    mut arguments: A,
+    locals: &LocalLengths<K::Local>,
+) -> Result<Event<B>, LaunchError> {
+    let raw = arguments.raw();
+    let elements = K::Arguments::raw_lengths(&raw);
+    let elements = elements.as_ref();
+    let lengths = code.lengths.iter().map(|place| elements.get(*place).map_or(0, |len| *len as u64));
+    let lengths: Vec<u64> = lengths.collect();
+    let record = IndexRecord::new(space.queue, code.places)?;
+    let mut call = TypedCall::new(space.queue);
+    call.arguments::<K::Arguments>(&raw)?;
+    for length in &lengths {
+        call.slots.push(Slot::Value(bytemuck::bytes_of(length)))?;
+    }
+    call.slots.push(Slot::Pointer(record.address()))?;
+    call.locals::<K::Local>(locals)?;
+    let submit = |usages: &[Usage<'_, B>]| {
+        let all: Vec<_> = usages.iter().copied().chain([record.usage()]).collect();
+        // SAFETY: the code checks the indices that are not proven, and has no race, as the kernel
+        // found; a `&mut` usage excludes all others of the same array, and nobody else has the
+        // record.
+        unsafe { call.submit(space, function, &all, false) }
+    };
+    // SAFETY: the arguments are this call's own, and their usages go to one submission.
+    let event = unsafe { arguments.with_usages(submit) }?;
+    Ok(event.with_record(Arc::new(record)))
 }
 
 /// A table in constant memory: its address.

@@ -1,17 +1,7 @@
 //! What generated code is made of.
 
 use crate::range::NdRange;
-
-/// Where an array is indexed in the source.
-#[derive(Debug)]
-pub struct Place {
-    /// Name of the kernel.
-    pub kernel: &'static str,
-    /// `file:line:column`.
-    pub place: &'static str,
-    /// Name of the array.
-    pub array: &'static str,
-}
+pub use usm_core::IndexPlace as Place;
 
 /// An element, checked unless `PROVEN`.
 ///

@@ -134,6 +134,8 @@ pub enum Proof {
     Unproven {
         /// The first such index: `file:line:column`.
         index: &'static str,
+        /// What this launch does not fulfil, in the words of the source.
+        why: &'static str,
     },
     /// Two items may touch one element: such a launch is refused.
     Race {
@@ -188,9 +190,25 @@ impl<const D: usize> Description<D> {
         })
     }
 
-    /// Checks what the kernel itself asks for: its local size, its arguments' lengths, and that
-    /// items do not race. Says what is proven.
+    /// Checks what the kernel itself asks for, and that items do not race. Says what is proven.
     pub(crate) fn admit<K: Kernel<D>>(
+        &self,
+        kernel: &K,
+        range: &NdRange<D>,
+        lengths: &[usize],
+        values: &Values<K::Arguments>,
+    ) -> Result<Proof, LaunchError> {
+        match self.proof(kernel, range, lengths, values)? {
+            Proof::Race { array, write, other } => {
+                Err(LaunchError::Race { kernel: K::NAME, array, write, other })
+            }
+            proof => Ok(proof),
+        }
+    }
+
+    /// Checks what the kernel itself asks for: its local size, its arguments' lengths. Says what is
+    /// proven.
+    pub(crate) fn proof<K: Kernel<D>>(
         &self,
         kernel: &K,
         range: &NdRange<D>,
@@ -209,11 +227,6 @@ impl<const D: usize> Description<D> {
         kernel
             .check(range, lengths, values)
             .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })?;
-        match kernel.proof(range, lengths, values) {
-            Proof::Race { array, write, other } => {
-                Err(LaunchError::Race { kernel: K::NAME, array, write, other })
-            }
-            proof => Ok(proof),
-        }
+        Ok(kernel.proof(range, lengths, values))
     }
 }

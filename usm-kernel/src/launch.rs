@@ -8,7 +8,7 @@ use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Qu
 use crate::argument::{Arguments, RawSlice, Signature};
 use crate::error::LaunchError;
 use crate::host::phased;
-use crate::kernel::{Description, Kernel, Proof};
+use crate::kernel::{Description, Kernel, Proof, Values};
 use crate::order::{InOrder, Order};
 use crate::range::{NdRange, Range};
 
@@ -37,6 +37,7 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     #[cfg(feature = "alloc")]
     uses: &'l [Usage<'l, B>],
     region: Option<&'l mut [u8]>,
+    needs_proof: bool,
     order: O,
 }
 
@@ -61,6 +62,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
             #[cfg(feature = "alloc")]
             uses: &[],
             region: None,
+            needs_proof: false,
             order: InOrder,
         }
     }
@@ -107,7 +109,48 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             #[cfg(feature = "alloc")]
             uses: self.uses,
             region: self.region,
+            needs_proof: self.needs_proof,
             order,
+        }
+    }
+
+    /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
+    /// and these arguments. Without this, what is not proven runs checked: right, but slower.
+    pub fn require_proof(self) -> Self {
+        Self { needs_proof: true, ..self }
+    }
+
+    /// What range, lengths and values prove of the kernel, without running it:
+    /// [`Proof::Unproven`] names the first index of which nothing says that it is inside, and what
+    /// would.
+    ///
+    /// # Errors
+    /// What the kernel itself refuses: its local size, lengths of arguments.
+    pub fn proof<K: Kernel<D>, A: Arguments<K::Arguments, B>>(
+        &self,
+        kernel: K,
+        mut arguments: A,
+    ) -> Result<Proof, LaunchError> {
+        let raw = arguments.raw();
+        let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
+        let description = Description::new(&kernel, &self.range, &values)?;
+        description.proof(&kernel, &self.range, elements.as_ref(), &values)
+    }
+
+    /// What a launch finds out before it runs, where it may.
+    pub(crate) fn admit<K: Kernel<D>>(
+        &self,
+        description: &Description<D>,
+        kernel: &K,
+        lengths: &[usize],
+        values: &Values<K::Arguments>,
+    ) -> Result<Proof, LaunchError> {
+        match description.admit(kernel, &self.range, lengths, values)? {
+            Proof::Unproven { index, why } if self.needs_proof => {
+                Err(LaunchError::Unproven { kernel: K::NAME, index, why })
+            }
+            Proof::None if self.needs_proof => Err(LaunchError::NoProof { kernel: K::NAME }),
+            proof => Ok(proof),
         }
     }
 
@@ -132,15 +175,15 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         kernel: K,
         mut arguments: A,
     ) -> Result<Event<B>, LaunchError> {
+        let raw = arguments.raw();
+        let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
+        let lengths = kernel.local(&self.range, &values);
+        let description = Description::with_lengths(&kernel, &self.range, &lengths)?;
+        let proof = self.admit(&description, &kernel, elements.as_ref(), &values)?;
         let Self { queue, range, grouped, after, region, order, .. } = self;
         #[cfg(feature = "alloc")]
         let uses = self.uses;
         let info = queue.context().info();
-        let raw = arguments.raw();
-        let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
-        let lengths = kernel.local(&range, &values);
-        let description = Description::with_lengths(&kernel, &range, &lengths)?;
-        let proof = description.admit(&kernel, &range, elements.as_ref(), &values)?;
         if K::NEEDS_GROUPS && !grouped {
             return Err(LaunchError::NoGroups);
         }

@@ -160,10 +160,11 @@ fn scan_in_groups() {
 fn a_launch_says_what_it_proved() {
     let range = NdRange::new([40], [10]).unwrap();
     assert_eq!(reverse.proof(&range, &[40], &((),)), Proof::Proven);
-    let Proof::Unproven { index } = reverse.proof(&range, &[39], &((),)) else {
+    let Proof::Unproven { index, why } = reverse.proof(&range, &[39], &((),)) else {
         panic!("39 elements are too few")
     };
     assert!(index.ends_with("kernels.rs:10:15"), "{index}");
+    assert_eq!(why, "global_size(0) <= a.len()");
     assert_eq!(reduce.proof(&NdRange::new([192], [64]).unwrap(), &[1000, 3], &((), ())), Proof::Proven);
     assert_eq!(scan.proof(&NdRange::new([256], [128]).unwrap(), &[256, 256], &((), ())), Proof::Proven);
     let range = NdRange::new([48, 48], [16, 16]).unwrap();

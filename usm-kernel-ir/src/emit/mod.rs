@@ -5,6 +5,7 @@
 //! arrays.
 
 mod c;
+pub mod checked;
 mod rust;
 #[cfg(feature = "spirv")]
 mod spirv;

@@ -9,6 +9,7 @@ mod claim;
 mod linear;
 mod number;
 mod race;
+mod say;
 mod walk;
 
 pub use claim::{Bound, Claims, Condition, Digit, Race, Shape};

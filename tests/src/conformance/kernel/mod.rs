@@ -1,6 +1,7 @@
 //! Kernels: on the host by their bodies, on devices by their code, with the same results.
 
 mod binary;
+mod checked;
 mod code;
 mod codes;
 mod contexts;
@@ -19,6 +20,7 @@ use usm_kernel::{
 };
 
 pub use binary::*;
+pub use checked::*;
 pub use code::*;
 pub use contexts::*;
 pub use language::*;

@@ -257,8 +257,8 @@ pub fn one_source_has_one_arithmetic<B: Programmable>(fixture: &Fixture<'_, B>) 
     }
 }
 
-/// What is not proven does not run where nothing checks it; what may race runs nowhere.
-pub fn one_source_refuses_what_is_not_proven<B: Programmable>(fixture: &Fixture<'_, B>) {
+/// What may race runs nowhere.
+pub fn one_source_refuses_what_may_race<B: Programmable>(fixture: &Fixture<'_, B>) {
     #[kernel]
     fn rows(width: u64, a: &mut [u32]) {
         a[global_id(0) * width + global_id(1)] += 1;
@@ -271,10 +271,6 @@ pub fn one_source_refuses_what_is_not_proven<B: Programmable>(fixture: &Fixture<
         let _ = Launch::new(&queue, range).run_on(&ready, rows, (8, &mut a)).expect("a launch");
         let race = refused(Launch::new(&queue, range).run_on(&ready, rows, (7, &mut a)));
         assert!(matches!(race, LaunchError::Race { kernel: "rows", array: "a", .. }), "{race}");
-        if ready.function().is_some() {
-            let outside = refused(Launch::new(&queue, range).run_on(&ready, rows, (9, &mut a)));
-            assert!(matches!(outside, LaunchError::Unproven { kernel: "rows", .. }), "{outside}");
-        }
         assert_eq!(a.read().expect("a view")[..], [1; 64], "nothing has run");
     }
 }

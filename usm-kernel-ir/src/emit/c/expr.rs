@@ -28,7 +28,12 @@ impl Writer<'_> {
             },
             ExprKind::Query(query, dimension) => self.query(*query, *dimension),
             ExprKind::Load(array, index) => {
-                let load = format!("{}[{}]", self.array_name(*array), self.expr(index));
+                let (index, check) = self.index(*array, index, expr.place);
+                let mut load = format!("{}[{index}]", self.array_name(*array));
+                if let Some(check) = check {
+                    // A choice between narrow integers would be an `int`.
+                    load = format!("(({})({check} ? {load} : 0))", self.stored(expr.ty));
+                }
                 if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
             }
             ExprKind::Unary(Unary::Not, operand) if expr.ty == Scalar::Bool => {

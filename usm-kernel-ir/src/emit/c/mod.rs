@@ -1,6 +1,7 @@
 //! OpenCL C and CUDA C: one writer, two dialects.
 
 mod atomic;
+mod check;
 mod expr;
 mod stmt;
 
@@ -9,7 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::function;
+use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
 use crate::lower::{By, lower};
 use crate::scalar::Scalar;
@@ -17,29 +18,36 @@ use crate::scalar::Scalar;
 /// The kernel in OpenCL C.
 #[must_use]
 pub fn opencl_c(kernel: &Kernel) -> String {
-    opencl_c_module(core::slice::from_ref(kernel))
+    module(&[Entry::plain(kernel)], Dialect::OpenCl)
 }
 
 /// Kernels of different names in one text of OpenCL C: a compiler takes most of its time for a
 /// text, whatever is in it.
 #[must_use]
 pub fn opencl_c_module(kernels: &[Kernel]) -> String {
-    module(kernels, Dialect::OpenCl)
+    module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>(), Dialect::OpenCl)
 }
 
 /// The kernel in CUDA C++.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel) -> String {
-    module(core::slice::from_ref(kernel), Dialect::Cuda)
+    module(&[Entry::plain(kernel)], Dialect::Cuda)
 }
 
-fn module(kernels: &[Kernel], dialect: Dialect) -> String {
+pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     let mut heads = Vec::new();
     let (mut helpers, mut body) = (BTreeSet::new(), String::new());
-    for kernel in kernels {
-        let kernel = lower(kernel, By::All);
-        let mut writer = Writer { kernel: &kernel, dialect, helpers, text: String::new(), loops: 0 };
-        writer.function();
+    for entry in entries {
+        if entry.checks.is_none() {
+            heads.push(format!("// {}\n", entry.kernel.name.replace(['\n', '\\'], " ")));
+        }
+    }
+    for entry in entries {
+        let kernel = lower(entry.kernel, By::All);
+        let checks = entry.checks.as_ref();
+        let (text, loops, indices) = (String::new(), 0, 0);
+        let mut writer = Writer { kernel: &kernel, checks, dialect, helpers, text, loops, indices };
+        writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
                 heads.push(line);
@@ -48,12 +56,11 @@ fn module(kernels: &[Kernel], dialect: Dialect) -> String {
         body += &writer.text;
         helpers = writer.helpers;
     }
-    let names = kernels.iter().map(|kernel| format!("// {}\n", kernel.name.replace(['\n', '\\'], " ")));
-    names.chain(heads).chain(helpers).chain([body]).collect()
+    heads.into_iter().chain(helpers).chain([body]).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
+pub(super) enum Dialect {
     OpenCl,
     Cuda,
 }
@@ -65,6 +72,9 @@ struct Writer<'k> {
     helpers: BTreeSet<String>,
     text: String,
     loops: u32,
+    checks: Option<&'k Checks>,
+    /// Indices that are checked so far; each has a variable.
+    indices: u32,
 }
 
 impl<'k> Writer<'k> {
@@ -135,7 +145,7 @@ impl<'k> Writer<'k> {
         format!("{}_v{}", plain(&self.kernel.variable(id).name), id.0)
     }
 
-    fn function(&mut self) {
+    fn function(&mut self, name: &str) {
         let kernel = self.kernel;
         let open_cl = self.dialect == Dialect::OpenCl;
         let mut parameters = Vec::new();
@@ -167,8 +177,13 @@ impl<'k> Writer<'k> {
                 }
             });
         }
-        for id in kernel.lengths() {
+        let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
+        for id in lengths {
             parameters.push(format!("const {} len_{}", self.ty(Scalar::U64), id.0));
+        }
+        if self.checks.is_some() {
+            let (memory, word) = (if open_cl { "__global " } else { "" }, self.ty(Scalar::U32));
+            parameters.push(format!("{memory}{word} *usm_record"));
         }
         let mut locals = String::new();
         for (index, array) in kernel.arrays.iter().enumerate() {
@@ -188,7 +203,6 @@ impl<'k> Writer<'k> {
         for (index, variable) in kernel.variables.iter().enumerate() {
             locals += &format!("    {} {};\n", self.ty(variable.ty), self.variable_name(VarId(index as u32)));
         }
-        let name = function(kernel);
         let group = kernel.group.as_ref().filter(|group| !group.contains(&0));
         let group = group.map(|group| {
             let mut sizes: Vec<u64> = group.iter().rev().copied().collect();
@@ -209,8 +223,15 @@ impl<'k> Writer<'k> {
             (Dialect::Cuda, None) => "extern \"C\" __global__ void".to_string(),
         };
         self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
+        let start = self.text.len();
         self.block(&kernel.body, 1);
         self.text += "}\n";
+        if self.checks.is_some() {
+            let word = self.ty(Scalar::U64);
+            let indices = (0..self.indices).map(|index| format!("    {word} at_{index};\n"));
+            let declared = indices.collect::<String>() + "    bool usm_failed = false;\n";
+            self.text.insert_str(start, &declared);
+        }
     }
 
     const fn qualifiers(&self) -> &'static str {

@@ -1,9 +1,10 @@
 //! Statements in C.
 
 use alloc::format;
+use alloc::string::String;
 
 use super::{Dialect, Writer};
-use crate::kernel::{ExprKind, Stmt, StmtKind};
+use crate::kernel::{ExprKind, Stmt, StmtKind, VarId};
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
@@ -19,29 +20,23 @@ impl Writer<'_> {
                 self.line(depth, &line);
             }
             StmtKind::Store(array, index, value) => {
-                let line =
-                    format!("{}[{}] = {};", self.array_name(*array), self.expr(index), self.expr(value));
-                self.line(depth, &line);
+                let (index, check) = self.index(*array, index, stmt.place);
+                let line = format!("{}[{index}] = {}", self.array_name(*array), self.expr(value));
+                self.access(check, None, &line, depth);
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
-                let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
+                let (index, check) = self.index(*array, index, stmt.place);
+                let to = format!("&{}[{index}]", self.array_name(*array));
                 let value = self.expr(value);
                 let call = self.atomic(*operation, *array, &to, &value);
-                let line = match old {
-                    Some(old) => format!("{} = {call};", self.variable_name(*old)),
-                    None => format!("{call};"),
-                };
-                self.line(depth, &line);
+                self.access(check, *old, &call, depth);
             }
             StmtKind::CompareExchange(array, index, [expected, new], old) => {
-                let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
+                let (index, check) = self.index(*array, index, stmt.place);
+                let to = format!("&{}[{index}]", self.array_name(*array));
                 let (expected, new) = (self.expr(expected), self.expr(new));
                 let call = self.compare_exchange(*array, &to, &expected, &new);
-                let line = match old {
-                    Some(old) => format!("{} = {call};", self.variable_name(*old)),
-                    None => format!("{call};"),
-                };
-                self.line(depth, &line);
+                self.access(check, *old, &call, depth);
             }
             // Lowered.
             StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
@@ -56,7 +51,10 @@ impl Writer<'_> {
                 self.line(depth, "}");
             }
             StmtKind::While(condition, body) => {
-                let condition = self.expr(condition);
+                let mut condition = self.expr(condition);
+                if self.checks.is_some() && !stmt.has_barrier() {
+                    condition = format!("!usm_failed && {condition}");
+                }
                 self.line(depth, &format!("while ({condition}) {{"));
                 self.block(body, depth + 1);
                 self.line(depth, "}");
@@ -116,6 +114,23 @@ impl Writer<'_> {
                 self.line(depth, line);
             }
         }
+    }
+
+    /// An access to memory, whose result a variable may get, where the check finds it inside.
+    fn access(&mut self, check: Option<String>, old: Option<VarId>, access: &str, depth: usize) {
+        let old = old.map(|old| self.variable_name(old));
+        let line = match &old {
+            Some(old) => format!("{old} = {access};"),
+            None => format!("{access};"),
+        };
+        let Some(check) = check else { return self.line(depth, &line) };
+        self.line(depth, &format!("if ({check}) {{"));
+        self.line(depth + 1, &line);
+        if let Some(old) = old {
+            self.line(depth, "} else {");
+            self.line(depth + 1, &format!("{old} = 0;"));
+        }
+        self.line(depth, "}");
     }
 
     fn line(&mut self, depth: usize, line: &str) {

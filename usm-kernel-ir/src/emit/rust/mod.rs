@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{cuda_c, function, opencl_c};
+use super::{checked, function};
 use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
 use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, phases};
@@ -23,7 +23,8 @@ use crate::proof::Claims;
 use names::{count_users, stored, zero};
 
 /// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the
-/// structure, `path` the path of the crate usm-kernel, `spir_v` a module for devices.
+/// structure, `path` the path of the crate usm-kernel, `spir_v` a module for devices, that of
+/// [`checked::spirv`].
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
     let lowered = lower(kernel, By::One);
@@ -41,7 +42,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.line("const _: () = {\n#[allow(unused_imports)]");
     writer.line("use ::core::{convert::{TryFrom, TryInto}, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};");
     writer.implementation(claims, name);
-    writer.device_code(kernel, name, spir_v);
+    writer.device_code(kernel, claims, name, spir_v);
     writer.line("};");
     writer.text
 }
@@ -240,7 +241,7 @@ impl Writer<'_> {
         ));
     }
 
-    fn device_code(&mut self, kernel: &Kernel, name: &str, spir_v: Option<&[u8]>) {
+    fn device_code(&mut self, kernel: &Kernel, claims: &Claims, name: &str, spir_v: Option<&[u8]>) {
         let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
@@ -255,9 +256,9 @@ impl Writer<'_> {
         let why = if kernel.trusted {
             "whoever wrote `unsafe fn` vouches for it"
         } else {
-            "a launch proves that indices are inside and that items do not race, or is refused; the text is made of the same source"
+            "a launch proves that items do not race, or is refused, and that indices are inside, or runs the function that checks them; the text is made of the same source"
         };
-        let (opencl_c, cuda_c) = (opencl_c(kernel), cuda_c(kernel));
+        let (opencl_c, cuda_c) = (checked::opencl_c(kernel, claims), checked::cuda_c(kernel, claims));
         self.line(&format!("{path}::device_code! {{"));
         self.line(&format!("// SAFETY: {why}."));
         self.line("#[allow(clippy::undocumented_unsafe_blocks)]");
@@ -276,6 +277,27 @@ impl Writer<'_> {
             some(format!("{cuda_c:?}"))
         ));
         self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {spir_v};"));
+        if !claims.bounds.is_empty() {
+            let lengths = checked::lengths(kernel, claims);
+            let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
+            let places = checked::places(claims);
+            let places = places.iter().map(|(array, place)| {
+                let (array, place) = (&kernel.array(*array).name, kernel.locate(*place));
+                format!(
+                    "{path}::generated::Place {{ kernel: {:?}, place: {place:?}, array: {array:?} }}",
+                    kernel.name
+                )
+            });
+            let places = places.collect::<Vec<_>>().join(", ");
+            let code = format!(
+                "{path}::CheckedCode {{ function: {:?}, lengths: &{lengths:?}, places: &[{places}] }}",
+                checked::function(kernel)
+            );
+            self.line(&format!(
+                "const CHECKED: ::core::option::Option<{path}::CheckedCode> = {};",
+                some(code)
+            ));
+        }
         self.line(&format!("type Numbers = [u64; {}];", lengths.len()));
         self.line(&format!(
             "fn numbers(&self, _: &{path}::NdRange<{d}>, __lengths: &[usize]) -> [u64; {}] {{ let _ = __lengths; [{numbers}] }}\n}}\n}}",

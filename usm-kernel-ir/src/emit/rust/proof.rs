@@ -40,9 +40,9 @@ impl Writer<'_> {
                 }
                 None => "false".to_string(),
             };
-            let index = kernel.locate(bound.place);
+            let (index, why) = (kernel.locate(bound.place), bound.needs(kernel));
             self.line(&format!(
-                "if !({conditions}) {{ return {path}::Proof::Unproven {{ index: {index:?} }}; }}"
+                "if !({conditions}) {{ return {path}::Proof::Unproven {{ index: {index:?}, why: {why:?} }}; }}"
             ));
         }
         self.line(&format!("{path}::Proof::Proven\n}}"));

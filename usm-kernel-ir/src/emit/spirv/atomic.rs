@@ -1,14 +1,13 @@
 //! Atomic operations. Numbers with a fraction go through an exchange of their bits.
 
-use alloc::boxed::Box;
 use alloc::vec;
 
 use rspirv::dr::{InsertPoint, Instruction, Operand};
 use rspirv::spirv::{Op, StorageClass, Word};
 
 use super::{DEVICE, Writer};
-use crate::kernel::{ArrayId, Atomic, Expr, Space, VarId};
-use crate::scalar::Scalar;
+use crate::kernel::{ArrayId, Atomic, Space, VarId};
+use crate::scalar::{Literal, Scalar};
 
 /// The memory semantics of all: nothing but the operation itself is ordered.
 const RELAXED: u32 = 0;
@@ -18,14 +17,13 @@ impl Writer<'_> {
         &mut self,
         operation: Atomic,
         array: ArrayId,
-        [index, value]: [&Expr; 2],
+        [index, value]: [Word; 2],
         old: Option<VarId>,
     ) {
         let element = self.kernel.array(array).element;
         if element.is_float() && operation != Atomic::Exchange {
             return self.float_atomic(operation, array, [index, value], old);
         }
-        let (index, value) = (self.expr(index), self.expr(value));
         let pointer = self.element(array, index);
         let (ty, scope) = (self.ty(element), self.number(Scalar::U32, u64::from(DEVICE)));
         let semantics = self.number(Scalar::U32, u64::from(RELAXED));
@@ -50,11 +48,10 @@ impl Writer<'_> {
     pub(super) fn compare_exchange(
         &mut self,
         array: ArrayId,
-        index: &Expr,
-        [expected, new]: &[Box<Expr>; 2],
+        index: Word,
+        [expected, new]: [Word; 2],
         old: Option<VarId>,
     ) {
-        let (index, expected, new) = (self.expr(index), self.expr(expected), self.expr(new));
         let ty = self.kernel.array(array).element;
         let pointer = self.word(array, index);
         let (expected, new) = (self.word_of(ty, expected), self.word_of(ty, new));
@@ -70,10 +67,9 @@ impl Writer<'_> {
         &mut self,
         operation: Atomic,
         array: ArrayId,
-        [index, value]: [&Expr; 2],
+        [index, by]: [Word; 2],
         old: Option<VarId>,
     ) {
-        let (index, by) = (self.expr(index), self.expr(value));
         let ty = self.kernel.array(array).element;
         let (float, word, bool) = (self.ty(ty), self.ty(ty.unsigned()), self.ty(Scalar::Bool));
         let pointer = self.word(array, index);
@@ -104,6 +100,14 @@ impl Writer<'_> {
         }
     }
 
+    /// The old value of an element that is not there.
+    pub(super) fn set_none(&mut self, old: Option<VarId>) {
+        if let Some(old) = old {
+            let none = self.constant(Literal::integer(self.kernel.variable(old).ty, 0));
+            self.set(old, none);
+        }
+    }
+
     /// The address of an element, as that of an integer of its width.
     fn word(&mut self, array: ArrayId, index: Word) -> Word {
         let pointer = self.element(array, index);
@@ -129,7 +133,7 @@ impl Writer<'_> {
     }
 
     /// What was there; the new bits are there now where it was what is expected.
-    fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
+    pub(super) fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
         let word = self.ty(ty.unsigned());
         let scope = self.number(Scalar::U32, u64::from(DEVICE));
         let relaxed = self.number(Scalar::U32, u64::from(RELAXED));

@@ -46,8 +46,7 @@ impl Writer<'_> {
             }
             ExprKind::Load(array, index) => {
                 let index = self.expr(index);
-                let pointer = self.element(*array, index);
-                self.load(pointer, expr.ty)
+                self.read(*array, index, expr.ty, expr.place)
             }
             ExprKind::Unary(operator, operand) => {
                 let value = self.expr(operand);

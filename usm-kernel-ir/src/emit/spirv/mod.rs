@@ -6,6 +6,7 @@
 mod arithmetic;
 mod atomic;
 mod block;
+mod check;
 mod expr;
 mod stmt;
 
@@ -19,7 +20,7 @@ use rspirv::spirv::{
     MemoryModel, StorageClass, Word,
 };
 
-use super::function;
+use super::checked::{Checks, Entry};
 use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space, StmtKind};
 use crate::lower::{By, lower};
 use crate::scalar::{Literal, Scalar};
@@ -30,14 +31,18 @@ const DEVICE: u32 = 1;
 /// The kernel as the bytes of a SPIR-V module.
 #[must_use]
 pub fn spirv(kernel: &Kernel) -> Vec<u8> {
-    spirv_module(core::slice::from_ref(kernel))
+    module(&[Entry::plain(kernel)])
 }
 
 /// Kernels of different names as the bytes of one SPIR-V module: a driver takes most of its time
 /// for a module, whatever is in it.
 #[must_use]
 pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
-    let lowered: Vec<_> = kernels.iter().map(|kernel| lower(kernel, By::All)).collect();
+    module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>())
+}
+
+pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
+    let lowered: Vec<_> = entries.iter().map(|entry| lower(entry.kernel, By::All)).collect();
     let mut builder = Builder::new();
     builder.set_version(1, 0);
     let extended = {
@@ -60,9 +65,12 @@ pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
     };
     builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
     let mut built_ins = Vec::new();
-    for kernel in &lowered {
+    for (entry, kernel) in entries.iter().zip(&lowered) {
         let mut writer = Writer {
             kernel,
+            checks: entry.checks.as_ref(),
+            record: 0,
+            failed: 0,
             builder,
             extended,
             built_ins,
@@ -74,7 +82,7 @@ pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
             open: true,
             loops: Vec::new(),
         };
-        writer.function();
+        writer.function(&entry.name());
         Writer { builder, built_ins, .. } = writer;
     }
     builder.module().assemble().into_iter().flat_map(u32::to_le_bytes).collect()
@@ -103,6 +111,10 @@ fn uses(kernel: &Kernel, ty: Scalar) -> bool {
 
 struct Writer<'k> {
     kernel: &'k Kernel,
+    checks: Option<&'k Checks>,
+    /// Where a function that checks writes what it found outside, and whether the item was.
+    record: Word,
+    failed: Word,
     builder: Builder,
     extended: Word,
     built_ins: Vec<(BuiltIn, Word)>,
@@ -137,7 +149,7 @@ impl Writer<'_> {
         self.builder.type_pointer(None, class, to)
     }
 
-    fn function(&mut self) {
+    fn function(&mut self, name: &str) {
         let kernel = self.kernel;
         let mut types = Vec::new();
         for parameter in &kernel.parameters {
@@ -155,9 +167,13 @@ impl Writer<'_> {
                 Parameter::Value(id) => self.stored(kernel.value(*id).ty),
             });
         }
-        let lengths = kernel.lengths();
+        let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
         let word = self.ty(Scalar::U64);
         types.extend(lengths.iter().map(|_| word));
+        if self.checks.is_some() {
+            let word = self.ty(Scalar::U32);
+            types.push(self.pointer(StorageClass::CrossWorkgroup, word));
+        }
         for array in &kernel.arrays {
             if matches!(array.space, Space::Local(_)) {
                 let element = self.stored(array.element);
@@ -183,6 +199,9 @@ impl Writer<'_> {
         for array in &lengths {
             self.lengths[array.0 as usize] = parameters.next().unwrap_or(0);
         }
+        if self.checks.is_some() {
+            self.record = parameters.next().unwrap_or(0);
+        }
         let locals =
             kernel.arrays.iter().enumerate().filter(|(_, array)| matches!(array.space, Space::Local(_)));
         for (index, _) in locals {
@@ -204,13 +223,20 @@ impl Writer<'_> {
                 self.arrays[index] = self.builder.variable(pointer, None, StorageClass::Function, None);
             }
         }
+        if self.checks.is_some() {
+            let byte = self.stored(Scalar::Bool);
+            let pointer = self.pointer(StorageClass::Function, byte);
+            self.failed = self.builder.variable(pointer, None, StorageClass::Function, None);
+            let no = self.constant(Literal::bool(false));
+            self.store(self.failed, Scalar::Bool, no);
+        }
         self.stmts(&kernel.body);
         if self.open {
             self.builder.ret().expect("a block is open");
         }
         self.builder.end_function().expect("the function is open");
         let interface: Vec<Word> = self.built_ins.iter().map(|(_, word)| *word).collect();
-        self.builder.entry_point(ExecutionModel::Kernel, id, function(kernel), interface);
+        self.builder.entry_point(ExecutionModel::Kernel, id, name, interface);
         if let Some(group) = kernel.group.as_ref().filter(|group| !group.contains(&0)) {
             let mut sizes: Vec<u32> = group.iter().rev().map(|size| *size as u32).collect();
             sizes.resize(3, 1);

@@ -33,14 +33,27 @@ impl Writer<'_> {
             }
             StmtKind::Store(array, index, value) => {
                 let (index, value) = (self.expr(index), self.expr(value));
-                let pointer = self.element(*array, index);
-                self.store(pointer, self.kernel.array(*array).element, value);
+                let store = |writer: &mut Self| {
+                    let pointer = writer.element(*array, index);
+                    writer.store(pointer, writer.kernel.array(*array).element, value);
+                };
+                self.change((*array, index, stmt.place), store, |_| ());
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
-                self.atomic(*operation, *array, [index, value], *old);
+                let (index, value) = (self.expr(index), self.expr(value));
+                self.change(
+                    (*array, index, stmt.place),
+                    |writer| writer.atomic(*operation, *array, [index, value], *old),
+                    |writer| writer.set_none(*old),
+                );
             }
-            StmtKind::CompareExchange(array, index, expected_and_new, old) => {
-                self.compare_exchange(*array, index, expected_and_new, *old);
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let (index, expected, new) = (self.expr(index), self.expr(expected), self.expr(new));
+                self.change(
+                    (*array, index, stmt.place),
+                    |writer| writer.compare_exchange(*array, index, [expected, new], *old),
+                    |writer| writer.set_none(*old),
+                );
             }
             // Lowered.
             StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
@@ -67,6 +80,11 @@ impl Writer<'_> {
                 let (head, inside, end) = (self.builder.id(), self.builder.id(), self.builder.id());
                 self.jump(head);
                 self.begin(Some(head));
+                if self.checks.is_some() && !stmt.has_barrier() {
+                    let (failed, goes_on) = (self.load(self.failed, Scalar::Bool), self.builder.id());
+                    self.fork(failed, end, goes_on);
+                    self.begin(Some(goes_on));
+                }
                 let condition = self.expr(condition);
                 self.fork(condition, inside, end);
                 self.begin(Some(inside));

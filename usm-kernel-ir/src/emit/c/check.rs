@@ -1,0 +1,47 @@
+//! Indices that are checked.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::super::checked::len;
+use super::{Dialect, Writer};
+use crate::kernel::{ArrayId, Expr, Place};
+use crate::scalar::Scalar;
+
+impl Writer<'_> {
+    /// An index, and what is true where it is inside: it has to be evaluated first. Nothing where
+    /// nothing checks.
+    pub(super) fn index(&mut self, array: ArrayId, index: &Expr, place: Place) -> (String, Option<String>) {
+        let number = self.checks.and_then(|checks| checks.number(array, place));
+        let index = self.expr(index);
+        let Some(number) = number else { return (index, None) };
+        let (len, name) = (self.expr(&len(array, place)), format!("at_{}", self.indices));
+        self.indices += 1;
+        self.inside();
+        let check = format!("usm_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed)");
+        (name, Some(check))
+    }
+
+    /// The function that checks.
+    fn inside(&mut self) {
+        let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
+        let (memory, volatile, cas) = match self.dialect {
+            Dialect::OpenCl => ("__global ", "volatile ", "atomic_cmpxchg"),
+            Dialect::Cuda => ("", "", "atomicCAS"),
+        };
+        let qualifiers = self.qualifiers();
+        self.helpers.insert(format!(
+            "{qualifiers}bool usm_inside({wide} index, {wide} len, {word} place, {memory}{word} *record, bool *failed)\n\
+             {{\n    \
+             if (index < len) {{\n        return true;\n    }}\n    \
+             *failed = true;\n    \
+             if ({cas}(({volatile}{memory}{word} *)record, 0u, place) == 0u) {{\n        \
+             record[1] = ({word})index;\n        \
+             record[2] = ({word})(index >> 32);\n        \
+             record[3] = ({word})len;\n        \
+             record[4] = ({word})(len >> 32);\n    \
+             }}\n    \
+             return false;\n}}\n"
+        ));
+    }
+}

@@ -1,0 +1,80 @@
+//! Indices that are checked.
+
+use rspirv::spirv::{Op, StorageClass, Word};
+
+use super::super::checked::len;
+use super::Writer;
+use crate::kernel::{ArrayId, Place};
+use crate::scalar::{Literal, Scalar};
+
+impl Writer<'_> {
+    /// Whether an index is inside; nothing where nothing checks. What is outside is noted.
+    fn inside(&mut self, array: ArrayId, index: Word, place: Place) -> Option<Word> {
+        let number = self.checks?.number(array, place)?;
+        let len = self.expr(&len(array, place));
+        let bool = self.ty(Scalar::Bool);
+        let inside = self.op(Op::ULessThan, bool, &[index, len]);
+        let (outside, first, end) = (self.builder.id(), self.builder.id(), self.builder.id());
+        self.fork(inside, end, outside);
+        self.begin(Some(outside));
+        let yes = self.constant(Literal::bool(true));
+        self.store(self.failed, Scalar::Bool, yes);
+        let (zero, number) = (self.number(Scalar::U32, 0), self.number(Scalar::U32, u64::from(number)));
+        let seen = self.cas(Scalar::U32, self.record, zero, number);
+        let is_first = self.op(Op::IEqual, bool, &[seen, zero]);
+        self.fork(is_first, first, end);
+        self.begin(Some(first));
+        let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
+        let pointer = self.pointer(StorageClass::CrossWorkgroup, word);
+        let half = self.number(Scalar::U64, 32);
+        for (at, value) in [(1, index), (3, len)] {
+            let high = self.op(Op::ShiftRightLogical, wide, &[value, half]);
+            for (at, value) in [(at, value), (at + 1, high)] {
+                let value = self.op(Op::UConvert, word, &[value]);
+                let at = self.number(Scalar::U64, at);
+                let to = self.builder.in_bounds_ptr_access_chain(pointer, None, self.record, at, []);
+                self.store(to.expect("a block is open"), Scalar::U32, value);
+            }
+        }
+        self.jump(end);
+        self.begin(Some(end));
+        Some(inside)
+    }
+
+    /// What is read, or 0 where the index is outside.
+    pub(super) fn read(&mut self, array: ArrayId, index: Word, ty: Scalar, place: Place) -> Word {
+        let Some(inside) = self.inside(array, index, place) else {
+            let pointer = self.element(array, index);
+            return self.load(pointer, ty);
+        };
+        let (word, none) = (self.ty(ty), self.constant(Literal::integer(ty, 0)));
+        let (entry, yes, end) = (self.block, self.builder.id(), self.builder.id());
+        self.fork(inside, yes, end);
+        self.begin(Some(yes));
+        let pointer = self.element(array, index);
+        let loaded = self.load(pointer, ty);
+        let last = self.block;
+        self.jump(end);
+        self.begin(Some(end));
+        self.builder.phi(word, None, [(none, entry), (loaded, last)]).expect("a block is open")
+    }
+
+    /// Does `work` where the index is inside, and `instead` elsewhere.
+    pub(super) fn change(
+        &mut self,
+        (array, index, place): (ArrayId, Word, Place),
+        work: impl FnOnce(&mut Self),
+        instead: impl FnOnce(&mut Self),
+    ) {
+        let Some(inside) = self.inside(array, index, place) else { return work(self) };
+        let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
+        self.fork(inside, yes, no);
+        self.begin(Some(yes));
+        work(self);
+        self.jump(end);
+        self.begin(Some(no));
+        instead(self);
+        self.jump(end);
+        self.begin(Some(end));
+    }
+}
