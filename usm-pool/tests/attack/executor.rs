@@ -1,0 +1,192 @@
+//! Runs a graph twice at the same time: in memory where every block has a place of its own, and in
+//! the bytes that a plan gave. Every read must see the same in both.
+//!
+//! Each write gives new numbers to its cells, so a read also tells whose bytes it sees. 0 is what
+//! nobody wrote: a graph that reads it says nothing about the plan.
+
+use core::cell::Cell;
+
+use usm_pool::graph::Graph;
+use usm_pool::{Row, TensorKind};
+
+/// A cell of a plan's memory that nobody wrote.
+const UNTOUCHED: u64 = u64::MAX;
+
+/// Where each tensor begins: its arena, and the cell there. A cell stands for a byte.
+struct Memory {
+    places: Vec<(usize, usize)>,
+    arenas: Vec<Vec<u64>>,
+}
+
+impl Memory {
+    /// A place of its own for every block.
+    fn apart(graph: &Graph) -> Self {
+        let tensors = graph.tensors();
+        let arenas = tensors.iter().map(|tensor| match tensor.alias {
+            None => vec![0; tensor.size as usize],
+            Some(_) => Vec::new(),
+        });
+        let places = tensors.iter().map(|tensor| (tensor.root, tensor.root_offset as usize));
+        Self { places: places.collect(), arenas: arenas.collect() }
+    }
+
+    /// The places of a plan, which has all activations and nothing else.
+    fn planned(graph: &Graph, rows: &[Row]) -> Self {
+        let mut memory = Self::apart(graph);
+        let blocks = memory.arenas.len();
+        let end = rows.iter().map(|row| (row.offset + row.size) as usize).max().unwrap_or(0);
+        memory.arenas.extend([vec![UNTOUCHED; end], vec![UNTOUCHED; end]]);
+        for row in rows {
+            let tensor = graph.tensor_index(row.id).expect("a row is of a tensor");
+            memory.places[tensor] = (blocks + row.memory as usize, row.offset as usize);
+        }
+        for (tensor, place) in graph.tensors().iter().zip(&memory.places) {
+            assert_eq!(tensor.kind == TensorKind::Activation, place.0 >= blocks);
+        }
+        memory
+    }
+
+    fn cells(&self, tensor: usize, len: usize) -> &[u64] {
+        let (arena, first) = self.places[tensor];
+        &self.arenas[arena][first..first + len]
+    }
+
+    fn cells_mut(&mut self, tensor: usize, len: usize) -> &mut [u64] {
+        let (arena, first) = self.places[tensor];
+        &mut self.arenas[arena][first..first + len]
+    }
+}
+
+/// Both memories of one run.
+pub(crate) struct Executor<'g> {
+    graph: &'g Graph,
+    apart: Memory,
+    planned: Memory,
+    /// The number before the next write's first.
+    last: u64,
+    /// Whether an operator writes the views that it makes of what it reads.
+    writes_views: bool,
+    read_unwritten: Cell<bool>,
+}
+
+impl<'g> Executor<'g> {
+    pub(crate) fn new(graph: &'g Graph, rows: &[Row], writes_views: bool) -> Self {
+        let (apart, planned) = (Memory::apart(graph), Memory::planned(graph, rows));
+        let read_unwritten = Cell::new(false);
+        let mut executor = Self { graph, apart, planned, last: 1 << 20, writes_views, read_unwritten };
+        for (root, node) in graph.tensors().iter().enumerate() {
+            if node.alias.is_none() && executor.is_given(root) {
+                executor.write(root);
+            }
+        }
+        executor
+    }
+
+    /// Whether a block has content before the run: nobody writes it before it is read.
+    fn is_given(&self, root: usize) -> bool {
+        let tensors = self.graph.tensors();
+        let family = || self.graph.family(root).iter().map(|&member| &tensors[member]);
+        let written = family().filter_map(|member| member.producer).min();
+        let read = family().filter_map(|member| member.users.first().copied()).min();
+        match (written, read) {
+            (None, _) => true,
+            (Some(written), Some(read)) => read <= written && tensors[root].producer.is_none(),
+            (Some(_), None) => false,
+        }
+    }
+
+    fn len(&self, tensor: usize) -> usize {
+        self.graph.tensors()[tensor].size as usize
+    }
+
+    fn write(&mut self, tensor: usize) {
+        self.last += 1 << 12;
+        let (first, len) = (self.last + 1, self.len(tensor));
+        for memory in [&mut self.apart, &mut self.planned] {
+            for (cell, number) in memory.cells_mut(tensor, len).iter_mut().zip(first..) {
+                *cell = number;
+            }
+        }
+    }
+
+    /// Every byte of the tensor but the first ones, which may have been written over.
+    fn check(&self, tensor: usize, over: usize, when: &str) -> Result<(), String> {
+        let len = self.len(tensor);
+        let pairs = self.apart.cells(tensor, len).iter().zip(self.planned.cells(tensor, len));
+        for (byte, (apart, planned)) in pairs.enumerate() {
+            if *apart == 0 {
+                self.read_unwritten.set(true);
+            } else if apart != planned && byte >= over {
+                let id = self.graph.tensors()[tensor].id;
+                return Err(format!("tensor {id} (index {tensor}) byte {byte} {when}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_outputs(&mut self, op: usize) {
+        let tensors = self.graph.tensors();
+        let node = &self.graph.ops()[op];
+        for &output in &node.outputs {
+            let root = tensors[output].root;
+            if self.writes_views || !node.inputs.iter().any(|&input| tensors[input].root == root) {
+                self.write(output);
+            }
+        }
+    }
+
+    pub(crate) fn start(&mut self, op: usize) -> Result<(), String> {
+        for &input in &self.graph.ops()[op].inputs {
+            self.check(input, 0, &format!("at the start of op {op}"))?;
+        }
+        // It may write from its start on, in any order.
+        self.write_outputs(op);
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self, op: usize) -> Result<(), String> {
+        let node = &self.graph.ops()[op];
+        // It may read to its end, but for what it has written in place.
+        for &input in &node.inputs {
+            self.check(input, self.written_in_place(op, input), &format!("at the end of op {op}"))?;
+        }
+        self.write_outputs(op);
+        for &output in &node.outputs {
+            let tensor = &self.graph.tensors()[output];
+            if !tensor.users.is_empty() || tensor.is_output {
+                self.check(output, 0, &format!("as output of op {op}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first bytes of an input that outputs with a permit for just this input lie over.
+    fn written_in_place(&self, op: usize, input: usize) -> usize {
+        let tensors = self.graph.tensors();
+        let over = self.graph.ops()[op].in_place.iter().filter(|&&(of, output)| {
+            of == input
+                && self.planned.places[output] == self.planned.places[input]
+                && tensors[output].size <= tensors[input].size
+                && tensors[output].root != tensors[input].root
+        });
+        over.map(|&(_, output)| self.len(output)).max().unwrap_or(0)
+    }
+
+    /// Before the first round somebody has written what the body reads before it writes it.
+    pub(crate) fn enter_loop(&mut self, first: usize, last: usize) {
+        for (tensor, node) in self.graph.tensors().iter().enumerate() {
+            let carried = |writer| node.users.iter().any(|user| (first..=writer).contains(user));
+            if node.producer.is_some_and(|writer| (first..=last).contains(&writer) && carried(writer)) {
+                self.write(tensor);
+            }
+        }
+    }
+
+    /// Ends a run whose operators gave `outcome`.
+    pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), String> {
+        let mut outputs = self.graph.outputs().iter();
+        let outcome =
+            outcome.and_then(|()| outputs.try_for_each(|&output| self.check(output, 0, "after the run")));
+        if self.read_unwritten.get() { Ok(()) } else { outcome }
+    }
+}

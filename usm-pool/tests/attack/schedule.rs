@@ -1,0 +1,155 @@
+//! The orders in which a queue may run a graph.
+
+use std::collections::HashMap;
+
+use usm_pool::Row;
+use usm_pool::graph::Graph;
+
+use crate::common::executor::Random;
+use crate::executor::Executor;
+
+enum Step {
+    Enter(usize, usize),
+    Run(usize),
+}
+
+/// Runs in processing order, each loop so many rounds.
+pub(crate) fn in_order(graph: &Graph, rows: &[Row], writes_views: bool, rounds: usize) -> Result<(), String> {
+    let mut steps = Vec::new();
+    push_steps(graph, 0..graph.ops().len(), &mut Vec::new(), rounds, &mut steps);
+    let mut executor = Executor::new(graph, rows, writes_views);
+    let outcome = steps.iter().try_for_each(|step| match *step {
+        Step::Enter(first, last) => {
+            executor.enter_loop(first, last);
+            Ok(())
+        }
+        Step::Run(op) => executor.start(op).and_then(|()| executor.finish(op)),
+    });
+    executor.end(outcome)
+}
+
+/// The steps of these operators, inside of the loops that were entered.
+fn push_steps(
+    graph: &Graph,
+    ops: core::ops::Range<usize>,
+    entered: &mut Vec<usize>,
+    rounds: usize,
+    steps: &mut Vec<Step>,
+) {
+    let mut op = ops.start;
+    while op < ops.end {
+        let begins = |&(number, &(first, last)): &(usize, &(usize, usize))| {
+            first == op && last < ops.end && !entered.contains(&number)
+        };
+        let outermost = graph.loops().iter().enumerate().filter(begins).max_by_key(|(_, body)| body.1);
+        let Some((number, &(first, last))) = outermost else {
+            steps.push(Step::Run(op));
+            op += 1;
+            continue;
+        };
+        steps.push(Step::Enter(first, last));
+        entered.push(number);
+        for _ in 0..rounds {
+            push_steps(graph, first..last + 1, entered, rounds, steps);
+        }
+        entered.pop();
+        op = last + 1;
+    }
+}
+
+/// Runs with operators overlapping at random, as the data dependencies and `edges` allow. Graphs
+/// with loops in loops, or with reads that a loop carries, are left out.
+pub(crate) fn out_of_order(
+    graph: &Graph,
+    rows: &[Row],
+    edges: &[(usize, usize)],
+    writes_views: bool,
+    random: &mut Random,
+) -> Result<(), String> {
+    if graph.loops().len() > 1 || graph.loops().iter().any(|&body| carries(graph, body)) {
+        return Ok(());
+    }
+    let (instances, waits) = instances(graph, edges);
+    let mut executor = Executor::new(graph, rows, writes_views);
+    let mut done = vec![false; instances.len()];
+    let mut pending: Vec<usize> = (0..instances.len()).collect();
+    let mut running: Vec<usize> = Vec::new();
+    let mut run = || {
+        while !pending.is_empty() || !running.is_empty() {
+            let is_ready = |&place: &usize| waits[pending[place]].iter().all(|&before| done[before]);
+            let ready: Vec<usize> = (0..pending.len()).filter(is_ready).collect();
+            if !ready.is_empty() && (running.is_empty() || random.below(2) == 0) {
+                let next = pending.swap_remove(ready[random.below(ready.len() as u64) as usize]);
+                executor.start(instances[next].0)?;
+                running.push(next);
+            } else if running.is_empty() {
+                // Edges in a circle: there is no such run.
+                return Ok(false);
+            } else {
+                let next = running.swap_remove(random.below(running.len() as u64) as usize);
+                executor.finish(instances[next].0)?;
+                done[next] = true;
+            }
+        }
+        Ok(true)
+    };
+    match run() {
+        Ok(false) => Ok(()),
+        outcome => executor.end(outcome.map(drop)),
+    }
+}
+
+fn carries(graph: &Graph, (first, last): (usize, usize)) -> bool {
+    graph.tensors().iter().any(|tensor| {
+        let read_before = |writer| tensor.users.iter().any(|user| (first..=writer).contains(user));
+        tensor.producer.is_some_and(|writer| (first..=last).contains(&writer) && read_before(writer))
+    })
+}
+
+/// Operators with the round that they run in, and for each the ones it waits for: those of a loop
+/// run twice, and no round begins before the one before has ended.
+fn instances(graph: &Graph, edges: &[(usize, usize)]) -> (Vec<(usize, usize)>, Vec<Vec<usize>>) {
+    let is_inside = |op: usize| graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
+    let rounds = |op: usize| if is_inside(op) { 2 } else { 1 };
+    let instances: Vec<(usize, usize)> =
+        (0..graph.ops().len()).flat_map(|op| (0..rounds(op)).map(move |round| (op, round))).collect();
+    let places: HashMap<_, _> =
+        instances.iter().enumerate().map(|(place, &instance)| (instance, place)).collect();
+    let waits = instances.iter().map(|&(op, round)| {
+        let mut before = predecessors(graph, op);
+        before.retain(|&earlier| earlier < op);
+        before.extend(edges.iter().filter(|edge| edge.1 == op).map(|edge| edge.0));
+        let at = |earlier| {
+            if is_inside(earlier) && is_inside(op) { round } else { rounds(earlier) - 1 }
+        };
+        let mut waits: Vec<usize> = before.iter().map(|&earlier| places[&(earlier, at(earlier))]).collect();
+        if round > 0 {
+            let body = graph.loops().iter().flat_map(|&(first, last)| first..=last);
+            waits.extend(body.map(|earlier| places[&(earlier, round - 1)]));
+        }
+        waits
+    });
+    let waits = waits.collect();
+    (instances, waits)
+}
+
+/// Who wrote the bytes that an operator reads.
+fn predecessors(graph: &Graph, op: usize) -> Vec<usize> {
+    let tensors = graph.tensors();
+    let mut found = Vec::new();
+    for input in graph.ops()[op].inputs.iter().map(|&input| &tensors[input]) {
+        if let Some(producer) = input.producer {
+            found.push(producer);
+            continue;
+        }
+        for other in graph.family(input.root).iter().map(|&member| &tensors[member]) {
+            let low = input.root_offset.max(other.root_offset);
+            let high = (input.root_offset + input.size).min(other.root_offset + other.size);
+            // Who makes a view of what it reads writes nothing.
+            let writes =
+                |op: &usize| !graph.ops()[*op].inputs.iter().any(|&read| tensors[read].root == input.root);
+            found.extend(other.producer.filter(|op| low < high && writes(op)));
+        }
+    }
+    found
+}
