@@ -17,16 +17,16 @@ const PAGES: usize = 16;
 
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; PAGE * PAGES]>);
-// SAFETY: the bytes of a page are touched by who was given the page, and by operations of the
-// model, which orders them.
+// SAFETY: only the owner of a page and the model's operations access its bytes, and the model
+// orders these.
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; PAGE * PAGES]));
-/// A bit for each page that was given out.
+/// A bit for each allocated page.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// The backend, and its one context: both borrow the bookkeeping, so that no heap is needed. With
-/// one it could be an `Arc`.
+/// The backend and its one context. Both borrow the context state, so no heap is needed. With a
+/// heap it could be an `Arc`.
 #[derive(Clone, Copy, Debug)]
 struct Board<'a>(&'a ContextState);
 
@@ -34,13 +34,13 @@ struct Board<'a>(&'a ContextState);
 #[derive(Clone, Copy, Debug)]
 struct Card;
 
-/// An event: complete since it exists. A queue needs nothing either.
+/// An event, always complete; and the queue, which has no state either.
 #[derive(Clone, Copy, Debug)]
 struct Done;
 
 // SAFETY: a page has one owner from `allocate` to `free` (points 2 and 7); operations run on the
-// calling thread and have finished when they return (3 to 6, 10, 11); every context stands for the
-// same library (13); there are no buffers (12), and nothing is ever deferred (9).
+// calling thread and have finished when they return (3 to 6, 10, 11); all contexts are of one
+// library (13); there are no buffers (12) and no deferred frees (9).
 unsafe impl<'a> Backend for Board<'a> {
     const SYNCHRONOUS: bool = true;
 

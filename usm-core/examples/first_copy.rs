@@ -5,7 +5,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Device, Host, QueueOrder, UsmVec};
 
 fn main() -> Result<(), usm_core::Error> {
-    // Another backend is another first line: `OpenCl::load()?` of usm-opencl, or
+    // For another backend, change only this line: `OpenCl::load()?` of usm-opencl, or
     // `usm::open("gpu")`.
     let context = HostHeap::new().context();
     let queue = context.queue(QueueOrder::OutOfOrder)?;
@@ -15,7 +15,7 @@ fn main() -> Result<(), usm_core::Error> {
     let mut device = UsmVec::<f32, Device, _>::zeroed(&queue, numbers.len())?;
     let mut output = UsmVec::<f32, Host, _>::zeroed(&queue, numbers.len())?;
 
-    // No event is waited for by hand: the second copy is ordered after the first, and the view
+    // The program waits for no event: the second copy is ordered after the first, and the view
     // after both.
     let _ = queue.copy(&mut device, &input)?;
     let _ = queue.copy(&mut output, &device)?;

@@ -1,5 +1,5 @@
-//! A source of memory of one's own: every array takes it in the place of a context.
-//! `cargo run -p usm-core --example own_source`
+//! A custom memory source: every array accepts it in place of a context. `cargo run -p usm-core
+//! --example own_source`
 
 use core::cell::Cell;
 

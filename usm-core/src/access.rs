@@ -38,7 +38,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Every bit of every kind: plain host memory, CPU devices.
     pub const FULL: Self = Self::uniform(AccessFlags::all());
-    /// Nothing.
+    /// No access at all.
     pub const NONE: Self = Self::uniform(AccessFlags::empty());
 
     /// The same flags for all five kinds.
@@ -64,8 +64,8 @@ impl Capabilities {
         self.of(kind).contains(AccessFlags::CONCURRENT)
     }
 
-    /// The kind of memory that stands in for what the host does not reach: host memory, shared
-    /// memory where the device knows no host memory, none where it knows neither.
+    /// The kind that a host copy of device memory uses: host memory, or shared memory on a device
+    /// without host memory. `None` on a device with neither.
     #[must_use]
     pub(crate) const fn staging(&self) -> Option<crate::AllocKind> {
         if self.host.contains(AccessFlags::ACCESS) {
@@ -89,7 +89,7 @@ impl Capabilities {
 /// How a submission uses an allocation. Decides what it must wait for and what must wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Only reads: ordered after earlier writes, may run beside other reads.
+    /// Only reads: ordered after earlier writes, may run concurrently with other reads.
     Read,
     /// Writes, or reads and writes: ordered after every earlier use.
     Write,

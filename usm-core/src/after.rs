@@ -119,7 +119,7 @@ impl<T, E: EventOps> Entry<T, E> {
     }
 
     fn is_complete_within(&self, deadline: &mut Deadline) -> bool {
-        if deadline.is_over() {
+        if deadline.has_passed() {
             return self.is_complete();
         }
         self.events.iter().all(|event| deadline.wait(|left| event.wait(left)).is_ok())
@@ -156,9 +156,9 @@ fn each_entry<T, E>(
 pub fn give_up<T: Send + 'static>(thing: T) {
     trait Kept: Send {}
     impl<T: Send> Kept for T {}
-    static GIVEN_UP: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
+    static LEAKED: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
 
-    GIVEN_UP.lock().push(alloc::boxed::Box::new(thing));
+    LEAKED.lock().push(alloc::boxed::Box::new(thing));
 }
 
 #[cfg(all(test, not(loom)))]

@@ -126,8 +126,8 @@ impl<B: Backend> Allocation<B> {
     ///
     /// # Safety
     /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches
-    /// as it reaches that kind; live as long as `owner` is not dropped. Access from elsewhere is
-    /// the caller's to order.
+    /// as it reaches that kind; live until `owner` is dropped. The caller must order accesses made
+    /// outside this crate.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, block: Block, owner: Box<dyn Any + Send + Sync>) -> Self {
@@ -191,7 +191,8 @@ impl<B: Backend> Allocation<B> {
         &self.block
     }
 
-    /// First byte. Dereferencing it is the caller's to prove; device memory must not be.
+    /// First byte. The caller must prove that dereferencing it is valid; for device memory it never
+    /// is.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.block.pointer.as_ptr()
@@ -246,7 +247,7 @@ impl<B: Backend> Allocation<B> {
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
-        #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "what helgrind is told"))]
+        #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "only for helgrind's requests"))]
         let waited = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
@@ -311,9 +312,9 @@ struct Unwinding<B: Backend>(*mut ManuallyDrop<Context<B>>);
 impl<B: Backend> Drop for Unwinding<B> {
     #[cold]
     fn drop(&mut self) {
-        // SAFETY: the allocation, which is being dropped, is alive and reads its context no more.
+        // SAFETY: the allocation is being dropped, and nothing reads its context afterwards.
         let context = unsafe { &mut *self.0 };
-        // SAFETY: drop runs once, and does not come to the handle itself after a panic.
+        // SAFETY: drop runs once, and does not reach the handle itself after a panic.
         unsafe { ManuallyDrop::drop(context) };
     }
 }
@@ -376,7 +377,7 @@ unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64)
 #[cfg(feature = "alloc")]
 pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
     let Ok(_entered) = context.shared().ask() else {
-        // The runtime is gone.
+        // The runtime is closed.
         core::mem::forget(what);
         return;
     };
@@ -387,7 +388,7 @@ pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, 
     } else if let Some(deferred) = context.raw().deferred() {
         deferred.push(pending, what);
     } else {
-        // A backend without a list has no pending work. If it has some all the same, leaking is
+        // A backend without a list has no pending work. If it has some nevertheless, leaking is
         // safe.
         context.shared().leaked();
         core::mem::forget(what);

@@ -49,7 +49,7 @@ impl<B: Backend> Buffer<B> {
     /// # Safety
     /// `raw` is a buffer of `context`'s native context with `size` bytes, and every byte has a
     /// value. The caller must order accesses made outside this crate, also through another object
-    /// over the same bytes where [`Buffers::place`] does not tell.
+    /// over the same bytes if [`Buffers::place`] does not know of it.
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         let mut buffer = Self::new(context, raw, size);
@@ -133,8 +133,7 @@ impl<B: Backend> Drop for Buffer<B> {
 }
 
 impl<B: Backend> Queue<B> {
-    /// Copies `len` bytes of an array that the host reaches into a buffer. Both offsets are in
-    /// bytes.
+    /// Copies `len` bytes of a host-accessible array into a buffer. Both offsets are in bytes.
     ///
     /// ```
     /// # #[cfg(feature = "mock")] {
@@ -155,7 +154,7 @@ impl<B: Backend> Queue<B> {
     /// # Ok::<(), usm_core::Error>(())
     /// ```
     ///
-    /// Memory without a type may have no value yet, so it is no source:
+    /// Untyped memory may be uninitialised, so it cannot be the source:
     ///
     /// ```compile_fail,E0308
     /// use usm_core::{Allocation, Backend, Buffer, Host, Queue, UsmVec};
@@ -181,7 +180,7 @@ impl<B: Backend> Queue<B> {
         unsafe { self.write_buffer_bytes(buffer, offset, src.allocation(), src_offset, len) }
     }
 
-    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
+    /// Copies `len` bytes of a host-accessible allocation into a buffer.
     ///
     /// # Safety
     /// Every byte of the source range has a value before the copy runs: the host wrote it, or work
@@ -208,11 +207,11 @@ impl<B: Backend> Queue<B> {
             // objects alive and ordered.
             unsafe { B::Buffers::write(queue, raw, offset, from, len, after) }
         };
-        // SAFETY: it touches what the usages say, and `buffer` is borrowed exclusively.
+        // SAFETY: it accesses what the usages declare, and `buffer` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &usages, write) }
     }
 
-    /// Copies `len` bytes of a buffer into an allocation that the host reaches.
+    /// Copies `len` bytes of a buffer into a host-accessible allocation.
     ///
     /// # Errors
     /// As [`write_buffer`](Self::write_buffer).
@@ -233,7 +232,7 @@ impl<B: Backend> Queue<B> {
             // SAFETY: as in `write_buffer_bytes`.
             unsafe { B::Buffers::read(queue, buffer.raw(), offset, to, len, after) }
         };
-        // SAFETY: it touches what the usages say, and `dst` is borrowed exclusively.
+        // SAFETY: it accesses what the usages declare, and `dst` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &usages, read) }
     }
 
@@ -258,15 +257,15 @@ impl<B: Backend> Queue<B> {
             // alive and ordered.
             unsafe { B::Buffers::fill(queue, raw, offset, pattern, len, after) }
         };
-        // SAFETY: it touches what the usage says, and `buffer` is borrowed exclusively.
+        // SAFETY: it accesses what the usage declares, and `buffer` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &[Usage::buffer(buffer, Access::Write)], fill) }
     }
 
     /// Copies `len` bytes from one buffer to another.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] where both are parts of one object of the
-    /// runtime, with offsets in that; and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] if both are overlapping parts of one
+    /// object of the runtime, with the offsets in it; and what [`submit`](Self::submit) refuses.
     pub fn copy_buffer(
         &self,
         dst: &mut Buffer<B>,
@@ -298,7 +297,7 @@ impl<B: Backend> Queue<B> {
         self.copy_between((buffer, dst_offset), (buffer, src_offset), len, &usages)
     }
 
-    /// Expects ranges that are inside, and usages that name both.
+    /// The caller has checked that the ranges are inside and that the usages name both buffers.
     fn copy_between(
         &self,
         (dst, to): (&Buffer<B>, usize),
@@ -315,43 +314,43 @@ impl<B: Backend> Queue<B> {
             // and ordered.
             unsafe { B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after) }
         };
-        // SAFETY: it touches what the usages say, and the callers borrow the destination
+        // SAFETY: it accesses what the usages declare, and the callers borrow the destination
         // exclusively.
         unsafe { self.submit_bytes(len, usages, copy) }
     }
 
-    /// Copies bytes of the program into a buffer, at `offset` bytes; also where the runtime has no
-    /// USM. They are copied twice: the queue takes them along, and the caller's are free when this
-    /// returns.
+    /// Copies bytes of the program into a buffer, at `offset` bytes; also if the runtime has no
+    /// USM. The bytes are copied twice: first into memory of the submission, so the caller may
+    /// reuse its own when this returns.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] where the
-    /// process has none for them, and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] if the
+    /// process has no memory for the copy, and what [`submit`](Self::submit) refuses.
     #[cfg(feature = "alloc")]
     pub fn write_buffer_from(&self, buffer: &mut Buffer<B>, offset: usize, bytes: &[u8]) -> Result<Event<B>> {
         buffer.check_range(offset, bytes.len())?;
-        // SAFETY: only the copy below and the host touch it.
+        // SAFETY: only the copy below and the host access it.
         let staging = unsafe { staging(self.context(), bytes.len()) }?;
-        // SAFETY: just made, with as many bytes; nobody else has it yet.
+        // SAFETY: just allocated with as many bytes, and no other code has it yet.
         unsafe { staging.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        // SAFETY: all of it was just written.
+        // SAFETY: the lines above wrote all of it.
         unsafe { self.write_buffer_bytes(buffer, offset, &staging, 0, bytes.len()) }
     }
 
     /// Copies bytes of a buffer, from `offset` bytes on, to the program, after the work that writes
-    /// it; also where the runtime has no USM.
+    /// it; also if the runtime has no USM.
     ///
     /// # Errors
     /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of an
-    /// operation before it, and [`ErrorKind::Timeout`] at the context's wait limit. `bytes` then
-    /// have the content of that moment.
+    /// operation before it, and [`ErrorKind::Timeout`] at the context's wait limit. `bytes` are
+    /// then unchanged.
     #[cfg(feature = "alloc")]
     pub fn read_buffer_to(&self, buffer: &Buffer<B>, offset: usize, bytes: &mut [u8]) -> Result<()> {
         buffer.check_range(offset, bytes.len())?;
-        // SAFETY: only the copy below and the host touch it.
+        // SAFETY: only the copy below and the host access it.
         let mut staging = unsafe { staging(self.context(), bytes.len()) }?;
         self.read_buffer(buffer, offset, &mut staging, 0, bytes.len())?.wait()?;
-        // SAFETY: as many bytes, all written by the copy, which is done and was the only use.
+        // SAFETY: as many bytes, all written by the copy, which is complete and was the only use.
         unsafe { staging.as_ptr().copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }

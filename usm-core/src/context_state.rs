@@ -381,7 +381,7 @@ impl ContextState {
     /// answer are as for [`free`](Self::free).
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(crate) fn retire(
+    pub(crate) fn remove(
         &self,
         memory_type: MemoryType,
         block: &Block,

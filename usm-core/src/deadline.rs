@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The time left of a limit. Without `std` there is no clock: each wait then has the whole limit,
-/// until the first that needs more.
+/// The remaining time of a limit. Without `std` there is no clock: each wait then has the whole
+/// limit, until the first one that times out.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: Duration,
@@ -17,7 +17,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The time starts to run.
+    /// Starts the time.
     pub fn after(limit: Duration) -> Self {
         Self {
             limit,
@@ -27,13 +27,13 @@ impl Deadline {
         }
     }
 
-    /// Whether a wait ran out of time. Further waits are then pointless.
+    /// Whether a wait timed out. Further waits are then pointless.
     #[cfg(feature = "alloc")]
-    pub fn is_over(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.over
     }
 
-    /// For the next wait.
+    /// The limit of the next wait.
     pub fn left(&self) -> Duration {
         if self.over {
             return Duration::ZERO;
@@ -44,7 +44,7 @@ impl Deadline {
         self.limit
     }
 
-    /// Has `wait` wait for what is left. One that runs out of time names the whole limit.
+    /// Calls `wait` with the remaining time. A timeout error names the whole limit.
     pub fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
         wait(self.left()).map_err(|error| match error.kind {
             ErrorKind::Timeout { .. } => {

@@ -18,7 +18,7 @@ pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
     /// A block of the backend that has left the ledger; its bytes still count as in use.
-    Retired(Block),
+    Removed(Block),
     /// A buffer of the backend, with its bytes if the ledger counts it.
     Buffer(<B::Buffers as Buffers<B>>::Raw, Option<usize>),
     /// The owner of foreign memory.
@@ -131,7 +131,7 @@ fn release_with<B: Backend>(
             let memory_type = MemoryType::of(block.kind);
             shared.free(memory_type, Some((&block, serial)), block.size, false, || free(&block));
         }
-        Release::Retired(block) => {
+        Release::Removed(block) => {
             free(&block);
             shared.unreserve(MemoryType::of(block.kind), block.size);
         }

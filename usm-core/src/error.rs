@@ -59,7 +59,7 @@ pub enum ErrorKind {
         /// Bytes asked.
         requested: u64,
     },
-    /// A range that leaves its allocation.
+    /// A range that is not inside its allocation.
     OutOfBounds {
         /// Start of the range.
         offset: usize,
@@ -68,7 +68,7 @@ pub enum ErrorKind {
         /// Bytes of the allocation.
         size: usize,
     },
-    /// Two arrays that must have the same length have not (elements).
+    /// Two arrays with different lengths where equal ones are required (elements).
     LengthMismatch {
         /// Elements of the destination.
         expected: usize,
@@ -84,16 +84,16 @@ pub enum ErrorKind {
         /// Bytes copied.
         len: usize,
     },
-    /// Two layouts that must have the same shape have not.
+    /// Two layouts with different shapes where equal ones are required.
     ShapeMismatch {
-        /// First axis that differs; one past the last stands for the bytes of an element.
+        /// First axis that differs; one past the last axis stands for the size of an element.
         axis: usize,
         /// Extent in the destination.
         expected: usize,
         /// Extent in the source.
         found: usize,
     },
-    /// Elements of a destination that may share bytes.
+    /// A destination whose elements may share bytes.
     DestinationAliases {
         /// The axis: as given for a stride of 0, else in descending order of strides without axes
         /// of one element.
@@ -114,15 +114,15 @@ pub enum ErrorKind {
     WrongContext {
         /// Context of the queue or source.
         expected: u64,
-        /// Context of what was given; 0 where that has no number, as with pointers that the context
-        /// does not know and native handles of others.
+        /// Context of the argument; 0 if unknown, as for pointers that the context does not know
+        /// and foreign native handles.
         found: u64,
     },
-    /// Memory of another kind than the type says.
+    /// Memory of a different kind than the type requires.
     WrongKind {
-        /// Kind that was needed.
+        /// The required kind.
         expected: AllocKind,
-        /// Kind that is there.
+        /// The memory's kind.
         found: AllocKind,
     },
     /// A host view of memory that the host must not touch.
@@ -152,31 +152,30 @@ pub enum ErrorKind {
     LibraryNotFound {
         /// Usual name of the library.
         library: &'static str,
-        /// The file that was tried and what the system said, where one was; else why none was
-        /// tried.
+        /// The tried file with the system's message, or the reason why none was tried.
         reason: &'static str,
     },
-    /// The library lacks a function that is needed.
+    /// The library lacks a needed function.
     SymbolMissing {
         /// The library.
         library: &'static str,
         /// First missing function.
         symbol: &'static str,
     },
-    /// The library is of a generation whose functions are not known to be the ones expected.
+    /// The library is too old: its functions are not known to have the expected signatures.
     LibraryVersion {
         /// The library.
         library: &'static str,
         /// Major version found, 0 when it could not be read.
         found: u32,
-        /// Least major version that is accepted.
+        /// Least accepted major version.
         least: u32,
     },
-    /// Bytes that are no handle of memory of another process.
+    /// Bytes that are no valid IPC handle.
     BadIpcHandle {
-        /// Position of the first byte that cannot be right.
+        /// Position of the first invalid byte.
         byte: usize,
-        /// Bytes given.
+        /// Number of given bytes.
         len: usize,
     },
     /// A kernel reached outside of an array; nothing outside was touched.
@@ -195,23 +194,22 @@ pub enum ErrorKind {
         /// Entries of the table.
         limit: usize,
     },
-    /// The device went away; nothing on it can be relied on.
+    /// The device is lost: no work or memory on it is usable any more.
     DeviceLost,
-    /// The process ends: its exit handlers run. Nothing new is begun on a runtime that works beside
-    /// the program.
+    /// The process ends: its exit handlers run, and asynchronous runtimes accept no new work.
     ProcessEnds,
-    /// The process is a copy, by `fork`, of one that had a runtime open, which does not survive
-    /// that. Plain host memory does.
+    /// This process was forked from one with an open runtime. Runtimes do not survive a fork; plain
+    /// host memory does.
     Forked,
-    /// The runtime refused a call; the native code says why.
+    /// The runtime refused a call; the native code gives the reason.
     Native {
-        /// The call.
+        /// The refused call.
         operation: &'static str,
     },
 }
 
 /// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code.
-/// `Debug` prints the sentence too, because that is what `fn main() -> Result<(), Error>` shows.
+/// `Debug` prints the sentence too, because `fn main() -> Result<(), Error>` prints that.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
@@ -224,7 +222,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// The same error, said to come from `backend`.
+    /// The same error with `backend` as its runtime.
     #[must_use]
     pub const fn in_backend(mut self, backend: BackendKind) -> Self {
         self.backend = Some(backend);
@@ -274,7 +272,7 @@ impl fmt::Display for ErrorKind {
                 write!(f, "out of memory: requested {requested} bytes of {memory_type}")
             }
             Self::OutOfBounds { offset, len, size } => {
-                write!(f, "range at byte {offset} of {len} bytes leaves the allocation of {size} bytes")
+                write!(f, "range of {len} bytes at offset {offset} is outside the allocation of {size} bytes")
             }
             Self::LengthMismatch { expected, found } => {
                 write!(f, "the destination has {expected} elements, the source {found}")
@@ -301,7 +299,7 @@ impl fmt::Display for ErrorKind {
                 write!(f, "handle belongs to context {found}, not to context {expected}")
             }
             Self::WrongKind { expected, found } => {
-                write!(f, "{expected} memory needed, this is {found} memory")
+                write!(f, "{expected} memory is required, this is {found} memory")
             }
             Self::NotHostAccessible { kind } => {
                 write!(f, "{kind} memory has no host view; copy it explicitly")
@@ -325,7 +323,7 @@ impl fmt::Display for ErrorKind {
                 write!(f, "library {library} has version {found}, at least {least} is needed")
             }
             Self::BadIpcHandle { byte, len } => {
-                write!(f, "the {len} bytes are no IPC handle: byte {byte} cannot be right")
+                write!(f, "the {len} bytes are no IPC handle: byte {byte} is invalid")
             }
             Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
                 write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
@@ -333,7 +331,7 @@ impl fmt::Display for ErrorKind {
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
             Self::DeviceLost => f.write_str("the device is lost"),
-            Self::ProcessEnds => f.write_str("the process ends, no runtime is entered any more"),
+            Self::ProcessEnds => f.write_str("the process ends: runtimes accept no more calls"),
             Self::Forked => f.write_str(
                 "this process was forked from one that had a runtime open, and runtimes do not survive a fork",
             ),

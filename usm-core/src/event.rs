@@ -12,9 +12,9 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use crate::index_record::IndexRecord;
 
-/// The completion of one operation. Dropping or forgetting it changes nothing: what the operation
-/// uses remembers it.
-#[must_use = "an event orders later work; drop it on purpose when nothing needs to wait"]
+/// The completion of one operation. Dropping or forgetting it changes nothing: the operation's
+/// allocations remember it.
+#[must_use = "an event orders later work; drop it explicitly if no work needs to wait for it"]
 pub struct Event<B: Backend> {
     pub(crate) raw: B::Event,
     pub(crate) context: u64,

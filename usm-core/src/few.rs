@@ -1,16 +1,16 @@
-//! A list that mostly has one element at most, which then lies in place: no heap for the first.
+//! A list that usually has at most one element. The first one needs no heap.
 
 use alloc::vec::{self, Vec};
 use core::{iter, mem, slice};
 
-/// A list in the order in which its elements came.
+/// A list in insertion order.
 #[derive(Debug)]
 pub enum Few<T> {
     /// Empty.
     None,
-    /// One, in place.
+    /// One element, in place.
     One(T),
-    /// Any number: what once grew keeps its room.
+    /// Any number. A list that grew keeps its capacity.
     Several(Vec<T>),
 }
 
@@ -36,7 +36,7 @@ impl<T> Few<T> {
     }
 
     #[inline]
-    /// Adds one at the end.
+    /// Adds an element at the end.
     pub fn push(&mut self, element: T) {
         match self {
             Self::None => *self = Self::One(element),
@@ -52,8 +52,8 @@ impl<T> Few<T> {
         }
     }
 
-    /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is
-    /// released.
+    /// Removes the elements for which `leave` holds. Drop the result after releasing the list's
+    /// lock.
     pub fn take_out(&mut self, leave: impl Fn(&T) -> bool) -> Self {
         match self {
             Self::One(one) if leave(one) => mem::replace(self, Self::None),
@@ -86,7 +86,7 @@ impl<T> IntoIterator for Few<T> {
 mod tests {
     use super::*;
 
-    /// Against a plain list, through all lengths from none to several and back.
+    /// Compares with a plain list, through all lengths from none to several and back.
     #[test]
     fn it_is_a_list() {
         let (mut few, mut model, mut random) = (Few::None, Vec::new(), 1_usize);

@@ -155,7 +155,7 @@ impl Drop for SubmitGuard<'_> {
 /// Host access to memory, held by a host view. While it lives, no work is launched on the device if
 /// the memory's kind lacks concurrent access. For other memory it does nothing.
 #[derive(Debug)]
-#[must_use = "the device may be given work again as soon as it is dropped"]
+#[must_use = "work may be submitted to the device again as soon as it is dropped"]
 pub struct ViewGuard<'g> {
     gate: Option<&'g Gate>,
 }
@@ -200,9 +200,13 @@ mod tests {
         assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 2, 3]));
         assert_eq!(*waits.lock(), [1, 2, 3], "a failure does not cut the wait for the others short");
         gate.members.lock().iter_mut().for_each(|member| member.gone = true);
-        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "what is gone and done is forgotten");
-        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "and what failed is not");
-        drop(gate.submit().expect("no view lives: launches go on"));
+        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "a dropped, idle context is removed");
+        assert_eq!(
+            everyone(&gate),
+            (Err(failure), alloc::vec![1, 3]),
+            "a dropped context with failed work is not"
+        );
+        drop(gate.submit().expect("without a view, launches are admitted"));
     }
 
     #[test]

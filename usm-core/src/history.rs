@@ -1,5 +1,5 @@
-//! The allocations and frees in order: an observer that sees each event, and with `alloc` a ring of
-//! the last ones.
+//! The allocations and frees in order: an observer that gets each event and, with `alloc`, a ring
+//! of the last ones.
 //!
 //! The text of an event is the log line of the OpenVINO GPU plugin:
 //! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612;
@@ -13,9 +13,9 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 /// Allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Memory came to life.
+    /// Memory was allocated.
     Allocate,
-    /// Memory was given back.
+    /// Memory was freed.
     Free,
 }
 
@@ -31,9 +31,9 @@ pub struct Record {
     pub address: usize,
     /// Bytes of the block.
     pub bytes: usize,
-    /// Bytes of this type live after the event.
+    /// Live bytes of this type after the event.
     pub current: usize,
-    /// Most bytes of this type ever live.
+    /// Peak of the live bytes of this type.
     pub peak: usize,
 }
 
@@ -51,15 +51,15 @@ impl fmt::Display for Record {
     }
 }
 
-/// Sees every allocation and free of a context, after it happened. Must not allocate from or free
-/// to the same context.
+/// Gets every allocation and free of a context, after the fact. Must not allocate or free memory of
+/// the same context.
 pub type Observer = fn(&Record);
 
-/// Records the last events of a context and tells the observer.
+/// Records the last events of a context and calls the observer.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Whether there is an observer or a ring. Mostly there is neither, and an event then costs one
-    /// load.
+    /// Whether there is an observer or a ring. Usually there is neither, and an event then costs
+    /// one load.
     active: AtomicBool,
     #[cfg(feature = "alloc")]
     kept: alloc::sync::Arc<Kept>,
@@ -76,17 +76,17 @@ struct Kept {
 }
 
 #[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
-impl crate::process::fork::LockOverFork for Kept {
+impl crate::process::fork::LockAcrossFork for Kept {
     fn hold(&self) {
         self.observer.hold();
         self.ring.hold();
     }
 
-    unsafe fn let_go(&self) {
+    unsafe fn release(&self) {
         // SAFETY: as the caller promises.
-        unsafe { self.ring.let_go() };
+        unsafe { self.ring.release() };
         // SAFETY: as the caller promises.
-        unsafe { self.observer.let_go() };
+        unsafe { self.observer.release() };
     }
 }
 
@@ -137,7 +137,7 @@ impl History {
     pub(crate) fn record(&self, record: Record) {
         #[cfg(feature = "alloc")]
         self.kept.ring.lock().push(record);
-        // The lock is released before the call, so that an observer may be changed from inside one.
+        // The lock is released before the call, so that an observer may replace the observer.
         let observer = *self.kept.observer.lock();
         if let Some(observer) = observer {
             observer(&record);
@@ -156,7 +156,7 @@ impl History {
     }
 }
 
-/// The number in `USM_VERBOSE`, 0 when it is unset or no number. Read once.
+/// The number in `USM_VERBOSE`, or 0 if it is unset or no number. Read once.
 #[cfg(feature = "std")]
 fn verbosity() -> u32 {
     static LEVEL: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
@@ -180,8 +180,7 @@ mod ring {
 
     use super::Record;
 
-    /// The last records, oldest first. Off (capacity 0) until asked for: history then costs
-    /// nothing.
+    /// The last records, oldest first. Off (capacity 0) by default: history then costs nothing.
     #[derive(Debug)]
     pub(super) struct Ring {
         records: VecDeque<Record>,

@@ -1,4 +1,4 @@
-//! Memory shared with other processes: the handle that travels, and both of its ends.
+//! Memory shared with other processes: the handle, its export and its import.
 
 #[cfg(feature = "alloc")]
 use crate::backend::{Backend, Ipc};
@@ -10,8 +10,8 @@ use crate::{AllocKind, BackendKind};
 /// Bytes of a runtime's own handle: 64 in CUDA, HIP and Level Zero.
 pub const NATIVE_BYTES: usize = 64;
 
-/// Names an allocation of another process: a runtime's own handle, and the part of its block that
-/// is meant.
+/// Names an allocation of another process: a runtime's own handle, and the allocation's place in
+/// the runtime's block.
 ///
 /// ```
 /// use usm_core::ipc::IpcHandle;
@@ -28,7 +28,7 @@ pub struct IpcHandle {
 }
 
 impl IpcHandle {
-    /// Bytes of the form that travels: `usm1`, backend, kind, two zeros, offset and size
+    /// Length of the encoded form in bytes: `usm1`, backend, kind, two zeros, offset and size
     /// (little-endian), the runtime's handle.
     pub const BYTES: usize = 24 + NATIVE_BYTES;
 
@@ -43,7 +43,7 @@ impl IpcHandle {
         BackendKind::Hip,
     ];
 
-    /// The runtime that made it; another one cannot open it.
+    /// The runtime that made the handle; another one cannot open it.
     #[must_use]
     pub const fn backend(&self) -> BackendKind {
         self.backend
@@ -74,7 +74,7 @@ impl IpcHandle {
         self.offset
     }
 
-    /// The form that travels.
+    /// Encodes the handle.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -88,10 +88,10 @@ impl IpcHandle {
         bytes
     }
 
-    /// Decodes the travelling form. The runtime's part cannot be checked here.
+    /// Decodes a handle. The runtime's own part cannot be checked here.
     ///
     /// # Errors
-    /// [`ErrorKind::BadIpcHandle`] with the position of the first byte that cannot be right.
+    /// [`ErrorKind::BadIpcHandle`] with the position of the first invalid byte.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let bad = |byte: usize| ErrorKind::BadIpcHandle { byte, len: bytes.len() };
         let whole: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| bad(bytes.len().min(Self::BYTES)))?;
@@ -109,7 +109,7 @@ impl IpcHandle {
             u64::from_le_bytes(word)
         };
         let (offset, size) = (number(8), number(16));
-        // Both ends of the part must be addresses.
+        // Both ends of the allocation must be valid addresses.
         let fits = offset.checked_add(size).is_some_and(|end| isize::try_from(end).is_ok());
         if size == 0 || !fits {
             return Err(bad(16).into());
@@ -127,9 +127,9 @@ impl<B: Backend> Allocation<B> {
     /// allocation until no process uses it.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for
-    /// memory of another owner; for memory from a queue and parts of it, whichever the runtime:
-    /// CUDA shares none that was allocated in order.
+    /// [`ErrorKind::Unsupported`] if the runtime has no such handles for this kind; for memory of
+    /// another owner; and on every runtime for memory from a queue and its parts, because CUDA does
+    /// not share memory allocated in stream order.
     pub fn export_ipc(&self) -> Result<IpcHandle> {
         let context = self.context();
         let backend = context.info().backend;
@@ -146,12 +146,12 @@ impl<B: Backend> Allocation<B> {
         };
         let inside = address - info.base;
         let base = self.block().pointer.map_addr(|address| {
-            // Not zero: the base of a live block.
+            // Not zero, because it is the base of a live block.
             core::num::NonZero::new(info.base).unwrap_or(address)
         });
         let whole = Block { pointer: base, size: info.size, ..*self.block() };
         let _entered = context.shared().work()?;
-        // SAFETY: the ledger of the context has it, and this allocation keeps it.
+        // SAFETY: the context's registry has the block, and this allocation keeps it alive.
         let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
         let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
         let (offset, size) = ((offset + inside) as u64, self.size() as u64);
@@ -168,8 +168,8 @@ impl<B: Backend> Context<B> {
     /// The other process keeps the allocation while this one lives, and both order their accesses.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such handles or another runtime made
-    /// this one; the runtime's refusal of a handle that names nothing.
+    /// [`ErrorKind::Unsupported`] if the runtime has no such handles or another runtime made this
+    /// one; the runtime's error for a handle that names no memory.
     pub unsafe fn open_ipc(&self, handle: &IpcHandle) -> Result<Allocation<B>> {
         let backend = self.info().backend;
         if handle.backend != backend {
@@ -180,12 +180,12 @@ impl<B: Backend> Context<B> {
         // SAFETY: the caller's promise.
         let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
         let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
-        // Handles are made from live blocks or were checked: the numbers fit an address.
+        // Handles come from live blocks or were checked, so the numbers fit an address.
         let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
         let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);
         let block = Block { pointer, size: handle.size as usize, alignment, kind: handle.kind };
-        // SAFETY: the runtime maps at least what was exported, as long as `owner` lives; the rest
-        // is the caller's promise.
+        // SAFETY: the runtime maps at least the exported memory while `owner` lives; the rest is
+        // the caller's promise.
         Ok(unsafe { Allocation::foreign(self.clone(), block, alloc::boxed::Box::new(owner)) })
     }
 }

@@ -10,18 +10,18 @@ use core::fmt;
 /// values that a driver adds later (Level Zero's `HOST_IMPORTED`) map to [`AllocKind::Unknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocKind {
-    /// In host memory, accessible by host and device, does not migrate.
+    /// In host memory, accessible by host and device; does not migrate.
     Host,
-    /// In device memory, accessible by the device that owns it, does not migrate.
+    /// In device memory, accessible by the device that owns it; does not migrate.
     Device,
-    /// Accessible by host and device, migrates on demand.
+    /// Accessible by host and device; migrates on demand.
     Shared,
-    /// Not a USM pointer of the context that was asked. A value, not an error.
+    /// Not a USM pointer of the queried context. A value, not an error.
     Unknown,
 }
 
 impl AllocKind {
-    /// The three kinds that can be allocated.
+    /// The three allocatable kinds.
     pub const ALL: [Self; 3] = [Self::Host, Self::Device, Self::Shared];
 
     /// Whether the host may dereference a pointer of this kind.
@@ -56,8 +56,8 @@ impl fmt::Display for AllocKind {
 
 /// The four memory types of one allocation call: the opaque buffer and the three USM kinds.
 ///
-/// The names printed are those of the OpenVINO GPU plugin, whose log line
-/// [`history`](crate::history) writes.
+/// Prints the names of the OpenVINO GPU plugin, in whose format [`history`](crate::history) writes
+/// log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryType {
     /// An opaque memory object without an address (`cl_mem`).
@@ -102,11 +102,11 @@ impl MemoryType {
         !matches!(self, Self::UsmHost)
     }
 
-    /// The type of a block that exists; blocks of unknown kind do not, and would count as buffers.
+    /// The type of an existing block. No block has an unknown kind; it would count as a buffer.
     #[inline]
     #[must_use]
     pub const fn of(kind: AllocKind) -> Self {
-        // By index: a choice among four is otherwise compiled to a jump.
+        // By index, because a match of four values would compile to a jump.
         const OF_KIND: [MemoryType; 4] =
             [MemoryType::UsmHost, MemoryType::UsmDevice, MemoryType::UsmShared, MemoryType::Buffer];
         OF_KIND[kind as usize]
@@ -176,7 +176,7 @@ pub struct Device;
 /// Marker of [`AllocKind::Shared`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared;
-/// The run-time marker: the kind is known by value only, host access goes through a checked view.
+/// The run-time marker: only a value knows the kind, and host access goes through a checked view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnyKind;
 

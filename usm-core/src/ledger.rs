@@ -275,14 +275,14 @@ impl Ledger {
 }
 
 #[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
-impl crate::process::fork::LockOverFork for Ledger {
+impl crate::process::fork::LockAcrossFork for Ledger {
     fn hold(&self) {
         self.state.hold();
     }
 
-    unsafe fn let_go(&self) {
+    unsafe fn release(&self) {
         // SAFETY: as the caller promises.
-        unsafe { self.state.let_go() };
+        unsafe { self.state.release() };
     }
 }
 

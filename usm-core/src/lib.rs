@@ -2,7 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
-// Conversions that can fail give the array back, as `Vec` and `String` conversions do.
+// Conversions that can fail return the array, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 
 #[cfg(feature = "alloc")]
@@ -44,7 +44,7 @@ pub mod limits;
 #[cfg(feature = "std")]
 #[cfg_attr(
     not(feature = "driver"),
-    allow(dead_code, unreachable_pub, reason = "without a runtime nothing is entered")
+    allow(dead_code, unreachable_pub, reason = "without a runtime there are no calls to mark")
 )]
 mod process;
 mod queue;
@@ -66,15 +66,15 @@ mod typed;
 mod uses;
 mod view;
 
-/// Whether calls may still enter the runtimes, for usm-kernel, which makes them too, and for
-/// usm-python, whose interpreter ends before the process: no part of the interface.
+/// Whether calls may still enter the runtimes. For usm-kernel, which makes such calls too, and
+/// usm-python, whose interpreter ends before the process. No part of the interface.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
     pub use crate::process::{Inside, ask, finish_work, watch_forks, work};
 }
 
-/// The lock of the models or of valgrind, and what memcheck is told, for usm-pool: no part of the
+/// The locks for models and valgrind, and memcheck's requests, for usm-pool. No part of the
 /// interface.
 #[cfg(any(loom, usm_valgrind))]
 #[doc(hidden)]
@@ -87,7 +87,7 @@ pub mod stand_in {
     pub use crate::sync::pthread::{Mutex, MutexGuard};
 }
 
-/// The crate whose [`Pod`](bytemuck::Pod) elements must be.
+/// Elements must be [`Pod`](bytemuck::Pod), which this crate defines.
 pub use bytemuck;
 
 pub use access::{Access, AccessFlags, Capabilities};

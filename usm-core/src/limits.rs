@@ -1,4 +1,4 @@
-//! Limits that are checked before a driver is asked, so that all runtimes refuse alike.
+//! Limits that are checked before the call of a driver, so that all runtimes refuse alike.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::{DeviceInfo, MemoryType};
@@ -6,21 +6,21 @@ use crate::{DeviceInfo, MemoryType};
 /// Policy for insufficient device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fallback {
-    /// Refuse with the numbers.
+    /// Refuse, with the numbers in the error.
     #[default]
     Refuse,
-    /// Take host memory instead. The allocation's kind says what it became.
+    /// Take host memory instead. The allocation's kind shows it.
     Host,
 }
 
-/// The memory type to allocate: the one asked for, or host memory where the device's memory is full
-/// and `fallback` allows it. `in_use` is what device and shared memory and buffers of the context
-/// take already, in bytes.
+/// The memory type to allocate: the requested one, or host memory if the device's memory is full
+/// and `fallback` allows it. `in_use` has the bytes of device memory, shared memory and buffers
+/// that the context already uses.
 ///
 /// # Errors
-/// [`ErrorKind::OverMaxAlloc`] when one allocation is above the device's limit (there is no
-/// fallback from that: host memory of a context has the same limit), [`ErrorKind::OverMemory`] when
-/// the sum would exceed the device's memory.
+/// [`ErrorKind::OverMaxAlloc`] if one allocation exceeds the device's limit (without a fallback,
+/// because host memory of a context has the same limit), [`ErrorKind::OverMemory`] if the sum would
+/// exceed the device's memory.
 #[inline]
 pub fn place(
     info: &DeviceInfo,

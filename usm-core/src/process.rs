@@ -1,12 +1,12 @@
 //! Whether calls may still enter the runtimes, and which threads are in one.
 //!
-//! Two things end a runtime beneath the objects of a program. At the end of the process its library
-//! is taken apart while other threads may be in it and work may be in flight, which Intel's CPU
-//! runtime answers by a fault: [`exit`] waits for all of it first. After a fork its threads are
-//! gone, and its locks may be held by them for ever: [`fork`] keeps the child out.
+//! Two events end a runtime while a program still has objects of it. At the end of the process its
+//! library is unloaded, while other threads may be inside it and work may be in flight; Intel's CPU
+//! runtime then crashes. So [`exit`] first waits for all of it. After a fork the runtime's threads
+//! do not exist, and its locks may stay locked for ever. So [`fork`] keeps the child out.
 //!
 //! Every call into a runtime is made between [`work`] or [`ask`] and the drop of its guard. Both
-//! cost one load of a number that hardly ever changes, and two plain stores to a cache line of the
+//! cost one load of a number that rarely changes and two plain stores to a cache line of the
 //! calling thread.
 
 pub(crate) mod exit;
@@ -28,16 +28,16 @@ use crate::error::{ErrorKind, Result};
 pub use exit::finish_work;
 pub use fork::watch_forks;
 
-/// Everything goes.
+/// All calls are allowed.
 const RUNS: u8 = 0;
-/// An interpreter ends, and waits for what is in flight: other threads may go on, but slowly, or
-/// their work would never end.
+/// An interpreter ends and waits for the work in flight. New work of other threads is delayed, or
+/// the wait might never end.
 const WAITS: u8 = 1;
-/// The process ends: what is in flight is waited for, and nothing new is begun.
+/// The process ends: it waits for the work in flight and refuses new work.
 const ENDS: u8 = 2;
-/// The runtimes are about to be taken apart.
-const OVER: u8 = 3;
-/// This process is a copy of one that had a runtime open.
+/// The runtimes are about to be unloaded.
+const CLOSED: u8 = 3;
+/// This process was forked from one with an open runtime.
 const FORKED: u8 = 4;
 
 static STAGE: AtomicU8 = AtomicU8::new(RUNS);
@@ -49,17 +49,17 @@ struct Place {
     /// Nesting depth of the thread's calls. Only the thread writes it.
     depth: AtomicUsize,
     taken: AtomicBool,
-    /// Set before the place can be found.
+    /// Set before the place is in the list.
     next: *mut Place,
 }
 
-/// All places. It only grows, by as many as there were threads at once.
+/// The list of all places. It only grows; its length is the peak number of threads.
 static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
     static HERE: Cell<*const Place> = const { Cell::new(ptr::null()) };
-    /// Its drop gives the place back; beside [`HERE`], which is read without the question whether
-    /// it was dropped.
+    /// Its drop releases the place. Separate from [`HERE`], so that reading that needs no check for
+    /// a dropped value.
     static LEASE: Lease = const { Lease };
 }
 
@@ -77,7 +77,7 @@ impl Drop for Lease {
 
 /// While this lives, the thread may call a runtime.
 #[derive(Debug)]
-#[must_use = "the runtime may be taken apart as soon as it is dropped"]
+#[must_use = "the runtime may be unloaded as soon as it is dropped"]
 pub struct Inside {
     place: &'static Place,
     stays_on_its_thread: PhantomData<*const ()>,
@@ -112,7 +112,7 @@ pub fn ask() -> Result<Inside> {
 /// Whether [`ask`] would refuse. For code that calls no runtime and takes a lock that a forked
 /// child may find locked.
 #[inline]
-pub(crate) fn is_over() -> bool {
+pub(crate) fn is_closed() -> bool {
     STAGE.load(Ordering::Relaxed) > ENDS
 }
 
@@ -122,19 +122,20 @@ fn enter(last: u8) -> Result<Inside> {
     // SAFETY: places are never freed.
     let place = unsafe { here.as_ref() }.unwrap_or_else(|| take_place());
     place.depth.store(place.depth.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    // Not before the store. The processor may exchange them all the same: see `others_are_out`.
+    // The compiler must not move the load before the store. The processor still may: see
+    // `others_are_out`.
     compiler_fence(Ordering::SeqCst);
     let inside = Inside { place, stays_on_its_thread: PhantomData };
     let stage = STAGE.load(Ordering::Relaxed);
     if stage > last { later(last, inside) } else { Ok(inside) }
 }
 
-/// For how long new work is put off while the process [waits](WAITS).
-const PUT_OFF: u32 = 100;
+/// How long new work is delayed while the process [waits](WAITS), in milliseconds.
+const DELAY_MS: u32 = 100;
 
 #[cold]
 fn later(last: u8, inside: Inside) -> Result<Inside> {
-    for _ in 0..PUT_OFF {
+    for _ in 0..DELAY_MS {
         if STAGE.load(Ordering::Relaxed) != WAITS {
             break;
         }
@@ -164,8 +165,8 @@ fn take_place() -> &'static Place {
         }
     });
     HERE.set(place);
-    // At the end of a thread, after the lease was dropped, the place stays with the thread: there
-    // is no later moment to give it back.
+    // If the thread is ending and has dropped the lease, it keeps the place: there is no later
+    // moment to release it.
     let _ = LEASE.try_with(|_| {});
     place
 }
@@ -182,17 +183,17 @@ fn all_places() -> impl Iterator<Item = &'static Place> {
     core::iter::successors(at(PLACES.load(Ordering::Acquire)), move |place| at(place.next))
 }
 
-/// Waits until no other thread is in a call that it began before the stage was changed, at most
-/// until `end`; whether that is so.
+/// Waits until no other thread is in a call that began before the stage changed, at most until
+/// `end`. Returns whether that is so.
 fn others_are_out(end: Instant) -> bool {
     let here = HERE.get();
     let mut others = all_places().filter(|place| !ptr::eq(*place, here)).peekable();
-    // Helgrind takes the numbers of the others for a race.
+    // Helgrind would report reading the other threads' depths as a race.
     if others.peek().is_none() || cfg!(usm_valgrind) {
         return true;
     }
-    // A thread that read the old stage stored its depth before; a processor keeps a store back for
-    // less than a microsecond.
+    // A thread that read the old stage had already stored its depth, and a processor delays a store
+    // for less than a microsecond.
     thread::sleep(Duration::from_millis(1));
     for place in others {
         while place.depth.load(Ordering::Acquire) != 0 {

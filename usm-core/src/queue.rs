@@ -27,7 +27,7 @@ const FEW_USAGES: usize = 8;
 pub struct Queue<B: Backend> {
     raw: B::Queue,
     context: Context<B>,
-    /// 0 when out of order: see [`Uses`](crate::uses::Uses).
+    /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     id: u64,
     order: QueueOrder,
 }
@@ -54,7 +54,7 @@ impl<B: Backend> Queue<B> {
         Ok(unsafe { Self::from_raw(context, raw, order) })
     }
 
-    /// Wraps a backend's own queue. Each wrapper of an in-order queue counts as a queue of its own.
+    /// Wraps a backend's own queue. Each wrapper of an in-order queue counts as a separate queue.
     ///
     /// # Safety
     /// `raw` is a queue of `context`'s native context, and orders its operations as `order` says.
@@ -79,7 +79,7 @@ impl<B: Backend> Queue<B> {
         self.order
     }
 
-    /// 0 when out of order: see [`Uses`](crate::uses::Uses).
+    /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     #[cfg(feature = "alloc")]
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -130,11 +130,11 @@ impl<B: Backend> Queue<B> {
         Ok(Event::of(raw, shared))
     }
 
-    /// [`submit`](Self::submit) of work over `len` bytes, or of a barrier for zero bytes, which
-    /// runtimes refuse.
+    /// As [`submit`](Self::submit), for work over `len` bytes. Submits a barrier for zero bytes,
+    /// which runtimes refuse.
     ///
     /// # Safety
-    /// As there, for `run` if there are bytes.
+    /// As [`submit`](Self::submit), for `run` if `len` is not 0.
     #[inline]
     pub(crate) unsafe fn submit_bytes(
         &self,
@@ -172,7 +172,7 @@ impl<B: Backend> Queue<B> {
         Ok(event)
     }
 
-    /// Any number of usages. `events` are further events that the work follows.
+    /// Submits work with any number of usages. `events` are further events that the work follows.
     #[cfg(feature = "alloc")]
     fn ordered_among(
         &self,
@@ -226,12 +226,12 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         dst.check_range(dst_offset, len)?;
         src.check_range(src_offset, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usages go to that
-        // one alone.
+        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
+        // the usages.
         let usages = [unsafe { Usage::exclusive(dst, Access::Write) }, Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
-        // Two owners never overlap, unless one is foreign: then the addresses decide.
+        // Two owners overlap only if one is foreign; then the addresses decide.
         disjoint(to as usize, from as usize, len)?;
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges lie inside live allocations of the queue's context (checked by
@@ -239,8 +239,8 @@ impl<B: Backend> Queue<B> {
             // done.
             unsafe { queue.copy(to, from, len, after) }
         };
-        // SAFETY: the copy touches what the usages say, of which `dst` is borrowed exclusively; an
-        // error of it means that it was not submitted.
+        // SAFETY: the copy accesses what the usages declare, and `dst` is borrowed exclusively;
+        // after an error nothing was submitted.
         unsafe { self.submit_bytes(len, &usages, copy) }
     }
 
@@ -261,8 +261,8 @@ impl<B: Backend> Queue<B> {
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
-        // that one alone.
+        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
+        // the usage.
         let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
@@ -287,8 +287,8 @@ impl<B: Backend> Queue<B> {
         allocation.check_range(offset, len)?;
         let to = allocation.as_ptr().wrapping_add(offset);
         suits(pattern, to as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
-        // that one alone.
+        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
+        // the usage.
         let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
@@ -296,8 +296,8 @@ impl<B: Backend> Queue<B> {
             // is done.
             unsafe { queue.fill(to, pattern, len, after) }
         };
-        // SAFETY: the fill touches what the usage says, which is borrowed exclusively; an error of
-        // it means that it was not submitted.
+        // SAFETY: the fill accesses what the usage declares, which is borrowed exclusively; after
+        // an error nothing was submitted.
         unsafe { self.submit_bytes(len, &[usage], fill) }
     }
 
@@ -308,7 +308,7 @@ impl<B: Backend> Queue<B> {
     pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
         let prefetch = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps
-            // until this is done.
+            // alive until the prefetch is complete.
             unsafe { B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after) }
         };
         // SAFETY: a prefetch changes no value.
@@ -328,8 +328,7 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&[Usage::read(allocation)], &[], advise) }
     }
 
-    /// An event after `after` and, with none given, after everything submitted to this queue
-    /// before.
+    /// An event after `after` or, if it is empty, after everything submitted to this queue before.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], or the runtime's.
@@ -390,8 +389,8 @@ impl<B: Backend> Queue<B> {
     }
 }
 
-/// The other side of a buffer copy must be host-accessible memory: runtimes take a host pointer
-/// there.
+/// The other side of a buffer copy must be host-accessible memory, because runtimes take a host
+/// pointer there.
 pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
     if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
@@ -413,8 +412,8 @@ fn admit<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<(
     limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
 }
 
-/// Refuses a pattern with a width that runtimes do not fill with, and one that does not divide the
-/// range and its start: an address, or an offset in a buffer.
+/// Refuses a pattern whose width runtimes do not support, or does not divide the range and its
+/// start (an address, or an offset in a buffer).
 #[inline]
 pub(crate) fn suits(pattern: &[u8], at: usize, len: usize) -> Result<()> {
     let width = pattern.len();

@@ -212,7 +212,7 @@ pub(crate) mod ordered {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
             Err(_) => release_after(
                 context,
-                Release::Retired(block),
+                Release::Removed(block),
                 Pending::of(context.id(), alloc::vec![allocated]),
             ),
         }
@@ -237,9 +237,9 @@ pub(crate) mod ordered {
             uses.with_others(of_queue.id, free).is_ok()
         };
         let memory_type = MemoryType::of(block.kind);
-        let retired = context.shared().retire(memory_type, &block, of_queue.serial, B::COUNTED, submit);
-        retired.unwrap_or_else(|| {
-            release_after(context, Release::Retired(block), uses.take(context.id()));
+        let removed = context.shared().remove(memory_type, &block, of_queue.serial, B::COUNTED, submit);
+        removed.unwrap_or_else(|| {
+            release_after(context, Release::Removed(block), uses.take(context.id()));
             false
         })
     }

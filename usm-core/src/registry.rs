@@ -10,8 +10,8 @@ use crate::sync::Mutex;
 /// belongs to none.
 ///
 /// Two levels: the first bases of leaves of up to 64 blocks, and the leaves. Both searches run over
-/// plain addresses that lie together, which at ten thousand blocks takes a third of the time of a
-/// general ordered map.
+/// contiguous addresses, which at ten thousand blocks takes a third of the time of a general
+/// ordered map.
 #[derive(Debug, Default)]
 pub struct Registry {
     blocks: Mutex<Blocks>,
@@ -27,12 +27,13 @@ struct Leaf {
     len: usize,
 }
 
-/// The map itself. Each entry carries a serial number, by which its owner takes out that entry and
-/// no later one at its address.
+/// The map itself. Each entry has a serial number, so its owner removes that entry and no later one
+/// at the same address.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// The youngest block, with its number: many a block is freed before the next is allocated, and
-    /// then no leaf is touched. It goes before the others, which are all older.
+    /// The youngest block, with its serial number. Many blocks are freed before the next
+    /// allocation, and then no leaf changes. A search looks here first, because all other blocks
+    /// are older.
     youngest: Option<(PointerInfo, u64)>,
     sorted: Sorted,
 }
@@ -40,14 +41,14 @@ pub(crate) struct Blocks {
 /// All blocks but the youngest.
 #[derive(Debug)]
 struct Sorted {
-    /// Base of the first block of each leaf but the first leaf, which has everything below.
+    /// Base of the first block of each leaf except the first, which has all lower addresses.
     firsts: Vec<usize>,
-    /// One leaf more than `firsts`, none before the first block. Only a leaf without others may be
-    /// empty. Boxed, because a split moves those behind it.
+    /// One leaf more than `firsts`, or none before the first block. Only a single leaf may be
+    /// empty. Boxed, because a split moves the later ones.
     #[allow(clippy::vec_box)]
     leaves: Vec<Box<Leaf>>,
-    /// The last leaf that became empty: for a program whose number of blocks goes up and down where
-    /// leaves meet.
+    /// The last leaf that became empty, kept for a program whose number of blocks moves up and down
+    /// around a leaf boundary.
     spare: Option<Box<Leaf>>,
     len: usize,
 }
@@ -63,7 +64,8 @@ impl Blocks {
         Self { youngest: None, sorted: Sorted::new() }
     }
 
-    /// Older entries that begin inside the block go: the runtime has given their memory out again.
+    /// Adds a block and removes older entries that begin inside it, because the runtime has reused
+    /// their memory.
     #[inline]
     pub(crate) fn insert(&mut self, info: PointerInfo, serial: u64) {
         if self.youngest.is_some() {
@@ -89,7 +91,7 @@ impl Blocks {
         }
     }
 
-    /// Gives the youngest entry its place among the others.
+    /// Moves the youngest entry to its place among the others.
     fn sort(&mut self) -> &mut Sorted {
         if let Some((info, serial)) = self.youngest.take() {
             self.sorted.insert(info, serial);
@@ -145,7 +147,7 @@ impl Sorted {
         Self { firsts: Vec::new(), leaves: Vec::new(), spare: None, len: 0 }
     }
 
-    /// The leaf that holds `address` if any does: the last one that does not start above it.
+    /// Index of the only leaf that may hold `address`: the last one that does not start above it.
     fn leaf_of(&self, address: usize) -> usize {
         self.firsts.partition_point(|first| *first <= address)
     }
@@ -173,7 +175,7 @@ impl Sorted {
         self.evict(index, place + 1, info.base.saturating_add(info.size));
     }
 
-    /// Removes the entries from this place on whose base is below `end`.
+    /// Removes the entries from this place on that have a base below `end`.
     fn evict(&mut self, mut index: usize, mut place: usize, end: usize) {
         loop {
             if place == self.leaves[index].len {
@@ -188,8 +190,8 @@ impl Sorted {
             let last_of_leaf = self.leaves[index].len == 1;
             self.remove_at(index, place);
             if last_of_leaf {
-                // The leaf went with it. It was not the one of the new block, so there is one
-                // before.
+                // The leaf was removed too. It was not the new block's leaf, so there is an earlier
+                // one.
                 index -= 1;
                 place = self.leaves[index].len;
             }
@@ -223,7 +225,7 @@ impl Sorted {
         self.len -= 1;
         if leaf.len == 0 && !self.firsts.is_empty() {
             self.spare = Some(self.leaves.remove(index));
-            // The leaf before takes over its addresses; where there is none, the one behind.
+            // The previous leaf takes over its addresses, or the next one if it was the first.
             self.firsts.remove(index.saturating_sub(1));
         } else if place == 0 && index > 0 {
             self.firsts[index - 1] = leaf.bases[0];
@@ -246,12 +248,12 @@ impl Registry {
         Self { blocks: Mutex::new(Blocks::new()) }
     }
 
-    /// Adds the block that `info` describes. It replaces older ones that begin inside it.
+    /// Adds the block that `info` describes. Removes older blocks that begin inside it.
     pub fn insert(&self, info: PointerInfo) {
         self.blocks.lock().insert(info, 0);
     }
 
-    /// Removes the block that starts at `base` and gives it back.
+    /// Removes the block that starts at `base` and returns it.
     pub fn remove(&self, base: usize) -> Option<PointerInfo> {
         self.blocks.lock().sort().remove(base)
     }
@@ -268,7 +270,7 @@ impl Registry {
         self.blocks.lock().sort().len
     }
 
-    /// Whether no block is live.
+    /// Whether there is no live block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -288,7 +290,7 @@ mod tests {
         let mut blocks = Blocks::new();
         blocks.insert(info(4096, 10), 1);
         blocks.insert(info(8192, 10), 2);
-        // The runtime gave the first address out again before its old owner came here.
+        // The runtime reused the first address before its old owner removed the entry.
         blocks.insert(info(4096, 20), 3);
         blocks.remove_own(4096, 1);
         assert_eq!(blocks.find(4110).map(|found| found.size), Some(20));

@@ -5,8 +5,8 @@ use core::ptr;
 
 use crate::strided::{Axis, Plan};
 
-/// Copies a line of runs: from a first place to another, as an axis goes on from there.
-type Line = unsafe fn(*mut u8, *const u8, usize, Axis);
+/// Copies the runs along an axis, from the given first addresses.
+type CopyAxis = unsafe fn(*mut u8, *const u8, usize, Axis);
 
 /// # Safety
 /// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do
@@ -17,9 +17,9 @@ pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
         Some(inner) => (*inner, 1),
         None => (Axis { extent: 1, to: 0, from: 0 }, 0),
     };
-    // A run of a number's width is one load and one store; a call of `memcpy` for each took four
+    // A run as wide as an integer is one load and one store; a call of `memcpy` for each took four
     // times as long.
-    let line: Line = match run {
+    let copy_axis: CopyAxis = match run {
         1 => line_of::<1>,
         2 => line_of::<2>,
         4 => line_of::<4>,
@@ -28,8 +28,8 @@ pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
         _ => line_of_any,
     };
     let copied = plan.visit(line_axes, |to, from| {
-        // SAFETY: the caller's promise, for the runs of this line.
-        unsafe { line(dst.wrapping_add(to), src.wrapping_add(from), run, inner) };
+        // SAFETY: the caller's promise, for the runs along this axis.
+        unsafe { copy_axis(dst.wrapping_add(to), src.wrapping_add(from), run, inner) };
         Ok(())
     });
     debug_assert!(copied.is_ok(), "the closure never fails");
@@ -44,7 +44,7 @@ unsafe fn line_of<const RUN: usize>(dst: *mut u8, src: *const u8, _: usize, axis
     };
     for index in 0..axis.extent {
         let (to, from) = place(index);
-        // SAFETY: the caller's promise; bytes have no alignment, and need no value.
+        // SAFETY: the caller's promise; bytes need no alignment and may be uninitialised.
         let value = unsafe { from.read() };
         // SAFETY: as above.
         unsafe { to.write(value) };

@@ -24,11 +24,11 @@ use crate::{BackendKind, DeviceInfo, DeviceType};
 pub struct Selector {
     /// Through the SYCL runtime rather than natively.
     pub sycl: bool,
-    /// Runtime, any when `None`.
+    /// Runtime; `None` for any.
     pub backend: Option<BackendKind>,
-    /// Device type, any when `None`.
+    /// Device type; `None` for any.
     pub device_type: Option<DeviceType>,
-    /// Index among the matches, the first when `None`.
+    /// Index among the matches; `None` for the first.
     pub index: Option<u32>,
 }
 
@@ -37,19 +37,19 @@ pub struct Selector {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SelectorError {
-    /// Nothing between two colons, or an empty string.
+    /// An empty part between two colons, or an empty string.
     Empty {
-        /// Which part.
+        /// The part.
         part: usize,
     },
-    /// A word that is unknown, or known but in the wrong place.
+    /// A word that is unknown or in the wrong place.
     Unexpected {
-        /// Which part.
+        /// The part.
         part: usize,
     },
     /// An index above `u32::MAX`.
     IndexRange {
-        /// Which part.
+        /// The part.
         part: usize,
     },
 }
@@ -75,7 +75,7 @@ impl fmt::Debug for SelectorError {
 impl core::error::Error for SelectorError {}
 
 impl Selector {
-    /// The selector that names exactly this device; what `usm devices` prints.
+    /// The selector that names exactly this device, as `usm devices` prints it.
     #[must_use]
     pub fn of(info: &DeviceInfo) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Selector {
         }
     }
 
-    /// Whether the device fits all parts but the index.
+    /// Whether the device matches all parts but the index.
     #[must_use]
     pub fn matches(&self, info: &DeviceInfo) -> bool {
         self.sycl == (info.backend == BackendKind::Sycl)

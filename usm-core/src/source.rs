@@ -26,7 +26,7 @@ use crate::{AllocKind, error::ErrorKind};
 pub struct Request {
     /// Kind of memory.
     pub kind: AllocKind,
-    /// Bytes; not 0.
+    /// Size in bytes, not 0.
     pub size: usize,
     /// Alignment, a power of two; 0 means the default of [`Request::DEFAULT_ALIGNMENT`].
     pub alignment: usize,
@@ -74,31 +74,30 @@ impl Request {
     }
 }
 
-/// Gives out allocations. Contexts implement it, and so do arenas and pools; typed arrays take any
-/// source.
+/// Allocates memory. Contexts, queues, arenas and pools implement it; typed arrays take any source.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` gives out no memory of `{B}`",
+    message = "`{Self}` does not allocate memory of `{B}`",
     label = "not a source of memory",
     note = "sources are `&Context<{B}>`, `&Queue<{B}>` and the arenas of usm-pool, not devices and not backends"
 )]
 pub trait MemorySource<B: Backend> {
-    /// An allocation as asked for.
+    /// Allocates memory for the request.
     ///
     /// # Errors
-    /// The reason why the request or the memory forbids it; see [`ErrorKind`].
+    /// An invalid request, a limit, or the runtime's error; see [`ErrorKind`].
     fn allocate(&self, request: &Request) -> Result<Allocation<B>>;
 
     /// The context that the memory belongs to.
     fn context(&self) -> &Context<B>;
 }
 
-/// Takes blocks back for a source that carves them from larger allocations.
+/// Takes back the blocks of a source that carves them from larger allocations.
 #[cfg(feature = "alloc")]
 pub trait Reclaim<B: Backend>: Send + Sync {
-    /// Takes back a block that this source gave out. `pending` are the operations that still use
-    /// it: the memory may be given out again, or freed, only after them.
+    /// Takes back a block of this source. `pending` are the operations that still use it: the
+    /// source may reuse or free the memory only after them.
     fn reclaim(&self, block: Block, pending: Pending<B>);
 
-    /// [`Allocation::is_of_queue`] of the larger allocation, which its parts answer too.
+    /// [`Allocation::is_of_queue`] of the larger allocation, which its parts return too.
     fn is_of_queue(&self) -> bool;
 }

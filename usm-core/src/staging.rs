@@ -1,5 +1,4 @@
-//! Memory on the way: where the processor does its part of a copy when it does not reach an end of
-//! it.
+//! Staging memory for copies whose source or destination the processor cannot access.
 
 use crate::AllocKind;
 use crate::allocation::Allocation;
@@ -7,18 +6,18 @@ use crate::backend::Backend;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Elements of the heap blocks: as aligned as any allocator's blocks are, so that none does more
-/// than usual for them.
+/// The element of the heap blocks. It has the alignment of every allocator's blocks, so no
+/// allocator does extra work.
 #[cfg(feature = "alloc")]
 type Word = core::mem::MaybeUninit<u128>;
 
-/// Uninitialised memory of the process that operations of the context copy from and to. It lives
-/// until the last of them is complete, as every allocation. No ledger counts it: it is not the
-/// runtime's.
+/// Uninitialised memory of the process, as source or destination of copies of the context. Like
+/// every allocation it lives until the last of them is complete. No ledger counts it, because the
+/// runtime did not allocate it.
 ///
 /// # Safety
-/// Only copies of the runtime touch it, and the host: it is not USM, and no device may be given its
-/// address otherwise.
+/// Only the host and the runtime's copies access it: it is not USM, so no other device code may get
+/// its address.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -40,12 +39,12 @@ pub(crate) unsafe fn staging<B: Backend>(context: &Context<B>, bytes: usize) -> 
     heap.try_reserve_exact(bytes.div_ceil(size_of::<Word>())).map_err(|_| out_of_memory())?;
     let pointer = NonNull::new(heap.as_mut_ptr()).ok_or_else(out_of_memory)?.cast();
     let block = Block { pointer, size: bytes, alignment: align_of::<Word>(), kind: AllocKind::Host };
-    // SAFETY: the bytes live as long as the heap block, which the allocation keeps until its last
-    // operation is done and which nobody else knows. They are no USM, which the caller minds.
+    // SAFETY: the bytes live as long as the heap block, which only the allocation knows and keeps
+    // until its last operation is complete. They are not USM, which the caller respects.
     Ok(unsafe { Allocation::foreign(context.clone(), block, Box::new(heap)) })
 }
 
-/// Without a heap, host memory of the context.
+/// Without a heap this is host memory of the context.
 #[cfg(not(feature = "alloc"))]
 pub(crate) unsafe fn staging<B: Backend>(context: &Context<B>, bytes: usize) -> Result<Allocation<B>> {
     use crate::source::{MemorySource as _, Request};

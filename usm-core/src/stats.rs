@@ -8,22 +8,22 @@ use crate::MemoryType;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Bytes live now.
+    /// Live bytes.
     pub current: usize,
-    /// Most bytes ever live at once.
+    /// Peak of the live bytes.
     pub peak: usize,
-    /// Bytes ever allocated.
+    /// Sum of all allocated bytes.
     pub total: usize,
-    /// Allocations live now.
+    /// Number of live allocations.
     pub live: usize,
-    /// Allocations ever made.
+    /// Number of all allocations.
     pub count: usize,
 }
 
 /// A snapshot of the statistics of a context, or of all contexts of a device.
 ///
-/// All numbers are of one moment. `sum.peak` is the peak of the sum, not the sum of the peaks:
-/// memory of two types that was never live at the same time is not added up.
+/// All numbers belong to one moment. `sum.peak` is the peak of the sum, not the sum of the peaks:
+/// it does not add memory of two types that was never live at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -31,7 +31,7 @@ pub struct Stats {
     pub by_type: [Counters; 4],
     /// All types together.
     pub sum: Counters,
-    /// Blocks that were still in use when the wait limit of a drop ran out: given up, never freed.
+    /// Number of blocks that were still in use at the wait limit of a drop: leaked, never freed.
     pub leaked: usize,
 }
 
@@ -53,7 +53,7 @@ impl Counters {
 }
 
 impl Stats {
-    /// Adds what adds up: everything but the peaks.
+    /// Adds all numbers except the peaks.
     #[cfg(feature = "alloc")]
     pub(crate) fn add(&mut self, more: &Self) {
         self.by_type.iter_mut().zip(&more.by_type).for_each(|(row, more)| row.add(more));
@@ -106,7 +106,7 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Tally {
     by_type: [Row; 4],
-    /// Bytes of all types; the rest of the sum is added up when asked.
+    /// Bytes of all types; a query adds up the rest of the sum.
     current: usize,
     peak: usize,
     leaked: usize,
@@ -148,7 +148,7 @@ impl Tally {
         self.leaked = self.leaked.wrapping_add(1);
     }
 
-    /// The peaks are what is live now.
+    /// Sets the peaks to the live bytes.
     pub(crate) fn reset_peak(&mut self) {
         self.peak = self.current;
         self.by_type.iter_mut().for_each(|row| row.peak = row.allocated.wrapping_sub(row.freed));
@@ -163,8 +163,8 @@ impl Tally {
     }
 }
 
-/// Bytes live and their peaks over all contexts of a device; the rest of a device's [`Stats`] is
-/// added up when asked.
+/// Live bytes and their peaks over all contexts of a device; a query adds up the rest of a device's
+/// [`Stats`].
 #[derive(Debug)]
 pub(crate) struct Levels {
     /// Per type, then of the sum: (current, peak).
@@ -174,7 +174,7 @@ pub(crate) struct Levels {
 impl Levels {
     const SUM: usize = 4;
 
-    /// The levels of a context that was the only one on its device.
+    /// Starts with the levels of the only context on the device.
     pub(crate) fn of(stats: &Stats) -> Self {
         let mut rows = [(0, 0); 5];
         for (row, counters) in rows.iter_mut().zip(stats.by_type.iter().chain([&stats.sum])) {

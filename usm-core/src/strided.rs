@@ -99,8 +99,8 @@ impl Strided<'_> {
     }
 }
 
-/// Axes that a copy can have once the trivial ones are gone: each doubles the bytes of the
-/// destination at least, and no address space has 2^48 of them.
+/// Maximum number of axes of a copy without the trivial ones: each at least doubles the
+/// destination's bytes, and no address space has more than 2^48 bytes.
 const AXES: usize = 48;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,8 +152,8 @@ impl Plan {
             }
             let mut from = *from;
             if *to < 0 {
-                // Backwards on both sides is the same copy. Inside the range that `Strided::new`
-                // has proven.
+                // Reversing both sides is the same copy. Inside the range that `Strided::new`
+                // checked.
                 plan.from = plan.from.wrapping_add_signed(from.wrapping_mul((extent - 1) as isize));
                 from = from.wrapping_neg();
             }
@@ -184,13 +184,13 @@ impl Plan {
                 let stride = *to;
                 return Err(ErrorKind::DestinationAliases { axis, stride, least: covered }.into());
             }
-            // Inside the range that `Strided::new` has proven.
+            // Inside the range that `Strided::new` checked.
             covered += to * (extent - 1);
         }
         Ok(())
     }
 
-    /// Axes that continue each other on both sides become one, and the innermost becomes the run if
+    /// Merges axes that continue each other on both sides, and makes the innermost axis the run if
     /// it is dense.
     fn merge(&mut self) {
         let mut kept = 0_usize;
@@ -233,8 +233,8 @@ impl Plan {
         self.runs() * self.run == self.to_range.1 - self.to_range.0
     }
 
-    /// Calls `visit` with the offsets of destination and source of each run, or, with `inner` axes
-    /// left out, of the first run of each group; stops at the first error.
+    /// Calls `visit` with the offsets of destination and source for each run or, without the
+    /// innermost `inner` axes, for the first run of each group. Stops at the first error.
     pub(crate) fn visit(
         &self,
         inner: usize,
@@ -251,7 +251,7 @@ impl Plan {
                 axis = next;
                 let Axis { extent, to: to_stride, from: from_stride } = axes[axis];
                 index[axis] += 1;
-                // In every step inside the ranges that `Strided::new` has proven.
+                // Every step is inside the ranges that `Strided::new` checked.
                 if index[axis] < extent {
                     to += to_stride;
                     from = from.wrapping_add_signed(from_stride);

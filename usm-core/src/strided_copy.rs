@@ -1,5 +1,5 @@
-//! Copies between any two layouts: as runs, as rows where the runtime copies rows by itself, or by
-//! the processor.
+//! Copies between any two layouts: as runs, as rows if the runtime copies rows, or by the
+//! processor.
 
 #[cfg(feature = "alloc")]
 use crate::QueueOrder;
@@ -13,13 +13,13 @@ use crate::runs::copy_runs;
 use crate::staging::staging;
 use crate::strided::{Plan, Strided};
 
-/// Up to here every run is an operation of its own.
+/// Maximum number of runs that are submitted as one operation each.
 const FEW_RUNS: usize = 16;
-/// An operation of a runtime takes about as long as the processor needs for these bytes (about 3
+/// Number of bytes that the processor copies in the time of one operation of a runtime (about 3
 /// microseconds).
 const BYTES_AN_OPERATION: usize = 16 << 10;
 
-/// The two ends of a copy; the same allocation twice when it is inside one.
+/// The source and destination of a copy, or one allocation for both.
 struct Ends<'a, B: Backend> {
     dst: &'a Allocation<B>,
     src: &'a Allocation<B>,
@@ -46,18 +46,19 @@ impl<B: Backend> Queue<B> {
     /// any strides, any number of axes, any kinds of memory. Bytes between the elements stay as
     /// they are.
     ///
-    /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many
-    /// small ones go through the processor where that is faster, with memory of the process for
-    /// what it does not reach, whatever kinds the device knows; the call then waits for earlier
-    /// work on the two allocations. Where the two overlap (memory of another owner), the result is
-    /// as if the source had been read before anything was written.
+    /// Adjacent runs are merged. A few runs are copied one by one in the queue's order. If it is
+    /// faster, the processor copies many small runs, with staging memory for memory that it cannot
+    /// access; the call then waits for earlier work on the two allocations. If the two overlap
+    /// (memory of another owner), the result is as if the whole source was read before the first
+    /// write.
     ///
     /// # Errors
     /// [`ErrorKind::ShapeMismatch`] and [`ErrorKind::LengthMismatch`] for layouts of different
     /// shape (the element's size counts as last axis), [`ErrorKind::DestinationAliases`] when
-    /// elements of the destination may share bytes: sorted by stride, each axis must step over all
-    /// that the smaller ones cover. [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
-    /// refuses. After a failure of the runtime a part of the elements may have been copied.
+    /// elements of the destination may share bytes: sorted by stride, each axis must step over
+    /// everything that the smaller ones cover. [`ErrorKind::OutOfBounds`], and what
+    /// [`submit`](Self::submit) refuses. After a failure of the runtime some elements may have been
+    /// copied.
     pub fn copy_strided(
         &self,
         dst: &mut Allocation<B>,
@@ -69,7 +70,7 @@ impl<B: Backend> Queue<B> {
     }
 
     /// As [`copy_strided`](Self::copy_strided), inside one allocation. The layouts may overlap: the
-    /// result is as if the source had been read before anything was written.
+    /// result is as if the whole source was read before the first write.
     ///
     /// # Errors
     /// As there.
@@ -83,9 +84,9 @@ impl<B: Backend> Queue<B> {
     }
 
     /// As [`copy_strided`](Self::copy_strided), for memory with several handles, none of them
-    /// exclusive, and for callers that wait for the copy. If the processor reaches the memory and
-    /// copies it faster than the runtime, it copies at once, and `None` says that no wait is
-    /// needed. Both ends may be the same allocation, and layouts may overlap.
+    /// exclusive, and for callers that wait for the copy. If the processor can access the memory
+    /// and is faster than the runtime, it copies at once, and `None` means that no wait is needed.
+    /// Both ends may be the same allocation, and layouts may overlap.
     ///
     /// # Safety
     /// Until the call returns, no other thread submits work over the two allocations, accesses the
@@ -110,7 +111,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// The caller has the destination for itself. `waiting`: he would wait for the event at once.
+    /// The caller has exclusive access to the destination. `waiting` means that it would wait for
+    /// the event at once.
     fn strided(
         &self,
         ends: Ends<'_, B>,
@@ -156,7 +158,7 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Every run is a copy of its own.
+    /// Copies every run by one operation.
     fn by_runs(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
         let (dst, src) = (ends.dst.as_ptr(), ends.src.as_ptr().cast_const());
         self.in_parts(ends, |part| {
@@ -169,8 +171,8 @@ impl<B: Backend> Queue<B> {
         })
     }
 
-    /// The innermost axis by the runtime's own copy of rows; `None` where it has none, or not for
-    /// such rows.
+    /// Copies the innermost axis by the runtime's own copy of rows. `None` if it has none or
+    /// refuses these rows.
     fn by_rows(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
         let inner = *plan.axes().last()?;
         let pitch = usize::try_from(inner.from).ok().filter(|pitch| *pitch >= plan.run)?;
@@ -201,21 +203,22 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// All runs by one host task; `None` where the runtime has none.
+    /// Copies all runs by one host task. `None` if the runtime has none.
     fn by_task(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
         let (dst, src) = (Address(ends.dst.as_ptr()), Address(ends.src.as_ptr()));
         let plan = *plan;
         let task = move || {
             let (dst, src) = (&dst, &src);
             // SAFETY: ranges inside live allocations that do not overlap; the usages keep them
-            // valid until the task is done.
+            // valid until the task is complete.
             unsafe { copy_runs(&plan, dst.0, src.0) };
         };
         let run = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the usages keep what the task touches valid and ordered until it is done.
+            // SAFETY: the usages keep the memory of the task valid and ordered until it is
+            // complete.
             unsafe { B::HostTasks::run(queue, after, task) }
         };
-        // SAFETY: the task touches what the usages say; refused, it has not run.
+        // SAFETY: the task accesses what the usages declare; a refused task has not run.
         let outcome = ends.with_usages(|usages| unsafe { self.submit(usages, &[], run) });
         match outcome {
             Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => None,
@@ -223,8 +226,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// All runs by this thread, with host memory for the side that it does not reach; `None` when
-    /// it is done.
+    /// Copies all runs on this thread, with staging memory for a side that it cannot access. `None`
+    /// if the copy is complete.
     fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
         let near_src = self.near(ends.src, plan.from_range, true)?;
         let near_dst = self.near(ends.dst, plan.to_range, !plan.is_dense())?;
@@ -234,9 +237,9 @@ impl<B: Backend> Queue<B> {
             let _reading = src.host_guard(Access::Read)?;
             let _writing = dst.host_guard(Access::Write)?;
             let (to, from) = (dst.as_ptr().wrapping_sub(dst_low), src.as_ptr().wrapping_sub(src_low));
-            // SAFETY: every run lies inside live memory that the host reaches and that does not
-            // overlap; the guards waited for all conflicting work, the destination is the caller's
-            // alone, and writers of the source need it exclusively.
+            // SAFETY: every run lies inside live, host-accessible memory that does not overlap; the
+            // guards waited for all conflicting work, the caller has exclusive access to the
+            // destination, and writers of the source need exclusive access.
             unsafe { copy_runs(plan, to, from) };
         }
         match near_dst {
@@ -245,8 +248,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Memory in place of a range that the host does not reach, with its content where `filled`
-    /// asks for it.
+    /// Staging memory for a range that the host cannot access, with the range's content if
+    /// `filled`.
     fn near(
         &self,
         far: &Allocation<B>,
@@ -256,7 +259,7 @@ impl<B: Backend> Queue<B> {
         if far.kind().is_host_accessible() {
             return Ok(None);
         }
-        // SAFETY: only the copies of spans and the host touch it.
+        // SAFETY: only the host and the copies of spans access it.
         let near = unsafe { staging(self.context(), high - low) }?;
         if filled {
             let _ = self.copy_span(&near, 0, far, low, high - low)?;
@@ -264,8 +267,8 @@ impl<B: Backend> Queue<B> {
         Ok(Some(near))
     }
 
-    /// `len` bytes between different allocations; the caller has the destination for itself and
-    /// checked the ranges.
+    /// Copies `len` bytes between different allocations. The caller has exclusive access to the
+    /// destination and has checked the ranges.
     fn copy_span(
         &self,
         dst: &Allocation<B>,
@@ -277,17 +280,17 @@ impl<B: Backend> Queue<B> {
         let usages = [Usage::write(dst), Usage::read(src)];
         let (to, from) = (dst.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
         let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: ranges inside two live allocations, one of which was just made; the usages
-            // keep both alive and ordered.
+            // SAFETY: ranges inside two live allocations, one of them new; the usages keep both
+            // alive and ordered.
             unsafe { queue.copy(to, from, len, after) }
         };
-        // SAFETY: the copy touches what the usages say, of which the caller has the destination for
-        // itself.
+        // SAFETY: the copy accesses what the usages declare, and the caller has exclusive access to
+        // the destination.
         unsafe { self.submit(&usages, &[], copy) }
     }
 
-    /// The source read whole before anything is written. Any memory holds it; the processor need
-    /// not reach it.
+    /// Copies the whole source to other memory before the first write. The processor need not be
+    /// able to access that memory.
     fn through_a_dense_copy(
         &self,
         ends: Ends<'_, B>,
@@ -296,7 +299,7 @@ impl<B: Backend> Queue<B> {
         waiting: bool,
     ) -> Result<Option<Event<B>>> {
         let size = to.elements() * to.item();
-        // SAFETY: only these copies and the host touch it.
+        // SAFETY: only the host and these copies access it.
         let dense = unsafe { staging(self.context(), size) }?;
         to.dense(|layout| {
             let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
@@ -314,7 +317,7 @@ impl<B: Backend> Ends<'_, B> {
         }
     }
 
-    /// Whether the two ranges share memory. Two owners never do, unless one is foreign.
+    /// Whether the two ranges share memory. Two owners can only if one is foreign.
     fn overlap(self, plan: &Plan) -> bool {
         let (dst, src) = (self.dst.block().address(), self.src.block().address());
         let ((to, to_end), (from, from_end)) = (plan.to_range, plan.from_range);
@@ -329,8 +332,8 @@ type Part<'p, B> = dyn FnMut(
     + 'p;
 
 impl<B: Backend> Queue<B> {
-    /// Several operations as one: each after the earlier work on both ends, the event after all of
-    /// them. When one is refused, those before it are remembered, and the refusal is the answer.
+    /// Submits several operations as one: each follows the earlier work on both ends, and the event
+    /// follows all of them. If one is refused, records the earlier ones and returns the error.
     #[cfg(feature = "alloc")]
     fn in_parts(
         &self,
@@ -338,15 +341,15 @@ impl<B: Backend> Queue<B> {
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
     ) -> Result<Event<B>> {
         let mut events = alloc::vec::Vec::new();
-        // SAFETY: events of the queue that `submit` gives.
+        // SAFETY: `submit` passes events of the queue's context.
         let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
-        // SAFETY: the callers' operations touch what the usages say. What was submitted before a
-        // refusal is recorded below.
+        // SAFETY: the callers' operations access what the usages declare. The lines below record
+        // operations submitted before a refusal.
         let outcome = ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
                 submit_all(&mut |operation| {
                     let event = operation(queue, after)?;
-                    // In order, the last one stands for all.
+                    // In order, the last event stands for all.
                     if self.order() == QueueOrder::InOrder {
                         events.clear();
                     }
@@ -367,7 +370,7 @@ impl<B: Backend> Queue<B> {
         outcome
     }
 
-    /// Without a heap every operation is done when its call returns.
+    /// Without a heap every operation is complete when its call returns.
     #[cfg(not(feature = "alloc"))]
     fn in_parts(
         &self,
@@ -376,7 +379,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         // SAFETY: no events are given.
         let end = |queue: &B::Queue| unsafe { queue.barrier(&[]) };
-        // SAFETY: the callers' operations touch what the usages say.
+        // SAFETY: the callers' operations access what the usages declare.
         ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
                 submit_all(&mut |operation| operation(queue, after).map(drop))?;

@@ -1,5 +1,5 @@
-//! The one place that names atomics and locks, so that a target without compare-and-swap, or a
-//! model checker, can be served by changing this file alone.
+//! The only place that names atomics and locks. A target without compare-and-swap, or a model
+//! checker, needs changes only in this file.
 
 #[cfg(feature = "alloc")]
 pub(crate) mod helgrind;
@@ -11,7 +11,7 @@ pub(crate) mod model;
 pub(crate) mod pthread;
 /// Locks held over a call of a driver.
 #[cfg(all(not(any(loom, usm_valgrind)), feature = "driver"))]
-#[allow(dead_code, reason = "a backend alone uses a part")]
+#[allow(dead_code, reason = "some parts are only for backends")]
 pub(crate) mod sleeping;
 #[cfg(usm_valgrind)]
 mod valgrind;
@@ -32,7 +32,7 @@ pub use pthread::Mutex;
 #[cfg(not(any(loom, usm_valgrind)))]
 pub type Mutex<T> = spin::mutex::SpinMutex<T>;
 
-/// A pause in a loop that waits for another thread, a few instructions long.
+/// A pause of a few instructions in a loop that waits for another thread.
 pub fn spin() {
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -40,7 +40,7 @@ pub fn spin() {
     core::hint::spin_loop();
 }
 
-/// A pause in a loop that waits for another thread, which may be in a driver's call.
+/// A pause in a loop that waits for a thread that may be inside a driver's call.
 #[cfg(feature = "driver")]
 pub fn give_way() {
     #[cfg(loom)]
@@ -58,8 +58,8 @@ pub(crate) fn pause() {
     std::thread::sleep(core::time::Duration::from_micros(200));
 }
 
-/// Takes the elements that `leave` out of a list, in their order: to be dropped once the list's
-/// lock is released.
+/// Removes the elements for which `leave` holds from a list, in order. Drop the result after
+/// releasing the list's lock.
 #[cfg(feature = "alloc")]
 pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) -> alloc::vec::Vec<T> {
     let (gone, kept) = core::mem::take(list).into_iter().partition(leave);
@@ -67,15 +67,15 @@ pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) ->
     gone
 }
 
-/// A process-wide counter of ids; 0 is never given, and none twice: 64 bits on every target.
+/// A process-wide counter of ids, 64 bits on every target. Never returns 0 or the same id twice.
 #[cfg(target_has_atomic = "64")]
 pub fn next_id() -> u64 {
-    // Outlives every model of loom's, and no model depends on which ids there are.
+    // Outlives every loom model, and no model depends on the ids.
     static NEXT: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// As above, on targets without such a wide atomic.
+/// As above, for targets without a 64-bit atomic.
 #[cfg(not(target_has_atomic = "64"))]
 pub fn next_id() -> u64 {
     static NEXT: spin::Mutex<u64> = spin::Mutex::new(0);

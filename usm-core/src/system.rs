@@ -1,8 +1,8 @@
-//! System USM: memory of the program's own allocator that the device reaches as it is.
+//! System USM: memory of the program's own allocator that the device can access directly.
 //!
 //! SYCL's `usm_system_allocations`, OpenCL's shared system memory, CUDA's pageable memory access
-//! (HMM, ATS). The memory obeys the rule of USM host memory and so has that kind; a runtime asked
-//! about its address does not know it.
+//! (HMM, ATS). The memory follows the rule of USM host memory and so has that kind; a runtime's
+//! pointer query does not know it.
 
 use alloc::boxed::Box;
 use core::mem::ManuallyDrop;
@@ -18,7 +18,7 @@ use crate::kind::Host;
 use crate::typed::UsmVec;
 use crate::{AllocKind, Context};
 
-/// A box that others write through its address: no reference to it lives meanwhile.
+/// A box that other code writes through its address; no reference to it exists meanwhile.
 struct Boxed<T>(NonNull<[T]>);
 
 // SAFETY: it owns its elements as the box does.
@@ -33,8 +33,8 @@ impl<T> Boxed<T> {
 
     fn into_box(self) -> Box<[T]> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `new` leaked this box, and only this value, which ends here, makes one of it
-        // again.
+        // SAFETY: `new` leaked this box, and only this value, which ends here, turns it back into a
+        // box.
         unsafe { Box::from_raw(this.0.as_ptr()) }
     }
 }
@@ -47,13 +47,14 @@ impl<T> Drop for Boxed<T> {
 }
 
 impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
-    /// Takes memory of the program's allocator as an array, without a copy: copies, fills and
+    /// Takes memory of the program's allocator as an array without copying it: copies, fills and
     /// kernels of the device use it in place. The ledger and the limits do not count it, and
-    /// [`Context::query`] answers `Unknown`: it is not the runtime's.
+    /// [`Context::query`] returns `Unknown`, because it is not the runtime's memory.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the device does not reach such memory, beside the host
-    /// ([`Capabilities::system`]), and [`ErrorKind::ZeroSize`] for no elements; with the elements.
+    /// [`ErrorKind::Unsupported`] if the device cannot access such memory concurrently with the
+    /// host ([`Capabilities::system`]), [`ErrorKind::ZeroSize`] for no elements. The error has the
+    /// elements.
     ///
     /// [`Capabilities::system`]: crate::Capabilities::system
     pub fn from_system(context: &Context<B>, elements: Box<[T]>) -> Result<Self, (Box<[T]>, Error)> {
@@ -68,8 +69,8 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
         let boxed = Boxed::new(elements);
         let block =
             Block { pointer: boxed.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
-        // SAFETY: the device reaches the memory as it reaches host memory, the box keeps it, and
-        // nobody else has it.
+        // SAFETY: the device can access the memory like host memory, the box keeps it alive, and no
+        // other code has it.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, Box::new(boxed)) };
         // SAFETY: the box's elements are initialised, and `Pod` keeps them so whatever is written.
         unsafe { Self::from_allocation(allocation, len) }
@@ -80,8 +81,8 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] at the context's wait limit, the failure of an operation that used
-    /// it, [`ErrorKind::WrongKind`] where the memory is the runtime's or was taken with other
-    /// elements; with the array.
+    /// it, [`ErrorKind::WrongKind`] if the memory is the runtime's or was taken with another
+    /// element type. The error has the array.
     pub fn into_system(self) -> Result<Box<[T]>, (Self, Error)> {
         if let Err(error) = self.allocation().wait_for_uses(Access::Write) {
             return Err((self, error));
@@ -90,7 +91,7 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
         match self.into_allocation().into_owner::<Boxed<T>>() {
             Ok(boxed) => Ok(boxed.into_box()),
             Err(allocation) => {
-                // SAFETY: it was an array of that length a moment ago.
+                // SAFETY: it was an array of that length just before.
                 let array = unsafe { Self::from_allocation(allocation, len) }
                     .unwrap_or_else(|_| unreachable!("the allocation held the array"));
                 let kind = ErrorKind::WrongKind { expected: AllocKind::Unknown, found: AllocKind::Host };

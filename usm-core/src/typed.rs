@@ -85,9 +85,9 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// ```
     ///
     /// # Safety
-    /// The allocation stays in its place, and only initialised bytes are written to the elements:
-    /// another allocation may be shorter or of another kind, and a copy of bytes without a value
-    /// takes the elements' value away.
+    /// The allocation must not be replaced, because another one may be shorter or of another kind.
+    /// Only initialised bytes are written to the elements, because a copy of uninitialised bytes
+    /// makes them uninitialised.
     pub unsafe fn allocation_mut(&mut self) -> &mut Allocation<B> {
         &mut self.allocation
     }
@@ -98,7 +98,8 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.allocation.context()
     }
 
-    /// First element. Dereferencing it is the caller's to prove; device memory must not be.
+    /// First element. The caller must prove that dereferencing it is valid; for device memory it
+    /// never is.
     #[must_use]
     pub fn as_ptr(&self) -> *const T {
         self.allocation.as_ptr().cast()
@@ -115,8 +116,8 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.len * size_of::<T>()
     }
 
-    /// As [`Allocation::check_range`], for the bytes of the elements: the bytes after them have no
-    /// value.
+    /// As [`Allocation::check_range`], for the bytes of the elements: the bytes after them are
+    /// uninitialised.
     pub(crate) fn check_range(&self, offset: usize, len: usize) -> Result<()> {
         let size = self.bytes();
         match offset.checked_add(len) {
@@ -190,7 +191,7 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         if array.kind().is_host_accessible() {
             let _guard = array.allocation.host_guard(Access::Write)?;
             // SAFETY: the block is live, host accessible, exclusively ours, and has at least
-            // `bytes` bytes; the guard keeps the device away where it must be.
+            // `bytes` bytes; the guard keeps the device away if it must.
             unsafe { array.allocation.as_ptr().write_bytes(0, bytes) };
         } else {
             let _ = queue.fill_bytes(&mut array.allocation, 0, bytes, &[0])?;
@@ -209,8 +210,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         Ok(array)
     }
 
-    /// Every element from the device or the host, whatever the kind: waits for the work that writes
-    /// the array, copies (through host memory where needed) and waits for the copy.
+    /// Every element, from memory of any kind: waits for the work that writes the array, copies
+    /// (through host memory if needed) and waits for the copy.
     ///
     /// # Errors
     /// Those of allocation, copy and wait.
@@ -241,8 +242,7 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 }
 
-// The bounds on elements are on the methods, because the compiler then shows the remedy that comes
-// with them.
+// The bounds on elements are on the methods, because the compiler then shows their diagnostic.
 impl<T, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     /// `len` zeroed elements from the queue's context.
     ///
@@ -288,7 +288,7 @@ impl<T, K: KnownKind, B: Backend> UsmVec<T, K, B> {
         Self::from_slice_of(queue, source, K::ALLOC, values)
     }
 
-    /// `len` elements without a value yet.
+    /// `len` uninitialised elements.
     ///
     /// # Errors
     /// Those of allocation.
@@ -406,12 +406,12 @@ impl<T: Element, K: Kind, B: Backend> UninitVec<T, K, B> {
     /// The memory below, for a kernel that fills it.
     ///
     /// # Safety
-    /// The allocation stays in its place: another one may be shorter or of another kind.
+    /// The allocation must not be replaced, because another one may be shorter or of another kind.
     pub unsafe fn allocation_mut(&mut self) -> &mut Allocation<B> {
         &mut self.0.allocation
     }
 
-    /// The array, as the caller knows it to be initialised.
+    /// The array, which the caller knows to be initialised.
     ///
     /// # Safety
     /// Every element has been written, or work that writes every element has been submitted through

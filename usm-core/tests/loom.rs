@@ -1,6 +1,6 @@
-//! Models of what is in flight, under all interleavings of two and three threads:
-//! `cargo xtask loom`. The asynchronous backend is the mock, whose engine reports a block that is
-//! freed while queued work still uses it.
+//! Models of work in flight, under all interleavings of two and three threads: `cargo xtask loom`.
+//! The asynchronous backend is the mock, whose engine reports a block that is freed while queued
+//! work still uses it.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -11,8 +11,8 @@ use usm_core::{
     UsmVec,
 };
 
-/// Every switch between threads that the program allows, at most this many of them forced: bugs of
-/// two or three threads show with two.
+/// Every interleaving with at most this many forced switches: two are enough to show bugs of two or
+/// three threads.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -20,14 +20,14 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// A context whose locks were all used once: loom's objects are made by this thread, before the
-/// others start.
+/// A context whose locks were all used once, because this thread must make loom's objects before
+/// the others start.
 fn warm(mock: &Mock) -> Context<Mock> {
     let context = mock.context();
     let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
     let (mut one, two) = (array(&queue), array(&queue));
     let _ = queue.copy(&mut one, &two).expect("a copy");
-    // Freed in flight, so that the list of deferred frees is used too.
+    // Dropped in flight, so that the list of deferred frees is used too.
     drop((one, two));
     mock.finish();
     for kind in [AllocKind::Host, AllocKind::Device, AllocKind::Shared] {
@@ -55,7 +55,8 @@ fn two_threads_cannot_pass_the_limit_together() {
         let thread = thread::spawn(move || other.allocate(&request()).map(|block| block.size()));
         let mine = context.allocate(&request());
         let theirs = thread.join().expect("no panic");
-        // The other thread's block may be gone before mine is asked for; never are both there.
+        // The other thread's block may be freed before this allocation; both are never live
+        // together.
         match (&mine, &theirs) {
             (Err(error), Ok(_)) | (Ok(_), Err(error)) => {
                 assert!(matches!(error.kind, ErrorKind::OverMemory { requested: 600, .. }), "{error}");
@@ -103,14 +104,14 @@ fn an_array_dropped_in_flight_is_freed_once_and_after_its_use() {
         let (mut one, two) = (array(&queue), array(&queue));
         let _ = queue.copy(&mut one, &two).expect("a copy");
         let driver = mock.clone();
-        // The device runs while the arrays go.
+        // The device runs while the arrays are dropped.
         let device = thread::spawn(move || driver.finish());
         let dropper = thread::spawn(move || drop(one));
         drop(two);
         dropper.join().expect("no panic");
         device.join().expect("no panic");
         drop(queue);
-        // The next allocation looks for what is done.
+        // The next allocation frees complete blocks.
         drop(context.allocate(&Request::new(AllocKind::Device, 8)).expect("memory"));
         drop(context);
         assert_eq!(mock.violations(), []);
@@ -161,7 +162,7 @@ fn a_view_and_a_submission_of_another_thread_exclude_each_other() {
             (outcome, queue, filled)
         });
         let view = viewed.read().expect("a view");
-        // Whatever was submitted before the view has run, and nothing is while it lives.
+        // All work submitted before the view has run, and none is submitted while it lives.
         assert_eq!((mock.queued(), view[0]), (0, 1));
         drop(view);
         let (outcome, queue, filled) = submitter.join().expect("no panic");
@@ -185,8 +186,7 @@ fn a_view_and_a_submission_by_another_context_of_the_device_exclude_each_other()
         other.synchronize(core::time::Duration::MAX).expect("done");
         let submitter = thread::spawn(move || {
             let outcome = queue.fill(&mut filled, 3).map(drop);
-            // Its work, if it was submitted, is waited for by the end of its context or by the
-            // view.
+            // If its work was submitted, the drop of its context or the view waits for it.
             drop((filled, queue, other));
             outcome
         });
@@ -241,7 +241,7 @@ fn two_readers_on_one_in_order_queue_are_both_waited_for() {
         };
         let _ = queue.copy(&mut two, &source).expect("a copy");
         let one = reader.join().expect("no panic");
-        // The device has done the first of the two.
+        // The device has run the first of the two.
         assert!(mock.step());
         drop(source);
         context.collect();
@@ -251,8 +251,8 @@ fn two_readers_on_one_in_order_queue_are_both_waited_for() {
     });
 }
 
-/// The address of memory that is being dropped may already be another owner's: the ledger then has
-/// that one.
+/// Another owner may already have the address of memory that is being dropped; the ledger then has
+/// that owner's block.
 #[test]
 fn memory_of_a_queue_changes_hands_between_threads() {
     model(|| {

@@ -1,4 +1,4 @@
-//! A backend by somebody else: one source, whatever features the build has.
+//! A backend by a third party: one source for every set of features.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -12,7 +12,7 @@ use usm_core::{
     AllocKind, BackendKind, Context, ContextState, DeviceInfo, DeviceType, ErrorKind, Host, Result, UsmVec,
 };
 
-/// Memory that never goes back, given out from the front.
+/// Memory that is allocated from the front and never freed.
 #[repr(align(64))]
 struct Region(#[expect(dead_code, reason = "reached by its address")] [u8; 4096]);
 
@@ -41,7 +41,7 @@ unsafe impl Sync for Handle<'_> {}
 struct Machine;
 
 #[derive(Clone, Debug)]
-struct Line;
+struct SerialQueue;
 
 #[derive(Clone, Debug)]
 struct Done;
@@ -66,7 +66,7 @@ unsafe impl<'b> Backend for Handle<'b> {
 
     type Device = Machine;
     type Context = Self;
-    type Queue = Line;
+    type Queue = SerialQueue;
     type Event = Done;
     type Buffers = Unsupported;
     type HostTasks = Unsupported;
@@ -96,8 +96,8 @@ impl<'b> ContextOps<Handle<'b>> for Handle<'b> {
         &self.0.state
     }
 
-    fn create_queue(&self, _: QueueOrder) -> Result<Line> {
-        Ok(Line)
+    fn create_queue(&self, _: QueueOrder) -> Result<SerialQueue> {
+        Ok(SerialQueue)
     }
 
     fn allocate(&self, _: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
@@ -125,7 +125,7 @@ impl<'b> ContextOps<Handle<'b>> for Handle<'b> {
     }
 }
 
-impl<'b> QueueOps<Handle<'b>> for Line {
+impl<'b> QueueOps<Handle<'b>> for SerialQueue {
     unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, _: &[Done]) -> Result<Done> {
         // SAFETY: the caller's promise.
         unsafe { dst.copy_from_nonoverlapping(src, len) };

@@ -1,4 +1,4 @@
-//! Drivers, devices and what Level Zero says of them.
+//! Drivers, devices and their descriptions.
 
 use alloc::format;
 use alloc::vec;
@@ -26,11 +26,11 @@ pub struct LevelZeroDevice {
     info: DeviceInfo,
 }
 
-/// The group of queues that work is submitted to.
+/// The queue group for submissions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Engine {
     pub(super) ordinal: u32,
-    /// Bytes of a fill pattern at most.
+    /// Maximum bytes of a fill pattern.
     pub(super) max_pattern: usize,
 }
 
@@ -58,7 +58,7 @@ impl DeviceOps for LevelZeroDevice {
     }
 }
 
-/// Handles that a call counts and then lists.
+/// Calls a list function twice: for the count, then for the handles.
 fn list<H: Copy + Default>(
     call: impl Fn(*mut u32, *mut H) -> core::result::Result<ze_result_t, Error>,
 ) -> Result<Vec<H>> {
@@ -72,8 +72,8 @@ fn list<H: Copy + Default>(
     Ok(found)
 }
 
-/// Calls `visit` with each root device of each driver, in the loader's order. A driver that cannot
-/// be asked, or that speaks another version of the interface, hides itself and not the others.
+/// Calls `visit` with each root device of each driver, in the loader's order. Skips a driver whose
+/// query fails or that has another major version of the interface.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZeroDevice)) -> Result<()> {
     let Some(functions) = library.functions() else { return Ok(()) };
     let _inside = process::work()?;
@@ -84,7 +84,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
     for driver in drivers {
         // SAFETY: a driver of this loader.
         let Ok(version) = (unsafe { functions.check_driver(driver) }) else { continue };
-        // A driver has no name.
+        // Drivers have no name.
         let platform = Name::new(&format!("Level Zero {}.{}", version.major(), version.minor()));
         let driver_version = driver_version(functions, driver);
         // SAFETY: as above; count and array agree.
@@ -104,7 +104,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
     Ok(())
 }
 
-/// A device that has the handle; for pointers that belong to another device of the context.
+/// The device with this handle; for pointers that belong to another device of the context.
 pub(super) fn ordinal_of(library: &'static Library, raw: ze_device_handle_t) -> Option<u32> {
     let mut found = None;
     for_each(library, &mut |device| {
@@ -116,15 +116,15 @@ pub(super) fn ordinal_of(library: &'static Library, raw: ze_device_handle_t) -> 
     found
 }
 
-/// The first group that computes: it also copies, and fills with wide patterns. Groups that only
-/// copy often do not.
+/// The first compute group, which also copies and fills with wide patterns. Copy groups often lack
+/// wide patterns.
 fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     let mut count = 0;
-    // SAFETY: a device of this loader; only the count is asked.
+    // SAFETY: a device of this loader; this queries only the count.
     unsafe { functions.zeDeviceGetCommandQueueGroupProperties(device, &raw mut count, ptr::null_mut()) }
         .map_err(error::call)?;
     let mut groups = vec![ze_command_queue_group_properties_t::default(); count as usize];
-    // SAFETY: as many structures as said.
+    // SAFETY: as many structures as passed.
     unsafe { functions.zeDeviceGetCommandQueueGroupProperties(device, &raw mut count, groups.as_mut_ptr()) }
         .map_err(error::call)?;
     let computes = |group: &ze_command_queue_group_properties_t| {
@@ -135,11 +135,11 @@ fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     Ok(Engine { ordinal: ordinal as u32, max_pattern: groups[ordinal].maxMemoryFillPatternSize })
 }
 
-/// One number, of which the specification says only that it grows. Written in the parts that
-/// Intel's driver, and SYCL, give it.
+/// The specification says only that this number grows. Written in the parts that Intel's driver and
+/// SYCL use.
 fn driver_version(functions: &Functions, driver: ze_driver_handle_t) -> Name {
     let mut properties = ze_driver_properties_t::default();
-    // SAFETY: a driver of this loader, room for the answer.
+    // SAFETY: a driver of this loader, space for the value.
     match unsafe { functions.zeDriverGetProperties(driver, &raw mut properties) } {
         Ok(_) => {
             let number = properties.driverVersion;
@@ -151,7 +151,7 @@ fn driver_version(functions: &Functions, driver: ze_driver_handle_t) -> Name {
 
 fn describe(functions: &Functions, device: ze_device_handle_t) -> Result<DeviceInfo> {
     let mut general = ze_device_properties_t::default();
-    // SAFETY: a device of this loader, room for the answer; so for each call below.
+    // SAFETY: a device of this loader, space for the value; the same for each call below.
     unsafe { functions.zeDeviceGetProperties(device, &raw mut general) }.map_err(error::call)?;
     let mut compute = ze_device_compute_properties_t::default();
     // SAFETY: as above.
@@ -177,7 +177,7 @@ fn describe(functions: &Functions, device: ze_device_handle_t) -> Result<DeviceI
     info.local_mem_size = u64::from(compute.maxSharedLocalMemory);
     info.max_work_group_size = u64::from(compute.maxTotalGroupSize);
     info.integrated = general.flags.contains(ZE_DEVICE_PROPERTY_FLAG_INTEGRATED);
-    // The four bits have the meaning of ours, which are theirs.
+    // The four bits equal ours, which come from Level Zero.
     let flags = |found: ze_memory_access_cap_flags_t| AccessFlags::from_bits_truncate(found.0);
     info.capabilities = Capabilities::NONE;
     info.capabilities.host = flags(access.hostAllocCapabilities);
@@ -188,17 +188,17 @@ fn describe(functions: &Functions, device: ze_device_handle_t) -> Result<DeviceI
     Ok(info)
 }
 
-/// Bytes of all memories of a device. One that lists none is taken to share the host's.
+/// Total bytes of a device's memories. A device that lists none shares the host's memory.
 fn memory_size(functions: &Functions, device: ze_device_handle_t) -> Result<u64> {
     let mut count = 0;
-    // SAFETY: a device of this loader; only the count is asked.
+    // SAFETY: a device of this loader; this queries only the count.
     unsafe { functions.zeDeviceGetMemoryProperties(device, &raw mut count, ptr::null_mut()) }
         .map_err(error::call)?;
     if count == 0 {
         return Ok(u64::MAX);
     }
     let mut memories = vec![ze_device_memory_properties_t::default(); count as usize];
-    // SAFETY: as many structures as said.
+    // SAFETY: as many structures as passed.
     unsafe { functions.zeDeviceGetMemoryProperties(device, &raw mut count, memories.as_mut_ptr()) }
         .map_err(error::call)?;
     Ok(memories.iter().fold(0_u64, |sum, memory| sum.saturating_add(memory.totalSize)))

@@ -1,4 +1,4 @@
-//! From Level Zero's result codes to typed errors.
+//! Converts Level Zero's result codes to typed errors.
 
 use level_zero_sys::{
     ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_INVALID_ENUMERATION, ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY,
@@ -9,7 +9,7 @@ use level_zero_sys::{
 use usm_core::BackendKind;
 use usm_core::{Error, ErrorKind};
 
-/// The library that errors name.
+/// The library's name in errors.
 pub(super) const LIBRARY: &str = level_zero_sys::LIBRARY_NAMES[0];
 
 pub(super) fn of(kind: ErrorKind) -> Error {
@@ -29,7 +29,7 @@ pub(super) fn native(operation: &'static str, result: ze_result_t) -> Error {
     of(kind).with_native(i64::from(result.0))
 }
 
-/// The table's code for a call that did nothing.
+/// The table's result for a call without a function.
 pub(super) fn call(error: level_zero_sys::Error) -> Error {
     match error {
         level_zero_sys::Error::MissingSymbol { name } => {
@@ -56,7 +56,7 @@ pub(super) fn optional(operation: &'static str, error: level_zero_sys::Error) ->
     }
 }
 
-/// The code where the driver had no memory left.
+/// The error for a driver that is out of memory.
 pub(super) fn exhaustion(error: &level_zero_sys::Error) -> Option<ze_result_t> {
     match *error {
         level_zero_sys::Error::Call {

@@ -1,8 +1,8 @@
 //! Events, reused after their last handle: no heap and no driver object for each operation.
 //!
-//! A driver's event is a place that the device writes to. It may be given to another operation when
-//! its own is complete and every command that waits for it is; queues see to that by
-//! [keeping](super::queue) both until then.
+//! A driver's event is a location that the device writes to. It may be reused once its operation
+//! and every command that waits for it are complete; queues ensure that by [keeping](super::queue)
+//! both until then.
 
 use alloc::sync::Arc;
 use core::ptr;
@@ -20,7 +20,7 @@ use usm_core::driver::process;
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicU32, Ordering, sleeping};
 
-/// Events of one pool of the driver.
+/// Number of events in one pool of the driver.
 const POOL_SIZE: u32 = 128;
 
 /// An event of Level Zero, shared by all clones of the handle.
@@ -32,17 +32,16 @@ pub struct LevelZeroEvent(SlotHandle<Object>);
 pub(super) struct Object {
     raw: ze_event_handle_t,
     functions: &'static Functions,
-    /// [`PENDING`] until the driver was seen to say otherwise, [`COMPLETE`], or the code of a
-    /// failure.
+    /// [`PENDING`] until a query returned another state, [`COMPLETE`], or the code of a failure.
     state: AtomicU32,
-    /// Goes after the event.
+    /// Dropped after the event.
     place: Place,
 }
 
 const PENDING: u32 = ZE_RESULT_NOT_READY.0;
 const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
 
-/// The pool that an event lies in, kept as long as the event.
+/// The event's pool, kept as long as the event.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept for their drop")]
 enum Place {
@@ -59,36 +58,35 @@ struct Pool {
     native: Arc<Native>,
 }
 
-/// The events of one context, of one sort.
+/// The events of one sort in one context.
 #[derive(Debug)]
 pub(super) struct Events {
     slots: Slots<Object>,
     native: Arc<Native>,
     sort: Sort,
-    /// The last pool, with the number of places taken. Held over calls of the driver.
+    /// The last pool, with the number of used indices. The lock is held during calls of the driver.
     pool: sleeping::Mutex<Option<(Arc<Pool>, u32)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
-    /// Places of pools, reset by the host before they are used again.
+    /// Events of pools, which the host resets before reuse.
     Pooled,
-    /// Counters of in-order lists, which need no reset.
+    /// Counting events of in-order lists, which need no reset.
     Counting,
 }
 
 impl Events {
-    /// Events of pools: for every list.
+    /// Events of pools, for every list.
     pub(super) fn pooled(native: &Arc<Native>) -> Arc<Self> {
         Self::new(native, Sort::Pooled)
     }
 
-    /// Counting events, for lists that are in order by themselves; none where the driver has no
-    /// such events.
+    /// Counting events, for in-order lists. `None` if the driver has no such events.
     pub(super) fn counting(native: &Arc<Native>) -> Option<Arc<Self>> {
         native.functions().zeEventCounterBasedCreate?;
         let events = Self::new(native, Sort::Counting);
-        // For the first operation.
+        // Makes the first event, which shows whether the driver supports them.
         drop(events.slots.add(events.create().ok()?));
         Some(events)
     }
@@ -98,14 +96,14 @@ impl Events {
         Arc::new(Self { slots: Slots::new(), native, sort, pool: sleeping::Mutex::default() })
     }
 
-    /// An event that is not signalled.
+    /// An unsignalled event.
     #[inline]
     pub(super) fn take(&self) -> Result<LevelZeroEvent> {
         let Some(used) = self.slots.take() else {
             return Ok(LevelZeroEvent(self.slots.add(self.create()?)));
         };
         if self.sort == Sort::Pooled {
-            // SAFETY: a live event that no command refers to any more.
+            // SAFETY: a live event that no command refers to.
             unsafe { self.native.functions().zeEventHostReset(used.raw) }.map_err(error::call)?;
         }
         // No other handle exists.
@@ -117,14 +115,14 @@ impl Events {
     fn create(&self) -> Result<Object> {
         let mut raw = ze_event_handle_t::NULL;
         let functions = self.native.functions();
-        // Memory effects before an event are visible to the host and to every command after it.
+        // With this scope the host and all later commands see memory effects before the event.
         let (signal, wait) = (ZE_EVENT_SCOPE_FLAG_HOST, ZE_EVENT_SCOPE_FLAG_DEVICE);
         let (created, place) = match self.sort {
             Sort::Counting => {
                 let flags = ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE | ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE;
                 let description = ze_event_counter_based_desc_t { flags, signal, wait, ..Default::default() };
                 let (context, device) = (self.native.context(), self.native.device());
-                // SAFETY: a live context and a device of it, room for the answer.
+                // SAFETY: a live context and a device of it, space for the value.
                 let created = unsafe {
                     functions.zeEventCounterBasedCreate(context, device, &raw const description, &raw mut raw)
                 };
@@ -133,7 +131,7 @@ impl Events {
             Sort::Pooled => {
                 let (pool, index) = self.place()?;
                 let description = ze_event_desc_t { index, signal, wait, ..Default::default() };
-                // SAFETY: a live pool, a place of it that nobody else has, room for the answer.
+                // SAFETY: a live pool, an index in it that no other event has, space for the value.
                 let created =
                     unsafe { functions.zeEventCreate(pool.raw, &raw const description, &raw mut raw) };
                 (created, Place::Pool(pool))
@@ -143,7 +141,7 @@ impl Events {
         Ok(Object { raw, functions, state: AtomicU32::new(PENDING), place })
     }
 
-    /// A place of a pool that was never given out.
+    /// An unused index of a pool.
     fn place(&self) -> Result<(Arc<Pool>, u32)> {
         let mut last = self.pool.lock();
         let (pool, taken) = match last.take() {
@@ -163,7 +161,7 @@ impl Pool {
             ..Default::default()
         };
         let (mut device, mut raw) = (native.device(), ze_event_pool_handle_t::NULL);
-        // SAFETY: a live context, one device of it, room for the answer.
+        // SAFETY: a live context, one device of it, space for the value.
         unsafe {
             native.functions().zeEventPoolCreate(
                 native.context(),
@@ -181,35 +179,34 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be
-        // acted on.
+        // SAFETY: a live pool; its events keep it, so they are destroyed. A failure has no remedy.
         let _ = unsafe { self.native.functions().zeEventPoolDestroy(self.raw) };
     }
 }
 
 impl Drop for Object {
-    /// At the end of the context, or after it.
+    /// Runs at the end of the context or later.
     fn drop(&mut self) {
         if matches!(self.place, Place::Elsewhere) {
             return;
         }
         let Ok(_inside) = process::ask() else { return };
-        // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted
-        // on.
+        // SAFETY: owned, destroyed once, and no command refers to it. A failure has no remedy.
         let _ = unsafe { self.functions.zeEventDestroy(self.raw) };
     }
 }
 
 impl LevelZeroEvent {
-    /// A foreign event, which is neither reset nor destroyed.
+    /// Wraps a foreign event, which is neither reset nor destroyed.
     ///
     /// # Safety
-    /// `event` is live as long as the result and its clones, and what waits for them.
+    /// `event` outlives the result, its clones and all work that waits for them.
     pub(super) unsafe fn borrowing(functions: &'static Functions, event: ze_event_handle_t) -> Self {
         Self::without_slots(functions, event, PENDING)
     }
 
-    /// Stands for work that has no event: never known to be complete. Has the code of the failure.
+    /// Stands for work without an event, whose outcome is unknown: never complete. Has the code of
+    /// the failure.
     pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
         let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
         Self::without_slots(functions, ze_event_handle_t::NULL, code)
@@ -220,7 +217,7 @@ impl LevelZeroEvent {
         Self(SlotHandle::without_slots(Object { raw, functions, state, place }))
     }
 
-    /// Stands for a running operation that will signal nothing: it is never complete.
+    /// Stands for a running operation that signals no event: never complete.
     pub(super) fn fail(&self, error: &Error) {
         let code = match error {
             Error::Call { result, .. } => result.0,
@@ -229,7 +226,7 @@ impl LevelZeroEvent {
         self.0.state.store(code, Ordering::Release);
     }
 
-    /// Refuses what would follow a failed operation.
+    /// Refuses an operation that would follow a failed one.
     pub(super) fn check(&self) -> Result<()> {
         match self.0.state.load(Ordering::Acquire) {
             PENDING | COMPLETE => Ok(()),
@@ -241,7 +238,8 @@ impl LevelZeroEvent {
         self.0.raw
     }
 
-    /// The handle that a command after it waits for; none if the driver has reported it complete.
+    /// The handle for the wait list of later commands; `None` if the driver has reported the event
+    /// complete.
     pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
         (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
     }
@@ -254,8 +252,8 @@ impl EventOps for LevelZeroEvent {
         }
         self.check()?;
         let _inside = process::ask()?;
-        // SAFETY: a live event. The wait with a limit would not do: some drivers answer success
-        // although nothing ran.
+        // SAFETY: a live event. A query, because the wait with a limit returns success on some
+        // drivers although nothing ran.
         match unsafe { self.0.functions.zeEventQueryStatus(self.0.raw) }.map_err(error::call)? {
             ZE_RESULT_SUCCESS => {
                 self.0.state.store(COMPLETE, Ordering::Release);
@@ -271,5 +269,5 @@ impl EventOps for LevelZeroEvent {
     }
 }
 
-/// No event, where a call takes one or none.
+/// No event, for calls with an optional one.
 pub(super) const NO_EVENTS: *mut ze_event_handle_t = ptr::null_mut();

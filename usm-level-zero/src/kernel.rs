@@ -2,10 +2,10 @@
 //!
 //! - The fastest dimension is `X`.
 //! - A kernel object holds group size and arguments of its next launch, so launches of one function
-//!   take turns up to their submission.
-//! - The flags for indirect access are set on every kernel: forgetting them is a fault on a GPU.
-//! - The driver does not keep a kernel while it runs; kernel and module are destroyed when their
-//!   launches have finished.
+//!   hold a lock from the first argument to the submission.
+//! - The flags for indirect access are set on every kernel, because a GPU faults without them.
+//! - The driver does not keep a running kernel alive; kernel and module are destroyed after their
+//!   launches.
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -40,7 +40,7 @@ struct Module {
 #[derive(Debug)]
 pub struct LevelZeroFunction {
     kernel: Option<Kernel>,
-    /// Held from the first argument to the submission; whether there was one.
+    /// Held from the first argument to the submission. Whether there was a launch.
     launched: Mutex<bool>,
 }
 
@@ -51,11 +51,11 @@ struct Kernel {
     module: Arc<Module>,
 }
 
-/// Kernels whose owners are gone and that may still run, with the events to wait for.
-static RETIRED: After<Kernel, LevelZeroEvent> = After::new();
+/// Dropped kernels that may still run, with the events to wait for.
+static DROPPED_KERNELS: After<Kernel, LevelZeroEvent> = After::new();
 
-// SAFETY: handles are used from any thread; setting a kernel's arguments is not thread safe, for
-// which a function has its turn.
+// SAFETY: any thread may use the handles; setting a kernel's arguments is not thread safe, and the
+// function's lock guards it.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -67,8 +67,7 @@ unsafe impl Sync for Kernel {}
 impl Drop for Module {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, destroyed once, after its kernels, which keep it. A failure could not be
-        // acted on.
+        // SAFETY: owned, destroyed once, after its kernels, which keep it. A failure has no remedy.
         let _ = unsafe { raw::functions(&self.context).zeModuleDestroy(self.raw) };
     }
 }
@@ -76,7 +75,7 @@ impl Drop for Module {
 impl Drop for Kernel {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, destroyed once, when it no longer runs. A failure could not be acted on.
+        // SAFETY: owned, destroyed once, when it no longer runs. A failure has no remedy.
         let _ = unsafe { self.functions().zeKernelDestroy(self.raw) };
     }
 }
@@ -88,25 +87,25 @@ impl Drop for LevelZeroFunction {
         if !*self.launched.get_mut() {
             return drop(kernel);
         }
-        // Launches are not remembered one by one, so this waits for others' work too. What cannot
-        // be known to have finished keeps its kernel.
+        // The crate does not record single launches, so this also waits for other work. A kernel
+        // whose work may never finish is kept.
         match raw::pending(&kernel.module.context) {
-            Ok(running) => RETIRED.push(kernel, running),
+            Ok(running) => DROPPED_KERNELS.push(kernel, running),
             Err(_) => core::mem::forget(kernel),
         }
-        RETIRED.collect(drop);
+        DROPPED_KERNELS.collect(drop);
     }
 }
 
-// SAFETY: the launch signals the event of the submission after the kernel; a launch that is refused
-// was not appended; kernel and module are destroyed after their launches.
+// SAFETY: the launch signals the event of the submission after the kernel; a refused launch was not
+// appended; kernel and module are destroyed after their launches.
 unsafe impl Programmable for LevelZero {
     type Module = LevelZeroModule;
     type Function = LevelZeroFunction;
 
     fn formats(context: &LevelZeroContext) -> Formats {
         let mut properties = ze_device_module_properties_t::default();
-        // SAFETY: a device of the loader, room for the answer.
+        // SAFETY: a device of the loader, space for the value.
         let answer = unsafe {
             raw::functions(context).zeDeviceGetModuleProperties(raw::device(context), &raw mut properties)
         };
@@ -119,7 +118,7 @@ unsafe impl Programmable for LevelZero {
         code: &Code<'_>,
         options: &str,
     ) -> Result<LevelZeroModule, BuildError> {
-        RETIRED.collect(drop);
+        DROPPED_KERNELS.collect(drop);
         let Code::SpirV(words) = *code else { return Err(unsupported("this code").into()) };
         let flags: CString = text("options", options)?;
         let description = ze_module_desc_t {
@@ -131,8 +130,8 @@ unsafe impl Programmable for LevelZero {
         };
         let functions = raw::functions(context);
         let (mut raw, mut log) = (ze_module_handle_t::NULL, ze_module_build_log_handle_t::NULL);
-        // SAFETY: live context and device, as many bytes as said, a text that ends in NUL, room for
-        // both answers.
+        // SAFETY: live context and device, as many bytes as passed, a string that ends in NUL,
+        // space for both values.
         let answer = unsafe {
             let description = &raw const description;
             functions.zeModuleCreate(
@@ -162,7 +161,7 @@ unsafe impl Programmable for LevelZero {
         let functions = raw::functions(&module.context);
         let description = ze_kernel_desc_t { pKernelName: name.as_ptr(), ..Default::default() };
         let mut raw = ze_kernel_handle_t::NULL;
-        // SAFETY: a live module, a name that ends in NUL, room for the answer.
+        // SAFETY: a live module, a name that ends in NUL, space for the value.
         match unsafe { functions.zeKernelCreate(module.raw, &raw const description, &raw mut raw) } {
             Ok(_) => {}
             Err(Error::Call { result: ZE_RESULT_ERROR_INVALID_KERNEL_NAME, .. }) => {
@@ -198,8 +197,8 @@ unsafe impl Programmable for LevelZero {
         *launched = true;
         let call = |list, signal, count, waits| {
             let (kernel, groups) = (kernel.raw, &raw const groups);
-            // SAFETY: live list, kernel and events; the kernel has all its arguments, and its turn;
-            // the caller's promise for what the code does.
+            // SAFETY: live list, kernel and events; the kernel has all its arguments and its lock
+            // is held; the caller's promise for the effects of the code.
             match unsafe {
                 functions.zeCommandListAppendLaunchKernel(list, kernel, groups, signal, count, waits)
             } {
@@ -207,8 +206,8 @@ unsafe impl Programmable for LevelZero {
                 Err(_) => ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
             }
         };
-        // SAFETY: the call appends to the list that it is given, and signals the event that it is
-        // given after the launch.
+        // SAFETY: the call appends to the list that it gets, and signals the event that it gets
+        // after the launch.
         unsafe { raw::submit(queue, "zeCommandListAppendLaunchKernel", after, call) }
     }
 }
@@ -223,23 +222,23 @@ fn is_refusal(result: ze_result_t) -> bool {
     )
 }
 
-/// The text of a build log, which is destroyed.
+/// Returns the text of a build log and destroys the log.
 fn take_log(functions: &Functions, log: ze_module_build_log_handle_t) -> String {
     if log.is_null() {
         return String::new();
     }
     let mut len = 0;
-    // SAFETY: a live log; only its length is asked.
+    // SAFETY: a live log; this queries only its length.
     let known = unsafe { functions.zeModuleBuildLogGetString(log, &raw mut len, ptr::null_mut()) };
     let mut bytes = alloc::vec![0_u8; if known.is_ok() { len } else { 0 }];
     if !bytes.is_empty() {
         let place = bytes.as_mut_ptr().cast::<c_char>();
-        // SAFETY: a live log, room for as many bytes as it said.
+        // SAFETY: a live log, space for as many bytes as it reported.
         if unsafe { functions.zeModuleBuildLogGetString(log, &raw mut len, place) }.is_err() {
             bytes.clear();
         }
     }
-    // SAFETY: owned, destroyed once. A failure could not be acted on.
+    // SAFETY: owned, destroyed once. A failure has no remedy.
     let _ = unsafe { functions.zeModuleBuildLogDestroy(log) };
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_string()
 }
@@ -248,19 +247,19 @@ impl Module {
     fn kernel_names(&self) -> String {
         let functions = raw::functions(&self.context);
         let mut count = 0;
-        // SAFETY: a live module; only the number is asked.
+        // SAFETY: a live module; this queries only the count.
         let known = unsafe { functions.zeModuleGetKernelNames(self.raw, &raw mut count, ptr::null_mut()) };
         let mut names = alloc::vec![ptr::null::<c_char>(); if known.is_ok() { count as usize } else { 0 }];
         if names.is_empty() {
             return String::new();
         }
-        // SAFETY: a live module, room for as many names as it said.
+        // SAFETY: a live module, space for as many names as it reported.
         if unsafe { functions.zeModuleGetKernelNames(self.raw, &raw mut count, names.as_mut_ptr()) }.is_err()
         {
             return String::new();
         }
         let texts = names.into_iter().take(count as usize).filter(|name| !name.is_null()).map(|name| {
-            // SAFETY: a text of the driver that ends in NUL and lives as long as the module.
+            // SAFETY: a string of the driver that ends in NUL and lives as long as the module.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         });
         texts.collect::<Vec<_>>().join(", ")
@@ -276,11 +275,11 @@ impl Kernel {
         let mut preferred = ze_kernel_preferred_group_size_properties_t::default();
         let mut found =
             ze_kernel_properties_t { pNext: (&raw mut preferred).cast::<c_void>(), ..Default::default() };
-        // SAFETY: a live kernel, room for both answers.
+        // SAFETY: a live kernel, space for both values.
         unsafe { self.functions().zeKernelGetProperties(self.raw, &raw mut found) }?;
         let device = self.module.context.shared().info();
         let mut info = FunctionInfo::new(device.max_work_group_size);
-        // Drivers that do not know the second structure leave it alone.
+        // Drivers that do not know the second structure do not write it.
         info.preferred_multiple = u64::from(preferred.preferredMultiple).max(1);
         info.local_mem_size = u64::from(found.localMemSize);
         info.private_mem_size = u64::from(found.privateMemSize);
@@ -290,8 +289,8 @@ impl Kernel {
         Ok(info)
     }
 
-    /// Sets the group's size and gives the number of groups. Without groups the driver suggests a
-    /// size.
+    /// Sets the group size and returns the number of groups. Without a given size the driver
+    /// suggests one.
     fn set_sizes(&self, grid: &Grid) -> Result<ze_group_count_t, usm_core::Error> {
         let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], usm_core::Error> {
             let mut narrowed = [0; 3];
@@ -306,7 +305,7 @@ impl Kernel {
             None => self.suggested(global).map_err(error::call)?,
         };
         let [x, y, z] = local;
-        // SAFETY: a live kernel whose turn this is.
+        // SAFETY: a live kernel whose lock is held.
         unsafe { self.functions().zeKernelSetGroupSize(self.raw, x, y, z) }.map_err(error::call)?;
         let [x, y, z] = core::array::from_fn(|d| global[d] / local[d].max(1));
         Ok(ze_group_count_t { groupCountX: x, groupCountY: y, groupCountZ: z })
@@ -316,7 +315,7 @@ impl Kernel {
     fn suggested(&self, [x, y, z]: [u32; 3]) -> Result<[u32; 3], Error> {
         let mut sizes = [1_u32; 3];
         let [sx, sy, sz] = &mut sizes;
-        // SAFETY: a live kernel, room for the answers.
+        // SAFETY: a live kernel, space for the values.
         unsafe { self.functions().zeKernelSuggestGroupSize(self.raw, x, y, z, sx, sy, sz) }?;
         let divides = |(size, all): (u32, u32)| if size != 0 && all % size == 0 { size } else { 1 };
         Ok(core::array::from_fn(|d| divides((sizes[d], [x, y, z][d]))))
@@ -334,8 +333,8 @@ impl Kernel {
             Slot::Local { bytes, .. } => (bytes, ptr::null()),
             _ => return Err(error::unsupported("this sort of argument")),
         };
-        // SAFETY: a live kernel whose turn this is; as many bytes as said, copied before the call
-        // returns; local memory has a size and no value.
+        // SAFETY: a live kernel whose lock is held; as many bytes as passed, copied before the call
+        // returns; a local argument has a size and no value.
         let answer = unsafe { self.functions().zeKernelSetArgumentValue(self.raw, index, bytes, value) };
         answer.map_err(error::call)
     }

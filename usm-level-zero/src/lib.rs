@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
-// Conversions that can fail give the array back, as `Vec` and `String` conversions do.
+// Conversions that can fail return the array, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 
 extern crate alloc;
@@ -51,7 +51,7 @@ impl LevelZero {
         loader::open_usual().map(|library| Self { library })
     }
 
-    /// Opens the loader at `path`. A path opened before gives the same library.
+    /// Opens the loader at `path`. The same path returns the same library.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -59,20 +59,20 @@ impl LevelZero {
         loader::open(path).map(|library| Self { library })
     }
 
-    /// The file that was opened.
+    /// The path of the opened file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.library.path
     }
 }
 
-// SAFETY: the driver gives disjoint memory of the kind asked for, and its alignment is verified
-// (2); every command waits for its events, on an in-order queue for the one before too, or its list
-// is in order (3); what was refused was not appended, and a hint whose end could not be appended is
-// never reported complete (4, 6); waiting polls the event's status up to the limit, and immediate
-// lists need no flush (5); blocks are freed in the context that allocated them (7); unknown
-// pointers are a value (8); the context drains its list (9); a failure is a lost device, which
-// every later call answers (11).
+// SAFETY: the driver returns disjoint memory of the requested kind, and its alignment is verified
+// (2); every command waits for its events and, on an in-order queue, for the previous one, or its
+// list is in order (3); a refused command was not appended, and a hint whose end could not be
+// appended is never reported complete (4, 6); waiting polls the event's status up to the limit, and
+// immediate lists need no flush (5); blocks are freed in the context that allocated them (7);
+// unknown pointers are a value (8); the context drains its list (9); a failure means a lost device,
+// and every later call returns that error (11).
 unsafe impl Backend for LevelZero {
     const SYNCHRONOUS: bool = false;
 

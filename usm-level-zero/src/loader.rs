@@ -13,13 +13,13 @@ use crate::error;
 use usm_core::driver::library::{self, Opened};
 use usm_core::{Error, Result};
 
-/// The environment variable that names another file.
+/// The environment variable for another file.
 pub(super) const VARIABLE: &str = "USM_LEVEL_ZERO_LIBRARY";
 
 /// The opened loader.
 #[derive(Debug)]
 pub(super) struct Library {
-    /// `None` where the loader found no driver: it must not be called then.
+    /// `None` if the loader found no driver: its functions must not be called then.
     level_zero: Option<LevelZero>,
     pub(super) path: PathBuf,
 }
@@ -45,8 +45,8 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     OPENED.get(
         |library| library.path == path,
         || {
-            // SAFETY: loading runs the initialisers of the library, which depend on nothing of
-            // ours; the functions of the loader have the signatures of its header, which never
+            // SAFETY: loading runs the library's initialisers, which depend on nothing in this
+            // crate; the functions of the loader have the signatures of its header, which never
             // changes one.
             let library = unsafe { level_zero_sys::Library::open_at(path) };
             let library = library.map_err(|error| refusal(path, error))?;
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_library_without_the_functions_names_the_first_missing_one() {
-        // The C library is there on every Linux, and it is not Level Zero.
+        // Every Linux has the C library, and it is not Level Zero.
         let error = open(Path::new("libc.so.6")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::SymbolMissing { library: error::LIBRARY, symbol: "zeInit" });
     }

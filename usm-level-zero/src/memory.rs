@@ -15,7 +15,7 @@ use crate::device::{self, LevelZeroDevice};
 use crate::error;
 use crate::event::{Events, LevelZeroEvent};
 use crate::native::Native;
-use crate::queue::{self, LevelZeroQueue, Parked};
+use crate::queue::{self, DroppedQueue, LevelZeroQueue};
 use usm_core::ContextState;
 use usm_core::Deferred;
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
@@ -29,11 +29,11 @@ use usm_core::driver::{self as after, After};
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
-/// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only
-/// we know whose it is.
+/// The live contexts. Intel's driver knows a pointer in every context of the driver, so this list
+/// finds the pointer's own context.
 static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
-/// Dropping the last handle of a context takes time, so that is done outside of the lock.
+/// Dropping the last handle of a context takes time, so it happens without the lock.
 fn living() -> Vec<Arc<Inner>> {
     CONTEXTS.lock().iter().filter_map(Weak::upgrade).collect()
 }
@@ -48,8 +48,8 @@ struct Inner {
     deferred: Deferred<LevelZero>,
     queue_list: Arc<QueueList<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
-    /// The lists and events of dropped queues.
-    parking: After<Parked, LevelZeroEvent>,
+    /// The lists and events of dropped queues with unfinished work.
+    dropped_queues: After<DroppedQueue, LevelZeroEvent>,
     pooled: Arc<Events>,
     counting: Option<Arc<Events>>,
     native: Arc<Native>,
@@ -61,11 +61,11 @@ impl LevelZeroContext {
         Ok(Self::new(Native::create(device)?))
     }
 
-    /// A context over a foreign one, which is not destroyed.
+    /// Wraps a foreign context, which is not destroyed.
     ///
     /// # Safety
-    /// `context` is a live context of `device`'s driver that includes it, and outlives everything
-    /// made of the result.
+    /// `context` is a live context of `device`'s driver that includes the device, and outlives
+    /// everything made from the result.
     pub(super) unsafe fn borrowing(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
         Self::new(Native::borrowing(device, context))
     }
@@ -83,7 +83,7 @@ impl LevelZeroContext {
             deferred: Deferred::new(),
             queue_list,
             placed: Placed::new(),
-            parking: After::new(),
+            dropped_queues: After::new(),
             pooled: Events::pooled(&native),
             counting: Events::counting(&native),
             native,
@@ -94,7 +94,7 @@ impl LevelZeroContext {
         Self(inner)
     }
 
-    /// Whether the address is in memory of another native context.
+    /// Whether the address belongs to another native context.
     fn is_of_another(&self, address: usize) -> bool {
         let (contexts, ours) = (living(), self.0.native.context());
         let mut others = contexts.iter().filter(|known| known.native.context() != ours);
@@ -118,18 +118,18 @@ impl LevelZeroContext {
         &self.0.pooled
     }
 
-    /// Events for lists that are in order by themselves.
+    /// Events for in-order lists.
     pub(super) fn counting(&self) -> Option<&Arc<Events>> {
         self.0.counting.as_ref()
     }
 
-    pub(super) fn parking(&self) -> &After<Parked, LevelZeroEvent> {
-        &self.0.parking
+    pub(super) fn dropped_queues(&self) -> &After<DroppedQueue, LevelZeroEvent> {
+        &self.0.dropped_queues
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: usize) -> Result<usize> {
         let pointer = match self.ask_for(kind, size, alignment) {
-            // Placed by us then, inside a larger block.
+            // This crate then places the block inside a larger one.
             Err(Error::Call { result: ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, .. }) => {
                 self.ask_for(kind, size, 0)
             }
@@ -162,8 +162,8 @@ impl LevelZeroContext {
         let (on_host, on_device) = (&raw const on_host, &raw const on_device);
         let mut pointer = ptr::null_mut();
         let out = &raw mut pointer;
-        // SAFETY of each: a live context, a device of it, a size that is not zero, room for the
-        // answer.
+        // SAFETY of each: a live context, a device of it, a size that is not zero, space for the
+        // value.
         match kind {
             // SAFETY: see above.
             AllocKind::Host => unsafe { functions.zeMemAllocHost(context, on_host, size, alignment, out) },
@@ -179,12 +179,12 @@ impl LevelZeroContext {
         Ok(pointer)
     }
 
-    /// Start of the driver's allocation around a block.
+    /// Start of the driver's allocation that contains a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
-    /// Events after all work that was submitted before.
+    /// Events after all previously submitted work.
     pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
         self.0.queue_list.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
@@ -204,15 +204,15 @@ impl ContextOps<LevelZero> for LevelZeroContext {
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        // The alignment is asked for, but success does not mean that it was honoured.
+        // The call requests the alignment, but drivers may succeed without honouring it.
         let address = self.0.placed.allocate(
             layout,
             |bytes| self.allocate_bytes(kind, bytes, layout.align()),
-            // SAFETY: just allocated in this context, used by nobody.
+            // SAFETY: just allocated in this context and not used yet.
             |base| unsafe { self.0.free_at(base) },
         )?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
+        // `allocate_bytes` never returns 0.
         pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
@@ -223,14 +223,14 @@ impl ContextOps<LevelZero> for LevelZeroContext {
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
         if address == 0 {
-            // The validation layer calls a question about NULL an error.
+            // The validation layer reports a query of NULL as an error.
             return Ok(PointerInfo::UNKNOWN);
         }
         let functions = self.0.native.functions();
         let pointer = address as *const c_void;
         let mut found = ze_memory_allocation_properties_t::default();
         let mut owner = ze_device_handle_t::NULL;
-        // SAFETY: a live context, room for the answers; the address is looked up, not dereferenced.
+        // SAFETY: a live context, space for the values; the address is looked up, not dereferenced.
         unsafe {
             functions.zeMemGetAllocProperties(
                 self.0.native.context(),
@@ -244,7 +244,7 @@ impl ContextOps<LevelZero> for LevelZeroContext {
             ZE_MEMORY_TYPE_HOST => AllocKind::Host,
             ZE_MEMORY_TYPE_DEVICE => AllocKind::Device,
             ZE_MEMORY_TYPE_SHARED => AllocKind::Shared,
-            // Unknown, memory of others that was imported, and whatever later versions add.
+            // Unknown, imported foreign memory, and kinds that later versions add.
             _ => return Ok(PointerInfo::UNKNOWN),
         };
         let (mut base, mut size) = (ptr::null_mut(), 0);
@@ -269,13 +269,13 @@ impl ContextOps<LevelZero> for LevelZeroContext {
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.queue_list.synchronize(limit, |queue| queue.end(&[]))?;
-        self.0.parking.collect(drop);
+        self.0.dropped_queues.collect(drop);
         Ok(())
     }
 
     fn report_failures(&self, limit: Duration) -> Result<()> {
         self.0.queue_list.report_failures(limit, |queue| queue.end(&[]))?;
-        self.0.parking.collect(drop);
+        self.0.dropped_queues.collect(drop);
         Ok(())
     }
 
@@ -295,10 +295,10 @@ impl Inner {
     }
 
     /// # Safety
-    /// The driver gave `base`, it was not freed yet, and no operation uses it.
+    /// `base` comes from the driver and is not freed, and no operation uses it.
     unsafe fn free_at(&self, base: usize) {
         let pointer = ptr::with_exposed_provenance_mut(base);
-        // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
+        // SAFETY: the caller's promise. A failure has no remedy, because the owner is dropped.
         let _ = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
     }
 }
@@ -307,12 +307,13 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
-        // Before an owner of foreign memory may panic: lists of unfinished work must not be
-        // destroyed.
-        self.parking.drain(&mut deadline, drop, |parked| after::give_up(ManuallyDrop::into_inner(parked)));
-        // SAFETY: the list hands out blocks of this context, once, after their events.
+        // Runs before owners of foreign memory, which may panic: lists with unfinished work must
+        // not be destroyed.
+        self.dropped_queues
+            .drain(&mut deadline, drop, |queue| after::give_up(ManuallyDrop::into_inner(queue)));
+        // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
-        // SAFETY: the state of this context, to which blocks go back.
+        // SAFETY: the state of this context, to which the blocks return.
         unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
     }
 }

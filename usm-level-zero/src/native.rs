@@ -10,7 +10,7 @@ use usm_core::Result;
 use usm_core::driver::process;
 
 /// The driver's context, destroyed with its last owner: a context, or an event or queue that
-/// outlives it.
+/// outlives the context.
 #[derive(Debug)]
 pub(super) struct Native {
     pub(super) device: LevelZeroDevice,
@@ -23,7 +23,7 @@ impl Native {
     pub(super) fn create(device: &LevelZeroDevice) -> Result<Arc<Self>> {
         let description = ze_context_desc_t::default();
         let mut raw = ze_context_handle_t::NULL;
-        // SAFETY: a driver of the loader, room for the answer.
+        // SAFETY: a driver of the loader, space for the value.
         unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
             .map_err(error::call)?;
         Ok(Arc::new(Self { device: *device, raw, owned: true }))
@@ -53,8 +53,7 @@ impl Drop for Native {
         if !self.owned {
             return;
         }
-        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be
-        // acted on.
+        // SAFETY: owned, destroyed once, after everything made in it. A failure has no remedy.
         let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
     }
 }

@@ -1,11 +1,11 @@
 //! Queues over immediate command lists.
 //!
-//! A list may run its commands in any order. An in-order queue names the event of the operation
-//! before in every operation, or uses a list that is in order by itself where the driver has
-//! counting events for those.
+//! A list may run its commands in any order. In an in-order queue every operation waits for the
+//! event of the previous one, or the queue uses an in-order list if the driver has counting events
+//! for it.
 //!
-//! A queue keeps the events of its operations, and those that they wait for, until it has seen them
-//! complete (`work.rs`). One that goes before its work leaves both to the context.
+//! A queue keeps the events of its operations, and those that they wait for, until it has found
+//! them complete (`work.rs`). A queue dropped before that leaves both to the context.
 
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
@@ -22,7 +22,7 @@ use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
 
-/// Finished operations are looked for when more than this is kept.
+/// A queue that keeps more events than this removes finished ones.
 const SWEEP_ABOVE: usize = 32;
 
 /// A queue: an immediate command list.
@@ -33,16 +33,16 @@ pub struct LevelZeroQueue(Arc<Inner>);
 pub(super) struct Inner {
     context: LevelZeroContext,
     order: QueueOrder,
-    /// Whether the list itself keeps the order.
+    /// Whether the list is an in-order list.
     ordered: bool,
     events: Arc<Events>,
     list: ManuallyDrop<List>,
-    /// Held over each call: the driver takes one thread at a time for a list, and the order of
-    /// calls is the queue's.
+    /// Held during each call, because a list takes one thread at a time and the order of the calls
+    /// is the queue's order.
     work: Mutex<Work>,
 }
 
-/// Destination of a command: the list, the event that it signals and the events that it waits for.
+/// The list of a command, the event that it signals and the events that it waits for.
 pub(super) struct Command<'c> {
     pub(super) functions: &'c Functions,
     pub(super) list: ze_command_list_handle_t,
@@ -51,17 +51,17 @@ pub(super) struct Command<'c> {
     pub(super) waits: *mut ze_event_handle_t,
 }
 
-/// The work that a queue of the driver keeps.
+/// The unfinished work of a queue, with the driver's types.
 pub(super) type Work = super::work::Work<LevelZeroEvent, ze_event_handle_t>;
 
-/// The remains of such a queue.
-pub(super) type Parked = work::Parked<List, LevelZeroEvent, ze_event_handle_t>;
+/// A dropped queue, with the driver's types.
+pub(super) type DroppedQueue = work::DroppedQueue<List, LevelZeroEvent, ze_event_handle_t>;
 
 pub(super) type Answer = core::result::Result<ze_result_t, Error>;
 
 impl LevelZeroQueue {
     pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
-        context.parking().collect(drop);
+        context.dropped_queues().collect(drop);
         let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
         let ordered = counting.is_some();
         let events = counting.unwrap_or(context.pooled());
@@ -73,7 +73,7 @@ impl LevelZeroQueue {
             ..Default::default()
         };
         let mut raw = ze_command_list_handle_t::NULL;
-        // SAFETY: a live context and a device of it, room for the answer.
+        // SAFETY: a live context and a device of it, space for the value.
         unsafe {
             native.functions().zeCommandListCreateImmediate(
                 native.context(),
@@ -87,10 +87,10 @@ impl LevelZeroQueue {
         Ok(Self::known(context, order, ordered, events, list))
     }
 
-    /// A queue over a foreign list, which is not destroyed.
+    /// Wraps a foreign list, which is not destroyed.
     ///
     /// # Safety
-    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that
+    /// `list` is a live immediate list of `context`, an in-order list if `order` says so, that
     /// outlives the queue, its clones and its work.
     pub(super) unsafe fn borrowing(
         context: &LevelZeroContext,
@@ -139,7 +139,7 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
     ) -> Result<LevelZeroEvent> {
         let (dst, src) = (dst.cast(), src.cast());
         self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
-            // SAFETY: the caller's promise for the ranges; the command is live while this runs.
+            // SAFETY: the caller's promise for the ranges; the command lives during the call.
             unsafe { functions.zeCommandListAppendMemoryCopy(list, dst, src, len, signal, count, waits) }
         })
     }
@@ -149,11 +149,11 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
         let [Ok(width), Ok(height), Ok(dst_pitch), Ok(src_pitch)] = numbers else {
             return Err(error::unsupported("a copy of rows with these numbers"));
         };
-        // Two dimensions: no slices, and no depth.
+        // Two dimensions: one slice.
         let region = ze_copy_region_t { width, height, ..Default::default() };
         let copied = self.0.submit(after, |to| {
             // SAFETY: the caller's promise for every row; the regions are read before the call
-            // returns; the command is live while this runs.
+            // returns; the command lives during the call.
             unsafe {
                 to.functions.zeCommandListAppendMemoryCopyRegion(
                     to.list,
@@ -192,7 +192,7 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
         let (dst, value, width) = (dst.cast(), pattern.as_ptr().cast(), pattern.len());
         self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
             // SAFETY: the caller's promise for the range; the pattern is read before the call
-            // returns; the command is live while this runs.
+            // returns; the command lives during the call.
             unsafe {
                 functions.zeCommandListAppendMemoryFill(list, dst, value, width, len, signal, count, waits)
             }
@@ -241,7 +241,7 @@ impl Advice<Self> for LevelZero {
                 let said = unsafe {
                     functions.zeCommandListAppendMemAdvise(list, device, pointer.cast(), len, *step)
                 };
-                // Once one is under way, what follows is only a hint less.
+                // After the first hint was appended, a refused one only loses that hint.
                 if index == 0 {
                     answer = said;
                 }
@@ -255,14 +255,14 @@ impl Advice<Self> for LevelZero {
 }
 
 impl Inner {
-    /// Whether the next operation has to wait for the one before.
+    /// Whether the next operation must wait for the previous one.
     fn follows(&self) -> bool {
         self.order == QueueOrder::InOrder && !self.ordered
     }
 
-    /// Appends by `append`, which passes list, event and waits, all of them live while it runs, to
-    /// one append function; that call is for `append` to prove. If it appends nothing, nothing
-    /// signals the event, and a wait for it times out.
+    /// Appends by `append`, which passes list, event and wait list, all of them live during the
+    /// call, to one append function and proves that call. If it appends nothing, the event is never
+    /// signalled, and a wait for it times out.
     fn submit(
         &self,
         after: &[LevelZeroEvent],
@@ -282,8 +282,7 @@ impl Inner {
         appended.map(|_| event).map_err(error::call)
     }
 
-    /// Appends commands that neither wait nor signal, between a barrier that waits and one that
-    /// signals.
+    /// Appends commands without events, between a barrier that waits and a barrier that signals.
     fn hint(
         &self,
         operation: &'static str,
@@ -293,7 +292,7 @@ impl Inner {
         let mut work = self.work.lock();
         let event = self.prepare(&mut work, after)?;
         let (functions, list) = (self.list.native.functions(), self.list.raw);
-        // A hint that is refused once the first barrier is under way is no error of the whole.
+        // A refused hint after the first barrier is no error of the operation.
         let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
             let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
             if count > 0 {
@@ -306,7 +305,7 @@ impl Inner {
             if count == 0 && hinted.is_err() {
                 return hinted.map(Ok);
             }
-            // SAFETY: a live list, an event that is not signalled.
+            // SAFETY: a live list, an unsignalled event.
             let signalled =
                 unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
             if let Err(error) = signalled {
@@ -317,7 +316,7 @@ impl Inner {
         appended?.map(|_| event)
     }
 
-    /// An event for the next operation, unless what it would follow has failed.
+    /// An event for the next operation, or the error of an operation that it would follow.
     fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
@@ -327,15 +326,15 @@ impl Inner {
         self.events.take()
     }
 
-    /// An event after these; without any, after everything in the list.
+    /// An event after `after` or, if it is empty, after everything in the list.
     pub(super) fn end(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         self.submit(after, |&Command { functions, list, signal, count, waits }| {
-            // SAFETY: a live list and live events; a barrier touches no memory.
+            // SAFETY: a live list and live events; a barrier accesses no memory.
             unsafe { functions.zeCommandListAppendBarrier(list, signal, count, waits) }
         })
     }
 
-    /// An event after everything in the queue; none when that is done.
+    /// An event after everything in the queue; `None` if all is complete.
     pub(super) fn unfinished(&self) -> Result<Option<LevelZeroEvent>> {
         let mut work = self.work.lock();
         work.sweep();
@@ -351,20 +350,20 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for.
+    /// A queue's work outlives it, so the context keeps the events to wait for.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let last = self.unfinished().unwrap_or_else(|error| {
             Some(LevelZeroEvent::unknown(self.list.native.functions(), error.native))
         });
         let work = core::mem::replace(self.work.get_mut(), Work::new());
-        // SAFETY: the queue ends here, nothing uses its list through it afterwards.
+        // SAFETY: the queue ends here and does not use its list afterwards.
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
         let queue_list = self.context.queue_list();
         if last.is_some() {
             let operations = work.operations();
-            self.context.parking().push(Parked { work, list }, operations);
-            self.context.parking().collect(drop);
+            self.context.dropped_queues().push(DroppedQueue { work, list }, operations);
+            self.context.dropped_queues().collect(drop);
         }
         queue_list.remove(self, Ok(last));
     }

@@ -1,7 +1,7 @@
-//! Native handles, both ways: for programs and crates that call Level Zero themselves beside this
-//! one, with the types of [`level_zero_sys`].
+//! Export and import of native handles, for programs and crates that also call Level Zero
+//! themselves, with the types of [`level_zero_sys`].
 //!
-//! | what | out | in | whose it is then |
+//! | what | out | in | owner afterwards |
 //! |---|---|---|---|
 //! | driver, device | [`LevelZeroDevice::driver_as_raw`], [`LevelZeroDevice::as_raw`] | – | the driver's |
 //! | context | [`LevelZeroContext::as_raw`] | [`LevelZeroContext::from_raw`] | borrowed: it outlives what is made of it |
@@ -12,8 +12,8 @@
 //!
 //! Level Zero objects have no reference count, so nothing is retained. A handle from `as_raw` lives
 //! as long as its object here; an event is reused for another operation afterwards. A list takes
-//! one thread at a time. Work over allocations of this crate goes through
-//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! one thread at a time. Submit work over allocations of this crate by [`submit`] inside
+//! [`Queue::submit`](usm_core::Queue::submit), so that it is ordered.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -54,8 +54,8 @@ impl LevelZeroContext {
         self.native().context()
     }
 
-    /// A context over a foreign one, which is borrowed, with one of its devices: Level Zero does
-    /// not say which it has.
+    /// A context over a borrowed foreign one, with one of its devices: Level Zero does not list a
+    /// context's devices.
     ///
     /// # Safety
     /// `context` is a live context of `device`'s driver that includes the device, and outlives the
@@ -74,14 +74,14 @@ impl LevelZeroQueue {
         self.handle()
     }
 
-    /// A queue over a foreign immediate list, which is borrowed;
-    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes both.
+    /// A queue over a borrowed foreign immediate list, and its order, as
+    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes them.
     ///
     /// # Safety
     /// `list` is a live immediate list of the native context behind `context` and its device,
-    /// asynchronous, and made to be in order by itself when `order` says so. It outlives the queue,
-    /// its clones and its work, and no other thread uses it during a call. Memory from the queue is
-    /// the context's and does not use the list.
+    /// asynchronous, and an in-order list if `order` says so. It outlives the queue, its clones and
+    /// its work, and no other thread uses it during a call. Memory from the queue belongs to the
+    /// context and does not use the list.
     #[must_use]
     pub unsafe fn from_raw(
         context: &LevelZeroContext,
@@ -100,12 +100,13 @@ impl LevelZeroEvent {
         self.handle()
     }
 
-    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it
-    /// one that submissions wait for.
+    /// A borrowed foreign event. [`Event::from_raw`](usm_core::Event::from_raw) makes it an event
+    /// that submissions can wait for.
     ///
     /// # Safety
     /// `event` is a live event of the native context behind `context`, will be signalled, is not
-    /// reset while it is used here, and outlives the result, its clones and what waits for them.
+    /// reset while it is used here, and outlives the result, its clones and all work that waits for
+    /// them.
     #[must_use]
     pub unsafe fn from_raw(context: &LevelZeroContext, event: ze_event_handle_t) -> Self {
         // SAFETY: the caller's promise.
@@ -119,12 +120,12 @@ pub fn functions(context: &LevelZeroContext) -> &'static Functions {
     context.native().functions()
 }
 
-/// The function of an extension, as the context's driver gives it.
+/// The extension's function in the context's driver.
 #[must_use]
 pub fn extension_function(context: &LevelZeroContext, name: &CStr) -> Option<NonNull<c_void>> {
     let (functions, driver) = (functions(context), context.device().driver());
     let mut address = core::ptr::null_mut();
-    // SAFETY: a driver of the loader, a name that ends in NUL, room for the answer.
+    // SAFETY: a driver of the loader, a name that ends in NUL, space for the value.
     unsafe { functions.zeDriverGetExtensionFunctionAddress(driver, name.as_ptr(), &raw mut address) }.ok()?;
     NonNull::new(address)
 }
@@ -135,23 +136,22 @@ pub fn device(context: &LevelZeroContext) -> ze_device_handle_t {
     context.device().handle()
 }
 
-/// Events after all work that was submitted before to queues of this context, those that are gone
-/// included: for what such work may use without the driver keeping it.
+/// Events after all work submitted before to queues of this context, dropped ones included. For
+/// objects that such work may use and that the driver does not keep alive.
 ///
 /// # Errors
-/// [`ErrorKind::Native`] when an event cannot be had.
+/// [`ErrorKind::Native`] if the driver gives no event.
 pub fn pending(context: &LevelZeroContext) -> Result<Vec<LevelZeroEvent>> {
     context.pending()
 }
 
 /// Appends by `call`, which gets the immediate list, the event to signal, the number of events to
-/// wait for and those events, and gives the result. On an in-order queue they include the event of
-/// the operation before.
+/// wait for and those events, and returns the result. On an in-order queue the events include that
+/// of the previous operation.
 ///
 /// # Safety
-/// `call` passes all four on to one append function, with arguments that are valid for it, and
-/// gives its result. What the operation touches is the caller's to keep valid;
-/// [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all four to one append function, with valid arguments, and returns its result. The
+/// caller keeps the operation's memory valid, as [`Queue::submit`](usm_core::Queue::submit) does.
 ///
 /// # Errors
 /// [`ErrorKind::DeviceLost`], or [`ErrorKind::Native`] with the code, naming `operation`.
@@ -171,11 +171,11 @@ pub unsafe fn submit(
 /// and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
-/// outside this crate.
+/// The memory is live until `owner` is dropped. The caller must order accesses made outside this
+/// crate.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
+/// [`ErrorKind::WrongContext`] if `pointer` is no USM pointer of the context, or the query's error.
 pub unsafe fn borrow_allocation(
     context: &Context<LevelZero>,
     pointer: NonNull<u8>,

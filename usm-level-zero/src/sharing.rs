@@ -1,4 +1,4 @@
-//! Memory of other processes, and access of one device to another's memory.
+//! Memory of other processes, and peer access between devices.
 
 use alloc::sync::Arc;
 use core::ffi::c_void;
@@ -15,14 +15,14 @@ use usm_core::backend::{Block, Ipc, Peer};
 use usm_core::driver::process;
 use usm_core::ipc::NATIVE_BYTES;
 
-/// Memory of another process, mapped here until this is dropped.
+/// Memory of another process. Dropping this unmaps it.
 #[derive(Debug)]
 pub struct LevelZeroIpcMemory {
     pointer: *mut c_void,
     native: Arc<Native>,
 }
 
-// SAFETY: an address that any thread may close; whoever dereferences it proves that this is
+// SAFETY: an address that any thread may close; code that dereferences it proves that this is
 // allowed.
 unsafe impl Send for LevelZeroIpcMemory {}
 // SAFETY: as above.
@@ -32,14 +32,13 @@ impl Drop for LevelZeroIpcMemory {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let native = &self.native;
-        // SAFETY: opened once, closed once, and nothing uses it any more. A failure could not be
-        // acted on.
+        // SAFETY: opened once, closed once, and not used any more. A failure has no remedy.
         let _ = unsafe { native.functions().zeMemCloseIpcHandle(native.context(), self.pointer) };
     }
 }
 
-/// The driver's handle travels. Older drivers put a file descriptor into it, which is valid in the
-/// process that exported it and in one that received the descriptor under the same number.
+/// Exports the driver's handle. Older drivers put a file descriptor into it, which is valid only in
+/// the exporting process and in one that received the descriptor under the same number.
 impl Ipc<Self> for LevelZero {
     type Opened = LevelZeroIpcMemory;
 
@@ -51,7 +50,7 @@ impl Ipc<Self> for LevelZero {
         let (base, address) = (context.driver_base(block), block.address());
         let mut handle = ze_ipc_mem_handle_t { data: [0; NATIVE_BYTES] };
         let (native, pointer) = (context.native(), ptr::with_exposed_provenance(base));
-        // SAFETY: the start of a live allocation (the caller's promise), room for the handle.
+        // SAFETY: the start of a live allocation (the caller's promise), space for the handle.
         unsafe { native.functions().zeMemGetIpcHandle(native.context(), pointer, &raw mut handle) }
             .map_err(|error| error::optional("IPC", error))?;
         Ok((handle.data.map(|byte| byte as u8), address - base))
@@ -67,8 +66,8 @@ impl Ipc<Self> for LevelZero {
         let native = context.native();
         let (device, flags) = (native.device(), ze_ipc_memory_flags_t(0));
         let mut pointer = ptr::null_mut();
-        // SAFETY: a live context and a device of it, room for the answer; the driver refuses
-        // handles that name nothing.
+        // SAFETY: a live context and a device of it, space for the value; the driver refuses
+        // handles that name no memory.
         unsafe {
             let call = native.functions();
             call.zeMemOpenIpcHandle(native.context(), device, handle, flags, &raw mut pointer)
@@ -85,7 +84,7 @@ impl Ipc<Self> for LevelZero {
 fn has_ipc(context: &LevelZeroContext) -> Result<()> {
     let mut properties = ze_driver_ipc_properties_t::default();
     let (functions, driver) = (context.native().functions(), context.device().driver());
-    // SAFETY: a driver of the loader, room for the answer.
+    // SAFETY: a driver of the loader, space for the value.
     unsafe { functions.zeDriverGetIpcProperties(driver, &raw mut properties) }.map_err(error::call)?;
     if properties.flags.contains(ZE_IPC_PROPERTY_FLAG_MEMORY) {
         Ok(())
@@ -101,14 +100,14 @@ impl Peer<Self> for LevelZero {
             return Ok(true);
         }
         let mut can: ze_bool_t = 0;
-        // SAFETY: two devices of one driver, room for the answer.
+        // SAFETY: two devices of one driver, space for the value.
         unsafe { device.functions().zeDeviceCanAccessPeer(device.handle(), peer.handle(), &raw mut can) }
             .map_err(error::call)?;
         Ok(can != 0)
     }
 
-    /// Nothing needs to be enabled, but memory belongs to its native context: two contexts of ours
-    /// reach each other's memory where they are made of one native context.
+    /// The driver needs no call to enable access, but memory belongs to its native context: two of
+    /// our contexts can access each other's memory if they share a native context.
     unsafe fn enable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
         let (native, other) = (context.native(), peer.native());
         if native.context() != other.context() {

@@ -1,8 +1,8 @@
-//! The work of a queue: its list, and the events that commands of the list refer to until they have
+//! The unfinished work of a queue: the events that commands of its list refer to until they have
 //! run.
 //!
-//! The driver does not keep what commands refer to. Nothing here names the driver but what is at
-//! the end, so that the models reach it.
+//! The driver does not keep events alive for commands. Only the end of this file names the driver,
+//! so that models can use the rest.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Work<E, R> {
     kept: VecDeque<Kept<E>>,
     /// Event of the last operation.
     last: Option<E>,
-    /// The wait list of the call under way; empty in between.
+    /// The wait list of the current call; empty between calls.
     waits: Vec<R>,
 }
 
@@ -34,12 +34,13 @@ enum Kept<E> {
     Operation(E),
 }
 
-/// The remains of a dropped queue: its list, and the events that its commands may still refer to.
+/// A dropped queue with unfinished work: its list, and the events that its commands may still refer
+/// to.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept for their drop")]
-pub(super) struct Parked<L, E, R> {
+pub(super) struct DroppedQueue<L, E, R> {
     pub(super) work: Work<E, R>,
-    /// Destroyed after the events were given back.
+    /// Destroyed after the events were released.
     pub(super) list: L,
 }
 
@@ -48,7 +49,7 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         Self { kept: VecDeque::new(), last: None, waits: Vec::new() }
     }
 
-    /// Events that are kept.
+    /// Number of kept events.
     pub(super) fn kept(&self) -> usize {
         self.kept.len()
     }
@@ -58,9 +59,9 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         self.last.as_ref()
     }
 
-    /// Has `append` append commands that signal `event` and wait for what it is given: what is
-    /// `awaited` of `after` and, with `follows`, of the operation before.
-    /// Nothing was appended where it answers with an error; nothing is kept of that.
+    /// Calls `append` with the wait list of a command that signals `event`: the handles that
+    /// `awaited` returns for `after` and, if `follows`, for the previous operation. If `append`
+    /// fails, it has appended nothing, and nothing is kept for it.
     pub(super) fn append<T, X>(
         &mut self,
         event: &E,
@@ -90,7 +91,7 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         answer
     }
 
-    /// Gives back the events of finished operations, up to the first that is not.
+    /// Releases the events of finished operations, up to the first unfinished one.
     pub(super) fn sweep(&mut self) {
         loop {
             let operation = self.kept.iter().position(|kept| matches!(kept, Kept::Operation(_)));
@@ -103,7 +104,7 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         }
     }
 
-    /// The events of the operations that were not seen to have ended.
+    /// The events of operations that are not known to be complete.
     pub(super) fn operations(&self) -> Vec<E> {
         let operation = |kept: &Kept<E>| match kept {
             Kept::Operation(event) => Some(event.clone()),
@@ -128,7 +129,7 @@ impl Drop for List {
             return;
         }
         let Ok(_inside) = process::ask() else { return };
-        // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
+        // SAFETY: owned, destroyed once, after its work. A failure has no remedy.
         let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
     }
 }

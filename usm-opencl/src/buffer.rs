@@ -20,13 +20,12 @@ const COPY_HOST_PTR: Bits = 1 << 5;
 #[derive(Debug)]
 pub struct OpenClBuffer {
     handle: Handle,
-    /// For [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object lies at
-    /// an offset in that.
+    /// The offset in its parent object, for [`Buffers::place`](usm_core::backend::Buffers::place).
     pub(super) place: (usize, usize),
 }
 
 impl OpenClBuffer {
-    /// A buffer that is no part of another.
+    /// A buffer that is not a sub-buffer.
     fn whole(handle: Handle) -> Self {
         let place = (handle.raw() as usize, 0);
         Self { handle, place }
@@ -41,21 +40,21 @@ impl OpenClBuffer {
     }
 }
 
-/// Zeros that new buffers are copied from. Where the system maps them page by page, reading them
-/// takes no memory.
+/// The zeros that initialise new buffers. If the system maps them page by page, reading them takes
+/// no memory.
 struct Zeros {
     first: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: bytes that are only read, and its own.
+// SAFETY: owned bytes that are only read.
 unsafe impl Send for Zeros {}
 // SAFETY: as above.
 unsafe impl Sync for Zeros {}
 
 impl Zeros {
-    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling
-    /// those of the buffer.
+    /// Shared by all buffers up to a size, because new zero pages would cost as much as filling the
+    /// buffer.
     fn kept(bytes: usize) -> Option<&'static Self> {
         const KEPT: usize = 1 << 20;
         static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
@@ -86,7 +85,8 @@ impl Buffers<Self> for OpenCl {
     fn create(context: &OpenClContext, size: usize) -> Result<OpenClBuffer> {
         let library = context.library();
         let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
-        // A fill needs a queue, a wait and its limit; the copy is complete when the call returns.
+        // A fill would need a queue and a wait with a limit. This copy is complete when the call
+        // returns.
         let out_of_memory = || error::of(exhausted);
         let own;
         let zeros = if let Some(kept) = Zeros::kept(size) {
@@ -97,8 +97,7 @@ impl Buffers<Self> for OpenCl {
         };
         let (flags, from) = (READ_WRITE | COPY_HOST_PTR, zeros.first.as_ptr().cast());
         let mut status = error::SUCCESS;
-        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a
-        // copy.
+        // SAFETY: a live context, and a host pointer to as many bytes, which the call copies.
         let raw = unsafe { (library.create_buffer)(context.as_raw(), flags, size, from, &raw mut status) };
         let Some(raw) = NonNull::new(raw) else {
             return Err(if is_exhaustion(status) {
@@ -107,7 +106,7 @@ impl Buffers<Self> for OpenCl {
                 error::native("clCreateBuffer", status)
             });
         };
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
     }
 

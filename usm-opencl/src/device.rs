@@ -1,4 +1,4 @@
-//! Platforms, devices and what OpenCL says of them.
+//! Platforms, devices and their descriptions.
 
 use alloc::string::String;
 use alloc::vec;
@@ -14,7 +14,7 @@ use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
-/// Numbers of the OpenCL headers.
+/// Constants of the OpenCL headers.
 mod query {
     pub(super) const TYPE: u32 = 0x1000;
     pub(super) const MAX_WORK_GROUP_SIZE: u32 = 0x1004;
@@ -31,7 +31,7 @@ mod query {
     pub(super) const SINGLE_SHARED_MEM: u32 = 0x4192;
     pub(super) const CROSS_SHARED_MEM: u32 = 0x4193;
     pub(super) const SYSTEM_MEM: u32 = 0x4194;
-    /// Asked of a platform.
+    /// A query of a platform.
     pub(super) const PLATFORM_NAME: u32 = 0x0902;
 }
 
@@ -69,7 +69,7 @@ impl DeviceOps for OpenClDevice {
     }
 }
 
-/// Objects that a call counts and then lists.
+/// Calls a list function twice: for the count, then for the objects.
 fn list(
     operation: &'static str,
     none: Status,
@@ -86,14 +86,15 @@ fn list(
     Ok(found)
 }
 
-/// Calls `visit` with each device of each platform, in the loader's order. A platform that cannot
-/// be asked hides itself and not the others.
+/// Calls `visit` with each device of each platform, in the loader's order. Skips a platform whose
+/// query fails.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDevice)) -> Result<()> {
     enumerate(library)?.into_iter().for_each(visit);
     Ok(())
 }
 
-/// One thread at a time: drivers set themselves up at the first question, and not all do it safely.
+/// One thread at a time: drivers initialise themselves at the first query, not all of them thread
+/// safely.
 fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _inside = process::work()?;
@@ -111,7 +112,7 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
         // SAFETY: a platform of this library.
         let usm = unsafe { library.usm(platform) };
         let platform_name = Name::new(&text(|bytes, answer, total| {
-            // SAFETY: a platform of this library, room for as many bytes as said.
+            // SAFETY: a platform of this library, space for as many bytes as passed.
             unsafe { (library.platform_info)(platform, query::PLATFORM_NAME, bytes, answer, total) }
         }));
         for raw in devices.unwrap_or_default() {
@@ -126,7 +127,7 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
     Ok(seen)
 }
 
-/// The device that has this id.
+/// The device with this id.
 pub(super) fn find(library: &'static Library, raw: Raw) -> Result<OpenClDevice> {
     let mut found = None;
     for_each(library, &mut |device| {
@@ -137,18 +138,18 @@ pub(super) fn find(library: &'static Library, raw: Raw) -> Result<OpenClDevice> 
     found.ok_or_else(|| error::of(usm_core::ErrorKind::NoDevice))
 }
 
-/// A fixed-size answer; its zero value where the device does not know the question.
+/// A value of fixed size; zero if the device does not know the query.
 fn value<T: usm_core::bytemuck::Pod>(library: &Library, device: Raw, query: u32) -> T {
     let mut value = T::zeroed();
     let bytes = size_of::<T>();
-    // SAFETY: a device of this library, room for what is asked.
+    // SAFETY: a device of this library, space for the value.
     let status =
         unsafe { (library.device_info)(device, query, bytes, (&raw mut value).cast(), ptr::null_mut()) };
     if status == error::SUCCESS { value } else { T::zeroed() }
 }
 
-/// A text that `call` first says the size of and then writes; empty where the runtime does not know
-/// the question.
+/// A string of which `call` first returns the size and then the bytes; empty if the runtime does
+/// not know the query.
 fn text(call: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut bytes = 0;
     let status = call(0, ptr::null_mut(), &raw mut bytes);
@@ -181,7 +182,7 @@ fn describe(library: &Library, device: Raw, usm: bool) -> DeviceInfo {
     };
     let words = |query| {
         text(|bytes, answer, total| {
-            // SAFETY: a device of this library, room for as many bytes as said.
+            // SAFETY: a device of this library, space for as many bytes as passed.
             unsafe { (library.device_info)(device, query, bytes, answer, total) }
         })
     };

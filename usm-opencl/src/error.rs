@@ -1,4 +1,4 @@
-//! From OpenCL's status codes to typed errors.
+//! Converts OpenCL's status codes to typed errors.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -34,7 +34,7 @@ pub(super) fn check(operation: &'static str, status: Status) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(native(operation, status)) }
 }
 
-/// The object that a call gave together with its status.
+/// The object that a call returned together with its status.
 pub(super) fn object(operation: &'static str, raw: *mut c_void, status: Status) -> Result<NonNull<c_void>> {
     check(operation, status)?;
     NonNull::new(raw).ok_or_else(|| native(operation, status))

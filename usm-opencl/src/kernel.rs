@@ -1,11 +1,10 @@
-//! Kernels on OpenCL: OpenCL C, and SPIR-V where the device takes it.
+//! Kernels on OpenCL: OpenCL C, and SPIR-V if the device takes it.
 //!
-//! - A `cl_kernel` holds the arguments of its next launch, so launches of one function take turns
-//!   up to their submission.
-//! - The flags for indirect access are set on every function: a pointer inside a structure in USM
-//!   memory then works on every device, where forgetting them goes unnoticed on a CPU and is a
-//!   fault on a GPU.
-//! - The runtime keeps kernel and program while a launch is in flight.
+//! - A `cl_kernel` holds the arguments of its next launch, so launches of one function hold a lock
+//!   from the first argument to the submission.
+//! - The flags for indirect access are set on every function, so a pointer inside a structure in
+//!   USM memory works on every device. Without them it works on a CPU and faults on a GPU.
+//! - The runtime keeps kernel and program alive while a launch is in flight.
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -31,7 +30,7 @@ const INVALID_BUILD_OPTIONS: Status = -43;
 const INVALID_KERNEL_NAME: Status = -46;
 const INVALID_ARG_SIZE: Status = -51;
 
-/// Numbers of the headers.
+/// Constants of the headers.
 mod info {
     pub(super) const PROGRAM_BUILD_LOG: u32 = 0x1183;
     pub(super) const PROGRAM_KERNEL_NAMES: u32 = 0x1168;
@@ -93,14 +92,14 @@ pub struct OpenClModule(Arc<Program>);
 #[derive(Debug)]
 struct Program {
     api: Api,
-    /// `None` where the platform lacks the extension: pointers cannot be given then.
+    /// `None` if the platform lacks the extension: pointers cannot be arguments then.
     usm: Option<UsmApi>,
     context: OpenClContext,
     raw: Raw,
 }
 
-/// A `cl_kernel`. In cache lines of its own: each launch writes it, and beside it in the heap lies
-/// what the runtime's threads write.
+/// A `cl_kernel`. In cache lines of its own, because each launch writes it and the runtime's
+/// threads write its neighbours in the heap.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct OpenClFunction {
@@ -110,8 +109,8 @@ pub struct OpenClFunction {
     turn: Mutex<()>,
 }
 
-// SAFETY: the runtime's calls are thread safe but for setting arguments, for which a function has
-// its turn.
+// SAFETY: the runtime's calls are thread safe, except for setting arguments, which the function's
+// lock guards.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
@@ -123,7 +122,7 @@ unsafe impl Sync for OpenClFunction {}
 impl Drop for Program {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, released once. A failure could not be acted on.
+        // SAFETY: owned, released once. A failure has no remedy.
         let _ = unsafe { (self.api.release_program)(self.raw) };
     }
 }
@@ -131,7 +130,7 @@ impl Drop for Program {
 impl Drop for OpenClFunction {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, released once; the runtime keeps it while a launch is in flight.
+        // SAFETY: owned, released once; the runtime keeps it alive while a launch is in flight.
         let _ = unsafe { (self.program.api.release_kernel)(self.raw) };
     }
 }
@@ -141,7 +140,7 @@ fn api(context: &OpenClContext) -> usm_core::Result<Api> {
     unsafe { Api::bind(0, |name| raw::function(context, name)) }
 }
 
-/// A text that the runtime gives: asked for its length first.
+/// A string of the runtime; the first call asks for its length.
 fn string(ask: impl Fn(usize, Raw, *mut usize) -> Status) -> String {
     let mut len = 0;
     if ask(0, ptr::null_mut(), &raw mut len) != SUCCESS {
@@ -157,15 +156,14 @@ fn string(ask: impl Fn(usize, Raw, *mut usize) -> Status) -> String {
 fn takes_il(api: &Api, context: &OpenClContext) -> bool {
     let device = raw::device(context);
     let ask = |size, place, len| {
-        // SAFETY: a live device, room for as many bytes as said.
+        // SAFETY: a live device, space for as many bytes as passed.
         unsafe { (api.device_info)(device, info::DEVICE_IL_VERSION, size, place, len) }
     };
     api.create_il.is_some() && string(ask).contains("SPIR-V")
 }
 
-// SAFETY: the enqueue function gives an event of its own, which completes after the kernel; an
-// error status means that nothing was enqueued; the runtime counts references to kernel and
-// program.
+// SAFETY: the enqueue function returns a new event, which completes after the kernel; an error
+// status means that nothing was enqueued; the runtime counts references to kernel and program.
 unsafe impl Programmable for OpenCl {
     type Module = OpenClModule;
     type Function = OpenClFunction;
@@ -220,12 +218,13 @@ unsafe impl Programmable for OpenCl {
         }
         let call = |queue, count, list, event| {
             let (offset, global) = (ptr::null(), global.as_ptr());
-            // SAFETY: live queue, kernel and events; the kernel has all its arguments, and its
-            // turn; the sizes have as many elements as dimensions; the caller's promise for what
-            // the code does.
+            // SAFETY: live queue, kernel and events; the kernel has all its arguments and its lock
+            // is held; the sizes have as many elements as dimensions; the caller's promise for the
+            // effects of the code.
             unsafe { enqueue(queue, kernel, dimensions, offset, global, local, count, list, event) }
         };
-        // SAFETY: the call enqueues to the queue that it is given, and writes the event of that.
+        // SAFETY: the call enqueues to the queue that it gets, and writes the event of that
+        // operation.
         unsafe { raw::submit(queue, "clEnqueueNDRangeKernel", after, call) }
     }
 }
@@ -237,7 +236,7 @@ impl Program {
         let (operation, raw) = match *code {
             Code::OpenClC(source) => {
                 let (start, len) = (source.as_ptr().cast::<c_char>(), source.len());
-                // SAFETY: live context; one text of that length.
+                // SAFETY: live context; one string of that length.
                 let raw = unsafe {
                     (api.create_source)(native_context, 1, &raw const start, &raw const len, &raw mut status)
                 };
@@ -246,7 +245,7 @@ impl Program {
             Code::SpirV(words) => {
                 let create = api.create_il.ok_or(ErrorKind::Unsupported { operation: "SPIR-V" });
                 let create = create.map_err(error::of)?;
-                // SAFETY: live context; as many bytes as said.
+                // SAFETY: live context; as many bytes as passed.
                 let raw =
                     unsafe { create(native_context, words.as_ptr().cast(), words.len(), &raw mut status) };
                 ("clCreateProgramWithIL", raw)
@@ -259,7 +258,7 @@ impl Program {
         Ok(Self { api, usm, context: context.clone(), raw })
     }
 
-    /// Source is built with the names and qualifiers of its parameters, which SPIR-V has anyway.
+    /// Source is built with the names and qualifiers of its parameters. SPIR-V always has them.
     fn build(&self, code: &Code<'_>, options: &str) -> Result<(), BuildError> {
         let asked = match code {
             Code::OpenClC(_) => alloc::format!("-cl-kernel-arg-info {options}"),
@@ -267,7 +266,8 @@ impl Program {
         };
         let native_options: CString = text("options", &asked)?;
         let device = raw::device(&self.context);
-        // SAFETY: live program and device; no callback, so the call returns when the build is done.
+        // SAFETY: live program and device; without a callback the call returns when the build is
+        // complete.
         let status = unsafe {
             let call = self.api.build;
             call(self.raw, 1, &raw const device, native_options.as_ptr(), ptr::null_mut(), ptr::null_mut())
@@ -276,7 +276,7 @@ impl Program {
             SUCCESS => Ok(()),
             BUILD_PROGRAM_FAILURE | INVALID_BUILD_OPTIONS => {
                 let log = string(|size, place, len| {
-                    // SAFETY: live program and device, room for as many bytes as said.
+                    // SAFETY: live program and device, space for as many bytes as passed.
                     unsafe {
                         (self.api.build_info)(self.raw, device, info::PROGRAM_BUILD_LOG, size, place, len)
                     }
@@ -290,7 +290,7 @@ impl Program {
 
     fn kernel_names(&self) -> String {
         let names = string(|size, place, len| {
-            // SAFETY: live program, room for as many bytes as said.
+            // SAFETY: live program, space for as many bytes as passed.
             unsafe { (self.api.program_info)(self.raw, info::PROGRAM_KERNEL_NAMES, size, place, len) }
         });
         names.replace(';', ", ")
@@ -316,14 +316,14 @@ impl OpenClFunction {
         let device = raw::device(&self.program.context);
         let mut group = [0_usize; 3];
         let ask = |what, size, place: Raw| {
-            // SAFETY: live kernel and device, room for as many bytes as said.
+            // SAFETY: live kernel and device, space for as many bytes as passed.
             let status =
                 unsafe { (api.kernel_device_info)(self.raw, device, what, size, place, ptr::null_mut()) };
             status == SUCCESS
         };
         let number = |what, default: u64| {
-            // All of these are 8 bytes where `size_t` is; on 32-bit targets the numbers of bytes
-            // still are.
+            // All of these have 8 bytes if `size_t` has; on 32-bit targets the byte counts still
+            // have 8.
             let bytes = match what {
                 info::KERNEL_LOCAL_MEM_SIZE | info::KERNEL_PRIVATE_MEM_SIZE => 8,
                 _ => size_of::<usize>(),
@@ -345,7 +345,7 @@ impl OpenClFunction {
             answer.required_group = Some([z, y, x]);
         }
         let mut count = 0_u32;
-        // SAFETY: live kernel, room for the answer.
+        // SAFETY: live kernel, space for the value.
         let status = unsafe {
             let place = (&raw mut count).cast();
             (api.kernel_info)(self.raw, info::KERNEL_NUM_ARGS, size_of::<u32>(), place, ptr::null_mut())
@@ -359,7 +359,7 @@ impl OpenClFunction {
     fn shape(&self, index: u32) -> Shape {
         let mut qualifier = 0_u32;
         let Some(ask) = self.program.api.argument_info else { return Shape::Unknown };
-        // SAFETY: live kernel, a parameter of it, room for the answer.
+        // SAFETY: live kernel, a parameter of it, space for the value.
         let status = unsafe {
             let place = (&raw mut qualifier).cast();
             let what = info::KERNEL_ARG_ADDRESS_QUALIFIER;
@@ -368,7 +368,7 @@ impl OpenClFunction {
         match qualifier {
             ADDRESS_GLOBAL | ADDRESS_CONSTANT if status == SUCCESS => Shape::Pointer,
             ADDRESS_LOCAL if status == SUCCESS => Shape::Local,
-            // Only the runtime knows a value's size; it compares it when the argument is set.
+            // Only the runtime knows a value's size, and checks it when the argument is set.
             _ => Shape::Unknown,
         }
     }
@@ -386,16 +386,17 @@ impl OpenClFunction {
                 ("clSetKernelArgMemPointerINTEL", status)
             }
             Slot::Object(handle) => {
-                // SAFETY: live kernel; a `cl_mem`, which the runtime keeps from the enqueueing on.
+                // SAFETY: live kernel; a `cl_mem`, which the runtime keeps alive from the
+                // submission on.
                 let status = unsafe { set(self.raw, index, size_of::<usize>(), (&raw const handle).cast()) };
                 ("clSetKernelArg", status)
             }
             Slot::Value(bytes) => {
-                // SAFETY: live kernel; as many bytes as said, copied before the call returns.
+                // SAFETY: live kernel; as many bytes as passed, copied before the call returns.
                 ("clSetKernelArg", unsafe { set(self.raw, index, bytes.len(), bytes.as_ptr().cast()) })
             }
             Slot::Local { bytes, .. } => {
-                // SAFETY: live kernel; local memory has a size and no value.
+                // SAFETY: live kernel; a local argument has a size and no value.
                 ("clSetKernelArg", unsafe { set(self.raw, index, bytes, ptr::null()) })
             }
             _ => return Err(ErrorKind::Unsupported { operation: "this sort of argument" }.into()),

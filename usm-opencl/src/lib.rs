@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
-// Conversions that can fail give the array back, as `Vec` and `String` conversions do.
+// Conversions that can fail return the array, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 
 extern crate alloc;
@@ -46,7 +46,7 @@ impl OpenCl {
         loader::open_usual().map(|library| Self { library })
     }
 
-    /// Opens the loader at `path`. A path opened before gives the same library.
+    /// Opens the loader at `path`. The same path returns the same library.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -54,19 +54,19 @@ impl OpenCl {
         loader::open(path).map(|library| Self { library })
     }
 
-    /// The file that was opened.
+    /// The path of the opened file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.library.path()
     }
 }
 
-// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified
+// SAFETY: the runtime returns disjoint memory of the requested kind, and its alignment is verified
 // (2); every call takes a wait list (3); a status other than success means that nothing was
 // enqueued (4); waiting polls the status up to the limit and flushes first (5, 6); blocks are freed
 // in the context that allocated them (7); unknown pointers are a value (8); the context drains its
-// list (9); operations of an in-order queue name their predecessor, and those behind events of a
-// program remember them (11).
+// list (9); operations of an in-order queue name their predecessor, and operations after a
+// program's events remember these (11).
 unsafe impl Backend for OpenCl {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

@@ -11,7 +11,7 @@ use usm_core::driver::library::{self, File, Opened};
 use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
-/// Names of the installable client driver loader, tried in this order.
+/// File names of the installable client driver loader, tried in this order.
 #[cfg(target_os = "windows")]
 const NAMES: [&str; 1] = ["OpenCL.dll"];
 #[cfg(target_os = "macos")]
@@ -19,22 +19,22 @@ const NAMES: [&str; 1] = ["/System/Library/Frameworks/OpenCL.framework/OpenCL"];
 #[cfg(not(any(target_os = "windows", target_os = "macos")))]
 const NAMES: [&str; 2] = ["libOpenCL.so.1", "libOpenCL.so"];
 
-/// The library that errors name.
+/// The library's name in errors.
 const LIBRARY: &str = NAMES[0];
 
-/// The environment variable that names another file.
+/// The environment variable for another file.
 pub(super) const VARIABLE: &str = "USM_OPENCL_LIBRARY";
 
 /// Any OpenCL object.
 pub(super) type Raw = *mut c_void;
 /// `cl_bitfield`, `cl_device_type`, ...
 pub(super) type Bits = u64;
-/// Called by the runtime with the reason of a context's error.
+/// The runtime's callback for errors of a context.
 type Notify = Option<extern "C" fn(*const c_char, *const c_void, usize, *mut c_void)>;
 type Events = *const Raw;
 
 table! {
-    /// The functions of the loader that are used.
+    /// The functions of the loader that this crate uses.
     pub(super) Functions in LIBRARY of OpenCl:
     needed {
         platforms = "clGetPlatformIDs"(u32, *mut Raw, *mut u32) -> Status;
@@ -72,7 +72,7 @@ table! {
 }
 
 table! {
-    /// The functions of `cl_intel_unified_shared_memory`, as one platform gives them.
+    /// The functions of `cl_intel_unified_shared_memory` of one platform.
     pub(super) Usm in "the platform's cl_intel_unified_shared_memory" of OpenCl:
     needed {
         allocate_host = "clHostMemAllocINTEL"(Raw, *const Bits, usize, u32, *mut Status) -> *mut c_void;
@@ -110,12 +110,12 @@ impl Library {
         self.file.path()
     }
 
-    /// The address of a function that the table does not have.
+    /// The address of a function that is not in the table.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         self.file.function(name)
     }
 
-    /// The address of a function of an extension, as one platform gives it.
+    /// The address of an extension's function on one platform.
     ///
     /// # Safety
     /// `platform` is a platform of this library.
@@ -125,7 +125,7 @@ impl Library {
     }
 
     /// The functions of the USM extension. They belong to a platform; the loader knows none of
-    /// them. `None` where the platform lacks one of them.
+    /// them. `None` if the platform lacks one of them.
     ///
     /// # Safety
     /// `platform` is a platform of this library.
@@ -165,12 +165,12 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
 }
 
 fn load(path: &Path) -> Result<File, ErrorKind> {
-    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+    // SAFETY: loading runs the library's initialisers, which depend on nothing in this crate.
     unsafe { File::open(LIBRARY, path) }
 }
 
-/// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where.
-/// Once they are in the process, it finds them by name.
+/// The loader in Intel's wheel needs the compiler libraries beside it but has no path to them. Once
+/// they are loaded, it finds them by name.
 fn load_companions(path: &Path) {
     let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) else { return };
     for name in ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"] {
@@ -180,7 +180,7 @@ fn load_companions(path: &Path) {
     }
 }
 
-/// An object of the runtime that is released when its last owner is gone.
+/// An object of the runtime, released with its last owner.
 pub(super) type Handle = handle::Handle<Library>;
 
 impl handle::Counting for Library {
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_library_without_the_functions_names_the_first_missing_one() {
-        // The C library is there on every Linux, and it is not OpenCL.
+        // Every Linux has the C library, and it is not OpenCL.
         let error = open(Path::new("libc.so.6")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::SymbolMissing { library: LIBRARY, symbol: "clGetPlatformIDs" });
     }

@@ -21,7 +21,7 @@ use usm_core::driver::queue_list::QueueList;
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
-/// Numbers of the extension's headers.
+/// Constants of the extension's headers.
 mod info {
     pub(super) const TYPE: u32 = 0x419A;
     pub(super) const BASE: u32 = 0x419B;
@@ -60,7 +60,7 @@ impl OpenClContext {
             call(properties.as_ptr(), 1, &raw const id, None, ptr::null_mut(), &raw mut status)
         };
         let raw = object("clCreateContext", raw, status)?;
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         Ok(Self::new(*device, unsafe { Handle::new(library, raw, library.release_context) }))
     }
 
@@ -122,7 +122,7 @@ impl OpenClContext {
     fn alloc_info<T: usm_core::bytemuck::Pod>(&self, usm: &Usm, address: usize, query: u32) -> Result<T> {
         let mut value = T::zeroed();
         let answer = (&raw mut value).cast();
-        // SAFETY: a live context, room for the answer; the address is looked up, not dereferenced.
+        // SAFETY: a live context, space for the value; the address is looked up, not dereferenced.
         let status = unsafe {
             (usm.alloc_info)(
                 self.as_raw(),
@@ -156,15 +156,15 @@ impl ContextOps<OpenCl> for OpenClContext {
         let Ok(alignment) = u32::try_from(layout.align()) else {
             return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
         };
-        // The alignment is asked for, but success does not mean that it was honoured.
+        // The call requests the alignment, but drivers may succeed without honouring it.
         let address = self.0.placed.allocate(
             layout,
             |bytes| self.allocate_bytes(usm, kind, bytes, alignment),
-            // SAFETY: just allocated in this context, used by nobody.
+            // SAFETY: just allocated in this context and not used yet.
             |base| unsafe { self.0.free_at(base) },
         )?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
+        // `allocate_bytes` never returns 0.
         pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
@@ -176,14 +176,14 @@ impl ContextOps<OpenCl> for OpenClContext {
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let Some(usm) = &self.0.device.usm else { return Ok(PointerInfo::UNKNOWN) };
         if address == 0 {
-            // Some drivers call a question about NULL an error.
+            // Some drivers return an error for NULL.
             return Ok(PointerInfo::UNKNOWN);
         }
         let kind = match self.alloc_info::<u32>(usm, address, info::TYPE)? {
             info::HOST => AllocKind::Host,
             info::DEVICE => AllocKind::Device,
             info::SHARED => AllocKind::Shared,
-            // Unknown, and whatever later versions add.
+            // Unknown, and kinds that later versions add.
             _ => return Ok(PointerInfo::UNKNOWN),
         };
         let base = self.alloc_info(usm, address, info::BASE)?;
@@ -245,16 +245,16 @@ impl Inner {
     }
 
     /// # Safety
-    /// The driver gave `base`, it was not freed yet, and no operation uses it.
+    /// `base` comes from the driver and is not freed, and no operation uses it.
     unsafe fn free_at(&self, base: usize) {
         if let Some(usm) = &self.device.usm {
-            // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
+            // SAFETY: the caller's promise. A failure has no remedy, because the owner is dropped.
             let _ = unsafe { (usm.free)(self.context.raw(), ptr::with_exposed_provenance_mut(base)) };
         }
     }
 }
 
-// SAFETY: a field, moved in when the context was made, and never replaced.
+// SAFETY: a field that is set when the context is made and never replaced.
 unsafe impl HasContextState for Inner {
     fn shared(&self) -> &ContextState {
         &self.shared
@@ -263,9 +263,9 @@ unsafe impl HasContextState for Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // SAFETY: the list hands out blocks of this context, once, after their events.
+        // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
-        // SAFETY: the state of this context, to which blocks go back.
+        // SAFETY: the state of this context, to which the blocks return.
         unsafe { self.deferred.drain(&self.shared, self.shared.wait_limit(), free, drop) };
     }
 }

@@ -24,28 +24,28 @@ use usm_core::driver::waiter;
 pub(super) const OUT_OF_ORDER: Bits = 1;
 const EVENT_STATUS: u32 = 0x11D3;
 const COMPLETE: Status = 0;
-/// No `CL_MIGRATE_MEM_OBJECT_*` flag: to the queue's device.
+/// No `CL_MIGRATE_MEM_OBJECT_*` flag: migrates to the queue's device.
 const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
 pub(super) const NON_BLOCKING: u32 = 0;
 
-/// Queues whose handles were dropped, for the whole process: one may outlive its context's last
-/// handle.
-static RETIRED: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
+/// Dropped queues of the whole process, because a queue may outlive its context's last handle.
+static DROPPED_QUEUES: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
 
 /// An OpenCL command queue.
 #[derive(Clone, Debug)]
 pub struct OpenClQueue(Arc<Inner>);
 
-/// In cache lines of its own: each launch writes it, and the runtime's threads write its neighbours
-/// in the heap.
+/// In cache lines of its own, because each launch writes it and the runtime's threads write its
+/// neighbours in the heap.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: OpenClContext,
     order: QueueOrder,
-    /// For an in-order queue. Held over a call of the driver, which may be long: a sleeping lock.
+    /// Set for an in-order queue. A sleeping lock, because it is held during a call of the driver,
+    /// which may be long.
     chain: Mutex<SubmissionChain>,
     /// Whether work may have been submitted to an out-of-order queue through this handle.
     used: AtomicBool,
@@ -54,7 +54,7 @@ pub(super) struct Inner {
 /// The last operations of an in-order queue.
 #[derive(Debug, Default)]
 struct SubmissionChain {
-    /// Event of the last operation. The next one names it, so that a failure is passed on.
+    /// Event of the last operation. The next operation waits for it, which passes a failure on.
     last: Option<OpenClEvent>,
     /// Event of the operation before the last. If it has no other handle, the next operation reuses
     /// its heap block.
@@ -65,22 +65,22 @@ struct SubmissionChain {
 #[derive(Clone, Debug)]
 pub struct OpenClEvent(Arc<EventInner>);
 
-/// In cache lines of its own, as [`Inner`].
+/// In cache lines of its own, like [`Inner`].
 #[derive(Debug)]
 #[repr(align(64))]
 struct EventInner {
     handle: Handle,
-    /// Work that was not flushed may never start; the first query of the event flushes its queue. A
-    /// foreign event may have none.
+    /// The queue to flush at the first query of the event, because unflushed work may never start.
+    /// A foreign event may have none.
     queue: Option<Arc<Handle>>,
     flushed: AtomicBool,
-    /// Events set by a program that the operation follows, directly or not. Intel's CPU runtime
-    /// forgets that one of them failed: an operation that waited for it is then complete, whether
-    /// it ran or not.
+    /// User events that the operation follows, directly or indirectly. Intel's CPU runtime forgets
+    /// their failures: an operation that waited for a failed one is reported complete, whether it
+    /// ran or not.
     fate: Fate,
 }
 
-/// None, most of the time: no heap, nothing to ask.
+/// Usually empty, and then without a heap block and without queries.
 type Fate = Option<Arc<[OpenClEvent]>>;
 
 impl OpenClQueue {
@@ -96,7 +96,7 @@ impl OpenClQueue {
             (library.create_queue)(context.as_raw(), context.device().as_raw(), properties, &raw mut status)
         };
         let raw = object("clCreateCommandQueue", raw, status)?;
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
     }
 
@@ -122,9 +122,9 @@ impl OpenClQueue {
         &self.0.handle
     }
 
-    /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of
-    /// the new event: all of them valid while it runs. The closure proves its own call of the
-    /// runtime. It writes an event that the caller owns to that place.
+    /// Submits by `call`, which gets the queue, the USM functions, the wait list and a pointer to
+    /// the new event, all of them valid during the call. The closure proves its own call of the
+    /// runtime and writes an owned event to the pointer.
     pub(super) fn submit_usm(
         &self,
         operation: &'static str,
@@ -192,14 +192,14 @@ impl Advice<Self> for OpenCl {
             unsafe { (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event) }
         };
         let migrated = queue.submit_usm("clEnqueueMigrateMemINTEL", after, call);
-        // Intel's CPU runtime knows no migration without a flag.
+        // Intel's CPU runtime does not support migration without a flag.
         migrated.map_err(|error| match error.native {
             Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
             _ => error,
         })
     }
 
-    /// The extension names no advice: values are the vendor's own, and drivers disagree on 0.
+    /// The extension defines no advice values: they are vendor specific, and drivers disagree on 0.
     unsafe fn advise(
         _: &OpenClQueue,
         _: *const u8,
@@ -220,7 +220,7 @@ impl Inner {
         call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
     ) -> Result<OpenClEvent> {
         let in_order = self.order == QueueOrder::InOrder;
-        // Held over the call, so that two threads cannot both name the same predecessor.
+        // Held during the call, so that two threads cannot use the same predecessor.
         let mut chain = in_order.then(|| self.chain.lock());
         if !in_order && !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl Inner {
         let status = call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw);
         let raw = object(operation, raw, status)?;
         let library = self.handle.library();
-        // SAFETY: an event that `call` was given by the runtime, with a reference that is ours.
+        // SAFETY: an event that `call` got from the runtime, with a reference that we own.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut chain {
             Some(chain) => chain.follow(handle, self, fate),
@@ -249,8 +249,8 @@ impl Inner {
         })
     }
 
-    /// The events as the runtime takes them. Those of other queues are flushed, or they might never
-    /// come.
+    /// The events as the runtime takes them. Flushes the other queues, or their work might never
+    /// start.
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
@@ -263,11 +263,11 @@ impl Inner {
         Ok(list)
     }
 
-    /// Without events, a marker stands after everything in the queue.
+    /// Without events a marker waits for everything in the queue.
     pub(super) fn marker(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
         let call = self.handle.library().marker;
         self.submit("clEnqueueMarkerWithWaitList", after, |queue, count, list, event| {
-            // SAFETY: live queue and events, and a marker touches no memory.
+            // SAFETY: live queue and events, and a marker accesses no memory.
             unsafe { call(queue, count, list, event) }
         })
     }
@@ -286,11 +286,11 @@ impl SubmissionChain {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it. The context keeps its last event to wait for, and the queue is
-    /// released well after that.
+    /// A queue's work outlives it. The context keeps the queue's last event, and the queue is
+    /// released some time after that event.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        RETIRED.collect(drop);
+        DROPPED_QUEUES.collect(drop);
         let last = match self.chain.get_mut().last.take() {
             Some(event) => Ok(Some(event)),
             None if self.order == QueueOrder::OutOfOrder && *self.used.get_mut() => {
@@ -299,9 +299,11 @@ impl Drop for Inner {
             None => Ok(None),
         };
         match &last {
-            Ok(Some(event)) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
+            Ok(Some(event)) => {
+                DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())])
+            }
             Ok(None) => {}
-            // When it may be released is not known any more.
+            // Without an event nothing tells when the queue may be released.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.queue_list().remove(self, last);
@@ -309,7 +311,7 @@ impl Drop for Inner {
 }
 
 impl OpenClEvent {
-    /// An event of `queue`; `None` for one that no queue runs.
+    /// An event of `queue`; `None` for a user event.
     pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
         Self::known(handle, queue, None)
     }
@@ -318,8 +320,8 @@ impl OpenClEvent {
         Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
     }
 
-    /// Another event of the same queue. Reuses this one's heap block if it has no other handle, and
-    /// gives this one's reference back to the runtime.
+    /// Another event of the same queue. If this event has no other handle, reuses its heap block
+    /// and releases its reference.
     fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
@@ -330,7 +332,7 @@ impl OpenClEvent {
         }
     }
 
-    /// The events set by a program that this one follows, or is.
+    /// The user events that this event follows, including itself.
     fn set_by_programs(&self) -> &[Self] {
         match (&self.0.queue, &self.0.fate) {
             (None, _) => core::slice::from_ref(self),
@@ -339,14 +341,14 @@ impl OpenClEvent {
         }
     }
 
-    /// Waits for it without a limit; none for an event that the program sets.
+    /// A wait without a limit; `None` for a user event.
     fn blocking(&self) -> Option<waiter::Blocking> {
         let is_up_to_a_program = self.0.queue.is_none() || self.0.fate.is_some();
         let event = self.clone();
         let block = move || {
             let Ok(_inside) = process::ask() else { return };
             let raw = event.as_raw();
-            // SAFETY: a live event. Whether it failed is asked afterwards.
+            // SAFETY: a live event. A later query asks whether it failed.
             let _ = unsafe { (event.0.handle.library().wait_for_events)(1, &raw const raw) };
         };
         (!is_up_to_a_program).then(|| Box::new(block) as waiter::Blocking)
@@ -367,8 +369,8 @@ impl OpenClEvent {
     }
 }
 
-/// The events set by a program that an operation after these events follows, or the error of one
-/// that failed already.
+/// The user events that an operation after these events follows, or the error of one that has
+/// already failed.
 fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
     let mut pending: Vec<OpenClEvent> = Vec::new();
     for event in events.flat_map(OpenClEvent::set_by_programs) {
@@ -386,7 +388,7 @@ impl EventOps for OpenClEvent {
         self.flush()?;
         let mut status: Status = 0;
         let answer = (&raw mut status).cast();
-        // SAFETY: a live event, room for the answer.
+        // SAFETY: a live event, space for the value.
         let asked = unsafe {
             let call = self.0.handle.library().event_info;
             call(self.as_raw(), EVENT_STATUS, size_of::<Status>(), answer, ptr::null_mut())

@@ -1,19 +1,19 @@
-//! Native handles, both ways: for programs and crates that call OpenCL themselves beside this one.
+//! Export and import of native handles, for programs and crates that also call OpenCL themselves.
 //!
-//! | what | out | in | whose it is then |
+//! | what | out | in | owner afterwards |
 //! |---|---|---|---|
 //! | device | [`OpenClDevice::as_raw`] | – | the runtime's |
 //! | context | [`OpenClContext::as_raw`] | [`OpenClContext::from_raw`] | retained: both sides release their own reference |
 //! | queue | [`OpenClQueue::as_raw`] | [`OpenClQueue::from_raw`] | retained |
 //! | event | [`OpenClEvent::as_raw`] | [`OpenClEvent::from_raw`] | retained |
-//! | buffer | [`OpenClBuffer::as_raw`] | [`borrow_buffer`], [`OpenClBuffer::from_raw`] | retained; in no book |
+//! | buffer | [`OpenClBuffer::as_raw`] | [`borrow_buffer`], [`OpenClBuffer::from_raw`] | retained; not in the ledger |
 //! | | | [`take_buffer`] | ours: the caller's reference is released with the buffer |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! A handle from `as_raw` has no reference of its own and lives as long as its object here. Work
-//! over allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside
-//! it through [`submit`], so that it is ordered.
+//! A handle from `as_raw` has no reference of its own and lives as long as its object here. Submit
+//! work over allocations of this crate by [`submit`] inside
+//! [`Queue::submit`](usm_core::Queue::submit), so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the OpenCL headers")]
 
@@ -75,7 +75,7 @@ impl OpenClContext {
         self.native().raw()
     }
 
-    /// A foreign context with its first device; retained.
+    /// A foreign context with its first device. The context is retained.
     ///
     /// # Safety
     /// `context` is a live `cl_context` of the loader that `backend` opened.
@@ -86,13 +86,13 @@ impl OpenClContext {
         let _inside = process::work()?;
         let library = backend.library;
         let mut bytes = 0;
-        // SAFETY: the caller's promise; only the size is asked.
+        // SAFETY: the caller's promise; this queries only the size.
         let status =
             unsafe { (library.context_info)(context, CONTEXT_DEVICES, 0, ptr::null_mut(), &raw mut bytes) };
         check("clGetContextInfo", status)?;
         let mut devices = alloc::vec![ptr::null_mut::<c_void>(); bytes / size_of::<Raw>()];
         let room = devices.as_mut_ptr().cast();
-        // SAFETY: the caller's promise; room for as many bytes as the runtime said.
+        // SAFETY: the caller's promise; space for as many bytes as the runtime reported.
         let status =
             unsafe { (library.context_info)(context, CONTEXT_DEVICES, bytes, room, ptr::null_mut()) };
         check("clGetContextInfo", status)?;
@@ -112,8 +112,8 @@ impl OpenClQueue {
         self.native_for_use().raw()
     }
 
-    /// A foreign queue, retained, and whether it orders its operations: what
-    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes. Both sides submit to the same queue.
+    /// A foreign queue and its order, as [`Queue::from_raw`](usm_core::Queue::from_raw) takes them.
+    /// The queue is retained; both sides submit to the same one.
     ///
     /// # Safety
     /// `queue` is a live `cl_command_queue` of the native context behind `context`.
@@ -125,7 +125,7 @@ impl OpenClQueue {
         let library = context.library();
         let mut properties = 0_u64;
         let answer = (&raw mut properties).cast();
-        // SAFETY: the caller's promise; room for the answer.
+        // SAFETY: the caller's promise; space for the value.
         let status = unsafe {
             (library.queue_info)(queue, QUEUE_PROPERTIES, size_of::<u64>(), answer, ptr::null_mut())
         };
@@ -146,8 +146,8 @@ impl OpenClEvent {
         self.native().raw()
     }
 
-    /// A foreign event, retained. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that
-    /// submissions wait for.
+    /// A foreign event, retained. [`Event::from_raw`](usm_core::Event::from_raw) makes it an event
+    /// that submissions can wait for.
     ///
     /// # Safety
     /// `event` is a live `cl_event` of the native context behind `context`.
@@ -159,14 +159,14 @@ impl OpenClEvent {
         let library = context.library();
         let mut queue: Raw = ptr::null_mut();
         let answer = (&raw mut queue).cast();
-        // SAFETY: the caller's promise; room for the answer.
+        // SAFETY: the caller's promise; space for the value.
         let status =
             unsafe { (library.event_info)(event, EVENT_QUEUE, size_of::<Raw>(), answer, ptr::null_mut()) };
         check("clGetEventInfo", status)?;
         let queue = if queue.is_null() {
-            None // A user event: nothing of it can be flushed.
+            None // A user event has no queue to flush.
         } else {
-            // SAFETY: the runtime has just named it as the queue of a live event.
+            // SAFETY: the runtime has just returned it as the queue of a live event.
             let queue = object("clRetainCommandQueue", queue, unsafe { (library.retain_queue)(queue) })?;
             // SAFETY: the reference was just taken.
             Some(Arc::new(unsafe { Handle::new(library, queue, library.release_queue) }))
@@ -185,16 +185,16 @@ impl OpenClBuffer {
         self.native().raw()
     }
 
-    /// A foreign buffer, retained, and its bytes: what [`Buffer::foreign`] takes. A part of another
-    /// buffer is one too.
+    /// A foreign buffer and its size in bytes, as [`Buffer::foreign`] takes them. The buffer is
+    /// retained; it may be a sub-buffer.
     ///
     /// # Safety
     /// `buffer` is a live `cl_mem` of the loader that the context's backend opened, and every byte
     /// of it has a value.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] when it belongs to another native context,
-    /// [`ErrorKind::Unsupported`] when it is an image or a pipe, [`ErrorKind::Native`] naming the
+    /// [`ErrorKind::WrongContext`] if it belongs to another native context,
+    /// [`ErrorKind::Unsupported`] if it is an image or a pipe, [`ErrorKind::Native`] naming the
     /// call that failed.
     pub unsafe fn from_raw(context: &OpenClContext, buffer: cl_mem) -> Result<(Self, usize)> {
         let _inside = process::work()?;
@@ -209,9 +209,9 @@ impl OpenClBuffer {
         }
         // SAFETY: as above; its bytes are a `size_t`.
         let size = unsafe { mem_info::<usize>(context, buffer, MEM_SIZE) }?;
-        // SAFETY: as above; the whole that it is a part of is a pointer, NULL for none.
+        // SAFETY: as above; its parent is a pointer, NULL for none.
         let whole = unsafe { mem_info::<usize>(context, buffer, MEM_ASSOCIATED) }?;
-        // SAFETY: as above; its place there is a `size_t`, 0 where it is no part.
+        // SAFETY: as above; its offset in the parent is a `size_t`, 0 without a parent.
         let offset = unsafe { mem_info::<usize>(context, buffer, MEM_OFFSET) }?;
         let place = if whole == 0 { (buffer as usize, 0) } else { (whole, offset) };
         let library = context.library();
@@ -224,7 +224,7 @@ impl OpenClBuffer {
 }
 
 /// # Safety
-/// `buffer` is a live `cl_mem` of the context's loader, and what `query` asks for has the size of
+/// `buffer` is a live `cl_mem` of the context's loader, and the value of `query` has the size of
 /// `T`.
 unsafe fn mem_info<T: usm_core::bytemuck::Pod>(
     context: &OpenClContext,
@@ -233,19 +233,19 @@ unsafe fn mem_info<T: usm_core::bytemuck::Pod>(
 ) -> Result<T> {
     let mut value = T::zeroed();
     let (room, answer) = (size_of::<T>(), (&raw mut value).cast());
-    // SAFETY: the caller's promise; room for the answer.
+    // SAFETY: the caller's promise; space for the value.
     let status = unsafe { (context.library().buffer_info)(buffer, query, room, answer, ptr::null_mut()) };
     check("clGetMemObjectInfo", status)?;
     Ok(value)
 }
 
-/// The loader's function of this name, if it has one.
+/// The loader's function of this name, if it exists.
 #[must_use]
 pub fn function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>> {
     context.library().function(name)
 }
 
-/// The function of an extension, as the context's platform gives it.
+/// The extension's function on the context's platform.
 #[must_use]
 pub fn extension_function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>> {
     let platform = device::platform(context.device()) as Raw;
@@ -260,13 +260,13 @@ pub fn device(context: &OpenClContext) -> cl_device_id {
 }
 
 /// Enqueues by `call`, which gets the `cl_command_queue`, the length of the wait list, the wait
-/// list and the place of the new `cl_event`, and gives the status. On an in-order queue the list
-/// names the operation before.
+/// list and a pointer to the new `cl_event`, and returns the status. On an in-order queue the list
+/// includes the previous operation.
 ///
 /// # Safety
-/// `call` passes all four on to one enqueue function, with arguments that are valid for it, and
-/// gives its status. What the operation touches is the caller's to keep valid;
-/// [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all four to one enqueue function, with valid arguments, and returns its status.
+/// The caller keeps the operation's memory valid, as [`Queue::submit`](usm_core::Queue::submit)
+/// does.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] with the status, naming `operation`.
@@ -283,11 +283,11 @@ pub unsafe fn submit(
 /// alive and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
-/// outside this crate.
+/// The memory is live until `owner` is dropped. The caller must order accesses made outside this
+/// crate.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
+/// [`ErrorKind::WrongContext`] if `pointer` is no USM pointer of the context, or the query's error.
 pub unsafe fn borrow_allocation(
     context: &Context<OpenCl>,
     pointer: NonNull<u8>,
@@ -332,7 +332,7 @@ pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result
 /// counts it, and it is released after its last use.
 ///
 /// # Safety
-/// As [`OpenClBuffer::from_raw`]; the caller gives one reference away, and no other code uses the
+/// As [`OpenClBuffer::from_raw`]; the caller gives up one reference, and no other code uses the
 /// buffer.
 ///
 /// # Errors
@@ -340,7 +340,7 @@ pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result
 pub unsafe fn take_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<Buffer<OpenCl>> {
     // SAFETY: the caller's promise.
     let (raw, size) = unsafe { OpenClBuffer::from_raw(context.raw(), buffer) }?;
-    // SAFETY: the reference was given away, and `raw` has one of its own.
+    // SAFETY: the caller gave up this reference, and `raw` has its own.
     let _ = unsafe { (context.raw().library().release_buffer)(buffer) };
     // SAFETY: of that context and size, as the runtime says; the rest is the caller's promise.
     Ok(unsafe { Buffer::taken(context.clone(), raw, size) })

@@ -1,4 +1,4 @@
-//! Lists under all interleavings: a thing goes once, and never before its work has ended.
+//! Models of the list: each value is released once, and never before its work is complete.
 
 use alloc::sync::Arc;
 use core::cell::Cell;
@@ -11,7 +11,7 @@ use super::*;
 use crate::backend::EventStatus;
 use crate::error::{Error, Result};
 
-/// Work that somebody may end.
+/// Work that another thread may complete.
 #[derive(Clone)]
 struct Work(Arc<AtomicBool>);
 
@@ -26,7 +26,7 @@ impl EventOps for Work {
     }
 }
 
-/// May not go while its work goes on.
+/// Must not be released before its work is complete.
 struct Code {
     work: Work,
     gone: Arc<AtomicUsize>,
@@ -41,7 +41,7 @@ impl Drop for Code {
 
 type List = After<Code, Work>;
 
-/// Its lock was used once: loom's objects are made by this thread.
+/// Uses the lock once, because this thread must make loom's objects.
 fn list() -> (Arc<List>, Arc<AtomicUsize>) {
     let list = List::new();
     drop(list.take());
@@ -60,7 +60,7 @@ fn push(list: &List, work: &Work, gone: &Arc<AtomicUsize>) {
 #[test]
 fn a_thing_goes_once_and_after_its_work() {
     let mut builder = loom::model::Builder::new();
-    // Three threads: three forced switches show what they can do to each other.
+    // Three threads: three forced switches are enough to show their interactions.
     builder.preemption_bound = Some(3);
     builder.check(|| {
         let ((list, gone), works) = (list(), [work(), work()]);
@@ -80,8 +80,8 @@ fn a_thing_goes_once_and_after_its_work() {
     });
 }
 
-/// The owner of the list goes while the device works: what is not done by then is left, and nothing
-/// is in both hands.
+/// The list is dropped while the device works: unfinished values are left, and no value is both
+/// taken and left.
 #[test]
 fn what_is_not_done_in_time_is_left() {
     loom::model(|| {

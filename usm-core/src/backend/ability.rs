@@ -17,7 +17,7 @@ pub trait Buffers<B: Backend> {
     /// The runtime's handle.
     type Raw: Debug + Send + Sync;
 
-    /// A buffer of `size` bytes, all zero: safe code reads it back before anybody has written it.
+    /// A buffer of `size` bytes, all zero, because safe code may read it before any write.
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
@@ -29,8 +29,8 @@ pub trait Buffers<B: Backend> {
         None
     }
 
-    /// The object whose bytes the buffer's are, and the first of them in it. Two buffers may have
-    /// bytes in common where the object is the same.
+    /// The runtime's object that holds the buffer's bytes, and the offset of the first one. Two
+    /// buffers may share bytes if their objects are the same.
     fn place(raw: &Self::Raw) -> (usize, usize);
 
     /// Gives the buffer back.
@@ -138,7 +138,7 @@ pub enum MemAdvice {
     PreferHost,
 }
 
-/// Prefetch and advice. Hints: nothing about the result depends on them.
+/// Prefetch and advice. These are hints: no result depends on them.
 pub trait Advice<B: Backend> {
     /// Asks for the range to be near the queue's device.
     ///
@@ -170,16 +170,16 @@ pub trait Advice<B: Backend> {
     ) -> Result<B::Event>;
 }
 
-/// Memory shared with other processes, by handles of the runtime that travel as bytes.
+/// Memory shared with other processes by the runtime's handles, which are sent as bytes.
 pub trait Ipc<B: Backend> {
     /// State of an opened handle; dropping it closes the memory. It owns everything that closing
     /// needs, but not the context state, which may own it.
     type Opened: Any + Debug + Send + Sync;
 
-    /// The runtime's handle for a whole block of this context, and the bytes from what the handle
-    /// names to the block.
+    /// The runtime's handle for a whole block of this context, and the offset of the block (bytes)
+    /// from the memory that the handle names.
     ///
-    /// Anybody can make a [`Block`], and drivers need not look at what they are given:
+    /// Safe code can make any [`Block`], and drivers need not check it:
     ///
     /// ```compile_fail,E0133
     /// use usm_core::backend::{Backend, Block, Ipc};
@@ -212,8 +212,8 @@ pub trait Ipc<B: Backend> {
 
 /// Access of one device to another's memory.
 ///
-/// Each function takes handles of two origins, which drivers do not look at, so each is unsafe;
-/// [`Context`](crate::Context) checks the library of both once.
+/// Each function is unsafe because it takes handles of two origins, which drivers do not check.
+/// [`Context`](crate::Context) checks once that both are of one library.
 pub trait Peer<B: Backend> {
     /// Whether the device of `context` can reach memory of `peer`'s, once that is
     /// [enabled](Self::enable).
@@ -226,7 +226,8 @@ pub trait Peer<B: Backend> {
     /// The runtime's, or `Unsupported`.
     unsafe fn can_access(context: &B::Context, peer: &B::Context) -> Result<bool>;
 
-    /// Lets the device of `context` reach the memory of `peer`'s; again is no error.
+    /// Lets the device of `context` reach the memory of `peer`'s device. Enabling twice is no
+    /// error.
     ///
     /// # Safety
     /// As [`can_access`](Self::can_access).
@@ -235,7 +236,7 @@ pub trait Peer<B: Backend> {
     /// The runtime's, or `Unsupported`.
     unsafe fn enable(context: &B::Context, peer: &B::Context) -> Result<()>;
 
-    /// Takes that back; not enabled is no error.
+    /// Disables that access. It is no error if it was not enabled.
     ///
     /// # Safety
     /// As [`can_access`](Self::can_access).
@@ -246,26 +247,26 @@ pub trait Peer<B: Backend> {
 }
 
 /// Device memory that is allocated and freed in the order of a queue: neither call waits for the
-/// device, and the runtime gives memory whose free comes before in the queue out again.
+/// device, and the runtime reuses memory whose free comes earlier in the queue.
 ///
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) tells whether a device has it. The
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it. The
 /// core does not call this for other devices.
 pub trait QueueMemory<B: Backend> {
-    /// Memory for `layout`. Operations may use it that start after the event, and those that are
-    /// submitted to the same in-order queue from now on. Until then its bytes may belong to work of
-    /// memory that was freed before.
+    /// Memory for `layout`. Operations that start after the event may use it, and later operations
+    /// of the same in-order queue. Before that, work on previously freed memory may still use its
+    /// bytes.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], the runtime's, or `Unsupported`.
     fn allocate(queue: &B::Queue, layout: Layout) -> Result<(NonNull<u8>, B::Event)>;
 
-    /// Gives memory back after the operations of `after` and, on an in-order queue, after
-    /// everything submitted before. The address may be given out again before the call returns.
+    /// Frees memory after the operations of `after` and, on an in-order queue, after everything
+    /// submitted before. The runtime may reuse the address before the call returns.
     ///
     /// # Safety
     /// `block` is what [`allocate`](Self::allocate) gave for a queue of this context, not yet
-    /// freed. Operations that use it are in `after`, or were submitted to this very in-order queue;
-    /// none is submitted any more.
+    /// freed. Operations that use it are in `after` or were submitted to this in-order queue; none
+    /// is submitted later.
     ///
     /// # Errors
     /// The runtime's. The block is then still allocated, and
@@ -273,7 +274,7 @@ pub trait QueueMemory<B: Backend> {
     unsafe fn free(queue: &B::Queue, block: &Block, after: &[B::Event]) -> Result<()>;
 }
 
-/// The ability that is not there.
+/// The answer for a missing ability.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsupported;
 

@@ -11,8 +11,8 @@
 //!    ranges lie inside live allocations of the same context and do not overlap, patterns are 1, 2,
 //!    4, 8 or 16 bytes wide. Drivers disagree on all of these, so they are checked once, above.
 //! 2. [`ContextOps::allocate`] gives memory of exactly the kind and at least the alignment asked
-//!    for, disjoint from every live allocation, or an error. A driver that ignores an alignment is
-//!    found out by the backend, not by the user.
+//!    for, disjoint from every live allocation, or an error. If a driver ignores an alignment, the
+//!    backend detects it.
 //! 3. An operation starts after all events in `after` and, on an in-order queue, after everything
 //!    submitted before.
 //! 4. An operation that returns an error has not started and never will.
@@ -20,22 +20,22 @@
 //!    flushes first.
 //! 6. An event reports `Complete` only when the operation no longer touches memory.
 //! 7. [`ContextOps::free`] is called when no operation uses the block any more, once, with the
-//!    block as allocated. A block of [`QueueMemory`] is freed by that ability, behind its uses, and
-//!    comes here where that failed.
+//!    block as allocated. [`QueueMemory`] frees its own blocks after their uses; a block comes here
+//!    if that failed.
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
 //! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see
 //!    [`Deferred::drain`]).
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
-//! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its
+//! 11. No failure is lost: an operation after a failed one, by an event or by the order of its
 //!     queue, fails too. A backend whose driver forgets failures of an in-order queue passes the
 //!     last event of the queue on.
 //! 12. [`Buffers::create`] gives zeros. What [`ContextOps::allocate`] gives has no value, and
 //!     nothing safe above reads it.
 //! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two
-//!     contexts are given together only where they are of one library, which
-//!     [`ContextState::of_library`](crate::ContextState::of_library) names. Drivers do not look at
-//!     the handles of others, so the core checks this, once; what takes handles of two origins is
-//!     `unsafe`, and backends check nothing.
+//!     contexts are given together only if they are of one library, which
+//!     [`ContextState::of_library`](crate::ContextState::of_library) names. Drivers do not check
+//!     foreign handles, so the core checks this, once. Functions that take handles of two origins
+//!     are `unsafe`, and backends check nothing.
 
 mod ability;
 #[cfg(feature = "alloc")]
@@ -87,7 +87,8 @@ impl PointerInfo {
     }
 }
 
-/// A block of memory as a backend gave it out: what freeing it needs. Plain data, owns nothing.
+/// A block of memory from a backend, with the numbers that its free needs. Plain data that owns
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// First byte.
@@ -101,8 +102,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// The runtime's answer about the memory from `pointer` to the end of its allocation; `None` if
-    /// it knows none.
+    /// The runtime's answer for the memory from `pointer` to the end of its allocation; `None` if
+    /// the runtime knows no allocation there.
     #[cfg(feature = "driver")]
     #[doc(hidden)]
     #[must_use]
@@ -122,22 +123,23 @@ impl Block {
     }
 }
 
-// SAFETY: a block is an address with numbers; whoever dereferences it proves that this is allowed.
+// SAFETY: a block is an address with numbers; code that dereferences it proves that this is
+// allowed.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Rows of bytes at equal distances on both sides: what [`QueueOps::copy_rows`] copies. Bytes,
-/// except their number.
+/// Rows of bytes with one pitch on each side: what [`QueueOps::copy_rows`] copies. All in bytes,
+/// except the number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// First row of the destination.
     pub dst: *mut u8,
-    /// From one row of the destination to the next.
+    /// Pitch of the destination: from one row to the next.
     pub dst_pitch: usize,
     /// First row of the source.
     pub src: *const u8,
-    /// From one row of the source to the next.
+    /// Pitch of the source: from one row to the next.
     pub src_pitch: usize,
     /// Bytes of a row.
     pub width: usize,
@@ -145,10 +147,10 @@ pub struct Rows {
     pub rows: usize,
 }
 
-/// Whether a queue orders its operations by itself.
+/// Whether a queue orders its own operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueueOrder {
-    /// Each operation starts after the one before has finished.
+    /// Each operation starts after the previous one has finished.
     #[default]
     InOrder,
     /// Only events order operations.
@@ -167,8 +169,8 @@ pub enum EventStatus {
 /// A runtime that manages USM memory. See the [module page](self) for the contract.
 ///
 /// # Safety
-/// Implementations keep every point of the contract, with the handle types and abilities that they
-/// name: safe code above turns the pointers into slices.
+/// Implementations, including the handle types and abilities that they name, keep every point of
+/// the contract: safe code above turns their pointers into slices.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a backend",
     label = "not a backend",
@@ -217,7 +219,7 @@ pub unsafe trait Backend: Sized {
 
     /// The extension of type `wanted` that another crate adds to this backend: a table of
     /// functions, by which [`Dyn`] reaches it without a list of all backends.
-    /// [`DynContext::extension`] asks. usm-kernel's is `usm_kernel::backend::Kernels`.
+    /// [`DynContext::extension`] looks it up. usm-kernel's is `usm_kernel::backend::Kernels`.
     fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
         let _ = wanted;
         None

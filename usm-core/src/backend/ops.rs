@@ -1,5 +1,5 @@
-//! The operations of a backend, by handle. The promises are those of the [contract](super), which
-//! the `unsafe impl` of [`Backend`] gives.
+//! The operations of a backend, by handle. The `unsafe impl` of [`Backend`] promises the
+//! [contract](super) for them.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -20,11 +20,11 @@ pub trait DeviceOps {
 
 /// A context over one device.
 pub trait ContextOps<B: Backend> {
-    /// The bookkeeping that the context carries.
+    /// The state of the context.
     fn shared(&self) -> &ContextState;
 
-    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside
-    /// its native context; without one, a block that is dropped in flight is leaked and counted.
+    /// The frees that wait for events. A backend with asynchronous operations keeps this list
+    /// beside its native context. Without a list, a block dropped in flight is leaked and counted.
     #[cfg(feature = "alloc")]
     fn deferred(&self) -> Option<&Deferred<B>> {
         None
@@ -42,21 +42,21 @@ pub trait ContextOps<B: Backend> {
     /// [`ErrorKind::OutOfMemory`], [`ErrorKind::BadAlignment`] or the runtime's.
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
 
-    /// Gives memory back.
+    /// Frees memory.
     ///
     /// # Safety
     /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no
     /// operation uses it.
     unsafe fn free(&self, block: &Block);
 
-    /// The runtime's own answer about `address`.
+    /// The runtime's own answer for `address`.
     ///
     /// # Errors
-    /// When the query failed; a pointer that is not the context's is no error.
+    /// If the query failed. A pointer that is not the context's is no error.
     fn query(&self, address: usize) -> Result<PointerInfo>;
 
     /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work
-    /// of the context touches memory, so work that failed is an error every time.
+    /// of the context accesses memory, so failed work is an error on every call.
     ///
     /// # Errors
     /// As [`EventOps::wait`].
@@ -99,8 +99,8 @@ pub trait QueueOps<B: Backend> {
     /// As for [`copy`](Self::copy), for every row. Pitches are not below the width.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there is none, or not for these numbers: runs are then
-    /// copied one by one. The runtime's.
+    /// [`ErrorKind::Unsupported`] if the runtime has no such call or refuses these numbers: runs
+    /// are then copied one by one. The runtime's.
     unsafe fn copy_rows(&self, rows: &Rows, after: &[B::Event]) -> Result<B::Event> {
         let _ = (rows, after);
         Err(ErrorKind::Unsupported { operation: "a copy of rows" }.into())
@@ -115,7 +115,7 @@ pub trait QueueOps<B: Backend> {
     /// The runtime's.
     unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[B::Event]) -> Result<B::Event>;
 
-    /// An event after all of `after` and, with none given, after everything submitted to the queue
+    /// An event after all of `after` or, if there is none, after everything submitted to the queue
     /// before.
     ///
     /// # Safety

@@ -1,18 +1,18 @@
-//! Objects that a runtime counts, released with their last owner: the one shape of OpenCL's and
-//! SYCL's handles.
+//! Reference-counted objects of a runtime, released with their last owner: OpenCL's and SYCL's
+//! handles have this form.
 
 use core::ffi::c_void;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// A runtime whose objects these are: the table of its library.
+/// The runtime of the objects: the function table of its library.
 pub trait Counting: 'static {
-    /// Answer of a function that releases an object. A failure has no remedy: for us the object is
-    /// gone either way.
+    /// Result of a function that releases an object. A failure has no remedy, because we cannot use
+    /// the object any more.
     type Answer;
 }
 
-/// A reference to an object of a library, given back once.
+/// An owned reference to an object of a library, released once.
 pub struct Handle<L: Counting> {
     library: &'static L,
     raw: NonNull<c_void>,
@@ -21,8 +21,8 @@ pub struct Handle<L: Counting> {
 
 impl<L: Counting> Handle<L> {
     /// # Safety
-    /// `raw` is an object of `library` with a reference that the caller owns and `release` gives
-    /// back. The runtime's calls on it may be made from several threads at once.
+    /// `raw` is an object of `library`. The caller owns a reference to it, which `release`
+    /// releases. Several threads may call the runtime with it at the same time.
     pub unsafe fn new(
         library: &'static L,
         raw: NonNull<c_void>,
@@ -31,7 +31,7 @@ impl<L: Counting> Handle<L> {
         Self { library, raw, release }
     }
 
-    /// The library that it is of.
+    /// The object's library.
     #[must_use]
     pub fn library(&self) -> &'static L {
         self.library
@@ -52,7 +52,7 @@ impl<L: Counting> Handle<L> {
 impl<L: Counting> Drop for Handle<L> {
     fn drop(&mut self) {
         let Ok(_inside) = crate::process::ask() else { return };
-        // SAFETY: owned, given back once, by the function that `new` was promised.
+        // SAFETY: owned and released once, by the function that the caller of `new` promised.
         let _ = unsafe { (self.release)(self.raw()) };
     }
 }
@@ -67,5 +67,5 @@ impl<L: Counting> fmt::Debug for Handle<L> {
 // clSetKernelArg, which is not called on these; SYCL: its classes are thread safe and the library
 // keeps no thread state).
 unsafe impl<L: Counting + Sync> Send for Handle<L> {}
-// SAFETY: as above; what is called on a shared handle does not change the reference itself.
+// SAFETY: as above; calls with a shared handle do not change the reference itself.
 unsafe impl<L: Counting + Sync> Sync for Handle<L> {}

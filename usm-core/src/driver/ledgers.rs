@@ -8,18 +8,18 @@ use crate::BackendKind;
 use crate::ledger::Ledger;
 use crate::sync::sleeping::Mutex;
 
-/// Identity of a device among all of its runtime for the life of the process: a handle that is
-/// never released, or an ordinal.
+/// Identity of a device within its runtime for the life of the process: a handle that is never
+/// released, or an ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     backend: BackendKind,
-    /// The table of the library that the device came from.
+    /// The function table of the device's library.
     library: usize,
     device: usize,
 }
 
-/// Never removed: memory that contexts of a device leaked stays in use after them, and its
-/// statistics go on.
+/// Never removed: memory that a context leaked stays in use after it, and the device's statistics
+/// continue.
 static LEDGERS: Mutex<Vec<(Key, Arc<Ledger>)>> = Mutex::new(Vec::new());
 
 /// The ledger of a device of `library`.

@@ -1,8 +1,8 @@
-//! Vendor libraries: their usual names tried in order, and what the system says of a file that does
-//! not open.
+//! Vendor libraries: opens them by their usual names, in order, and keeps the system's reason if a
+//! file does not open.
 //!
-//! An error is a small value that is copied, so it holds the words of the system as a reference.
-//! They are kept for the process, each once: the files that a process tries are few.
+//! An error is a small `Copy` value, so it holds the system's message by reference. Each message is
+//! kept once for the process, which tries few files.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -17,13 +17,12 @@ use crate::error::{ErrorKind, Result};
 use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
-/// Different reasons that are kept; a program that tries more files than this reads [`FULL`] of the
-/// others.
+/// Maximum number of kept reasons. Further ones are replaced by [`FULL`].
 const LIMIT: usize = 256;
 const FULL: &str = "too many files were tried to keep the reason of this one";
 
-/// A file of a vendor's, opened. To be kept or forgotten: runtimes have threads that run its code
-/// for as long as the process lives.
+/// An opened library file. Keep or forget it, never drop it: a runtime's threads run its code as
+/// long as the process lives.
 #[derive(Debug)]
 pub struct File {
     library: libloading::Library,
@@ -31,10 +30,10 @@ pub struct File {
 }
 
 impl File {
-    /// Opens the file at `path`, which errors call by its usual `name`.
+    /// Opens the file at `path`. Errors name it by its usual `name`.
     ///
     /// # Errors
-    /// [`ErrorKind::LibraryNotFound`] with the system's words.
+    /// [`ErrorKind::LibraryNotFound`] with the system's message.
     ///
     /// # Safety
     /// The library's initialisers are sound to run.
@@ -46,7 +45,7 @@ impl File {
         }
     }
 
-    /// The path that was opened.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -55,24 +54,24 @@ impl File {
     /// The address of a function.
     #[must_use]
     pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: the symbol is taken as an address and not called here.
+        // SAFETY: the symbol is used as an address and not called here.
         let found = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
         NonNull::new(*found)
     }
 }
 
-/// The libraries of a runtime that were opened, each once for the process.
+/// The opened libraries of a runtime, each opened once for the process.
 #[derive(Debug)]
 pub struct Opened<L: 'static>(Mutex<Vec<&'static L>>);
 
 impl<L: Sync> Opened<L> {
-    /// None.
+    /// No library.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The one that `is` wanted, else what `open` gives.
+    /// The first library for which `is` holds, otherwise the result of `open`.
     ///
     /// # Errors
     /// Those of `open`; [`ErrorKind::ProcessEnds`], [`ErrorKind::Forked`].
@@ -89,7 +88,7 @@ impl<L: Sync> Opened<L> {
     }
 }
 
-/// On some systems the reason itself is the source.
+/// The system's message. On some systems only the error's source has it.
 fn words(error: &dyn core::error::Error) -> String {
     use alloc::string::ToString;
 
@@ -99,9 +98,9 @@ fn words(error: &dyn core::error::Error) -> String {
     }
 }
 
-/// The error of a `library` whose file at `path` did not open, with the `words` of the system. They
-/// name the file that is missing, which may be another one that the library needs; so the path is
-/// said too.
+/// The error for a `library` whose file at `path` did not open, with the system's message `words`.
+/// The message names the missing file, which may be a dependency of the library; so the error names
+/// the path too.
 pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     let path = path.display();
     let named = words.starts_with(&format!("{path}:"));
@@ -123,27 +122,27 @@ fn keep(reason: String) -> &'static str {
     reason
 }
 
-/// The first of `names` under which the process has a library already: of a driver that comes in
-/// several files, with other packages too, a second copy would know nothing of the first one's
+/// The first of `names` under which the process has already loaded a library. A driver may exist in
+/// several files, also from other packages, and a second copy would not know the first one's
 /// memory.
 #[cfg(target_os = "linux")]
 pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     use libloading::os::unix::{Library, RTLD_LAZY};
 
-    /// Of `dlfcn.h`, on all processors but MIPS.
+    /// From `dlfcn.h`; the value differs only on MIPS.
     const RTLD_NOLOAD: i32 = 4;
 
     let is_there = |name: &&&str| {
-        // SAFETY: nothing is loaded, so no initialiser runs; the name of a library that another
-        // thread closes meanwhile is no longer found, and then it is loaded as any.
+        // SAFETY: nothing is loaded, so no initialiser runs. If another thread closes the library
+        // meanwhile, its name is not found, and it is loaded like any other.
         unsafe { Library::open(Some(**name), RTLD_LAZY | RTLD_NOLOAD) }.is_ok()
     };
     names.iter().find(is_there).copied()
 }
 
-/// The result of `open` for the first of `names` that exists, usable or not. If none exists, the
-/// reason is the first name's: the others are further names of the same file. There is at least one
-/// name.
+/// The result of `open` for the first of `names` that exists, usable or not. If none exists,
+/// returns the reason for the first name, because the others are alternative names of the same
+/// file. Requires at least one name.
 pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
     let missing = |opened: &Result<T>| {
         matches!(opened, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))
@@ -152,7 +151,8 @@ pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) 
     if !missing(&first) {
         return first;
     }
-    // A library that is there and cannot be used is the news, not that its other name is missing.
+    // If a library exists but cannot be used, that is the error to report, not that its other name
+    // is missing.
     names[1..].iter().map(|name| open(Path::new(name))).find(|opened| !missing(opened)).unwrap_or(first)
 }
 

@@ -11,21 +11,18 @@
 //! | [`library`], [`table!`] | a vendor's library: opened by its names, its functions found by theirs |
 //! | [`sync`] | locks and atomics, with substitutes under loom and valgrind |
 //! | [`ledgers`], [`Ledger`] | the memory in use on a device, counted for all its contexts |
-//! | [`handle`] | native objects that the runtime counts, released with their last owner |
-//! | [`slots`] | native objects that are used again |
+//! | [`handle`] | reference-counted native objects, released with their last owner |
+//! | [`slots`] | native objects that are reused |
 //! | [`Placed`](placed::Placed) | alignments that a driver does not honour |
-//! | [`QueueList`](queue_list::QueueList) | the queues of a context, and the last events of those that are gone |
-//! | [`After`], [`give_up`] | what goes once events are complete |
-//! | [`Rested`](rested::Rested) | an event that counts as complete a while after it is |
-//! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes that have none |
+//! | [`QueueList`](queue_list::QueueList) | the queues of a context, and the last events of dropped ones |
+//! | [`After`], [`give_up`] | values that are released once events are complete |
+//! | [`Rested`](rested::Rested) | an event that reports complete with a delay |
+//! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes without them |
 //! | [`Few`] | a list that mostly has one element |
 //!
-//! No runtime is named here.
+//! This module names no runtime.
 
-#![allow(
-    clippy::new_without_default,
-    reason = "one way to make each thing, usable in a `static` where it can be"
-)]
+#![allow(clippy::new_without_default, reason = "one constructor for each type, `const` where possible")]
 
 pub mod handle;
 pub mod ledgers;
@@ -46,9 +43,9 @@ pub use table::table;
 #[doc(hidden)]
 pub use table::{needed, symbol};
 
-/// Marks around calls of a runtime. What the core calls is inside of one already,
-/// [`EventOps`](crate::backend::EventOps) excepted; a [`Drop`], the list of devices, the making of
-/// a context and functions of the runtime's own crate need their own.
+/// Marks around calls of a runtime. The core already makes its calls inside a mark, except those of
+/// [`EventOps`](crate::backend::EventOps). A [`Drop`], the list of devices, the creation of a
+/// context and the functions of the runtime's own crate need their own marks.
 pub mod process {
     pub use crate::process::fork::Opening;
     pub use crate::process::{Inside, ask, work};

@@ -12,7 +12,7 @@ struct Entry {
     /// The driver's allocation.
     base: usize,
     address: usize,
-    /// Bytes asked for; read where a driver can be asked for base and size.
+    /// Requested bytes; read for drivers that answer queries with base and size.
     size: usize,
 }
 
@@ -25,16 +25,16 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Nothing is placed.
+    /// No placed block.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
     }
 
-    /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them
-    /// back.
+    /// The address of a block for `layout`. `allocate` requests bytes from the driver, `free` frees
+    /// them.
     ///
-    /// Asks plainly first, because drivers often give more than they promise.
+    /// First requests the plain size, because drivers often align better than they promise.
     #[inline]
     pub fn allocate(
         &self,
@@ -55,7 +55,7 @@ impl Placed {
     fn place(&self, layout: Layout, allocate: impl Fn(usize) -> Result<usize>) -> Result<usize> {
         let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
         let base = allocate(bytes)?;
-        // At most `base + align - 1`, and `align` bytes more were asked for.
+        // At most `base + align - 1`, and the request included `align` extra bytes.
         let address = base.next_multiple_of(layout.align());
         self.list(Entry { base, address, size: layout.size() });
         Ok(address)
@@ -97,9 +97,9 @@ impl Placed {
         placed.map_or(block.address(), |entry| entry.base)
     }
 
-    /// Base and size of the placed block that contains `address`, where the driver knows the block
-    /// around it, which starts at `base`. `None` for the bytes around a placed block; `Some` of the
-    /// same for all others.
+    /// Base and size of the block that contains `address`, in the driver's allocation at `base`.
+    /// For an ordinary allocation these are the driver's own. `None` for the bytes around a placed
+    /// block.
     #[inline]
     pub fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
         let entries = self.entries.lock();
@@ -149,7 +149,7 @@ mod models {
 
     use super::*;
 
-    /// Places a block in memory that the driver gives at `base`, and takes it out again.
+    /// Places a block in the driver's memory at `base`, and removes it again.
     fn place(placed: &Placed, base: usize) {
         let layout = Layout::from_size_align(100, 1024).expect("a layout");
         let address = placed.allocate(layout, |_| Ok(base), |_| ()).expect("an address");
@@ -163,7 +163,7 @@ mod models {
     fn each_thread_frees_what_the_driver_gave_it() {
         loom::model(|| {
             let placed = Arc::new(Placed::new());
-            // Loom's objects are made by this thread.
+            // This thread makes loom's objects.
             place(&placed, 256);
             let other = Arc::clone(&placed);
             let thread = thread::spawn(move || place(&other, 4096 + 256));

@@ -1,4 +1,4 @@
-//! The wait that backends share whose driver has none with a limit.
+//! The shared wait of backends whose driver has no wait with a limit.
 
 use core::time::Duration;
 use std::thread;
@@ -7,14 +7,13 @@ use std::time::Instant;
 use crate::backend::EventStatus;
 use crate::error::{Error, Result};
 
-/// Polls without giving the processor away before a wait begins to sleep: about the time of a small
-/// kernel.
+/// Number of polls before a wait starts to sleep: about the time of a small kernel.
 const SPINS: u32 = 64;
 const FIRST_SLEEP: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// Asks `status` until it says `Complete`, at most `limit`: first yielding, then sleeping ever
-/// longer.
+/// Polls `status` until it is `Complete`, at most `limit`: first yields between polls, then sleeps
+/// for growing times.
 pub fn until_complete(limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<()> {
     if status()? == EventStatus::Complete {
         return Ok(());

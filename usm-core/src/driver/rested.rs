@@ -1,10 +1,10 @@
-//! Queues whose handles are gone, released a while after their work has finished.
+//! Delayed release of dropped queues.
 //!
 //! Intel's CPU runtime drops its last reference to an out-of-order queue on the worker thread that
-//! has just completed the queue's last command, and the queue's destructor then waits for that very
-//! command: the worker never comes back, and with it the device. So the last reference waits,
-//! [after](crate::After) an event that counts as complete only when the worker must be done with
-//! the command.
+//! has just completed the queue's last command. The queue's destructor then waits for that command,
+//! so the worker, and with it the device, hangs for ever. So the last reference is kept in a list
+//! [after](crate::After) an event that reports complete only when the worker must have finished the
+//! command.
 
 use core::time::Duration;
 use std::sync::OnceLock;
@@ -14,11 +14,11 @@ use super::poll;
 use crate::backend::{EventOps, EventStatus};
 use crate::error::Result;
 
-/// From the completion of a queue's last event to its release. The runtime needs microseconds, on a
-/// machine with many more runnable threads than processors a few turns of the scheduler.
+/// Time from the completion of a queue's last event to its release. The runtime needs microseconds,
+/// or a few turns of the scheduler on a machine with many more runnable threads than processors.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The last event of a queue, complete a while after it was first seen to be.
+/// The last event of a queue. Reports complete a fixed time after a query first found it complete.
 #[derive(Debug)]
 pub struct Rested<E> {
     event: E,
@@ -26,7 +26,7 @@ pub struct Rested<E> {
 }
 
 impl<E> Rested<E> {
-    /// Of the last event of a queue.
+    /// Wraps the last event of a queue.
     #[must_use]
     pub fn new(event: E) -> Self {
         Self { event, complete_since: OnceLock::new() }

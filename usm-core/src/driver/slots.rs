@@ -1,11 +1,10 @@
 //! Driver objects that are reused once their last handle is dropped: no heap and no call of the
 //! driver for each operation.
 //!
-//! The slot itself counts its handles. An `Arc` has three faults here. Its last handle would have
-//! to ask whether it is the last, so of two that are dropped at once both may find the other, and
-//! the object is lost or must be made anew. Models do not see the standard library's count. And a
-//! number into a list of the context would make a handle two words, with a count of the context for
-//! each.
+//! The slot counts its own handles. An `Arc` would not do, for three reasons. A handle would have
+//! to ask whether it is the last one; of two dropped concurrently, each may see the other, and then
+//! nobody returns the object. Loom does not see the standard library's count. And an index into a
+//! list of the context would make a handle two words wide and cost one more count per handle.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,7 +19,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 #[cfg(all(test, loom))]
 mod models;
 
-/// More handles than there can be, unless they are forgotten one after the other.
+/// More handles than memory can hold; only forgotten handles can exceed this number.
 const MOST_HANDLES: usize = isize::MAX as usize;
 
 /// The slots of one context. Dropping it drops the free slots; a slot in use is dropped with its
@@ -40,7 +39,8 @@ struct Free<T> {
 struct Slot<T> {
     /// In a free slot: the count of the next handle.
     handles: AtomicUsize,
-    /// The list that the slot returns to with its last handle; without one the slot is dropped.
+    /// The list to which the last handle returns the slot. If `None`, the last handle drops the
+    /// slot.
     home: Option<Arc<Home<T>>>,
     thing: T,
 }
@@ -51,21 +51,20 @@ pub struct SlotHandle<T> {
     owns: PhantomData<Slot<T>>,
 }
 
-// SAFETY: as for `Arc`: threads reach the thing by reference, and any of them may be the one that
-// drops it.
+// SAFETY: as for `Arc`: threads access the value by reference, and any of them may drop it.
 unsafe impl<T: Send + Sync> Send for SlotHandle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for SlotHandle<T> {}
 
 impl<T> Slots<T> {
-    /// Without slots.
+    /// No slots.
     #[must_use]
     pub fn new() -> Self {
         let free = Mutex::new(Free { slots: Vec::new(), closed: false });
         Self(Arc::new(Home { free }))
     }
 
-    /// Takes the value that was put back last, if there is one. The result is its only handle.
+    /// Takes the most recently returned value, if any. The result is its only handle.
     #[inline]
     pub fn take(&self) -> Option<SlotHandle<T>> {
         self.0.free.lock().slots.pop().map(SlotHandle::of)
@@ -79,27 +78,28 @@ impl<T> Slots<T> {
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
-        if crate::process::is_over() {
+        if crate::process::is_closed() {
             return;
         }
         let mut free = self.0.free.lock();
         free.closed = true;
         let slots = core::mem::take(&mut free.slots);
-        // Drivers are called without the lock held.
+        // Dropping calls drivers, so it happens without the lock.
         drop(free);
         drop(slots);
     }
 }
 
 impl<T> Home<T> {
-    /// Takes a slot without a handle. No reference: the slot may be what keeps the home.
+    /// Takes back a slot without a handle. `home` is a pointer, because only the slot may keep it
+    /// alive.
     ///
     /// # Safety
-    /// `home` is the slot's.
+    /// `home` is the slot's home.
     #[inline]
     unsafe fn put(home: *const Self, slot: Box<Slot<T>>) {
-        // SAFETY: the slot keeps its home alive; once it is free, and the lock with it, the home is
-        // not touched any more.
+        // SAFETY: the slot keeps its home alive; after the slot is in the list and the lock
+        // released, nothing here accesses the home.
         let mut free = unsafe { (*home).free.lock() };
         if !free.closed {
             return free.slots.push(slot);
@@ -110,7 +110,7 @@ impl<T> Home<T> {
 }
 
 impl<T> SlotHandle<T> {
-    /// Makes a value without slots, which is dropped with its last handle.
+    /// Makes a value that belongs to no slots and is dropped with its last handle.
     pub fn without_slots(thing: T) -> Self {
         Self::new(None, thing)
     }
@@ -154,22 +154,23 @@ impl<T> Drop for SlotHandle<T> {
     #[inline]
     fn drop(&mut self) {
         let handles = &self.slot().handles;
-        // The only handle stays the only one and leaves its count to the next: no contended atomic
-        // operation. Acquire: all other threads' uses of the value come before the next use.
+        // If this is the only handle, it leaves its count to the next one, without a contended
+        // atomic operation. Acquire orders all other threads' uses of the value before the next
+        // use.
         if handles.load(Ordering::Acquire) != 1 {
             if handles.fetch_sub(1, Ordering::AcqRel) != 1 {
                 return;
             }
             handles.store(1, Ordering::Relaxed);
         }
-        if crate::process::is_over() {
-            // A thread that is gone may have locked the list.
+        if crate::process::is_closed() {
+            // A thread that no longer exists may have locked the list.
             return;
         }
-        // SAFETY: made by `of`; this was the last handle.
+        // SAFETY: `of` made the pointer, and this was the last handle.
         let slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
         match slot.home.as_ref().map(Arc::as_ptr) {
-            // SAFETY: the home of this slot.
+            // SAFETY: this slot's home.
             Some(home) => unsafe { Home::put(home, slot) },
             None => drop(slot),
         }

@@ -1,4 +1,4 @@
-//! Tables of the functions that a runtime is asked for.
+//! Tables of a runtime's functions.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
@@ -6,9 +6,9 @@ use core::ptr::NonNull;
 use crate::BackendKind;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Declares a table: each function by its field, its symbol and its signature. `needed` ones are
-/// errors where the runtime lacks them, `optional` ones are `None`. Where libraries of two vendors
-/// have the functions under names of their own, the names are columns, and so are the libraries.
+/// Declares a table: each function by its field, its symbol and its signature. A missing `needed`
+/// function is an error; a missing `optional` one is `None`. If the libraries of two vendors have
+/// the functions under different names, each vendor is a column.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __table {
@@ -27,11 +27,10 @@ macro_rules! __table {
         }
 
         impl $name {
-            /// Of the library in that column, 0 where there is one.
+            /// The table for the library in this column; 0 if there is only one.
             ///
             /// # Safety
-            /// `find` gives the functions of a library in which they have the signatures of the
-            /// table.
+            /// `find` returns functions of a library in which they have the table's signatures.
             $vis unsafe fn bind(
                 column: usize,
                 find: impl Fn(&core::ffi::CStr) -> Option<core::ptr::NonNull<core::ffi::c_void>>,
@@ -74,7 +73,7 @@ macro_rules! __table {
 }
 pub use crate::__table as table;
 
-/// A symbol's name, checked when the table is compiled.
+/// The name of a symbol, checked at compile time.
 #[must_use]
 pub const fn symbol(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
@@ -83,10 +82,10 @@ pub const fn symbol(name: &'static str) -> &'static CStr {
     }
 }
 
-/// A function that must be there.
+/// Finds a needed function.
 ///
 /// # Errors
-/// [`ErrorKind::SymbolMissing`], [`ErrorKind::NoDevice`] where the table has no such column.
+/// [`ErrorKind::SymbolMissing`], [`ErrorKind::NoDevice`] if the table has no such column.
 pub fn needed(
     libraries: &[(BackendKind, &'static str)],
     symbols: &[&'static CStr],
@@ -113,25 +112,25 @@ mod tests {
         optional { rare = "one_rare" | "two_rare"() -> i32; }
     }
 
-    /// The functions of a library that has only these.
+    /// A library that has only these functions.
     fn library(names: &'static [&'static CStr]) -> impl Fn(&CStr) -> Option<NonNull<c_void>> {
         move |name| names.contains(&name).then(NonNull::dangling)
     }
 
     #[test]
     fn a_column_has_its_own_names_and_the_first_missing_one_is_named() {
-        // SAFETY: nothing is called.
+        // SAFETY: the function is never called.
         let bound = unsafe { Pair::bind(1, library(&[c"two_answer"])) }.unwrap();
         assert_eq!(bound.answer as *mut c_void, NonNull::dangling().as_ptr());
         assert!(bound.rare.is_none());
-        // SAFETY: nothing is called.
+        // SAFETY: the function is never called.
         let bound = unsafe { Pair::bind(0, library(&[c"one_answer", c"one_rare"])) }.unwrap();
         assert!(bound.rare.is_some());
-        // SAFETY: nothing is called.
+        // SAFETY: the function is never called.
         let error = unsafe { Pair::bind(0, library(&[c"two_answer"])) }.unwrap_err();
         assert_eq!(error.kind, ErrorKind::SymbolMissing { library: "libone.so", symbol: "one_answer" });
         assert_eq!(error.backend, Some(BackendKind::OpenCl));
-        // SAFETY: nothing is called.
+        // SAFETY: the function is never called.
         let error = unsafe { Pair::bind(2, library(&[c"one_answer"])) }.unwrap_err();
         assert_eq!(error.kind, ErrorKind::NoDevice);
     }

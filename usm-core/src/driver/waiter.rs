@@ -1,4 +1,4 @@
-//! Waits with a limit, by one thread that waits in the runtime for callers that have one.
+//! Waits with a limit, made by one thread that waits in the runtime for all callers.
 //!
 //! The runtimes' own waits have no limit, and must run all the same. On a CPU device the waiting
 //! thread takes part in the work. A caller that only polls leaves it to the runtime's other
@@ -31,33 +31,35 @@ use crate::sync::sleeping::Mutex;
 
 pub use self::wait_queue::Blocking;
 
-/// A wait polls for this long, giving the processor away between queries. Then a thread takes over,
-/// which adds little.
+/// A wait polls for this long and yields the processor between queries. After that the thread takes
+/// over, which adds little.
 const YIELD: Duration = Duration::from_millis(1);
-/// A query this late means that another thread had the processor: a scheduler's turn is longer.
+/// If a query is this late, another thread had the processor, because a scheduler's turn is longer.
 const LATE: Duration = Duration::from_micros(500);
-/// How long a machine is taken to be busy that was found so for the first time; each further time
-/// in a row doubles it, since finding out costs some turns of the scheduler.
+/// How long the machine counts as busy after a late query. Each further late query in a row doubles
+/// the time, because detection costs some turns of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
-/// One wait of so many measures its first questions too, on a machine that was not found busy.
+/// On a machine that does not count as busy, one wait in this many reads the clock at its first
+/// queries too.
 const MEASURED: u32 = 8;
-/// Queries without a clock: the third mostly answers for an operation of a few microseconds.
+/// Number of queries without reading the clock. The third query usually finds an operation of a few
+/// microseconds complete.
 const UNMEASURED: u32 = 3;
 /// If each query may take a scheduler's turn, this is still long.
 const MANY_TURNS: Duration = Duration::from_millis(250);
 static WAIT_QUEUE: WaitQueue = WaitQueue::new();
-/// Waits, about: those of two threads at once may count as one.
+/// Approximate number of waits: two concurrent ones may count as one.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 
-/// The machine counts as busy until then, and for how long it did so last.
+/// The time until which the machine counts as busy, and the length of that period.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
-/// Whether the machine counts as busy at all: most waits find that it does not, and leave it so.
+/// Whether the machine may count as busy. Most waits find `false` here and take no lock.
 static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Waits until `status` says that an event is complete, at most `limit`. What `blocking` gives
-/// waits for it without a limit; none where a program decides when it ends: such a wait would keep
-/// the only thread from all others.
+/// Waits until `status` says that an event is complete, at most `limit`. The result of `blocking`
+/// waits for the event without a limit. `blocking` returns `None` for an event that the program
+/// sets, because such a wait would occupy the only thread.
 pub fn until_complete(
     limit: Duration,
     status: impl Fn() -> Result<EventStatus>,
@@ -86,7 +88,7 @@ pub fn until_complete(
             start_thread,
         )?;
     }
-    // Without a thread this is the wait, otherwise the last query.
+    // Without a thread this does the wait; otherwise it is the last query.
     let rest = limit.saturating_sub(start.elapsed());
     poll::until_complete(rest, status).map_err(|error| match error.kind {
         ErrorKind::Timeout { .. } => Error::timeout(limit),
@@ -94,19 +96,19 @@ pub fn until_complete(
     })
 }
 
-/// Whether the first queries read the clock: always while the machine may be busy.
+/// Whether the first queries read the clock. They always do while the machine may be busy.
 fn is_measured() -> bool {
     let count = WAITS.load(Ordering::Relaxed).wrapping_add(1);
     WAITS.store(count, Ordering::Relaxed);
     count % MEASURED == 0 || MAY_BE_BUSY.load(Ordering::Relaxed)
 }
 
-/// Whether the wait queue has its thread now.
+/// Starts the thread of the wait queue. Returns whether that worked.
 fn start_thread() -> bool {
     thread::Builder::new().name("usm-wait".into()).spawn(|| WAIT_QUEUE.serve()).is_ok()
 }
 
-/// Polls for a moment, not at all on a busy machine.
+/// Polls for a short time, or not at all on a busy machine.
 fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
     if MAY_BE_BUSY.load(Ordering::Relaxed) && BUSY.lock().is_some_and(|(until, _)| start < until) {
         return Ok(false);
@@ -126,7 +128,7 @@ fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<Ev
     Ok(false)
 }
 
-/// Remembers that the machine was busy at that time, or that it was not.
+/// Records that the machine was busy at the time `late`, or was not busy if `None`.
 fn note(late: Option<Instant>) {
     if late.is_none() && !MAY_BE_BUSY.load(Ordering::Relaxed) {
         return;
@@ -149,7 +151,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Ends only by the part that a waiting thread takes in it.
+    /// An operation that completes only if a thread waits for it.
     #[derive(Debug, Default)]
     struct NeedsHelp(AtomicBool);
 
@@ -163,13 +165,13 @@ mod tests {
         }
     }
 
-    /// Has a thread wait for an event by `block`.
+    /// Makes a wait for an event that calls `block`.
     fn by<E: Send + Sync + 'static>(event: &Arc<E>, block: fn(&E)) -> Option<Blocking> {
         let event = Arc::clone(event);
         Some(Box::new(move || block(&event)))
     }
 
-    /// Keeps the thread until it is opened.
+    /// Occupies the thread until it is opened.
     #[derive(Debug, Default)]
     struct Gate {
         taken: AtomicBool,
@@ -208,7 +210,7 @@ mod tests {
         until_complete(LONG, late, || by(&event, NeedsHelp::block)).unwrap();
     }
 
-    /// Each of many callers has its wait, and no two are in the runtime at once.
+    /// Each of many callers gets its wait, and at most one thread is in the runtime.
     #[test]
     fn one_thread_waits_for_many_callers() {
         static INSIDE: AtomicUsize = AtomicUsize::new(0);
@@ -237,8 +239,7 @@ mod tests {
         assert_eq!(MOST.load(Ordering::Acquire), 1);
     }
 
-    /// The caller polls for an event that the program sets; other callers have the thread
-    /// meanwhile.
+    /// The caller polls for an event that the program sets, so other callers can use the thread.
     #[test]
     fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {
         let limit = Duration::from_millis(5);
@@ -249,8 +250,8 @@ mod tests {
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
     }
 
-    /// Callers that wait behind an operation that does not end find out by themselves, and those
-    /// that gave up leave nothing behind.
+    /// Callers behind an operation that does not end detect completion themselves, and callers that
+    /// time out leave no ticket behind.
     #[test]
     fn a_turn_that_does_not_come_is_not_waited_for() {
         let release = Arc::new(Gate::default());
@@ -272,7 +273,7 @@ mod tests {
             let error = until_complete(soon, by_itself, || by(&behind, Gate::block)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout { limit_ms: 20 });
             assert!(!behind.taken.load(Ordering::Acquire));
-            assert_eq!(Arc::strong_count(&behind), 1, "its ticket is still in the line");
+            assert_eq!(Arc::strong_count(&behind), 1, "its ticket is still queued");
             asked.store(usize::MAX / 2, Ordering::Relaxed);
             until_complete(LONG, by_itself, || by(&behind, Gate::block)).unwrap();
             release.open.store(true, Ordering::Release);

@@ -1,14 +1,15 @@
-//! The end of the process: nothing new is begun, and every context of a runtime is waited for
-//! before the runtime's library is taken apart.
+//! The end of the process: refuses new work and waits for every context of a runtime before the
+//! runtime's library is unloaded.
 //!
-//! One hook for all backends, registered when a context opens, hence after what the runtime's
-//! library registered while it was loaded: handlers run in the opposite order. Libraries register
-//! more as they go, so the hook is registered again with later contexts and queues. Where the C
-//! library tells handlers the status of the process (glibc's `on_exit`) a wait that runs out of
-//! time ends with it: the runtime's own handlers would fault. Elsewhere the process goes on.
+//! There is one hook for all backends. Handlers run in reverse order of registration, so the hook
+//! is registered when a context opens, after the handlers that the runtime's library registered
+//! while it was loaded. Libraries register more handlers later, so further contexts and queues
+//! register the hook again. If a wait times out and the C library passes the exit status to
+//! handlers (glibc's `on_exit`), the hook ends the process with that status, because the runtime's
+//! own handlers would crash. Elsewhere the other handlers run.
 //!
-//! The wait is done by a thread of its own: it may need a lock that another thread holds for as
-//! long as it likes.
+//! A separate thread waits, because the wait may need a lock that another thread holds for any
+//! time.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,7 +25,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::{ENDS, FORKED, HERE, OVER, RUNS, STAGE, WAITS, fork, others_are_out, system};
+use super::{CLOSED, ENDS, FORKED, HERE, RUNS, STAGE, WAITS, fork, others_are_out, system};
 use crate::error::{ErrorKind, Result};
 use crate::{BackendKind, DeviceInfo, Name};
 
@@ -32,49 +33,48 @@ use crate::{BackendKind, DeviceInfo, Name};
 /// queues and events, not the context.
 pub(crate) type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
 
-/// A context as the end of the process sees it.
+/// A context that the end of the process waits for.
 pub(crate) struct Member {
     backend: BackendKind,
     device: Name,
     limit_ms: AtomicU32,
-    /// The context is gone; work of it was not finished then.
-    gone: AtomicBool,
+    /// The context was dropped while work was unfinished.
+    dropped: AtomicBool,
     idle: Idle,
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Member").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("Member").field("dropped", &self.dropped).finish_non_exhaustive()
     }
 }
 
 static MEMBERS: Mutex<Vec<Arc<Member>>> = Mutex::new(Vec::new());
 
-/// A wait ran out of time before the C library's handlers were called: the process ends as soon as
-/// its status is known.
-static GAVE_UP: AtomicBool = AtomicBool::new(false);
+/// A wait timed out before the C library called its handlers: the process ends as soon as its
+/// status is known.
+static TIMED_OUT: AtomicBool = AtomicBool::new(false);
 
-/// How long threads are waited for that are in a call, where the wait limits leave less.
+/// Minimum time to wait for threads inside a call, if the wait limits leave less.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long the work of all contexts is waited for where `exit` is called in a call of a runtime,
-/// by a host task.
+/// Maximum time to wait for all contexts if a host task called `exit`, inside a call of a runtime.
 const FROM_INSIDE: Duration = Duration::from_secs(1);
-/// How long threads are waited for that are in a call, where no context has a wait limit.
+/// Maximum time to wait for threads inside a call, if no context has a wait limit.
 const OF_A_CALL: Duration = Duration::from_secs(30);
-/// The pause of a thread that waits for the end, between two queries.
+/// The pause between two calls of `may_go_on`.
 const SLICE: Duration = Duration::from_millis(100);
 
 fn members() -> std::sync::MutexGuard<'static, Vec<Arc<Member>>> {
     MEMBERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on the end of the process waits for the work of a context by `idle`.
+/// Registers a context: the end of the process waits for its work by `idle`.
 pub(crate) fn watch(info: &DeviceInfo, limit_ms: u32, idle: Idle) -> Arc<Member> {
     fork::opened();
     register_again();
-    forget(|member| member.gone.load(Ordering::Relaxed));
-    let (limit_ms, gone) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
-    let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, gone, idle });
+    forget(|member| member.dropped.load(Ordering::Relaxed));
+    let (limit_ms, dropped) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
+    let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, dropped, idle });
     members().push(Arc::clone(&member));
     member
 }
@@ -88,21 +88,21 @@ impl Member {
         Duration::from_millis(u64::from(self.limit_ms.load(Ordering::Relaxed)))
     }
 
-    /// The context is gone. Work that goes on is waited for still.
+    /// Marks the context as dropped. The end of the process still waits for its unfinished work.
     pub(crate) fn leave(self: &Arc<Self>) {
         fork::closed();
-        self.gone.store(true, Ordering::Relaxed);
+        self.dropped.store(true, Ordering::Relaxed);
         forget(|member| Arc::ptr_eq(member, self));
     }
 }
 
-/// Whether a wait ended other than by its limit. Failed work is not waited for: nothing tells when
+/// Whether a wait ended before its limit. Failed work counts as ended, because nothing tells when
 /// it ends.
 fn has_ended(waited: &Result<()>) -> bool {
     !waited.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
 }
 
-/// Takes those out whose work has finished. The runtime is asked without the lock held.
+/// Removes those of the chosen members whose work has finished. Calls the runtime without the lock.
 fn forget(which: impl Fn(&Arc<Member>) -> bool) {
     let Ok(_inside) = super::ask() else { return };
     let mut chosen: Vec<_> = members().iter().filter(|member| which(member)).cloned().collect();
@@ -117,18 +117,18 @@ struct Answer {
     come: Condvar,
 }
 
-/// Waits for the work of all contexts, each at most its wait limit and none longer than `most`.
-/// Calls `may_go_on` now and then: whether there is time left, as it says. The answer is those
-/// whose work has not finished.
+/// Waits for the work of all contexts, each at most its wait limit and at most `most`. Calls
+/// `may_go_on` regularly and stops if it returns `false`. Returns the contexts whose work has not
+/// finished.
 fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
     let all = members().clone();
     let Some(limit) = all.iter().map(|member| member.limit().min(most)).max() else { return Vec::new() };
     let answer = Arc::new(Answer { late: Mutex::new(None), come: Condvar::new() });
-    let (to_wait_for, told) = (all.clone(), Arc::clone(&answer));
+    let (to_wait_for, message) = (all.clone(), Arc::clone(&answer));
     let wait = move || {
         let late = to_wait_for.into_iter().filter(|member| !finishes(member, start, limit)).collect();
-        *told.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
-        told.come.notify_one();
+        *message.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
+        message.come.notify_one();
     };
     let started = thread::Builder::new().name("usm-exit".into()).spawn(wait);
     if started.is_err() {
@@ -147,7 +147,7 @@ fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> b
     }
 }
 
-/// A host task that panics meanwhile ends the wait for nothing else.
+/// A panic of a host task does not end the wait.
 fn finishes(member: &Member, start: Instant, most: Duration) -> bool {
     loop {
         let left = member.limit().min(most).saturating_sub(start.elapsed());
@@ -159,11 +159,10 @@ fn finishes(member: &Member, start: Instant, most: Duration) -> bool {
     }
 }
 
-/// Waits for the work of all contexts, each at most its wait limit, while what others begin is put
-/// off and not refused: for an interpreter that ends before the process does, and whose own last
-/// calls may need a runtime. `may_go_on` is called now and then. Where something has not finished,
-/// or `may_go_on` said no, nothing enters a runtime any more, and the process ends as soon as it
-/// comes to its exit handlers.
+/// Waits for the work of all contexts, each at most its wait limit. New work is delayed meanwhile,
+/// not refused. For an interpreter that ends before the process and whose last calls may need a
+/// runtime. Calls `may_go_on` regularly. If some work has not finished or `may_go_on` returned
+/// `false`, runtimes accept no more calls, and the process ends as soon as its exit handlers run.
 pub fn finish_work(may_go_on: impl FnMut() -> bool) {
     let change = |from, to| STAGE.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok();
     if !change(RUNS, WAITS) {
@@ -172,34 +171,33 @@ pub fn finish_work(may_go_on: impl FnMut() -> bool) {
     let late = wait_for_all(Instant::now(), Duration::MAX, may_go_on);
     if late.is_empty() {
         let _ = change(WAITS, RUNS);
-    } else if change(WAITS, OVER) {
-        GAVE_UP.store(true, Ordering::Relaxed);
+    } else if change(WAITS, CLOSED) {
+        TIMED_OUT.store(true, Ordering::Relaxed);
         complain(&late);
     }
 }
 
-/// The hook. `status` is that of the process, where it is known.
+/// The hook. `status` is the exit status, if known.
 fn end(status: Option<c_int>) {
     if !is_first() {
         return;
     }
-    // Another thread that calls `exit` meanwhile finds this again, and waits above.
+    // A second thread that calls `exit` then runs this hook again, and waits above.
     register();
     if STAGE.load(Ordering::Relaxed) == FORKED {
         return status.map_or((), |status| system::leave_child(status));
     }
-    if GAVE_UP.load(Ordering::Relaxed) {
+    if TIMED_OUT.load(Ordering::Relaxed) {
         return leave(status);
     }
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
     let limit = members().iter().map(|member| member.limit()).max().unwrap_or(OF_A_CALL);
-    // A host task that calls `exit` is a part of the work, which does not finish before this
-    // returns.
+    // If a host task called `exit`, its own work cannot finish before this returns.
     let is_inside = super::is_inside();
     let most = if is_inside { FROM_INSIDE } else { Duration::MAX };
     let late = wait_for_all(start, most, || true);
-    STAGE.store(OVER, Ordering::SeqCst);
+    STAGE.store(CLOSED, Ordering::SeqCst);
     let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
     let are_out = others_are_out(last);
     if !late.is_empty() || !are_out {
@@ -223,7 +221,7 @@ fn is_first() -> bool {
     }
 }
 
-/// One line on standard error, past the lock of the standard library's.
+/// Writes one line to standard error without the standard library's lock.
 fn complain(late: &[Arc<Member>]) {
     use std::io::Write;
 
@@ -245,14 +243,14 @@ fn complain(late: &[Arc<Member>]) {
     let _ = system::standard_error(|file| file.write_all(text.as_bytes()));
 }
 
-/// Ends the process without the handlers of the runtimes, where its status is known.
+/// Ends the process without the runtimes' handlers, if its status is known.
 fn leave(status: Option<c_int>) {
     if let Some(status) = status {
         system::leave(status);
     }
 }
 
-/// Registers the hook with the contexts and queues number 1 to 8, 16, 32 and so on.
+/// Registers the hook at contexts and queues number 1 to 8, 16, 32 and so on.
 pub(crate) fn register_again() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -264,11 +262,11 @@ pub(crate) fn register_again() {
     }
 }
 
-/// Puts forks off: the C library's lock of its handlers would stay locked in the child,
+/// Delays forks: otherwise the C library's lock of its handlers could stay locked in the child,
 /// which could then never call `exit`.
 pub(super) fn register() {
     if !cfg!(any(loom, miri)) {
-        fork::put_off(|| system::register(end));
+        fork::delay(|| system::register(end));
     }
 }
 
@@ -287,18 +285,18 @@ mod tests {
         fn waitpid(id: c_int, status: *mut c_int, options: c_int) -> c_int;
     }
 
-    /// A child that only calls `exit`; its status by the C library's number.
+    /// Forks a child that only calls `exit`, and returns its status as the C library encodes it.
     fn child_that_exits() -> c_int {
         // SAFETY: the child calls nothing but `alarm` and `exit`.
         match unsafe { fork() } {
             0 => {
-                // SAFETY: sets a timer, which ends a child that hangs.
+                // SAFETY: sets a timer that ends a hanging child.
                 unsafe { alarm(5) };
                 std::process::exit(0)
             }
             id => {
                 let mut status = -1;
-                // SAFETY: a child, and room for its status.
+                // SAFETY: a child, and space for its status.
                 unsafe { waitpid(id, &raw mut status, 0) };
                 status
             }
@@ -312,7 +310,8 @@ mod tests {
         let ended = thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    // Some for each child: every child calls all that were registered before.
+                    // Several registrations per child, because every child calls all that were
+                    // registered before.
                     for child in 0..CHILDREN {
                         while begun.load(Ordering::Relaxed) < child {
                             thread::yield_now();

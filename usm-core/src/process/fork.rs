@@ -1,16 +1,17 @@
-//! A fork: what a child finds.
+//! The state of a child after a fork.
 //!
-//! The child has one thread, the one that forked. Locks of ledgers and histories are held over the
-//! fork, so the child finds them free and their data whole: host memory keeps working. Runtimes do
-//! not: their threads are gone, and their locks may stay locked. So the child of a process with an
-//! open runtime refuses every call that would enter one, leaves the runtime's objects as they are,
-//! and ends without its exit handlers.
+//! The child has one thread, the one that forked. Locks of ledgers and histories are held across
+//! the fork, so in the child they are free and their data is consistent: host memory keeps working.
+//! Runtimes do not: their threads do not exist there, and their locks may stay locked. So the child
+//! of a process with an open runtime refuses every call that would enter one, leaves the runtime's
+//! objects as they are, and ends without its exit handlers.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Contexts that live, and libraries that are open or being opened.
+/// Number of live contexts and of libraries that are open or being opened.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// The thread that has come to the end of the process, by an address of its own; 0 for none.
+/// The thread that runs the exit handlers, as the address of one of its thread-local values; 0 for
+/// none.
 pub(super) static FIRST: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) fn opened() {
@@ -21,7 +22,7 @@ pub(super) fn closed() {
     OPEN.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// A library that is being opened. A child that is forked meanwhile does without all runtimes: the
+/// A library that is being opened. A child forked meanwhile gets no runtime at all, because the
 /// loader's locks are in use.
 #[derive(Debug)]
 pub struct Opening(());
@@ -35,7 +36,7 @@ impl Opening {
         Ok(Self(()))
     }
 
-    /// It stays open.
+    /// Marks the library as open for good.
     pub fn done(self) {
         core::mem::forget(self);
     }
@@ -63,39 +64,39 @@ mod imp {
         fn pthread_atfork(before: Hook, parent: Hook, child: Hook) -> c_int;
     }
 
-    /// Locks that are held from before a fork until after it. No thread takes one while it has
-    /// another, or calls out.
-    pub(crate) trait LockOverFork: Send + Sync {
+    /// Locks that are held across a fork. A thread that holds one takes no other and calls no
+    /// foreign code.
+    pub(crate) trait LockAcrossFork: Send + Sync {
         fn hold(&self);
         /// # Safety
-        /// Held by [`hold`](Self::hold) of this thread, or of the one that this is a copy of.
-        unsafe fn let_go(&self);
+        /// This thread holds it by [`hold`](Self::hold), or the thread that it is a copy of does.
+        unsafe fn release(&self);
     }
 
-    impl<T: Send> LockOverFork for Mutex<T> {
+    impl<T: Send> LockAcrossFork for Mutex<T> {
         fn hold(&self) {
             core::mem::forget(self.lock());
         }
 
-        unsafe fn let_go(&self) {
+        unsafe fn release(&self) {
             // SAFETY: as the caller promises.
             unsafe { self.force_unlock() };
         }
     }
 
     struct Locks {
-        known: Vec<Weak<dyn LockOverFork>>,
-        /// Length of the list at which those that are gone are looked for.
+        known: Vec<Weak<dyn LockAcrossFork>>,
+        /// Length of the list at which dropped locks are removed.
         prune_at: usize,
-        /// During a fork.
-        held: Vec<Arc<dyn LockOverFork>>,
+        /// The locks held during a fork.
+        held: Vec<Arc<dyn LockAcrossFork>>,
     }
 
     static LOCKS: Mutex<Locks> = Mutex::new(Locks { known: Vec::new(), prune_at: 64, held: Vec::new() });
 
-    pub(crate) fn guard<H: LockOverFork + 'static>(held: &Arc<H>) {
+    pub(crate) fn guard<H: LockAcrossFork + 'static>(held: &Arc<H>) {
         watch();
-        let weak: Weak<dyn LockOverFork> = Arc::<H>::downgrade(held);
+        let weak: Weak<dyn LockAcrossFork> = Arc::<H>::downgrade(held);
         let mut locks = LOCKS.lock();
         if locks.known.len() >= locks.prune_at {
             locks.known.retain(|known| known.strong_count() > 0);
@@ -104,8 +105,8 @@ mod imp {
         locks.known.push(weak);
     }
 
-    /// Puts forks of other threads off until `call` is back. `call` takes no lock of this crate.
-    pub(crate) fn put_off<R>(call: impl FnOnce() -> R) -> R {
+    /// Delays forks of other threads until `call` returns. `call` takes no lock of this crate.
+    pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
         watch();
         let _held = LOCKS.lock();
         call()
@@ -119,11 +120,11 @@ mod imp {
     }
 
     unsafe extern "C" fn parent() {
-        // SAFETY: the lock is this thread's, since `before`; nobody else reaches what it guards.
+        // SAFETY: this thread has held the lock since `before`, so no other code accesses the data.
         let held = unsafe { core::mem::take(&mut (*LOCKS.as_mut_ptr()).held) };
         for lock in &held {
-            // SAFETY: held by `before`.
-            unsafe { lock.let_go() };
+            // SAFETY: `before` locked it.
+            unsafe { lock.release() };
         }
         // SAFETY: as above.
         unsafe { LOCKS.force_unlock() };
@@ -143,8 +144,8 @@ mod imp {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
             super::super::system::keep_loaded();
-            // SAFETY: functions of this library, which stays in the process, and which take and
-            // give back its locks. A failure (no memory) leaves forks unwatched.
+            // SAFETY: the functions belong to this library, which stays loaded, and they only lock
+            // and unlock its locks. After a failure (no memory) forks are not watched.
             let _ = unsafe { pthread_atfork(Some(before), Some(parent), Some(child)) };
         }
     }
@@ -154,7 +155,7 @@ mod imp {
 mod imp {
     pub(crate) fn guard<H>(_: &alloc::sync::Arc<H>) {}
 
-    pub(crate) fn put_off<R>(call: impl FnOnce() -> R) -> R {
+    pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
         call()
     }
 
@@ -162,13 +163,12 @@ mod imp {
 }
 
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
-pub(crate) use imp::LockOverFork;
-/// From now on forks are watched: to be called before others register handlers for what takes our
-/// locks.
+pub(crate) use imp::LockAcrossFork;
+/// Starts watching forks. Call this before other code registers fork handlers that take our locks.
 pub fn watch_forks() {
     imp::watch();
 }
 
-/// From now on forks find this lock free.
+pub(super) use imp::delay;
+/// Registers a lock, which forks then leave free.
 pub(crate) use imp::guard;
-pub(super) use imp::put_off;

@@ -1,4 +1,4 @@
-//! Elsewhere there is no handler: those of a Windows library run when all other threads are gone.
+//! Other systems need no handler: those of a Windows library run when all other threads have ended.
 
 use core::ffi::c_int;
 use std::io;

@@ -1,5 +1,5 @@
-//! What the end of a process asks of a Unix C library: a handler at exit, standard error past the
-//! standard library's lock, and a way out that calls no further handlers.
+//! The functions of a Unix C library that the end of a process needs: an exit handler, standard
+//! error without the standard library's lock, and an exit that calls no further handlers.
 
 use alloc::boxed::Box;
 use core::ffi::{c_char, c_int, c_void};
@@ -42,7 +42,7 @@ extern "C" fn hook() {
     run(None);
 }
 
-/// What the handlers call; set by the first registration.
+/// The function that the handlers call; set by the first registration.
 static AT_EXIT: OnceLock<fn(Option<c_int>)> = OnceLock::new();
 
 fn run(status: Option<c_int>) {
@@ -51,21 +51,19 @@ fn run(status: Option<c_int>) {
     }
 }
 
-/// Has the C library call `at_exit` when the process ends, with the status of the process where the
-/// C library tells it. A failure (no memory) leaves the end of the process as it would be without
-/// this crate.
+/// Makes the C library call `at_exit` when the process ends, with the exit status if the C library
+/// passes it. After a failure (no memory) the process ends as it would without this crate.
 pub(super) fn register(at_exit: fn(Option<c_int>)) {
     AT_EXIT.get_or_init(|| at_exit);
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: a function of this library, which `keep_loaded` keeps, and which needs no
-    // argument.
+    // SAFETY: a function of this library, which `keep_loaded` keeps loaded; it needs no argument.
     let _ = unsafe { on_exit(hook, ptr::null_mut()) };
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     // SAFETY: as above.
     let _ = unsafe { atexit(hook) };
 }
 
-/// Keeps the file that has this code in the process: what is registered may not be unloaded.
+/// Keeps this code's file loaded, because registered functions must not be unloaded.
 pub(super) fn keep_loaded() {
     const LAZY: c_int = 1;
     #[cfg(target_os = "linux")]
@@ -73,19 +71,19 @@ pub(super) fn keep_loaded() {
     #[cfg(not(target_os = "linux"))]
     const STAYS: c_int = LAZY | 0x10 | 0x80;
     let mut found = MaybeUninit::<Found>::uninit();
-    // SAFETY: any address may be asked about; there is room for the answer.
+    // SAFETY: the function takes any address; there is space for the answer.
     if unsafe { dladdr(hook as *const c_void, found.as_mut_ptr()) } != 0 {
-        // SAFETY: written, because the call says so.
+        // SAFETY: the call succeeded, so it has written the answer.
         let found = unsafe { found.assume_init() };
-        // SAFETY: the name of a file that is loaded, so nothing is loaded by this; of a program
+        // SAFETY: the file with this name is already loaded, so no initialiser runs; for a program
         // without a name nothing is found.
         let _ = unsafe { dlopen(found.file, STAYS) };
     }
 }
 
 pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // SAFETY: the number is that of standard error, and is not closed here; where nothing is
-    // open under it, writing fails.
+    // SAFETY: the number of standard error, which is not closed here; if no file is open under it,
+    // writing fails.
     let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
     write(&mut file)
 }
@@ -94,9 +92,9 @@ pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) ->
 /// other thread. A new thread could wait for ever, for a lock of the loader that a thread of the
 /// parent held.
 pub(super) fn leave_child(status: c_int) -> ! {
-    // SAFETY: no stream: all of them.
+    // SAFETY: a null stream means all streams.
     let _ = unsafe { fflush(ptr::null_mut()) };
-    // SAFETY: ends the process; nothing of it runs afterwards.
+    // SAFETY: ends the process, so no code runs afterwards.
     unsafe { _exit(status) }
 }
 
@@ -104,13 +102,13 @@ pub(super) fn leave_child(status: c_int) -> ! {
 pub(super) fn leave(status: c_int) -> ! {
     let (done, flushed) = mpsc::channel();
     let flush = move || {
-        // SAFETY: no stream: all of them.
+        // SAFETY: a null stream means all streams.
         let _ = unsafe { fflush(ptr::null_mut()) };
         let _ = done.send(());
     };
     if thread::Builder::new().spawn(Box::new(flush)).is_ok() {
         let _ = flushed.recv_timeout(Duration::from_millis(500));
     }
-    // SAFETY: ends the process; nothing of it runs afterwards.
+    // SAFETY: ends the process, so no code runs afterwards.
     unsafe { _exit(status) }
 }

@@ -16,7 +16,7 @@ pub use core::sync::atomic::Ordering;
 
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
-        /// Loom's, of this width.
+        /// Loom's atomic of this width.
         #[derive(Debug)]
         pub struct $name {
             first: $value,
@@ -24,7 +24,7 @@ macro_rules! atomic {
         }
 
         impl $name {
-            /// With this value.
+            /// Makes one with this value.
             pub const fn new(first: $value) -> Self {
                 Self { first, inner: ManuallyDrop::new(OnceLock::new()) }
             }
@@ -57,11 +57,11 @@ pub struct Mutex<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through the lock, or through an exclusive borrow.
+// SAFETY: the value is accessed through the lock or through an exclusive borrow.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// Not locked.
+    /// An unlocked lock.
     pub const fn new(value: T) -> Self {
         Self { lock: ManuallyDrop::new(OnceLock::new()), value: UnsafeCell::new(value) }
     }
@@ -72,12 +72,12 @@ impl<T> Mutex<T> {
         MutexGuard { mutex: self, held: lock.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Without the lock: nobody else has it.
+    /// Access without locking, because the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value, without the lock.
+    /// Consumes the lock and returns the value.
     pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }

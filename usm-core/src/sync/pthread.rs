@@ -1,5 +1,5 @@
-//! Locks and conditions as those of POSIX, which valgrind's helgrind and drd understand: they see a
-//! spin lock, or a futex of the standard library, as a race on everything that it guards.
+//! POSIX locks and conditions, which valgrind's helgrind and drd understand. They report a race on
+//! everything that a spin lock or a futex of the standard library guards.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -24,11 +24,11 @@ const TIMED_OUT: c_int = 110;
 #[repr(C, align(8))]
 struct RawMutex([u64; 5]);
 
-/// Or helgrind takes the next lock at this address for the same one, and finds them taken in two
-/// orders.
+/// Otherwise helgrind takes the next lock at this address for the same one and may report
+/// inconsistent lock orders.
 impl Drop for RawMutex {
     fn drop(&mut self) {
-        // SAFETY: nobody borrows the mutex any more, so nobody has it.
+        // SAFETY: no borrow of the mutex is left, so no thread holds it.
         unsafe { pthread_mutex_destroy(self) };
     }
 }
@@ -54,13 +54,13 @@ pub struct Mutex<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through the lock, or through an exclusive borrow.
+// SAFETY: the value is accessed through the lock or through an exclusive borrow.
 unsafe impl<T: Send> Sync for Mutex<T> {}
-// SAFETY: nobody holds a lock that moves.
+// SAFETY: no thread holds a lock while it moves.
 unsafe impl<T: Send> Send for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// Not locked.
+    /// An unlocked lock.
     pub const fn new(value: T) -> Self {
         Self { raw: UnsafeCell::new(RawMutex([0; 5])), value: UnsafeCell::new(value) }
     }
@@ -73,12 +73,12 @@ impl<T> Mutex<T> {
         MutexGuard { mutex: self }
     }
 
-    /// Without the lock: nobody else has it.
+    /// Access without locking, because the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value, without the lock.
+    /// Consumes the lock and returns the value.
     pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }
@@ -113,16 +113,16 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// A condition with the interface of `sleeping::Condvar`. Its value must not move while anybody
-/// waits, which the waiting borrow sees to.
+/// A condition with the interface of `sleeping::Condvar`. Its value must not move while a thread
+/// waits; the waiting borrow ensures that.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     raw: UnsafeCell<RawCondition>,
 }
 
-// SAFETY: its functions may be called by all threads at once.
+// SAFETY: all threads may call its functions concurrently.
 unsafe impl Sync for Condvar {}
-// SAFETY: nobody waits for a condition that moves.
+// SAFETY: no thread waits for a condition while it moves.
 unsafe impl Send for Condvar {}
 
 impl Condvar {
@@ -144,7 +144,7 @@ impl Condvar {
     }
 
     pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
-        // SAFETY: the guard's lock is held by this thread, and again when the call returns.
+        // SAFETY: this thread holds the guard's lock, and holds it again when the call returns.
         let code = unsafe { pthread_cond_wait(self.raw.get(), guard.mutex.raw.get()) };
         assert_eq!(code, 0, "a wait");
         guard

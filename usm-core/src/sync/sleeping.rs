@@ -1,5 +1,5 @@
-//! Sleeping locks and their conditions, for locks held over a call of a driver: the standard
-//! library's, without its poison. The guarded data is consistent between any two statements.
+//! Sleeping locks and conditions, for locks held during a call of a driver: the standard library's,
+//! without poisoning. The guarded data is consistent between any two statements.
 
 use core::time::Duration;
 use std::sync::{self, PoisonError};
@@ -11,7 +11,7 @@ pub use std::sync::MutexGuard;
 pub struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Not locked.
+    /// An unlocked lock.
     pub const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
@@ -21,7 +21,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Without the lock: nobody else has it.
+    /// Access without locking, because the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,7 +47,7 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Comes back when notified, after `limit`, or now and then for no reason.
+    /// Returns when notified, after `limit`, or spuriously.
     pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
         self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }

@@ -1,7 +1,7 @@
-//! Requests of a program to the checker of valgrind that it runs under.
+//! Client requests to the valgrind tool that runs the program.
 
-/// Makes a request, of which other checkers and machines without one know nothing: then nothing
-/// happens, nor on machines for which it is not written here.
+/// Makes a request. Does nothing under other tools, without valgrind, and on machines without an
+/// implementation here.
 pub(super) fn request(request: [usize; 6]) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this

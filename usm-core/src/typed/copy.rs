@@ -33,13 +33,13 @@ impl<B: Backend> Queue<B> {
         self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
     }
 
-    /// Copies `values` into `array`, whatever its kind. `values` may be changed as soon as this
-    /// returns: device memory is reached through host memory of the context (shared memory on a
-    /// device without host memory), so that a copy that is late never reads the caller's slice.
+    /// Copies `values` into `array`, whatever its kind. The caller may change `values` as soon as
+    /// this returns: copies to device memory go through host memory of the context (shared memory
+    /// on a device without host memory), so a late copy never reads the caller's slice.
     ///
     /// # Errors
     /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy.
-    /// [`ErrorKind::Unsupported`] for device memory where the device knows neither host nor shared
+    /// [`ErrorKind::Unsupported`] for device memory on a device with neither host nor shared
     /// memory.
     pub fn write_from_slice<T: Element, K: Kind>(
         &self,
@@ -50,10 +50,10 @@ impl<B: Backend> Queue<B> {
         if array.kind().is_host_accessible() {
             let to = array.as_mut_ptr();
             let _guard = array.allocation.host_guard(Access::Write)?;
-            // No slice is made of the array: its elements may have no value yet.
-            // SAFETY: the same length on both sides, a live block that is host accessible and
-            // exclusively ours, so that `values` lies elsewhere; the guard waited for all uses and
-            // keeps the device away where it must be.
+            // This makes no slice of the array, whose elements may be uninitialised. SAFETY: the
+            // same length on both sides, a live block that is host accessible and exclusively ours,
+            // so that `values` lies elsewhere; the guard waited for all uses and keeps the device
+            // away where it must be.
             unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
             return Ok(());
         }

@@ -1,6 +1,6 @@
-//! A device that runs commands while queues append them: events are given to other operations, and
-//! lists are destroyed, only when no command refers to them any more. Events are those of
-//! [`slots`](usm_core::driver::slots), as the driver's are.
+//! Models of a device that runs commands while queues append them: events are reused, and lists
+//! destroyed, only when no command refers to them. The events are in
+//! [`slots`](usm_core::driver::slots), like the driver's.
 
 use core::cell::RefCell;
 use core::mem::ManuallyDrop;
@@ -17,8 +17,8 @@ use usm_core::driver::Deadline;
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::Mutex;
 
-/// A place that the device writes to, and how many of its commands refer to it: those that wait for
-/// it, and the one that signals it.
+/// A location that the device writes to, and how many commands refer to it: those that wait for it
+/// and the one that signals it.
 #[derive(Debug)]
 struct Place {
     complete: AtomicBool,
@@ -72,7 +72,7 @@ struct Device {
 }
 
 impl Device {
-    /// Its lock was used once, and there is an event: loom's objects are made by this thread.
+    /// Uses the lock once and makes an event, because this thread must make loom's objects.
     fn new() -> Arc<Self> {
         let device = Arc::new(Self { commands: Mutex::new(VecDeque::new()), events: Slots::new() });
         assert!(!device.step());
@@ -83,8 +83,8 @@ impl Device {
     /// An event for the next operation.
     fn event(&self) -> Event {
         let Some(used) = self.events.take() else { return Event(self.events.add(Place::new())) };
-        // As the driver demands of who resets one.
-        assert_eq!(used.referred.load(Ordering::Acquire), 0, "commands refer to the operation before");
+        // The driver's condition for a reset.
+        assert_eq!(used.referred.load(Ordering::Acquire), 0, "commands still refer to the event");
         used.complete.store(false, Ordering::Release);
         Event(used)
     }
@@ -96,7 +96,7 @@ impl Device {
         self.commands.lock().push_back(Command { signal, waits });
     }
 
-    /// Runs the last command that may run: nothing is in order by itself.
+    /// Runs the last ready command, because the list is out of order.
     fn step(&self) -> bool {
         let mut commands = self.commands.lock();
         let ready =
@@ -108,12 +108,12 @@ impl Device {
         }
         let Place { complete, referred } = &*command.signal;
         referred.fetch_sub(1, Ordering::AcqRel);
-        assert!(!complete.swap(true, Ordering::AcqRel), "the event was given to another operation");
+        assert!(!complete.swap(true, Ordering::AcqRel), "the event belongs to another operation");
         true
     }
 }
 
-/// An operation as `queue.rs` submits it.
+/// Submits an operation as `queue.rs` does.
 fn submit(device: &Device, work: &mut Work, after: &[Event], follows: bool) -> Event {
     work.sweep();
     let event = device.event();
@@ -122,18 +122,18 @@ fn submit(device: &Device, work: &mut Work, after: &[Event], follows: bool) -> E
         device.append(signal, waits.to_vec());
         Ok::<_, ()>(())
     });
-    appended.expect("the device takes everything");
+    appended.expect("the device accepts all commands");
     event
 }
 
-/// Three forced switches between three threads, all between two.
+/// Three forced switches for three threads, all interleavings for two.
 fn model(threads: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = (threads > 2).then_some(3);
     builder.check(run);
 }
 
-/// An in-order queue of a list that is not, while the device runs: nobody but the queue has the
+/// An in-order queue over an out-of-order list while the device runs; only the queue has the
 /// events.
 #[test]
 fn an_event_is_given_away_when_no_command_refers_to_it() {
@@ -170,7 +170,7 @@ fn an_in_order_queue_is_in_order() {
     });
 }
 
-/// What has finished behind an operation that has not gives nothing of that one back.
+/// An operation that finished after an unfinished one does not release the latter's event.
 #[test]
 fn an_out_of_order_queue_keeps_what_goes_on() {
     model(2, || {
@@ -188,7 +188,7 @@ fn an_out_of_order_queue_keeps_what_goes_on() {
     });
 }
 
-/// A queue waits for the operation of another one, whose program lets go of it meanwhile.
+/// A queue waits for an operation of another queue while the program drops that event.
 #[test]
 fn what_another_queue_waits_for_is_kept_by_it() {
     model(3, || {
@@ -218,7 +218,7 @@ fn what_another_queue_waits_for_is_kept_by_it() {
     });
 }
 
-/// What was refused is not kept, and what it would have followed still is.
+/// The event of a refused operation is not kept; its predecessor's still is.
 #[test]
 fn a_refused_operation_leaves_everything_as_it_was() {
     model(2, || {
@@ -239,26 +239,26 @@ fn a_refused_operation_leaves_everything_as_it_was() {
     });
 }
 
-/// A list, which may not be destroyed before its work has finished.
+/// A list that must not be destroyed before its work has finished.
 struct List(Arc<Place>, Arc<AtomicUsize>);
 
 impl Drop for List {
     fn drop(&mut self) {
-        assert!(self.0.is_complete(), "commands of it are under way");
+        assert!(self.0.is_complete(), "its commands are running");
         self.1.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-type Left = After<Parked<List, Event, Arc<Place>>, Event>;
+type Left = After<DroppedQueue<List, Event, Arc<Place>>, Event>;
 
-/// As a queue does that goes.
-fn park(parking: &Left, list: List, work: Work) {
+/// Drops a queue as `queue.rs` does.
+fn drop_queue(dropped_queues: &Left, list: List, work: Work) {
     let operations = work.operations();
-    parking.push(Parked { work, list }, operations);
-    parking.collect(drop);
+    dropped_queues.push(DroppedQueue { work, list }, operations);
+    dropped_queues.collect(drop);
 }
 
-/// Of a queue that is gone: its list, its work, whose one operation is under way.
+/// The list and the work of a dropped queue with one running operation.
 fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work) {
     let mut work = Work::new();
     let event = submit(device, &mut work, &[], false);
@@ -268,53 +268,53 @@ fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work) {
 #[test]
 fn a_list_is_destroyed_once_and_after_its_work() {
     model(3, || {
-        let (device, parking) = (Device::new(), Arc::new(Left::new()));
-        parking.drain(&mut Deadline::after(Duration::ZERO), drop, |_| ());
+        let (device, dropped_queues) = (Device::new(), Arc::new(Left::new()));
+        dropped_queues.drain(&mut Deadline::after(Duration::ZERO), drop, |_| ());
         let destroyed = Arc::new(AtomicUsize::new(0));
         let (list, work) = left(&device, &destroyed);
         let other = left(&device, &destroyed);
         let running = Arc::clone(&device);
         let runner = thread::spawn(move || while running.step() {});
         let parker = {
-            let parking = Arc::clone(&parking);
-            thread::spawn(move || park(&parking, other.0, other.1))
+            let dropped_queues = Arc::clone(&dropped_queues);
+            thread::spawn(move || drop_queue(&dropped_queues, other.0, other.1))
         };
-        park(&parking, list, work);
+        drop_queue(&dropped_queues, list, work);
         parker.join().expect("no panic");
         runner.join().expect("no panic");
-        parking.collect(drop);
-        assert_eq!((destroyed.load(Ordering::Acquire), parking.len()), (2, 0));
+        dropped_queues.collect(drop);
+        assert_eq!((destroyed.load(Ordering::Acquire), dropped_queues.len()), (2, 0));
     });
 }
 
-/// The context goes: what is not done by then is given up whole.
+/// The context is dropped: unfinished queues are leaked with their events.
 #[test]
-fn a_list_whose_work_goes_on_is_given_up_with_its_events() {
+fn a_list_with_unfinished_work_is_leaked_with_its_events() {
     model(2, || {
-        let (device, parking) = (Device::new(), Left::new());
+        let (device, dropped_queues) = (Device::new(), Left::new());
         let destroyed = Arc::new(AtomicUsize::new(0));
         let (list, work) = left(&device, &destroyed);
-        park(&parking, list, work);
+        drop_queue(&dropped_queues, list, work);
         let running = Arc::clone(&device);
         let runner = thread::spawn(move || running.step());
-        let given_up = RefCell::new(Vec::new());
-        let give_up = |parked| given_up.borrow_mut().push(ManuallyDrop::into_inner(parked));
-        parking.drain(&mut Deadline::after(Duration::ZERO), drop, give_up);
-        let given_up = given_up.into_inner();
-        assert_eq!(given_up.len() + destroyed.load(Ordering::Acquire), 1);
-        // Another operation does not get the event of one that was given up.
+        let leaked = RefCell::new(Vec::new());
+        let give_up = |queue| leaked.borrow_mut().push(ManuallyDrop::into_inner(queue));
+        dropped_queues.drain(&mut Deadline::after(Duration::ZERO), drop, give_up);
+        let leaked = leaked.into_inner();
+        assert_eq!(leaked.len() + destroyed.load(Ordering::Acquire), 1);
+        // The event of a leaked queue is not reused.
         let next = device.event();
-        for parked in &given_up {
-            assert!(!Arc::ptr_eq(&parked.list.0, &next.handle()));
+        for queue in &leaked {
+            assert!(!Arc::ptr_eq(&queue.list.0, &next.handle()));
         }
         assert!(runner.join().expect("no panic"));
-        drop(given_up);
+        drop(leaked);
         assert_eq!(destroyed.load(Ordering::Acquire), 1);
-        // What is done by then is destroyed.
+        // Finished queues are destroyed.
         let (list, work) = left(&device, &destroyed);
-        park(&parking, list, work);
+        drop_queue(&dropped_queues, list, work);
         assert!(device.step());
-        parking.drain(&mut Deadline::after(Duration::ZERO), drop, |_| panic!("it is done"));
+        dropped_queues.drain(&mut Deadline::after(Duration::ZERO), drop, |_| panic!("it is done"));
         assert_eq!(destroyed.load(Ordering::Acquire), 2);
     });
 }

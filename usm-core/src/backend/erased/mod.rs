@@ -154,8 +154,8 @@ impl DynContext {
         self.0.erased.as_any().downcast_ref()
     }
 
-    /// The extension of type `T` that another crate adds to the backend behind this context, if
-    /// there is one: see [`Backend::extension`].
+    /// The extension of type `T` that another crate adds to this context's backend, if any: see
+    /// [`Backend::extension`].
     #[must_use]
     pub fn extension<T: 'static>(&self) -> Option<&'static T> {
         self.0.erased.extension(TypeId::of::<T>())?.downcast_ref()

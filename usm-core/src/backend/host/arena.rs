@@ -54,8 +54,8 @@ pub struct Arena<'m, const BLOCKS: usize> {
     len: usize,
 }
 
-// SAFETY: the region is borrowed exclusively for the arena's life, and its parts are given out
-// under the lock.
+// SAFETY: the arena borrows the region exclusively for its lifetime, and allocates its parts under
+// the lock.
 unsafe impl<const BLOCKS: usize> Send for Arena<'_, BLOCKS> {}
 // SAFETY: as above.
 unsafe impl<const BLOCKS: usize> Sync for Arena<'_, BLOCKS> {}
@@ -67,8 +67,8 @@ impl<const BLOCKS: usize> fmt::Debug for Arena<'_, BLOCKS> {
 }
 
 impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
-    /// An arena over `memory`. Its bytes need no value, and may have none afterwards, because
-    /// written values may have padding. So memory of plain bytes is not taken.
+    /// An arena over `memory`. Its bytes may be uninitialised, and may be so afterwards, because
+    /// written values may have padding. So a slice of plain bytes is refused.
     ///
     /// ```compile_fail,E0308
     /// let mut bytes = [0_u8; 64];
@@ -89,7 +89,7 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
         }
     }
 
-    /// The context of the arena. Every call gives a handle to the same one.
+    /// The context of the arena. Every call returns a handle to the same one.
     #[must_use]
     pub fn context(&self) -> Context<FixedHost<'_, BLOCKS>> {
         Context::from_raw(self)

@@ -13,8 +13,8 @@ use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
 use crate::{AllocKind, MemoryType};
 
-/// Host memory from the global allocator. All three kinds are plain memory; device memory still has
-/// no host view.
+/// Host memory from the global allocator. All three kinds are plain memory; device memory has no
+/// host view here either.
 #[derive(Clone, Copy, Debug)]
 pub struct HostHeap {
     device: HostDevice,
@@ -103,7 +103,7 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         if layout.size() == 0 {
-            // The contract excludes it, but this function is safe and anybody may call it.
+            // The contract excludes it, but this function is safe, so any code may call it.
             return Err(ErrorKind::ZeroSize.into());
         }
         // SAFETY: the size is not zero.
@@ -121,7 +121,7 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
     }
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
-        // The heap answers no pointer query. The ledger has the only answer.
+        // The heap answers no pointer query. Only the registry can.
         Ok(self.shared.find(address).unwrap_or(PointerInfo::UNKNOWN))
     }
 

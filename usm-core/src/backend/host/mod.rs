@@ -37,7 +37,7 @@ fn state(info: DeviceInfo) -> ContextState {
     ContextState::new(info).of_library((&raw const LIBRARY).addr())
 }
 
-/// A queue of a host backend: nothing but its type, work is done at once.
+/// A queue of a host backend, without state: its work runs during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct HostQueue;
 

@@ -144,7 +144,7 @@ impl<B: Backend<Queue = HostQueue, Event = HostEvent>> HostTasks<B> for Synchron
     }
 }
 
-/// There is one device, the machine, and all of its memory is its own.
+/// There is one device, the machine, so every peer is the same device.
 impl<B: Backend> Peer<B> for Synchronous {
     unsafe fn can_access(_: &B::Context, _: &B::Context) -> Result<bool> {
         Ok(true)

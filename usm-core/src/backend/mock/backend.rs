@@ -44,7 +44,7 @@ pub struct MockContext {
     deferred: Deferred<Mock>,
 }
 
-// SAFETY: a field, moved in when the context was made, and never replaced.
+// SAFETY: a field that is set when the context is made and never replaced.
 unsafe impl HasContextState for MockContext {
     fn shared(&self) -> &ContextState {
         &self.shared
@@ -132,7 +132,7 @@ impl QueueOps<Mock> for MockQueue {
             after,
             vec![Touch::write(dst, len), Touch::read(src, len)],
             move || {
-                // SAFETY: what the caller promised holds until the event is complete, which is
+                // SAFETY: the caller's promise holds until the event is complete, which happens
                 // after this.
                 unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
             },
@@ -155,9 +155,9 @@ impl QueueOps<Mock> for MockQueue {
         self.submit(Operation::Fill, len, after, vec![Touch::write(dst, len)], move || {
             for start in (0..len).step_by(pattern.len()) {
                 let place = to.get().wrapping_add(start);
-                // SAFETY: what the caller promised holds until the event is complete, which is
-                // after this; `len` is a multiple of the width. No slice is made of the range: it
-                // may have no value yet.
+                // SAFETY: the caller's promise holds until the event is complete, which happens
+                // after this; `len` is a multiple of the width. This makes no slice of the range,
+                // which may be uninitialised.
                 unsafe { core::ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
             }
         })
@@ -203,7 +203,7 @@ unsafe impl Backend for Mock {
         self.engine.opened_context();
         let shared = ContextState::on(device.info, self.engine.ledger(device.info.ordinal))
             .of_library(Arc::as_ptr(&self.engine).addr());
-        // The engine has the gate that this goes to.
+        // The gate belongs to the engine.
         let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
         let idle = move |limit| engine.upgrade().map_or(Ok(()), |engine| synchronize(&engine, id, limit));
         Ok(Counted::new(MockContext {

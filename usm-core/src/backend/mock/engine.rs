@@ -21,7 +21,7 @@ pub use state::MockEvent;
 pub(super) use state::{Engine, EventState, Submission, Touch};
 use state::{Life, Queued, State, Violation};
 
-/// The running operation. Dropping it, also by a panic, ends it and sets its event's outcome.
+/// The running operation. Dropping it ends it and sets its event's outcome, also after a panic.
 struct Running<'e> {
     engine: &'e Engine,
     event: Arc<EventState>,
@@ -110,7 +110,7 @@ impl Engine {
         self.state.lock().live.len()
     }
 
-    /// Logs a call; the error that is due, if any. A late fault is given back to be kept with the
+    /// Logs a call and returns the injected error, if any. The caller keeps a late fault with the
     /// work.
     pub(super) fn call(&self, operation: Operation, bytes: usize, after: usize) -> Result<Option<Error>> {
         let mut state = self.state.lock();
@@ -179,9 +179,9 @@ impl Engine {
         handle
     }
 
-    /// Runs whatever is ready. A task that panics ends none of the others, and its event says so;
-    /// the panic goes on here where the task is that of the operation which is just being
-    /// submitted, as if it had been called.
+    /// Runs all ready work. If a task panics, its event fails and the other tasks still run. The
+    /// panic resumes here if the task belongs to the operation that is being submitted, as if it
+    /// had been called directly.
     fn run_ready(&self, submitted: &EventState) {
         let mut panicked = None;
         loop {
@@ -203,7 +203,7 @@ impl Engine {
         self.progress == Progress::OnWait && self.step()
     }
 
-    /// Runs one operation whose dependencies are done. One thread at a time runs work.
+    /// Runs one operation whose dependencies are complete. Only one thread runs work at a time.
     pub(super) fn step(&self) -> bool {
         let (work, event, poison, in_order_queue) = {
             let mut state = self.state.lock();
@@ -215,7 +215,7 @@ impl Engine {
             if ready.is_empty() {
                 return false;
             }
-            // xorshift: any order that the rules allow is a legal execution.
+            // xorshift: every order that the rules allow is a legal execution.
             state.random ^= state.random << 13;
             state.random ^= state.random >> 7;
             state.random ^= state.random << 17;
@@ -229,7 +229,7 @@ impl Engine {
             let late = next.late;
             let of_queue = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
             let poison = after_failure.or(of_queue.map(|(_, error)| *error)).or(late);
-            // Only what runs touches memory.
+            // Only work that runs touches memory.
             if poison.is_none() {
                 let wrong = state.misused_by(pick);
                 state.violations.extend(wrong);
@@ -240,7 +240,7 @@ impl Engine {
         match (poison, work) {
             (Some(error), _) => running.outcome = Err(error),
             (None, Some(work)) => {
-                // Runs also when the work panics.
+                // Also runs if the work panics.
                 running.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
                 work();
                 running.outcome = Ok(());

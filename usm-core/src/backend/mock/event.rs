@@ -25,7 +25,7 @@ impl EventOps for MockEvent {
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
-        // Host tasks run in here, and may end the process.
+        // Host tasks run here and may end the process.
         let _inside = crate::process::ask()?;
         let start = Instant::now();
         while self.status()? == EventStatus::Pending {

@@ -1,10 +1,10 @@
 //! A backend for tests: asynchronous, deterministic, with fault injection, a call log and proof of
 //! misuse.
 //!
-//! Work is queued and runs when the test says so ([`Progress`]), on an out-of-order queue in any
-//! order that the dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that
-//! break the promises of [`Backend`](crate::Backend)'s unsafe functions. Memory from a queue is
-//! given out again in that queue's order, before anything has run.
+//! Work is queued and runs when the test says so ([`Progress`]). An out-of-order queue runs it in
+//! any order that the dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that
+//! break the promises of [`Backend`](crate::Backend)'s unsafe functions. Queue-allocated memory is
+//! reused in the order of its queue, even before any work has run.
 
 mod backend;
 mod engine;
@@ -38,7 +38,7 @@ impl Default for Mock {
 }
 
 impl Mock {
-    /// A driver with one device of 1 GiB that moves as `progress` says.
+    /// A driver with one device of 1 GiB that runs work as `progress` says.
     #[must_use]
     pub fn new(progress: Progress) -> Self {
         let mut info = DeviceInfo::new(BackendKind::Mock, DeviceType::Gpu, "mock device");
@@ -86,7 +86,7 @@ impl Mock {
         self
     }
 
-    /// Chooses another order of out-of-order work.
+    /// Sets the seed for the order of out-of-order work.
     pub fn seed(&self, seed: u64) {
         self.engine.seed(seed);
     }
@@ -105,22 +105,22 @@ impl Mock {
         self.engine.inject(fault);
     }
 
-    /// From now on nothing completes and every call fails with `DeviceLost`.
+    /// Loses the device: from now on no work completes and every call fails with `DeviceLost`.
     pub fn lose_device(&self) {
         self.engine.lose();
     }
 
-    /// Runs at most one operation that is ready; whether there was one.
+    /// Runs at most one ready operation. Returns whether there was one.
     pub fn step(&self) -> bool {
         self.engine.step()
     }
 
-    /// Runs everything that is queued.
+    /// Runs all queued operations.
     pub fn finish(&self) {
         while self.step() {}
     }
 
-    /// Operations that are queued.
+    /// Number of queued operations.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.engine.queued()
@@ -134,36 +134,36 @@ impl Mock {
 
     /// The misused ranges, as (address, bytes); empty in a sound program:
     ///
-    /// - blocks freed while work that has not ended uses them, twice, by another context, or not as
-    ///   they were allocated; exported to others when they are gone;
-    /// - ranges touched by copies, fills and hints where nothing is, where a block ends or of
-    ///   another context; by work that conflicts with itself, or with other work that has not ended
-    ///   and that it does not follow; of no bytes; filled with a pattern of another width than 1,
-    ///   2, 4, 8 or 16 bytes, or one that does not divide them;
-    /// - memory of queues, touched by work that runs before its allocation has run or after its
-    ///   free, or freed while work uses it;
-    /// - address 0, where work follows events of another driver.
+    /// - blocks freed while unfinished work uses them, twice, by another context, or not as they
+    ///   were allocated; blocks exported after they were freed;
+    /// - ranges of copies, fills and hints that lie outside live blocks, cross the end of a block,
+    ///   belong to another context or are empty; ranges in which work conflicts with itself or with
+    ///   unfinished work that it does not follow; fills whose pattern is not 1, 2, 4, 8 or 16 bytes
+    ///   wide or does not divide the range;
+    /// - queue-allocated memory accessed before its allocation has run or after its free, or freed
+    ///   while work uses it;
+    /// - address 0, for work that follows events of another driver.
     ///
-    /// Work that was refused touches nothing. What host tasks touch is not known here, and freed
-    /// blocks are remembered for a while only.
+    /// Refused work accesses nothing. The mock does not know what host tasks access, and it
+    /// remembers freed blocks only for a while.
     #[must_use]
     pub fn violations(&self) -> Vec<(usize, usize)> {
         self.engine.violations()
     }
 
-    /// Blocks that were opened by an IPC handle and not closed.
+    /// Number of blocks that an IPC handle opened and that are not closed.
     #[must_use]
     pub fn opened_blocks(&self) -> usize {
         self.engine.opened_blocks()
     }
 
-    /// Contexts that live.
+    /// Number of live contexts.
     #[must_use]
     pub fn contexts(&self) -> usize {
         self.engine.contexts()
     }
 
-    /// Blocks that are allocated and not freed.
+    /// Number of live blocks.
     #[must_use]
     pub fn live_blocks(&self) -> usize {
         self.engine.live_blocks()

@@ -1,4 +1,4 @@
-//! The script of a test for the simulated driver, and the calls that it records.
+//! A test's script for the simulated driver, and the calls that the driver records.
 
 use crate::error::Error;
 
@@ -9,7 +9,7 @@ pub enum Progress {
     Immediate,
     /// While a caller waits.
     OnWait,
-    /// Only when the test calls [`Mock::step`](super::Mock::step); a wait runs into its limit.
+    /// Only when the test calls [`Mock::step`](super::Mock::step). A wait times out.
     Manual,
 }
 
@@ -43,7 +43,7 @@ pub enum Operation {
     Advice,
     /// Exporting a block to other processes, or opening one of theirs.
     Ipc,
-    /// Access to another device's memory, allowed or taken back.
+    /// Enabling or disabling access to another device's memory.
     Peer,
 }
 
@@ -62,9 +62,9 @@ pub struct Call {
 /// Makes the call after the next `skip` calls of `operation` fail with `error`, once.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Which call.
+    /// The call.
     pub operation: Operation,
-    /// Calls of it that still succeed.
+    /// Number of its calls that still succeed.
     pub skip: usize,
     /// The error.
     pub error: Error,

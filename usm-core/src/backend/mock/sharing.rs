@@ -1,4 +1,4 @@
-//! Memory of other processes, played by other contexts of the same driver, and access between
+//! Memory of other processes, simulated by other contexts of the same driver; and access between
 //! devices.
 
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use crate::backend::{Block, Counted, Ipc, Peer};
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 
-/// A block that was opened by a handle, until this is dropped.
+/// A block opened by an IPC handle; dropping this closes it.
 #[derive(Debug)]
 pub struct MockIpcMemory {
     engine: Arc<Engine>,

@@ -1,4 +1,4 @@
-//! Rosters under all interleavings.
+//! Models of queue lists under all interleavings.
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -6,7 +6,7 @@ use loom::thread;
 use super::*;
 use crate::backend::EventStatus;
 
-/// Work that somebody may finish.
+/// Work that another thread may finish.
 #[derive(Clone)]
 struct Work(loom::sync::Arc<AtomicBool>);
 
@@ -57,11 +57,11 @@ fn synchronize(queue_list: &Queues) -> Result<()> {
     queue_list.synchronize(Duration::MAX, |queue| Ok(queue.last.clone()))
 }
 
-/// Its locks were used once: loom's are made by this thread.
+/// Uses each lock once, because this thread must make loom's locks.
 fn queue_list() -> Arc<Queues> {
     let queue_list = Arc::new(QueueList::new());
     queue_list.remove(core::ptr::null(), Ok(None));
-    roster
+    queue_list
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_work_of_a_queue_that_goes_is_never_missed() {
 #[test]
 fn what_is_forgotten_is_what_has_finished() {
     let mut builder = loom::model::Builder::new();
-    // Three threads: two forced switches show what they can do to each other.
+    // Three threads: two forced switches are enough to show their interactions.
     builder.preemption_bound = Some(2);
     builder.check(|| {
         let queue_list = queue_list();
@@ -102,7 +102,7 @@ fn what_is_forgotten_is_what_has_finished() {
     });
 }
 
-/// Work that has failed.
+/// Failed work.
 #[derive(Clone)]
 struct Failed;
 

@@ -1,4 +1,4 @@
-//! What a roster tells, to whom and how often.
+//! Which failures a queue list reports, to which callers and how often.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -6,7 +6,7 @@ use core::cell::Cell;
 use super::*;
 use crate::backend::EventStatus;
 
-/// An event that stands for how many steps its work still needs.
+/// An event with the number of steps that its work still needs.
 #[derive(Clone)]
 struct Steps(Rc<Cell<u32>>);
 
@@ -60,8 +60,8 @@ fn a_failure_does_not_cut_the_wait_for_the_others_short() {
     assert!(waited.get());
 }
 
-/// A queue that refuses to say when it is done is no reason to leave the others alone, and one that
-/// is gone without having said it is never taken to be done.
+/// If a queue gives no event, a wait still waits for the other queues. If such a queue is dropped,
+/// it never counts as complete.
 #[test]
 fn without_an_event_a_wait_waits_for_the_others_and_fails() {
     let queue_list = QueueList::new();
@@ -88,7 +88,7 @@ fn without_an_event_a_wait_waits_for_the_others_and_fails() {
     }
 }
 
-/// An event that is known to have failed.
+/// The event of failed work.
 #[derive(Clone)]
 struct Failed(ErrorKind);
 
@@ -116,19 +116,19 @@ fn a_dropped_queues_failure_is_reported_once_and_blocks_memory_for_good() {
     assert_eq!(
         queue_list.synchronize(Duration::ZERO, nothing),
         Err(failure.into()),
-        "which tells the program nothing"
+        "which is no report to the program"
     );
     assert_eq!(report(), Err(failure.into()));
     assert_eq!((report(), unreported().map(|events| events.len())), (Ok(()), Ok(0)));
     assert_eq!(queue_list.synchronize(Duration::ZERO, nothing), Err(failure.into()));
     assert_eq!(queue_list.pending(Duration::ZERO, |_| Ok(None)).map(|events| events.len()), Ok(1));
-    // Without an event for it, the same.
+    // The same without an event.
     queue_list.remove(core::ptr::null(), Err(ErrorKind::NoDevice.into()));
     assert_eq!(unreported().map(|events| events.len()), Err(ErrorKind::NoDevice.into()));
     assert_eq!((report(), report()), (Err(ErrorKind::NoDevice.into()), Ok(())));
     assert_eq!(unreported().map(|events| events.len()), Ok(0));
     assert_eq!(queue_list.synchronize(Duration::ZERO, nothing), Err(ErrorKind::NoDevice.into()));
-    // The next one is news.
+    // The next failure is reported again.
     queue_list.remove(core::ptr::null(), Ok(Some(Failed(failure))));
     assert_eq!((report(), report()), (Err(failure.into()), Ok(())));
 }
@@ -158,7 +158,7 @@ fn a_live_queue_reports_its_failure_every_time() {
 
 const FAILURE: ErrorKind = ErrorKind::Native { operation: "an operation of the test" };
 
-/// Work that goes on, or has failed.
+/// Running or failed work.
 #[derive(Clone)]
 enum Either {
     Work(Steps),
@@ -181,8 +181,8 @@ impl EventOps for Either {
     }
 }
 
-/// The failure is told once everything else has ended, not swallowed by the limit of a call that
-/// did not get so far.
+/// A failure is reported after all other work has ended. A call that timed out before does not
+/// swallow it.
 #[test]
 fn a_wait_that_timed_out_reports_nothing() {
     let queue_list = QueueList::<(), Either>::new();
@@ -209,7 +209,7 @@ fn a_queue_that_is_being_dropped_is_waited_for() {
     assert!(wait().is_err(), "its last event is not known yet");
     queue_list.remove(left, Ok(Some(work.clone())));
     assert!(wait().is_err(), "its work goes on");
-    // The next queue to leave has nothing to do with it.
+    // Dropping another queue does not change this.
     queue_list.remove(core::ptr::null(), Ok(None));
     assert!(wait().is_err());
     work.0.set(0);
@@ -217,8 +217,8 @@ fn a_queue_that_is_being_dropped_is_waited_for() {
     assert_eq!(queue_list.last_events.lock().len(), 0);
 }
 
-/// Neither told ones nor those that nobody asked about; and what is given up is refused like the
-/// rest.
+/// Neither reported nor unreported failures grow the list, and folded failures still fail every
+/// wait.
 #[test]
 fn queues_that_fail_again_and_again_fill_no_memory() {
     for asks in [true, false] {
@@ -236,14 +236,14 @@ fn queues_that_fail_again_and_again_fill_no_memory() {
                 assert_eq!(
                     queue_list.report_failures(Duration::ZERO, nothing),
                     Err(FAILURE.into()),
-                    "each is news"
+                    "each failure is reported"
                 );
             }
         }
         let kept = queue_list.last_events.lock().len();
         assert!(kept <= MAX_FAILURES + 10, "{kept}");
         if !asks {
-            // Of what goes on nothing was given up.
+            // No event of running work was folded.
             assert!(matches!(
                 queue_list.last_events.lock()[..10],
                 [LastEvent { event: Either::Work(_), .. }, ..]
@@ -281,7 +281,7 @@ fn a_lost_device_stays_lost_whatever_fails_after() {
     }
 }
 
-/// Whoever looked before a queue went has told nothing of that.
+/// A call that looked before a queue was dropped has not reported that queue's failure.
 #[test]
 fn a_failure_beside_one_that_is_being_reported_is_reported_too() {
     let queue_list = QueueList::<(), Failed>::new();

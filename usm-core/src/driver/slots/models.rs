@@ -1,15 +1,15 @@
-//! All orders of threads that take, copy and drop handles.
+//! Models of threads that take, copy and drop handles, under all interleavings.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::*;
 
-/// What a driver's event is to its users: they may look at it together, but only one that has it
-/// alone may change it.
+/// Stands for a driver's event: threads may read it concurrently, but only the owner of the only
+/// handle may change it.
 struct Thing {
     uses: UnsafeCell<u32>,
-    /// Alive until it is dropped.
+    /// True until it is dropped.
     _life: Arc<()>,
 }
 
@@ -28,15 +28,15 @@ impl Thing {
         self.uses.with(|uses| unsafe { *uses })
     }
 
-    /// As for the next operation.
+    /// Changes the value, as the next operation does.
     fn begin(&self) {
         // SAFETY: loom fails the model if another access is not ordered before or after this.
         self.uses.with_mut(|uses| unsafe { *uses += 1 });
     }
 }
 
-/// Slots, with a thing that has these handles. Loom's objects are made by this thread, so each was
-/// used once.
+/// Slots and a value with this many handles. Uses each object once, because this thread must make
+/// loom's objects.
 fn slots<const N: usize>() -> (Slots<Thing>, [SlotHandle<Thing>; N], Arc<()>) {
     let (slots, life) = (Slots::new(), Arc::new(()));
     let thing = slots.add(Thing::new(&life));
@@ -53,8 +53,7 @@ fn things(life: &Arc<()>) -> usize {
     Arc::strong_count(life) - 1
 }
 
-/// All orders of two threads; of three, those with at most three switches that a thread did not ask
-/// for.
+/// All interleavings of two threads; of three threads, those with at most three forced switches.
 fn model(bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
@@ -96,7 +95,7 @@ fn of_three_too() {
     });
 }
 
-/// What was done with a thing comes before what its next user does, whoever let go of it last.
+/// All accesses to a value come before those of its next user, whichever handle was dropped last.
 #[test]
 fn a_thing_is_used_again_once_all_have_let_go_of_it() {
     model(None, || {
@@ -114,7 +113,7 @@ fn a_thing_is_used_again_once_all_have_let_go_of_it() {
     });
 }
 
-/// A handle may be copied by one thread while another lets go of its own.
+/// One thread copies a handle while another drops its own.
 #[test]
 fn a_copy_keeps_the_thing() {
     model(None, || {
@@ -161,8 +160,8 @@ fn two_that_take_never_have_the_same() {
     });
 }
 
-/// The context goes while the last handle does: the thing is dropped once, by one of them, and the
-/// home with it.
+/// The context is dropped concurrently with the last handle: one of them drops the value, once, and
+/// the home with it.
 #[test]
 fn a_thing_that_comes_back_while_its_slots_go_is_dropped_once() {
     model(None, || {

@@ -18,12 +18,12 @@ mod models;
 const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
 const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
 
-/// Waits for an operation without a limit, and comes back when that has ended, however it has.
+/// Waits for an operation without a limit and returns when it has ended, successfully or not.
 pub type Blocking = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    InLine,
+    Queued,
     WaitedFor,
     Done,
 }
@@ -35,7 +35,7 @@ pub(super) struct Ticket {
     signal: Condvar,
 }
 
-/// Callers whose turn has not come, and whether there is a thread.
+/// Callers whose turn has not come, and whether the thread runs.
 pub(super) struct WaitQueue {
     callers: Mutex<Callers>,
     /// Signals a ticket in an empty queue.
@@ -49,7 +49,7 @@ struct Callers {
 
 impl Ticket {
     pub(super) fn new(block: Blocking) -> Arc<Self> {
-        Arc::new(Self { block, stage: Mutex::new(Stage::InLine), signal: Condvar::new() })
+        Arc::new(Self { block, stage: Mutex::new(Stage::Queued), signal: Condvar::new() })
     }
 }
 
@@ -83,7 +83,7 @@ impl WaitQueue {
             match *stage {
                 Stage::Done => return Ok(()),
                 Stage::WaitedFor if !rest.is_zero() => continue,
-                Stage::WaitedFor | Stage::InLine => {}
+                Stage::WaitedFor | Stage::Queued => {}
             }
             drop(stage);
             turn = turn.saturating_mul(2).min(LONGEST_TURN);

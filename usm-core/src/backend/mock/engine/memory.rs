@@ -1,5 +1,5 @@
-//! The simulated driver's memory: blocks, when work may touch those of queues, and what was
-//! misused.
+//! The simulated driver's memory: blocks, the period in which work may access a queue-allocated
+//! block, and misuse.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -33,8 +33,8 @@ impl Engine {
         let memory_type = crate::MemoryType::of(kind);
         let requested = layout.size() as u64;
         let pointer = NonNull::new(pointer).ok_or(ErrorKind::OutOfMemory { memory_type, requested })?;
-        // Driver memory has arbitrary content; a test that relies on zeros shall fail.
-        // SAFETY: fresh memory of that size.
+        // Driver memory has arbitrary content, so a test that relies on zeros fails. SAFETY: fresh
+        // memory of that size.
         unsafe { pointer.as_ptr().write_bytes(0xCB, layout.size()) };
         self.state.lock().live.push(Live {
             base: pointer.as_ptr().expose_provenance(),
@@ -47,7 +47,7 @@ impl Engine {
         Ok(pointer)
     }
 
-    /// Memory whose content comes to life in the order of the queue.
+    /// Allocates memory in the order of the queue.
     pub(in crate::backend::mock) fn allocate_in_order(
         self: &Arc<Self>,
         queue: u64,
@@ -160,7 +160,7 @@ impl Engine {
                 }
             };
             if live.life.is_some() {
-                // Memory of a queue goes back to where it came from.
+                // Queue-allocated memory returns to its list.
                 let (base, layout, freed) = (live.base, live.layout, EventState::complete());
                 state.chunks.push(Chunk { base, layout, queue: 0, freed });
                 return;
@@ -170,7 +170,7 @@ impl Engine {
             state.freed.push(live.base, live.layout)
         };
         if let Some((base, layout)) = gone {
-            // SAFETY: allocated here with this layout, and nobody has it any more.
+            // SAFETY: allocated here with this layout, and no owner is left.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
     }
@@ -187,7 +187,7 @@ impl Engine {
         Some((block.base, block.layout.size(), block.kind))
     }
 
-    /// Whether this is the whole of a live block of `context`. Anything else is reported.
+    /// Whether this is a whole live block of `context`. Reports anything else.
     pub(in crate::backend::mock) fn is_block(&self, block: &Block, context: u64) -> bool {
         let mut state = self.state.lock();
         match state.freeable(block, context) {
@@ -222,26 +222,25 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// The driver's end frees memory that contexts gave up, as a process's end does: no handle of
-    /// it is left.
+    /// Dropping the driver frees memory that contexts leaked, as the end of a process does: no
+    /// handle is left.
     fn drop(&mut self) {
         let mut state = self.state.lock();
-        // Work that never ran first: it may own what it would have used.
+        // First drops work that never ran, because it may own what it would have used.
         state.queued.clear();
         let live = core::mem::take(&mut state.live).into_iter().map(|live| (live.base, live.layout));
         let chunks = core::mem::take(&mut state.chunks).into_iter().map(|chunk| (chunk.base, chunk.layout));
         let freed = core::mem::take(&mut state.freed).0;
         for (base, layout) in live.chain(chunks).chain(freed) {
             // SAFETY: allocated here with this layout, not freed, and every context that could name
-            // it is gone.
+            // it is dropped.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
     }
 }
 
 impl State {
-    /// The queue-allocated blocks in these ranges, and the ranges that a queue has freed, which
-    /// have no owner.
+    /// The live queue-allocated blocks in these ranges, and the ranges that a queue has freed.
     pub(super) fn lives(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
         let meets = |block: &Range<usize>| {
             touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)
@@ -254,7 +253,7 @@ impl State {
         )
     }
 
-    /// The blocks of queues that an operation must not touch, or free, now.
+    /// The queue-allocated blocks that an operation must not access or free now.
     pub(super) fn misused_by(&self, index: usize) -> Vec<Violation> {
         let running = &self.queued[index];
         let mut wrong: Vec<_> =
@@ -268,13 +267,13 @@ impl State {
     }
 }
 
-/// Work that makes memory's content arbitrary: a test that relies on it shall fail.
+/// Work that makes the memory's content arbitrary, so a test that relies on it fails.
 fn overwrite(pointer: NonNull<u8>, len: usize, byte: u8) -> impl FnOnce() + Send + 'static {
     let base = pointer.as_ptr().expose_provenance();
     move || {
         let pointer: *mut u8 = core::ptr::with_exposed_provenance_mut(base);
-        // SAFETY: memory of that size, which goes with the engine; in the order of its queue nobody
-        // else touches it now.
+        // SAFETY: memory of that size that lives as long as the engine; by the queue's order no
+        // other work accesses it now.
         unsafe { pointer.write_bytes(byte, len) };
         #[cfg(usm_valgrind)]
         crate::sync::memcheck::without_values(pointer, len);

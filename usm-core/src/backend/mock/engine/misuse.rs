@@ -14,7 +14,7 @@ use super::state::{
 use crate::backend::{Block, QueueOrder};
 
 impl Engine {
-    /// Notes a call that breaks a promise which no range shows.
+    /// Reports a broken promise that has no memory range.
     pub(in crate::backend::mock) fn misused(&self, pointer: *const u8, len: usize) {
         self.state.lock().violations.push((pointer.addr(), len));
     }
@@ -26,9 +26,8 @@ impl Engine {
 }
 
 impl State {
-    /// The ranges that work must not touch, or not without waiting for more: memory that is gone,
-    /// beyond the end of its block or of another context; what the work itself or others change
-    /// meanwhile.
+    /// The ranges that a submission misuses: freed memory, memory beyond the end of a block or of
+    /// another context, and memory that conflicting work accesses concurrently.
     pub(super) fn misused_as_submitted(&self, submission: &Submission<'_>) -> Vec<Violation> {
         let mut wrong = Vec::new();
         let touches = &submission.touches;
@@ -46,7 +45,7 @@ impl State {
 
     fn is_outside(&self, live: &Live, touch: &Touch, context: u64) -> bool {
         let block = live.range();
-        // A block that was opened by a handle is memory of those contexts too.
+        // A block opened by an IPC handle also belongs to the contexts that opened it.
         let foreign = || live.context != context && !self.opened.contains(&live.base);
         meets(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
     }
@@ -62,7 +61,7 @@ impl State {
         })
     }
 
-    /// Which of the queued operations end before the submission begins.
+    /// For each queued operation, whether it ends before the submission begins.
     fn followed(&self, submission: &Submission<'_>) -> Vec<bool> {
         let mut followed = vec![false; self.queued.len()];
         let mut new: Vec<usize> = (0..self.queued.len())
@@ -82,7 +81,7 @@ impl State {
         followed
     }
 
-    /// The live block that this call of `context` may free; a violation where there is none.
+    /// The live block that this call of `context` may free. Reports a violation if there is none.
     pub(super) fn freeable(&self, block: &Block, context: u64) -> Result<usize, Violation> {
         let same = |live: &Live| {
             let layout = live.layout;
@@ -94,7 +93,7 @@ impl State {
 }
 
 impl Submission<'_> {
-    /// Whether the event itself is complete.
+    /// Whether the submission directly follows the operation with this event and queue.
     fn follows(&self, event: &Arc<EventState>, queue: u64) -> bool {
         let in_turn = self.order == QueueOrder::InOrder && self.queue == queue;
         in_turn || self.after.iter().any(|after| Arc::ptr_eq(&after.state, event))

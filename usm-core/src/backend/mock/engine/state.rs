@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) freed: Freed,
     /// Bases of blocks opened by an IPC handle.
     pub(super) opened: Vec<usize>,
-    /// In-order queues whose work failed, with the error that everything after it gets.
+    /// In-order queues whose work failed, with the error that all later work gets.
     pub(super) failed: Vec<(u64, Error)>,
     pub(super) random: u64,
     pub(super) lost: bool,
@@ -46,11 +46,11 @@ pub(super) struct Queued {
     pub(super) after: Vec<Arc<EventState>>,
     pub(super) event: Arc<EventState>,
     pub(super) touches: Vec<Touch>,
-    /// Blocks of queues that it touches.
+    /// The queue-allocated blocks that it accesses.
     pub(super) lives: Vec<Arc<Life>>,
-    /// The block of a queue that it frees.
+    /// The queue-allocated block that it frees.
     pub(super) ends: Option<Arc<Life>>,
-    /// Taken when it starts; an operation stays in the list until it has finished.
+    /// Taken when the operation starts. The operation stays in the list until it has finished.
     pub(super) work: Option<Box<dyn FnOnce() + Send>>,
     pub(super) late: Option<Error>,
 }
@@ -66,8 +66,8 @@ pub(in crate::backend::mock) struct Submission<'a> {
     pub(in crate::backend::mock) touches: Vec<Touch>,
 }
 
-/// The completion of one queued operation. The queued operation holds only the state: an event that
-/// the driver holds must not hold the driver, or work that never runs would keep both.
+/// The completion of one queued operation. The queued operation holds only the state: an event held
+/// by the driver must not hold the driver, or work that never runs would keep both alive.
 #[derive(Clone)]
 pub struct MockEvent {
     pub(in crate::backend::mock) state: Arc<EventState>,
@@ -133,10 +133,10 @@ impl EventState {
     }
 }
 
-/// Address and bytes of what was misused.
+/// Address and length in bytes of the misused range.
 pub(super) type Violation = (usize, usize);
 
-/// A range that an operation touches.
+/// A range that an operation accesses.
 #[derive(Clone, Debug)]
 pub(in crate::backend::mock) struct Touch {
     pub(super) range: Range<usize>,
@@ -169,30 +169,29 @@ pub(super) fn lies_in(inner: &Range<usize>, outer: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// A block that is allocated and not freed.
+/// A live block.
 pub(super) struct Live {
     pub(super) base: usize,
     pub(super) layout: Layout,
     pub(super) kind: AllocKind,
     pub(super) context: u64,
-    /// Whether it is a buffer's, which has no address for the program.
+    /// Whether the block belongs to a buffer, which has no address for the program.
     pub(super) opaque: bool,
-    /// Of a block that a queue allocated.
+    /// Set for a block that a queue allocated.
     pub(super) life: Option<Arc<Life>>,
 }
 
-/// Blocks that were freed last. They are not given out again for a while, so that an access to them
-/// is found.
+/// The blocks freed last. They are not reused for a while, so that an access to them is detected.
 #[derive(Default)]
 pub(super) struct Freed(pub(super) VecDeque<(usize, Layout)>);
 
 impl Freed {
-    /// Valgrind keeps what was freed by itself.
+    /// Valgrind keeps freed blocks itself.
     const MOST: usize = if cfg!(usm_valgrind) { 0 } else { 64 };
-    /// Larger ones go at once. Bytes.
+    /// Larger blocks are freed at once. Bytes.
     const LARGEST: usize = 16 << 10;
 
-    /// Adds a block; gives what is to go back to the allocator instead.
+    /// Adds a block. Returns the block to free in its place, if any.
     pub(super) fn push(&mut self, base: usize, layout: Layout) -> Option<(usize, Layout)> {
         if layout.size() > Self::LARGEST {
             return Some((base, layout));
@@ -206,11 +205,11 @@ impl Freed {
     }
 }
 
-/// From when to when work may touch a block of a queue.
+/// The period in which work may access a queue-allocated block.
 pub(super) struct Life {
     pub(super) block: Range<usize>,
     pub(super) begins: Arc<EventState>,
-    /// There once the free was submitted.
+    /// Set once the free is submitted.
     pub(super) ends: Mutex<Option<Arc<EventState>>>,
 }
 
@@ -225,8 +224,8 @@ impl Life {
     }
 }
 
-/// Memory that a queue freed and that is given out again: at once to what the same queue allocates,
-/// if it is in order, to others once the free has run.
+/// Memory that a queue freed. The same in-order queue may reuse it at once, other queues once the
+/// free has run.
 pub(super) struct Chunk {
     pub(super) base: usize,
     pub(super) layout: Layout,

@@ -1,6 +1,6 @@
-//! Callers and the thread in all orders: whoever stands in line comes back, by a signal that is not
-//! lost or when its time is over, and one thread at a time is in the runtime. A wait without a
-//! limit is one that only a signal ends, see `sync/model.rs`.
+//! Models of callers and the thread under all interleavings: every queued caller returns, by a
+//! signal or at its limit, and at most one thread is in the runtime. Only a signal ends a wait
+//! without a limit, see `sync/model.rs`.
 
 use core::cell::Cell;
 use std::sync::Mutex as StdMutex;
@@ -12,17 +12,17 @@ use loom::thread::{self, JoinHandle};
 use super::*;
 use crate::error::ErrorKind;
 
-/// An operation of the runtime, with what its end leaves.
+/// An operation of the runtime, with the result that it writes.
 #[derive(Debug)]
 struct Operation {
     runtime: Arc<Runtime>,
     result: UnsafeCell<u32>,
-    /// Until then it goes on.
+    /// Until this is true the operation runs.
     may_end: Mutex<bool>,
     signal: Condvar,
 }
 
-/// What there must be one thread in.
+/// Counts the threads in the runtime; at most one is allowed.
 #[derive(Debug)]
 struct Runtime {
     inside: AtomicUsize,
@@ -33,7 +33,7 @@ unsafe impl Sync for Operation {}
 // SAFETY: as above.
 unsafe impl Send for Operation {}
 
-/// What the thread calls.
+/// A wait that the thread calls.
 trait Block: Send + Sync + 'static {
     fn block(&self);
 }
@@ -74,7 +74,7 @@ impl Operation {
     }
 }
 
-/// The last that the thread waits for.
+/// The last wait, which ends the thread.
 #[derive(Debug)]
 struct End(AtomicBool);
 
@@ -84,18 +84,18 @@ impl Block for End {
     }
 }
 
-/// A line with the thread that it may have, which ends.
+/// A wait queue, and its thread, which can end here.
 struct Office {
     queue: WaitQueue,
     runtime: Arc<Runtime>,
     end: Arc<End>,
     thread: StdMutex<Option<JoinHandle<()>>>,
-    /// How often no thread can be had.
+    /// How often starting a thread fails.
     refusals: AtomicUsize,
 }
 
 impl Office {
-    /// What is shared was used once: loom's objects are made by this thread.
+    /// Uses each shared object once, because this thread must make loom's objects.
     fn new(refusals: usize) -> Arc<Self> {
         let queue = WaitQueue::new();
         queue.come.notify_one();
@@ -126,7 +126,7 @@ impl Office {
         true
     }
 
-    /// A wait that only its end ends.
+    /// A wait without a limit.
     fn wait(self: &Arc<Self>, event: &Arc<impl Block>) -> Result<()> {
         self.queue.wait(
             &Ticket::new(blocking(event)),
@@ -136,7 +136,7 @@ impl Office {
         )
     }
 
-    /// A wait whose time is over after so many looks at the clock.
+    /// A wait that times out after reading the clock this many times.
     fn wait_for(
         self: &Arc<Self>,
         event: &Arc<Operation>,
@@ -154,7 +154,7 @@ impl Office {
         let ours = Ticket::new(blocking(event));
         let outcome = self.queue.wait(&ours, rest, status, || self.start());
         let stays = |ticket: &Arc<Ticket>| Arc::ptr_eq(ticket, &ours);
-        assert!(!self.queue.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
+        assert!(!self.queue.callers.lock().tickets.iter().any(stays), "its ticket is still queued");
         outcome
     }
 
@@ -166,14 +166,14 @@ impl Office {
     }
 }
 
-/// With at most three switches that no thread asked for.
+/// Runs a model with at most three forced switches.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(run);
 }
 
-/// Also the first and the last of them, and one that comes into an empty line.
+/// This includes the first caller, the last one, and a caller that finds the queue empty.
 #[test]
 fn each_of_several_callers_has_its_wait() {
     model(|| {
@@ -188,15 +188,15 @@ fn each_of_several_callers_has_its_wait() {
         };
         let operation = Operation::new(&office.runtime, true);
         office.wait(&operation).expect("no failure");
-        assert_eq!(operation.result(), 1, "it comes back after the end");
+        assert_eq!(operation.result(), 1, "it returns after the end");
         caller.join().expect("no panic");
         office.close();
     });
 }
 
-/// The thread is in the runtime, or on its way there, when the time of its caller is over.
+/// The caller times out while the thread is in the runtime or about to enter it.
 #[test]
-fn a_caller_whose_time_is_over_comes_back() {
+fn a_caller_that_times_out_returns() {
     model(|| {
         let office = Office::new(0);
         let operation = Operation::new(&office.runtime, false);
@@ -204,13 +204,13 @@ fn a_caller_whose_time_is_over_comes_back() {
         operation.end();
         office.close();
         assert!(operation.result() <= 1);
-        assert_eq!(Arc::strong_count(&operation), 1, "nobody remembers it");
+        assert_eq!(Arc::strong_count(&operation), 1, "no reference is left");
     });
 }
 
-/// The thread waits for another caller's operation, which goes on.
+/// The thread waits for another caller's operation, which is still running.
 #[test]
-fn a_caller_behind_another_one_leaves_the_line_when_its_time_is_over() {
+fn a_caller_behind_another_one_leaves_the_queue_at_its_limit() {
     model(|| {
         let office = Office::new(0);
         let long = Operation::new(&office.runtime, false);
@@ -226,13 +226,13 @@ fn a_caller_behind_another_one_leaves_the_line_when_its_time_is_over() {
         long.end();
         caller.join().expect("no panic");
         office.close();
-        assert_eq!(Arc::strong_count(&behind), 1, "nobody remembers it");
+        assert_eq!(Arc::strong_count(&behind), 1, "no reference is left");
     });
 }
 
-/// The thread works on what others wait for, too: who asks now and then finds out.
+/// The thread also completes operations of other callers, which detect this by polling.
 #[test]
-fn a_caller_behind_another_one_finds_out_by_itself() {
+fn a_caller_behind_another_one_detects_completion_itself() {
     model(|| {
         let office = Office::new(0);
         let (long, complete) = (Operation::new(&office.runtime, false), Arc::new(AtomicBool::new(false)));
@@ -247,8 +247,8 @@ fn a_caller_behind_another_one_finds_out_by_itself() {
             true => Err(ErrorKind::DeviceLost.into()),
             false => Ok(EventStatus::Pending),
         };
-        // It never ends by itself while the caller is there, so the thread may be kept by it: but
-        // not the caller by the thread.
+        // It never ends by itself while the caller waits. So it may occupy the thread, but the
+        // thread must not block the caller.
         let behind = Operation::new(&office.runtime, true);
         let outcome = office.wait_for(&behind, u32::MAX, status);
         assert!(outcome == Ok(()) || outcome == Err(ErrorKind::DeviceLost.into()));
@@ -258,9 +258,9 @@ fn a_caller_behind_another_one_finds_out_by_itself() {
     });
 }
 
-/// Who has no thread is told so at once, and the next caller asks for one again.
+/// If no thread can be started, the caller returns at once, and the next caller tries again.
 #[test]
-fn without_a_thread_nobody_stands_in_line() {
+fn without_a_thread_no_caller_is_queued() {
     model(|| {
         let office = Office::new(1);
         let caller = {
