@@ -23,7 +23,7 @@ mod verify;
 pub use error::Refusal;
 pub use inline::without_returns;
 pub use interpret::{
-    Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check,
+    Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check, length,
 };
 pub use kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,

@@ -230,6 +230,27 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         // SAFETY: the caller's promise.
         unsafe { self.space().submit(function, &slots, &usages) }
     }
+
+    /// As [`call`](Self::call), for callers whose handles to memory are shared: `slots` are the
+    /// arguments as the runtime takes them, `usages` say what the code does with their memory.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call). The memory of all pointers is in `usages`, and nobody submits
+    /// conflicting work over it while this runs.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; nothing has run then.
+    pub unsafe fn call_slots(
+        self,
+        function: &Function<B>,
+        slots: &[Slot<'_>],
+        usages: &[Usage<'_, B>],
+    ) -> Result<Event<B>, LaunchError> {
+        let mut all = Slots::new();
+        slots.iter().try_for_each(|slot| all.push(*slot))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.space().submit(function, &all, usages) }
+    }
 }
 
 impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {

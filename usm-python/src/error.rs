@@ -14,16 +14,18 @@ pub(crate) enum Class {
     Access,
     Device,
     Timeout,
+    Kernel,
 }
 
 impl Class {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Allocation, "AllocationError"),
         (Self::Request, "RequestError"),
         (Self::Interface, "InterfaceError"),
         (Self::Access, "AccessError"),
         (Self::Device, "DeviceError"),
         (Self::Timeout, "WaitTimeout"),
+        (Self::Kernel, "KernelError"),
     ];
 
     /// The exception with this message.

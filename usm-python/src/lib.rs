@@ -36,6 +36,7 @@ mod fork;
 mod holding;
 mod import;
 mod interpreter;
+mod kernel;
 mod memory;
 mod nrt;
 mod nrt_library;
@@ -81,6 +82,8 @@ mod _usm {
     use crate::device::{PyDevice, backends, devices};
     #[pymodule_export]
     use crate::dtype::{_rebuild_dtype, PyDtype};
+    #[pymodule_export]
+    use crate::kernel::{PyKernelFunction, PyLaunch};
     #[pymodule_export]
     use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]

@@ -329,6 +329,18 @@ pub(crate) fn copy_strided(
     Ok(unsafe { queue.copy_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
 }
 
+/// Holds the turns of all blocks, each once, while `submit` submits work over them: in the order of
+/// addresses, as [`turns`]. To be called without the interpreter, as [`copy`].
+pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -> R {
+    let _inside = fork::enter::<{ fork::TURNS }>();
+    let mut blocks: Vec<&Arc<Memory>> = storages.iter().map(|storage| &storage.memory).collect();
+    blocks.sort_unstable_by_key(|block| Arc::as_ptr(block));
+    blocks.dedup_by_key(|block| Arc::as_ptr(block));
+    let _turns: Vec<_> =
+        blocks.iter().map(|block| block.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    submit()
+}
+
 /// The turns of both, one when they are the same: always in the order of addresses, so that two
 /// copies the opposite way do not wait for each other.
 fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {

@@ -39,7 +39,9 @@ pub enum Deed {
 }
 
 impl Deed {
-    const fn verb(self) -> &'static str {
+    /// As a sentence says it: `reads`, `writes`, `atomically changes`.
+    #[must_use]
+    pub const fn verb(self) -> &'static str {
         match self {
             Self::Read => "reads",
             Self::Write => "writes",

@@ -186,23 +186,7 @@ impl Input {
 
     /// A number that is known before any item runs.
     fn number(&self, expr: &Expr) -> u64 {
-        match &expr.kind {
-            ExprKind::Literal(literal) => literal.bits,
-            ExprKind::Value(value) => self.values[value.0 as usize].bits,
-            ExprKind::Query(query, dimension) => {
-                let sizes = match query {
-                    Query::GlobalSize => &self.global,
-                    Query::LocalSize => &self.local,
-                    _ => &self.groups,
-                };
-                sizes[usize::from(*dimension)]
-            }
-            ExprKind::Binary(operator, one, two) => {
-                compute(*operator, one.ty, self.number(one), self.number(two))
-            }
-            ExprKind::Cast(inner) => super::value::cast(inner.ty, expr.ty, self.number(inner)),
-            _ => 0,
-        }
+        length(expr, &self.global, &self.local, &self.values)
     }
 
     /// The bytes of the arrays that are parameters, of the words of all arrays.
@@ -220,5 +204,28 @@ impl Input {
             bytes.collect()
         };
         arrays.map(of).collect()
+    }
+}
+
+/// Elements of a local array of a verified kernel, of which `expr` is the length: `global` and
+/// `local` have a size for each dimension, `values` one for each scalar of the kernel. What is
+/// missing counts as 0.
+#[must_use]
+pub fn length(expr: &Expr, global: &[u64], local: &[u64], values: &[Literal]) -> u64 {
+    let of = |expr: &Expr| length(expr, global, local, values);
+    match &expr.kind {
+        ExprKind::Literal(literal) => literal.bits,
+        ExprKind::Value(value) => values.get(value.0 as usize).map_or(0, |value| value.bits),
+        ExprKind::Query(query, dimension) => {
+            let size = |sizes: &[u64]| sizes.get(usize::from(*dimension)).copied().unwrap_or(0);
+            match query {
+                Query::GlobalSize => size(global),
+                Query::LocalSize => size(local),
+                _ => size(global).checked_div(size(local)).unwrap_or(0),
+            }
+        }
+        ExprKind::Binary(operator, one, two) => compute(*operator, one.ty, of(one), of(two)),
+        ExprKind::Cast(inner) => super::value::cast(inner.ty, expr.ty, of(inner)),
+        _ => 0,
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct Machine<'k> {
     words: Vec<Vec<u64>>,
     /// Of arrays that items share, and of those whose elements have no value at first.
     shadows: Vec<Vec<Element>>,
+    watched: bool,
     group: u64,
     /// Items of a group.
     items: u64,
@@ -71,6 +72,7 @@ impl<'k> Machine<'k> {
             left: steps,
             words,
             shadows,
+            watched: true,
             group: 0,
             items,
             phases: [0; 2],
@@ -79,6 +81,15 @@ impl<'k> Machine<'k> {
             local_ids: [0; 3],
             group_ids: [0; 3],
         }
+    }
+
+    /// Without `watched` nobody remembers who touched what.
+    pub(super) fn watched(mut self, watched: bool) -> Self {
+        self.watched = watched;
+        if !watched {
+            self.shadows.iter_mut().for_each(Vec::clear);
+        }
+        self
     }
 
     /// The words of all arrays afterwards.
@@ -114,7 +125,7 @@ impl<'k> Machine<'k> {
             self.words[index].clear();
             self.words[index].resize(len, 0xA5A5_A5A5);
             self.shadows[index].clear();
-            self.shadows[index].resize(len, Element::default());
+            self.shadows[index].resize(if self.watched { len } else { 0 }, Element::default());
         }
     }
 

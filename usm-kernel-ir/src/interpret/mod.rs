@@ -14,7 +14,7 @@ mod value;
 use alloc::vec::Vec;
 
 pub use fault::{Deed, Fault, Site, WorkItem};
-pub use input::{Argument, Input, InputError};
+pub use input::{Argument, Input, InputError, length};
 
 use crate::error::Refusal;
 use crate::kernel::Kernel;
@@ -63,6 +63,7 @@ pub struct Interpreter<'k> {
     input: Input,
     order: Order,
     steps: u64,
+    watched: bool,
 }
 
 impl<'k> Interpreter<'k> {
@@ -70,7 +71,14 @@ impl<'k> Interpreter<'k> {
     /// all items run together.
     #[must_use]
     pub const fn new(kernel: &'k Kernel, input: Input, order: Order, steps: u64) -> Self {
-        Self { kernel, input, order, steps }
+        Self { kernel, input, order, steps, watched: true }
+    }
+
+    /// Looks for indices outside only, and not for races and memory without values.
+    #[must_use]
+    pub const fn unwatched(mut self) -> Self {
+        self.watched = false;
+        self
     }
 
     /// Runs it. The bytes of each array that is a parameter afterwards, in the order of the
@@ -81,6 +89,7 @@ impl<'k> Interpreter<'k> {
     pub fn run(self) -> Result<Vec<Vec<u8>>, Fault> {
         let input = self.input.clone();
         Machine::new(self.kernel, self.input, self.order, self.steps)
+            .watched(self.watched)
             .run()
             .map(|words| input.bytes(self.kernel, &words))
     }

@@ -14,4 +14,4 @@ mod walk;
 
 pub use claim::{Bound, Claims, Condition, Digit, Race, Shape};
 pub use number::Number;
-pub use walk::claims;
+pub use walk::{bounds, claims};

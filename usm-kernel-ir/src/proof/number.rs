@@ -1,6 +1,6 @@
 //! Numbers that a launch knows.
 
-use alloc::rc::Rc;
+use alloc::sync::Arc;
 
 use super::claim::Shape;
 use crate::kernel::{ArrayId, ValueId};
@@ -22,17 +22,17 @@ pub enum Number {
     /// An integer parameter.
     Value(ValueId),
     /// Sum.
-    Add(Rc<(Number, Number)>),
+    Add(Arc<(Number, Number)>),
     /// Difference.
-    Sub(Rc<(Number, Number)>),
+    Sub(Arc<(Number, Number)>),
     /// Product.
-    Mul(Rc<(Number, Number)>),
+    Mul(Arc<(Number, Number)>),
     /// Quotient of two numbers, the second above zero, rounded down; nothing elsewhere.
-    Div(Rc<(Number, Number)>),
+    Div(Arc<(Number, Number)>),
     /// The smaller one.
-    Min(Rc<(Number, Number)>),
+    Min(Arc<(Number, Number)>),
     /// The greater one.
-    Max(Rc<(Number, Number)>),
+    Max(Arc<(Number, Number)>),
 }
 
 impl Number {
@@ -50,14 +50,14 @@ impl Number {
         self,
         other: Self,
         fold: fn(i64, i64) -> Option<i64>,
-        node: fn(Rc<(Self, Self)>) -> Self,
+        node: fn(Arc<(Self, Self)>) -> Self,
     ) -> Self {
         if let (Some(one), Some(two)) = (self.constant(), other.constant()) {
             if let Some(value) = fold(one, two) {
                 return Self::Constant(value);
             }
         }
-        node(Rc::new((self, other)))
+        node(Arc::new((self, other)))
     }
 
     pub(super) fn add(self, other: Self) -> Self {

@@ -2,6 +2,7 @@
 
 import os as _os
 import sys as _sys
+from typing import TYPE_CHECKING
 
 
 def _register_opencl_runtime():
@@ -25,6 +26,8 @@ from ._usm import (  # noqa: E402
     DType,
     Device,
     Event,
+    KernelFunction,
+    KernelLaunch,
     Plan,
     Queue,
     asarray,
@@ -71,6 +74,7 @@ from .errors import (  # noqa: E402
     DeviceError,
     Error,
     InterfaceError,
+    KernelError,
     RequestError,
     WaitTimeout,
 )
@@ -86,6 +90,9 @@ __all__ = [
     "Error",
     "Event",
     "InterfaceError",
+    "KernelError",
+    "KernelFunction",
+    "KernelLaunch",
     "Plan",
     "Queue",
     "RequestError",
@@ -130,7 +137,50 @@ __all__ = [
 ]
 
 
+if TYPE_CHECKING:
+    from ._kernel import (
+        CLK_GLOBAL_MEM_FENCE as CLK_GLOBAL_MEM_FENCE,
+        CLK_LOCAL_MEM_FENCE as CLK_LOCAL_MEM_FENCE,
+        DEFAULT_LOCAL_SIZE as DEFAULT_LOCAL_SIZE,
+        Local as Local,
+        NdRange as NdRange,
+        Range as Range,
+        atomic as atomic,
+        barrier as barrier,
+        call_kernel as call_kernel,
+        constant as constant,
+        device_func as device_func,
+        get_global_id as get_global_id,
+        get_global_size as get_global_size,
+        get_group_id as get_group_id,
+        get_local_id as get_local_id,
+        get_local_size as get_local_size,
+        get_num_groups as get_num_groups,
+        group as group,
+        kernel as kernel,
+        local as local,
+        mem_fence as mem_fence,
+        private as private,
+    )
+
+# Loaded when one of them is asked for: kernels need a front end, which `import usm` does not.
+_KERNEL_NAMES = frozenset(
+    "CLK_GLOBAL_MEM_FENCE CLK_LOCAL_MEM_FENCE DEFAULT_LOCAL_SIZE Local NdRange Range atomic barrier call_kernel constant "
+    "device_func get_global_id get_global_size get_group_id get_local_id get_local_size get_num_groups group kernel local "
+    "mem_fence private".split()
+)
+
+
 def __getattr__(name):
+    if name in _KERNEL_NAMES:
+        from . import _kernel
+
+        value = globals()[name] = getattr(_kernel, name)
+        return value
+    return _optional(name)
+
+
+def _optional(name):
     """``usm.numba`` imports Numba, so it is imported when somebody asks for it; without Numba there is no such attribute."""
     if name == "numba":
         import importlib
@@ -149,4 +199,4 @@ def __dir__():
         found = importlib.util.find_spec("numba") is not None
     except (ImportError, ValueError):
         found = False
-    return sorted([*__all__, "__version__", *(["numba"] if found else [])])
+    return sorted([*__all__, *_KERNEL_NAMES, "__version__", *(["numba"] if found else [])])

@@ -1,7 +1,7 @@
 """The compiled half of the package."""
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, final
 
 from typing_extensions import CapsuleType, disjoint_base
@@ -131,6 +131,36 @@ class Queue:
     def __exit__(self, _class: Any, raised: Any, _traceback: Any) -> None: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class KernelFunction:
+    """A Python function that work-items run: ``k[global, local](*arguments)`` launches it and waits."""
+
+    def __new__(
+        cls,
+        function: Callable[..., Any],
+        make: Callable[[list[int]], tuple[str, list[tuple[int, int, int]], list[bytes], list[tuple[str, str, int, int]]]],
+        parameters: list[str],
+        name: builtins.str,
+        place: builtins.str,
+        strict: bool,
+    ) -> KernelFunction: ...
+    @property
+    def check(self) -> KernelFunction: ...
+    @property
+    def proof(self) -> KernelFunction: ...
+    @property
+    def __wrapped__(self) -> Callable[..., Any]: ...
+    @property
+    def __name__(self) -> builtins.str: ...
+    def __call__(self, *_arguments: Any, **_keywords: Any) -> Any: ...
+    def __getitem__(self, index: Any, /) -> KernelLaunch: ...
+
+@final
+class KernelLaunch:
+    """A kernel with its range, to be called with its arguments."""
+
+    def __call__(self, *arguments: Any) -> builtins.str | None: ...
 
 @final
 class DType:

@@ -6,6 +6,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "InterfaceError",
+    "KernelError",
     "RequestError",
     "WaitTimeout",
 ]
@@ -37,3 +38,7 @@ class DeviceError(Error, RuntimeError):
 
 class WaitTimeout(Error, TimeoutError):
     """A wait gave up at its limit; the work may still run."""
+
+
+class KernelError(Error, RuntimeError):
+    """A kernel that is refused, or a launch of one: the message begins with ``file:line:column:`` and says what to write."""

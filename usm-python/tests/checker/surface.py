@@ -163,6 +163,7 @@ def errors() -> None:
         usm.AllocationError,
         usm.DeviceError,
         usm.InterfaceError,
+        usm.KernelError,
         usm.RequestError,
         usm.WaitTimeout,
     ]
@@ -180,6 +181,22 @@ def plans() -> None:
     plan.verify()
 
 
+@usm.kernel
+def add_one(a: Any) -> None:
+    a[usm.get_global_id(0)] += 1
+
+
+def kernels() -> None:
+    array = usm.zeros(4, "int32", queue="host")
+    assert_type(add_one, usm.KernelFunction)
+    assert_type(add_one[4], usm.KernelLaunch)
+    add_one[4, usm.DEFAULT_LOCAL_SIZE](array)
+    usm.call_kernel(add_one, usm.NdRange((4,), (2,)), array)
+    add_one[usm.Range(4)](array)
+    assert (add_one.proof[4](array), add_one.check[4](array)) == ("proven", None)
+    assert memoryview(array).tolist() == [3] * 4
+
+
 def refused(array: usm.Array) -> None:
     """What the types forbid: each line is an error of mypy's, or the comment on it is."""
     usm.zeros(3, kind="unified")  # type: ignore[arg-type]
@@ -193,6 +210,6 @@ def refused(array: usm.Array) -> None:
 
 
 if __name__ == "__main__":
-    for part in devices, queues, arrays, memories, blocks, errors, plans:
+    for part in devices, queues, arrays, memories, blocks, errors, plans, kernels:
         part()
     print("ok")

@@ -217,6 +217,10 @@ WITHOUT_MEMORY = {
         " platform selector type vendor".split()
     ),
     "Event": {"done", "wait"},
+    "KernelFunction": {"check", "proof"},
+    "KernelLaunch": set(),
+    "Local": {"_usm_local_shape", "dtype", "shape"},
+    "NdRange": {"global_range", "local_range"},
     "DType": set("str name kind itemsize descr dtype".split()),
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),

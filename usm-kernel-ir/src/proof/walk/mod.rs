@@ -106,6 +106,24 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
     if kernel.trusted {
         return Ok(Claims::default());
     }
+    let mut walker = walked(kernel);
+    if let Some(place) = walker.too_many {
+        return Err(Refusal::new(
+            place,
+            "too many accesses, or barriers in too many loops, to look at in pairs",
+        ));
+    }
+    let races = race::races(&mut walker)?;
+    Ok(Claims { bounds: walker.bounds, races })
+}
+
+/// As [`claims`], but whether indices are inside alone, which can be told of kernels that race too.
+#[must_use]
+pub fn bounds(kernel: &Kernel) -> Claims {
+    Claims { bounds: walked(kernel).bounds, races: Vec::new() }
+}
+
+fn walked(kernel: &Kernel) -> Walker<'_> {
     let mut walker = Walker {
         kernel,
         uniformity: Uniformity::of(kernel),
@@ -122,14 +140,7 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
         State { variables: vec![None; kernel.variables.len()], guards: Vec::new(), open: Vec::new() };
     walker.block(&kernel.body, &mut state);
     walker.close(&mut state);
-    if let Some(place) = walker.too_many {
-        return Err(Refusal::new(
-            place,
-            "too many accesses, or barriers in too many loops, to look at in pairs",
-        ));
-    }
-    let races = race::races(&mut walker)?;
-    Ok(Claims { bounds: walker.bounds, races })
+    walker
 }
 
 impl Walker<'_> {

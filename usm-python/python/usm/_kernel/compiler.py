@@ -1,0 +1,283 @@
+"""From a function's tree and the types of its arguments to the nodes of usm-kernel-ir, as text."""
+
+import ast
+
+from .calls import Calls
+from .expressions import Expressions
+from .source import Source
+from .statements import Statements
+from .types import NAMES, SCALARS, STORED, promote
+from .values import Arr, Frame, Static, Val
+
+#: Items and elements that no machine has.
+MOST = (1 << 40) - 1
+PLAIN, NOTING, CHECKED = range(3)
+#: How often types are looked at again; each time a variable has got a wider one.
+ROUNDS = 40
+DEPTH = 16
+
+
+class Compiler(Statements, Expressions, Calls):
+    """Makes the nodes of one kernel for one key."""
+
+    def __init__(self, source, key):
+        self.source = source
+        head = key[0]
+        self.dimensions, self.way, self.shares = head & 0xFF, head >> 8 & 0xFF, bool(head >> 16)
+        self.sorts = key[1:]
+        # What later rounds know.
+        self.types = {}
+        self.highs = {}
+        self.unset = set()
+        self.atomics = set()
+
+    def make(self):
+        for _ in range(ROUNDS):
+            self.changed = False
+            text = self.round()
+            if not self.changed:
+                return text, self.sources, self.tables, self.indices
+        raise self.source.error(self.source.tree, "the types of its variables do not settle; write casts")
+
+    # One round.
+
+    def round(self):
+        self.files = []
+        self.numbers = {}
+        self.arrays = []
+        self.values = []
+        self.variables = []
+        self.parameters = []
+        self.sources = []
+        self.tables = []
+        self.indices = []
+        self.stored = set()
+        self.table_of = {}
+        self.depth = 0
+        self.loops = []
+        self.stack = [self.source.function]
+        self.known = set()
+        self.out = []
+        self.fault = None
+        tree = self.source.tree
+        if isinstance(tree, ast.AsyncFunctionDef):
+            raise self.source.error(tree, "an async function is no kernel: write `def`")
+        self.frame = Frame("", self.source, self.file_of(self.source))
+        self.at = self.place_of(tree)
+        place = self.at
+        self.bind_parameters(tree)
+        if self.way == NOTING:
+            self.fault = self.new_array("fault", "u64", "atomic", "fault")
+            self.parameters.append(f"#{self.fault}")
+            self.sources.append((6, 0, 0))
+        self.block(tree.body)
+        zeros = [f"(set ${self.numbers[key]} {self.zero(self.types[key], place)} {place})" for key in sorted(self.unset) if key in self.numbers]
+        arrays = "".join(self.array_text(array) for array in self.arrays)
+        values = "".join(f'(value "{name}" {ty} {at})' for name, ty, at in self.values)
+        variables = "".join(f'(variable "{name}" {STORED[self.types[key]]} {at})' for key, name, at in self.variables)
+        files = " ".join(quoted(source.file) for source in self.files)
+        sources = []
+        for sort, argument, dimension in self.sources:
+            sources.append((sort, argument, int(argument in self.stored or argument in self.atomics) if sort == 0 else dimension))
+        self.sources = sources
+        return (
+            f'(kernel {quoted(self.source.function.__name__)} {self.dimensions} {place}(files {files}){arrays}{values}{variables}'
+            f"(parameters {' '.join(self.parameters)})(do {' '.join(zeros)} {' '.join(self.out)}))"
+        )
+
+    @staticmethod
+    def zero(ty, at):
+        return f"(lit {STORED[ty]} 0x0 {at})"
+
+    def array_text(self, array):
+        name, ty, space, at, argument = array
+        if space == "param":
+            if argument in self.atomics:
+                space = "atomic"
+            else:
+                space = "write" if argument in self.stored or self.shares else "read"
+        return f'(array "{name}" {ty} {space} {at})'
+
+    def file_of(self, source):
+        for number, known in enumerate(self.files):
+            if known.file == source.file:
+                return number
+        self.files.append(source)
+        return len(self.files) - 1
+
+    def place_of(self, node):
+        line, column = self.frame.source.place(node)
+        return f"@{self.frame.file}:{line}:{column}"
+
+    def error(self, node, message):
+        return self.frame.source.error(node, message)
+
+    # Parameters.
+
+    def bind_parameters(self, tree):
+        arguments = tree.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
+            raise self.error(tree, "parameters of a kernel are plain names, without `*`, `**` and defaults")
+        parameters = arguments.posonlyargs + arguments.args
+        for number, (parameter, sort) in enumerate(zip(parameters, self.sorts)):
+            name, ty = parameter.arg, SCALARS[sort & 0xFF]
+            self.at = self.place_of(parameter)
+            dimensions = sort >> 16 & 0xFF
+            if sort >> 24 == 0:
+                weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
+                value = self.parameter_value(name, ty, (1, number, 0))
+                value = Val(value, weak)
+                if name in assigned_names(self.source):
+                    self.assign(name, value, parameter)
+                else:
+                    self.frame.names[name] = value
+            elif sort >> 24 == 1:
+                self.frame.names[name] = self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1))
+            else:
+                self.frame.names[name] = self.parameter_local(name, number, ty, dimensions)
+
+    def parameter_value(self, name, ty, source):
+        self.values.append((name, ty, self.at))
+        self.parameters.append(f"%{len(self.values) - 1}")
+        self.sources.append(source)
+        return f"(val {ty} %{len(self.values) - 1} {self.at})"
+
+    def parameter_array(self, name, number, ty, dimensions, strided):
+        array = self.new_array(name, ty, "param", "", number)
+        self.parameters.append(f"#{array}")
+        self.sources.append((0, number, 0))
+        at = self.at
+        if dimensions == 1 and not strided:
+            extents = [Val(f"(cast i64 (len u64 #{array} {at}) {at})", "i64", None, MOST)]
+            return Arr(name, array, ty, extents, "param", number)
+        extents = []
+        for dimension in range(dimensions):
+            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (2, number, dimension))
+            extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
+        if not strided:
+            return Arr(name, array, ty, extents, "param", number)
+        strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (3, number, d)) for d in range(dimensions)]
+        offset = self.parameter_value(f"{name}.offset", "u64", (4, number, 0))
+        return Arr(name, array, ty, extents, "param", number, strides, offset)
+
+    def parameter_local(self, name, number, ty, dimensions):
+        extents = []
+        length = None
+        for dimension in range(dimensions):
+            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (2, number, dimension))
+            extents.append(Val(f"(cast i64 {text} {self.at})", "i64", None, MOST))
+            length = text if length is None else f"(mul u64 {length} {text} {self.at})"
+        array = self.new_array(name, ty, f"(local {length or f'(lit u64 0x1 {self.at})'})")
+        return Arr(name, array, ty, extents, "local", number)
+
+    def new_array(self, name, ty, space, _kind="", argument=-1):
+        self.arrays.append((name, ty, space, self.at, argument))
+        return len(self.arrays) - 1
+
+    # Variables.
+
+    def variable(self, key, name):
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.variables)
+            self.variables.append((key, name, self.at))
+        return number
+
+    def temporary(self, ty):
+        key = f"{self.frame.key}#{len(self.variables)}"
+        self.types[key] = ty
+        return self.variable(key, "t")
+
+    def set_temporary(self, value):
+        """The value in a variable of its own."""
+        if value.const is not None:
+            return value
+        ty = value.ty
+        number = self.temporary(ty)
+        self.out.append(f"(set ${number} {value.text} {self.at})")
+        return Val(f"(var {STORED[ty]} ${number} {self.at})", ty, None, value.high)
+
+    def assign(self, name, value, node):
+        """Sets a variable; its type is the promotion of all that it is set to."""
+        key = f"{self.frame.key}.{name}"
+        before = self.types.get(key)
+        ty = value.ty
+        if before is None:
+            self.types[key] = ty
+            self.highs[key] = value.high
+        else:
+            if before != ty:
+                ty = promote(before, ty)
+                if ty is None:
+                    raise self.error(
+                        node, f"`{name}` is {NAMES[before]} elsewhere and {NAMES[value.ty]} here: cast one of them"
+                    )
+                if ty != before:
+                    self.types[key] = ty
+                    self.changed = True
+            high = self.highs[key]
+            if high is not None and (value.high is None or value.high > high):
+                # What grows once may grow again.
+                self.highs[key] = value.high if value.high is not None and f"{key}+" not in self.highs else None
+                self.highs[f"{key}+"] = None
+                self.changed = True
+        number = self.variable(key, name)
+        self.out.append(f"(set ${number} {self.to(value, ty)} {self.at})")
+        self.known.add(key)
+        self.frame.names[name] = key
+
+    def read_variable(self, key, node):
+        name = key.rpartition(".")[2]
+        ty = self.types[key]
+        if key not in self.known and key not in self.unset:
+            self.unset.add(key)
+            self.changed = True
+        return Val(f"(var {STORED[ty]} ${self.variable(key, name)} {self.at})", ty, None, self.highs.get(key))
+
+    # Names.
+
+    def lookup(self, node):
+        name = node.id
+        frame = self.frame
+        found = frame.names.get(name)
+        if found is not None:
+            return self.read_variable(found, node) if found.__class__ is str else found
+        if frame.outside is None:
+            frame.outside = frame.source.outside()
+        if name in assigned_names(frame.source):
+            key = f"{frame.key}.{name}"
+            if key in self.types:
+                # Set further down, in a loop around.
+                frame.names[name] = key
+                return self.read_variable(key, node)
+            raise self.error(node, f"`{name}` has no value here: set it before")
+        if name in frame.outside:
+            return Static(frame.outside[name])
+        raise self.error(node, f"unknown name `{name}`: parameters, variables, and names of the module can be used")
+
+
+def assigned_names(source):
+    """Names that a function sets."""
+    if source.names is None:
+        found = set()
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        source.names = found
+    return source.names
+
+
+def quoted(text):
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
+
+
+def make(source: Source, key):
+    """Text of the nodes, sources, tables and indices for a key."""
+    try:
+        return Compiler(source, key).make()
+    except RecursionError:
+        raise source.error(source.tree, "expressions or statements lie too deeply in each other") from None
+
+
+__all__ = ["Compiler", "make"]

@@ -1,0 +1,76 @@
+"""What kernels call: names that mean something to the front end only."""
+
+from ..errors import KernelError
+
+CLK_LOCAL_MEM_FENCE = 1
+CLK_GLOBAL_MEM_FENCE = 2
+
+
+class Word:
+    """A function that exists in kernels only."""
+
+    def __init__(self, name, doc):
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+
+    def __call__(self, *arguments, **keywords):
+        raise KernelError(f"usm.{self.__name__} means something in kernels only")
+
+    def __repr__(self):
+        return f"<usm.{self.__name__}, a function of kernels>"
+
+
+class Words:
+    """A set of functions that exist in kernels only."""
+
+    def __init__(self, name, doc, words):
+        self.__name__ = name
+        self.__doc__ = doc
+        for word, text in words.items():
+            setattr(self, word, Word(f"{name}.{word}", text))
+
+    def __repr__(self):
+        return f"<usm.{self.__name__}, functions of kernels>"
+
+
+class DefaultLocalSize:
+    """The local size that a launch chooses itself."""
+
+    _usm_default_local_size = True
+
+    def __repr__(self):
+        return "usm.DEFAULT_LOCAL_SIZE"
+
+
+DEFAULT_LOCAL_SIZE = DefaultLocalSize()
+
+get_global_id = Word("get_global_id", "``get_global_id(d)``: the item's place in the range, int64; dimension 0 is the slowest.")
+get_local_id = Word("get_local_id", "``get_local_id(d)``: the item's place in its group, int64.")
+get_group_id = Word("get_group_id", "``get_group_id(d)``: the group's place, int64.")
+get_global_size = Word("get_global_size", "``get_global_size(d)``: items of the range, int64.")
+get_local_size = Word("get_local_size", "``get_local_size(d)``: items of a group, int64.")
+get_num_groups = Word("get_num_groups", "``get_num_groups(d)``: groups of the range, int64.")
+barrier = Word("barrier", "``barrier(flags)``: waits for all items of the group; both flags where none is given.")
+mem_fence = Word("mem_fence", "``mem_fence(flags)``: orders the item's own accesses; waits for nobody.")
+
+local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``: without values when a group starts."})
+private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: without values when an item starts."})
+constant = Words("constant", "Constant memory.", {"array_like": "``array_like(array)``: a table of values that are known when the kernel is made."})
+ATOMICS = {"add": "add", "sub": "sub", "min": "min", "max": "max", "and_": "and", "or_": "or", "xor": "xor", "exch": "exchange"}
+atomic = Words(
+    "atomic",
+    "Atomic operations on elements of 32 or 64 bits, which give the old value.",
+    {name: f"``{name}(array, index, value)``: the old value." for name in ATOMICS}
+    | {"cas": "``cas(array, index, expected, value)`` or ``cas(array, index, (expected, value))``: the old value."},
+)
+COLLECTED = ("add", "min", "max")
+group = Words(
+    "group",
+    "What all items of a group do together.",
+    {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
+    | {
+        "broadcast": "``broadcast(value, item)``: the value of the item of that linear local id.",
+        "any": "``any(condition)``: whether it is true for an item of the group.",
+        "all": "``all(condition)``: whether it is true for all items of the group.",
+    },
+)

@@ -1,0 +1,65 @@
+"""Ranges, and local memory whose size a launch says."""
+
+from ..errors import KernelError
+
+
+class Range(tuple):
+    """Sizes of a range, one to three; dimension 0 is the slowest."""
+
+    __slots__ = ()
+
+    def __new__(cls, *sizes):
+        if not 1 <= len(sizes) <= 3:
+            raise KernelError(f"a range has 1, 2 or 3 dimensions, {len(sizes)} are given")
+        return super().__new__(cls, sizes)
+
+    @property
+    def ndim(self):
+        """Dimensions."""
+        return len(self)
+
+    def __repr__(self):
+        return f"usm.Range({', '.join(map(str, self))})"
+
+
+class NdRange:
+    """Sizes of a range and of its groups."""
+
+    __slots__ = ("global_range", "local_range")
+
+    def __init__(self, global_size, local_size):
+        self.global_range = global_size if isinstance(global_size, tuple) else (global_size,)
+        self.local_range = local_size if isinstance(local_size, tuple) else (local_size,)
+
+    def __eq__(self, other):
+        if not isinstance(other, NdRange):
+            return NotImplemented
+        return (self.global_range, self.local_range) == (other.global_range, other.local_range)
+
+    def __hash__(self):
+        return hash((self.global_range, self.local_range))
+
+    def __repr__(self):
+        return f"usm.NdRange({tuple(self.global_range)}, {tuple(self.local_range)})"
+
+
+class Local:
+    """An argument: local memory of a group, whose extents in elements the launch says."""
+
+    __slots__ = ("_usm_local_shape", "dtype")
+
+    def __init__(self, shape, dtype):
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        for extent in shape:
+            if not isinstance(extent, int) or extent < 1:
+                raise KernelError(f"an extent of {extent!r}: local memory has whole numbers from 1")
+        self._usm_local_shape = shape
+        self.dtype = dtype
+
+    @property
+    def shape(self):
+        """Extents in elements."""
+        return self._usm_local_shape
+
+    def __repr__(self):
+        return f"usm.Local({self.shape}, {self.dtype})"

@@ -1,0 +1,92 @@
+"""The source of a function, as a tree with places."""
+
+import ast
+import inspect
+import linecache
+import textwrap
+
+from ..errors import KernelError
+
+
+class Source:
+    """A function's tree, and what its names mean outside of it."""
+
+    __slots__ = ("column", "file", "function", "line", "names", "tree")
+
+    def __init__(self, function):
+        code = getattr(function, "__code__", None)
+        if code is None or getattr(function, "__globals__", None) is None:
+            raise KernelError(f"{function!r} is no function of Python with a source: decorate a `def`")
+        self.function = function
+        self.file = code.co_filename
+        self.tree, self.line, self.column = _tree(function, code)
+        self.names = None
+
+    def outside(self):
+        """Names of closure, module and built-ins; read when code is made."""
+        import builtins
+
+        names = dict(vars(builtins))
+        names.update(self.function.__globals__)
+        for name, cell in zip(self.function.__code__.co_freevars, self.function.__closure__ or ()):
+            try:
+                names[name] = cell.cell_contents
+            except ValueError:
+                names.pop(name, None)
+        return names
+
+    def place(self, node):
+        return node.lineno + self.line, node.col_offset + self.column + 1
+
+    def error(self, node, message):
+        line, column = self.place(node)
+        return KernelError(f"{self.file}:{line}:{column}: {message}")
+
+
+def _tree(function, code):
+    first = code.co_firstlineno
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines or first > len(lines):
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            raise KernelError(
+                f"{code.co_filename}:{first}:1: kernel {function.__name__} has no source to read: define it in a file, "
+                "a notebook's cell, or register the text with `linecache`"
+            ) from None
+        block = lines
+    else:
+        block = _block(lines[first - 1 :])
+    text = "".join(block)
+    tree = _parse(text)
+    if tree is None:
+        block = inspect.getblock(lines[first - 1 :])
+        tree = _parse("".join(block))
+    found = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    if found is None or found.name != function.__name__:
+        raise KernelError(f"{code.co_filename}:{first}:1: {function.__name__!r} is no `def` of its own: lambdas are no kernels")
+    indent = len(block[0]) - len(block[0].lstrip())
+    return found, first - 1, indent
+
+
+def _parse(text):
+    try:
+        return ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return None
+
+
+def _block(lines):
+    """The lines of the definition that begins at the first one, by indentation."""
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    inside = False
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text or text[0] == "#":
+            continue
+        here = len(line) - len(line.lstrip())
+        if inside and here <= indent and text[0] not in ")]}":
+            return lines[:number]
+        if here <= indent and text.startswith(("def ", "async ", "class ")):
+            inside = True
+    return lines

@@ -1,0 +1,95 @@
+"""Types of values in kernels: NumPy 2's promotion, in which Python's own numbers are weak."""
+
+import struct
+
+#: As the nodes number them.
+SCALARS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
+BITS = {name: 8 if name == "bool" else int(name[1:]) for name in SCALARS}
+NAMES = {
+    "bool": "bool",
+    "f32": "float32",
+    "f64": "float64",
+    **{f"{sign}{bits}": f"{word}{bits}" for sign, word in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
+    "wi": "int",
+    "wf": "float",
+}
+_TYPESTR = {
+    "b1": "bool",
+    **{f"{kind}{size}": f"{kind}{8 * size}" for kind in "iu" for size in (1, 2, 4, 8)},
+    "f4": "f32",
+    "f8": "f64",
+}
+#: Python's numbers take the other side's type; alone they are 64 bits wide.
+STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
+
+
+def is_int(ty):
+    return ty == "wi" or ty[0] in "iu"
+
+
+def is_float(ty):
+    return ty == "wf" or ty[0] == "f"
+
+
+def is_signed(ty):
+    return ty == "wi" or ty[0] == "i"
+
+
+def limits(ty):
+    """The least and the greatest value of an integer type."""
+    bits = BITS[STORED[ty]]
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(ty) else (0, (1 << bits) - 1)
+
+
+def promote(one, two):
+    """The type that NumPy 2 gives the sum; None for int64 beside uint64, which no integer type holds."""
+    if one == two:
+        return one
+    if one[0] == "w" or two[0] == "w":
+        weak, other = (one, two) if one[0] == "w" else (two, one)
+        if other[0] == "w":
+            return "wf"
+        if other == "bool":
+            return STORED[weak]
+        return other if weak == "wi" or is_float(other) else "f64"
+    if one == "bool" or two == "bool":
+        return two if one == "bool" else one
+    if is_float(one) or is_float(two):
+        if is_float(one) and is_float(two):
+            return "f64"
+        narrow, whole = (one, two) if is_float(one) else (two, one)
+        return narrow if BITS[whole] < 32 else "f64"
+    if is_signed(one) == is_signed(two):
+        return one if BITS[one] > BITS[two] else two
+    signed, unsigned = (one, two) if is_signed(one) else (two, one)
+    if BITS[signed] > BITS[unsigned]:
+        return signed
+    return None if BITS[unsigned] == 64 else f"i{2 * BITS[unsigned]}"
+
+
+def literal(value, ty):
+    """The bits of a number, as the nodes write them."""
+    if ty == "f32":
+        try:
+            packed = struct.pack("<f", value)
+        except OverflowError:
+            packed = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
+        return struct.unpack("<I", packed)[0]
+    if ty == "f64":
+        return struct.unpack("<Q", struct.pack("<d", value))[0]
+    if ty == "bool":
+        return int(bool(value))
+    return int(value) & 0xFFFFFFFFFFFFFFFF
+
+
+def of_dtype(value):
+    """The type that a dtype of anybody means; None where kernels have none like it."""
+    from .._usm import DType
+
+    try:
+        text = str(DType(value))
+    except (TypeError, ValueError):
+        return None
+    if text[:1] not in "<|=":
+        return None
+    return _TYPESTR.get(text[1:])

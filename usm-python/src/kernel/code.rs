@@ -1,0 +1,199 @@
+//! A kernel for arguments of certain types: nodes, what was proven of them, and code of devices.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use usm_core::backend::Dyn;
+use usm_kernel::{Code as Text, Formats, Function, Module};
+use usm_kernel_ir::proof::{Claims, bounds, claims};
+use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, text, verify};
+
+use super::argument::{Argument, Memory};
+use crate::error::Class;
+use crate::runtime::Stream;
+
+/// Where a parameter of the nodes comes from: the position of the argument, and a dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    Array(usize),
+    Scalar(usize),
+    Extent(usize, usize),
+    Stride(usize, usize),
+    Offset(usize),
+    /// A table in constant memory, by its position.
+    Table(usize),
+    /// Where an item notes an index outside.
+    Fault,
+}
+
+/// Nodes that were verified.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) ir: Kernel,
+    /// One for each parameter of the nodes.
+    pub(crate) sources: Vec<Source>,
+    pub(crate) tables: Vec<Vec<u8>>,
+    /// Of checked code each index: where it stands, the argument and the dimension.
+    pub(crate) indices: Vec<(String, String, usize, usize)>,
+    pub(crate) bounds: Claims,
+    /// That, and that no two items race; or why that is not known.
+    pub(crate) claims: Result<Claims, Refusal>,
+    /// For each parameter whether the kernel changes it.
+    written: Vec<bool>,
+    /// By the number of the context.
+    functions: Mutex<Vec<(u64, Function<Dyn>)>>,
+}
+
+/// Words of the array in which an index outside is noted: its number from 1, and the index.
+pub(crate) const FAULT_WORDS: u64 = 2;
+
+/// What the front end gives: text of the nodes, sources as `(sort, argument, dimension)`, tables,
+/// indices. The dimension of an array is 1 where the kernel changes it.
+type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(String, String, usize, usize)>);
+
+impl Code {
+    pub(crate) fn new(made: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (nodes, sources, tables, indices): Made = made.extract()?;
+        let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
+        let refused = |refusal: &Refusal| {
+            let mut message = format!("{}: {}", ir.locate(refusal.place), refusal.message);
+            if let Some(other) = refusal.other {
+                message += &format!(" (see {})", ir.locate(other));
+            }
+            Class::Kernel.error(message)
+        };
+        verify(&ir).map_err(|refusal| refused(&refusal))?;
+        let source = |(sort, argument, dimension): &(u8, usize, usize)| match sort {
+            0 => Source::Array(*argument),
+            1 => Source::Scalar(*argument),
+            2 => Source::Extent(*argument, *dimension),
+            3 => Source::Stride(*argument, *dimension),
+            4 => Source::Offset(*argument),
+            6 => Source::Fault,
+            _ => Source::Table(*argument),
+        };
+        let written = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
+        let sources: Vec<Source> = sources.iter().map(source).collect();
+        if sources.len() != ir.parameters.len() {
+            return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
+        }
+        Ok(Self {
+            written,
+            indices,
+            bounds: bounds(&ir),
+            claims: claims(&ir),
+            functions: Mutex::new(Vec::new()),
+            sources,
+            tables,
+            ir,
+        })
+    }
+
+    /// The message with the place of the kernel in front.
+    pub(crate) fn error(&self, message: &str) -> PyErr {
+        Class::Kernel.error(format!("{}: kernel {}: {message}", self.ir.locate(self.ir.place), self.ir.name))
+    }
+
+    pub(crate) fn writes(&self, parameter: usize) -> bool {
+        self.written.get(parameter).copied().unwrap_or(false)
+    }
+
+    /// The scalars of a launch, in the order of the nodes' values.
+    pub(crate) fn values(&self, arguments: &[Argument]) -> PyResult<Vec<Literal>> {
+        let mut values: Vec<Literal> =
+            self.ir.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
+        for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {
+            let Parameter::Value(id) = parameter else { continue };
+            let value = self.ir.value(*id);
+            values[id.0 as usize] = self.value(*source, value, arguments)?;
+        }
+        Ok(values)
+    }
+
+    fn value(&self, source: Source, value: &Value, arguments: &[Argument]) -> PyResult<Literal> {
+        let number = match (source, self.of(source, arguments)) {
+            (Source::Scalar(_), Some(Argument::Scalar(literal))) if literal.ty == value.ty => {
+                return Ok(*literal);
+            }
+            (Source::Extent(_, dimension), Some(Argument::Array(memory))) => {
+                memory.side.view.shape.get(dimension).copied()
+            }
+            (Source::Extent(_, dimension), Some(Argument::Local(_, shape))) => {
+                shape.get(dimension).map(|extent| *extent as isize)
+            }
+            (Source::Stride(_, dimension), Some(Argument::Array(memory))) => {
+                let stride = memory.side.view.strides.get(dimension).copied();
+                stride.map(|stride| stride / memory.element.bytes() as isize)
+            }
+            (Source::Offset(_), Some(Argument::Array(memory))) => Some(memory.offset() as isize),
+            _ => None,
+        };
+        let number = number.filter(|_| value.ty == Scalar::U64 || value.ty == Scalar::I64);
+        let number = number.ok_or_else(|| self.error(&format!("`{}` has no argument", value.name)))?;
+        Ok(Literal::integer(value.ty, number as u64))
+    }
+
+    fn of<'a>(&self, source: Source, arguments: &'a [Argument]) -> Option<&'a Argument> {
+        match source {
+            Source::Array(place)
+            | Source::Scalar(place)
+            | Source::Extent(place, _)
+            | Source::Stride(place, _)
+            | Source::Offset(place) => arguments.get(place),
+            Source::Table(_) | Source::Fault => None,
+        }
+    }
+
+    /// The array behind a source.
+    pub(crate) fn memory<'a>(&self, source: Source, arguments: &'a [Argument]) -> PyResult<&'a Memory> {
+        match self.of(source, arguments) {
+            Some(Argument::Array(memory)) => Ok(memory),
+            _ => Err(self.error("a parameter without an array")),
+        }
+    }
+
+    /// Elements of each array of the nodes; 0 for local and private ones.
+    pub(crate) fn lengths(&self, arguments: &[Argument]) -> PyResult<Vec<u64>> {
+        let mut lengths = vec![0; self.ir.arrays.len()];
+        for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {
+            let Parameter::Array(id) = parameter else { continue };
+            lengths[id.0 as usize] = match source {
+                Source::Table(place) => {
+                    let bytes = self.tables.get(*place).map_or(0, Vec::len) as u64;
+                    bytes / self.ir.array(*id).element.bytes()
+                }
+                Source::Fault => FAULT_WORDS,
+                _ => {
+                    let memory = self.memory(*source, arguments)?;
+                    memory.span().1 as u64 / memory.element.bytes()
+                }
+            };
+        }
+        Ok(lengths)
+    }
+
+    /// The code for the device of a queue, built once for its context.
+    pub(crate) fn function(&self, py: Python<'_>, stream: &Arc<Stream>) -> PyResult<Function<Dyn>> {
+        let context = stream.context();
+        let mut functions =
+            self.functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
+        if let Some((_, function)) = functions.iter().find(|(id, _)| *id == context.id()) {
+            return Ok(function.clone());
+        }
+        let formats = Module::formats(context);
+        let built = py.detach(|| {
+            let name = emit::function(&self.ir);
+            if formats.contains(Formats::OPENCL_C) {
+                Module::build(context, Text::OpenClC(&emit::opencl_c(&self.ir)))?.function(&name)
+            } else if formats.contains(Formats::SPIR_V) {
+                Module::build(context, Text::SpirV(&emit::spirv(&self.ir)))?.function(&name)
+            } else {
+                Module::build(context, Text::CudaC(&emit::cuda_c(&self.ir)))?.function(&name)
+            }
+        });
+        let function = built.map_err(|error| self.error(&error.to_string()))?;
+        functions.push((context.id(), function.clone()));
+        Ok(function)
+    }
+}

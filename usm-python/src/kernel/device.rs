@@ -1,0 +1,176 @@
+//! Launches on devices.
+
+use pyo3::prelude::*;
+use usm_core::backend::Dyn;
+use usm_core::{Access, AllocKind, Event, Usage};
+use usm_kernel::backend::Slot;
+use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
+use usm_kernel_ir::{Literal, Parameter, emit, length};
+
+use super::argument::Argument;
+use super::code::{FAULT_WORDS, Source};
+use super::launch::Prepared;
+use crate::error::OrRaise;
+use crate::storage::{Storage, with_turns};
+
+/// An argument of a call.
+enum Passed {
+    Pointer(usize),
+    Value(Literal),
+    Local(usize, usize),
+}
+
+/// Submits a launch. `fault` is the memory of code that notes indices outside.
+pub(crate) fn run(
+    py: Python<'_>,
+    prepared: &Prepared,
+    fault: Option<&Storage>,
+    after: &[Event<Dyn>],
+) -> PyResult<Event<Dyn>> {
+    let Prepared { code, arguments, stream, global, local } = prepared;
+    let function = code.function(py, stream)?;
+    let (values, lengths) = (code.values(arguments)?, code.lengths(arguments)?);
+    let mut tables = Vec::new();
+    for bytes in &code.tables {
+        let table = Storage::allocate(stream.context(), AllocKind::Device, bytes.len(), 0).or_raise()?;
+        py.detach(|| table.write(&stream.queue, 0, bytes.clone())).or_raise()?;
+        tables.push(table);
+    }
+    // An array without elements may have no address; what is noted of it touches one element.
+    let nothing = Storage::allocate(stream.context(), AllocKind::Device, 16, 0).or_raise()?;
+    let mut passed = Vec::new();
+    let mut memory: Vec<(&Storage, Access)> = Vec::new();
+    for (place, (source, parameter)) in code.sources.iter().zip(&code.ir.parameters).enumerate() {
+        let access = if code.writes(place) { Access::Write } else { Access::Read };
+        passed.push(match (source, parameter) {
+            (_, Parameter::Value(id)) => Passed::Value(values[id.0 as usize]),
+            (Source::Table(number), _) => {
+                memory.push((&tables[*number], Access::Read));
+                Passed::Pointer(tables[*number].address())
+            }
+            (Source::Fault, _) => {
+                let fault = fault.ok_or_else(|| code.error("nowhere to note an index outside"))?;
+                memory.push((fault, Access::Write));
+                Passed::Pointer(fault.address())
+            }
+            _ => {
+                let array = code.memory(*source, arguments)?;
+                let (start, len) = array.span();
+                let storage = if len == 0 { &nothing } else { &array.side.storage };
+                memory.push((storage, access));
+                Passed::Pointer(storage.address() + if len == 0 { 0 } else { start })
+            }
+        });
+    }
+    for id in code.ir.lengths() {
+        passed.push(Passed::Value(Literal::integer(usm_kernel_ir::Scalar::U64, lengths[id.0 as usize])));
+    }
+    for (element, len) in emit::locals(&code.ir) {
+        let elements = length(&len, global, local.as_deref().unwrap_or(&[]), &values);
+        let bytes = elements.checked_mul(element.bytes()).and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.unwrap_or(usize::MAX / 2);
+        let alignment = element.bytes() as usize;
+        passed.push(Passed::Local(bytes.max(alignment), alignment));
+    }
+    let words: Vec<[u8; 8]> = passed
+        .iter()
+        .map(|one| match one {
+            Passed::Value(literal) => literal.to_ne_bytes().0,
+            _ => [0; 8],
+        })
+        .collect();
+    let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
+    // An array that is given twice is changed where one of its parameters is.
+    let mut usages: Vec<Usage<'_, Dyn>> = Vec::new();
+    let mut seen: Vec<(usize, Access)> = Vec::new();
+    for (storage, access) in &memory {
+        let address = storage.address();
+        match seen.iter_mut().find(|(known, _)| *known == address) {
+            Some((_, known)) if *access == Access::Write => *known = Access::Write,
+            Some(_) => {}
+            None => seen.push((address, *access)),
+        }
+    }
+    for (address, access) in &seen {
+        let storage = memory.iter().find(|(storage, _)| storage.address() == *address);
+        usages.extend(storage.map(|(storage, _)| Usage::of(storage.allocation(), *access)));
+    }
+    let storages: Vec<&Storage> = memory.iter().map(|(storage, _)| *storage).collect();
+    let sizes = (global.as_slice(), local.as_deref());
+    let launch = || match global.len() {
+        1 => submit::<1>(prepared, &function, sizes, &slots, &usages, after),
+        2 => submit::<2>(prepared, &function, sizes, &slots, &usages, after),
+        _ => submit::<3>(prepared, &function, sizes, &slots, &usages, after),
+    };
+    let event = py.detach(|| with_turns(&storages, launch));
+    event.map_err(|error| code.error(&error.to_string()))
+}
+
+impl Passed {
+    /// As runtimes take it; `word` has the bytes of a value.
+    fn slot<'w>(&self, word: &'w [u8; 8]) -> Slot<'w> {
+        match self {
+            Self::Pointer(address) => Slot::Pointer(*address),
+            Self::Value(literal) => Slot::Value(word.get(..literal.to_ne_bytes().1).unwrap_or(word)),
+            Self::Local(bytes, alignment) => Slot::Local { bytes: *bytes, alignment: *alignment },
+        }
+    }
+}
+
+/// The array of sizes that a range has.
+fn sizes_of<const D: usize>(sizes: &[u64]) -> [u64; D] {
+    core::array::from_fn(|dimension| sizes.get(dimension).copied().unwrap_or(1))
+}
+
+fn submit<const D: usize>(
+    prepared: &Prepared,
+    function: &Function<Dyn>,
+    (global, local): (&[u64], Option<&[u64]>),
+    slots: &[Slot<'_>],
+    usages: &[Usage<'_, Dyn>],
+    after: &[Event<Dyn>],
+) -> Result<Event<Dyn>, LaunchError> {
+    let queue = &prepared.stream.queue;
+    let launch = match local {
+        Some(local) => Launch::new(queue, NdRange::<D>::new(sizes_of(global), sizes_of(local))?),
+        None => Launch::over(queue, Range::<D>::new(sizes_of(global))?),
+    };
+    // SAFETY: the code was made of nodes that were verified. Its indices are inside: that was
+    // proven for this launch, or the code looks at each. Races between items are the kernel's own,
+    // as with every array of Python. The turns of all blocks are held.
+    unsafe { launch.after(after).call_slots(function, slots, usages) }
+}
+
+/// Runs a launch of code that notes an index outside, waits for it and raises what was noted.
+pub(crate) fn run_noting(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
+    let stream = &prepared.stream;
+    let bytes = FAULT_WORDS as usize * 8;
+    let fault = Storage::allocate(stream.context(), AllocKind::Device, bytes, 8).or_raise()?;
+    py.detach(|| fault.fill(&stream.queue, 0, bytes, 0)).or_raise()?;
+    let event = run(py, prepared, Some(&fault), after)?;
+    let noted = py.detach(|| {
+        event.wait()?;
+        fault.read(&stream.queue, 0, bytes, vec![0; bytes])
+    });
+    let noted = noted.or_raise()?;
+    let word = |place: usize| Literal::from_ne_bytes(usm_kernel_ir::Scalar::U64, &noted[8 * place..]).bits;
+    outside(prepared, word(0), word(1))
+}
+
+/// Raises what was noted: the number of the index from 1, and its value.
+pub(crate) fn outside(prepared: &Prepared, number: u64, index: u64) -> PyResult<()> {
+    let Some(place) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
+        return Ok(());
+    };
+    let Some((located, name, argument, dimension)) = prepared.code.indices.get(place) else {
+        return Err(prepared.code.error("an index outside of its array"));
+    };
+    let index = index as i64;
+    let shape = match prepared.arguments.get(*argument) {
+        Some(Argument::Array(memory)) => format!("{:?}", memory.side.view.shape),
+        _ => "local or private memory".to_owned(),
+    };
+    Err(crate::error::Class::Kernel.error(format!(
+        "{located}: index {index} in dimension {dimension} of `{name}` is outside; its shape is {shape}"
+    )))
+}

@@ -1,0 +1,117 @@
+//! Launches on the host, and checked ones.
+
+use pyo3::prelude::*;
+use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Scalar};
+
+use super::code::Source;
+use super::device::outside;
+use super::launch::Prepared;
+use crate::error::OrRaise;
+
+/// Statements that all items of a checked launch run together in one order: about a minute.
+const STEPS: u64 = 1 << 30;
+
+/// Runs a launch in place and returns when it is done.
+pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
+    let (code, stream) = (&prepared.code, &prepared.stream);
+    let bytes = read(py, prepared)?;
+    let arguments = given(prepared, &bytes)?;
+    let ones = vec![1; prepared.global.len()];
+    let local = prepared.local.as_deref().unwrap_or(&ones);
+    let ran = py.detach(|| {
+        let input = ir::Input::new(&code.ir, &prepared.global, local, &arguments);
+        let input = input.map_err(|error| error.to_string())?;
+        let run = Interpreter::new(&code.ir, input, Order::Forwards, u64::MAX).unwatched().run();
+        run.map_err(|fault| fault.to_string())
+    });
+    let ran = ran.map_err(|message| crate::error::Class::Kernel.error(message))?;
+    let mut noted = None;
+    for (place, (source, after)) in arrays(prepared).zip(ran).enumerate() {
+        let _ = place;
+        match source {
+            (Source::Fault, _) => {
+                let word = |place: usize| ir::Literal::from_ne_bytes(Scalar::U64, &after[8 * place..]).bits;
+                noted = Some((word(0), word(1)));
+            }
+            (Source::Array(_), true) => {
+                let memory = code.memory(source.0, &prepared.arguments)?;
+                let (start, _) = memory.span();
+                py.detach(|| memory.side.storage.write(&stream.queue, start, after)).or_raise()?;
+            }
+            _ => {}
+        }
+    }
+    noted.map_or(Ok(()), |(number, index)| outside(prepared, number, index))
+}
+
+/// Interprets a launch on copies, in three orders.
+pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
+    let bytes = read(py, prepared)?;
+    let arguments = given(prepared, &bytes)?;
+    let ones = vec![1; prepared.global.len()];
+    let local = prepared.local.as_deref().unwrap_or(&ones);
+    let code = &prepared.code;
+    let checked = py.detach(|| ir::check(&code.ir, &prepared.global, local, &arguments, STEPS));
+    checked.map_err(|error| match error {
+        CheckError::Fault(ir::Fault::Outside { array, at, index, len: _ }) if index == u64::MAX => {
+            crate::error::Class::Kernel.error(format!(
+                "{}: an index of `{array}` is outside of its dimension, by work-item {}",
+                at.located, at.item
+            ))
+        }
+        CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
+            let [(one, did), (two, does)] = &*accesses;
+            crate::error::Class::Kernel.error(format!(
+                "{}: race on element {index} of `{array}`: work-item {} {} it here, work-item {} {} it at {}, \
+                 with no barrier between",
+                two.located,
+                two.item,
+                does.verb(),
+                one.item,
+                did.verb(),
+                one.located
+            ))
+        }
+        CheckError::Fault(fault @ ir::Fault::Divergence { .. }) => {
+            let ir::Fault::Divergence { items, .. } = &fault else { return code.error(&fault.to_string()) };
+            crate::error::Class::Kernel.error(format!("{}: {fault}", items[0].located))
+        }
+        CheckError::Fault(ir::Fault::Steps) => code.error(&ir::Fault::Steps.to_string()),
+        CheckError::Fault(fault) => crate::error::Class::Kernel.error(fault.to_string()),
+        other => code.error(&other.to_string()),
+    })
+}
+
+/// The sources of the nodes' arrays, and whether the kernel changes them.
+fn arrays(prepared: &Prepared) -> impl Iterator<Item = (Source, bool)> {
+    let code = &prepared.code;
+    let parameters = code.sources.iter().zip(&code.ir.parameters).enumerate();
+    let arrays = parameters.filter(|(_, (_, parameter))| matches!(parameter, Parameter::Array(_)));
+    arrays.map(|(place, (source, _))| (*source, code.writes(place)))
+}
+
+/// The bytes of all arrays, once what writes them has finished.
+fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
+    let one = |(source, _): (Source, bool)| match source {
+        Source::Table(place) => Ok(prepared.code.tables[place].clone()),
+        Source::Fault => Ok(vec![0; 8 * super::code::FAULT_WORDS as usize]),
+        _ => {
+            let memory = prepared.code.memory(source, &prepared.arguments)?;
+            let (start, len) = memory.span();
+            let queue = &memory.side.stream.queue;
+            py.detach(|| memory.side.storage.read(queue, start, len, vec![0; len])).or_raise()
+        }
+    };
+    arrays(prepared).map(one).collect()
+}
+
+/// The arguments of the interpreter.
+fn given<'b>(prepared: &Prepared, bytes: &'b [Vec<u8>]) -> PyResult<Vec<ir::Argument<'b>>> {
+    let values = prepared.code.values(&prepared.arguments)?;
+    let mut bytes = bytes.iter();
+    let one = |parameter: &Parameter| match parameter {
+        Parameter::Value(id) => ir::Argument::Value(values[id.0 as usize]),
+        Parameter::Array(_) => ir::Argument::Array(bytes.next().map_or(&[], Vec::as_slice)),
+    };
+    Ok(prepared.code.ir.parameters.iter().map(one).collect())
+}

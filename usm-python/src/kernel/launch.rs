@@ -1,0 +1,308 @@
+//! `usm.KernelLaunch`: a kernel with its range.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use usm_core::backend::Dyn;
+use usm_core::{Event, Selector};
+use usm_kernel_ir::proof::Shape;
+
+use super::argument::{Argument, Memory};
+use super::code::{Code, Source};
+use super::function::{Key, PyKernelFunction};
+use super::range::Sizes;
+use super::{device, host};
+use crate::error::{Class, OrRaise};
+use crate::import;
+use crate::runtime::Stream;
+use crate::transfer;
+
+/// What is done with a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Run,
+    Check,
+    Proof,
+}
+
+/// How code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Nothing is looked at as it runs.
+    Plain = 0,
+    /// Each index that is outside is noted.
+    Noting = 1,
+    /// An index outside of a dimension is outside of the whole array, for the interpreter.
+    Checked = 2,
+}
+
+/// A kernel with its range, to be called with its arguments.
+#[pyclass(frozen, module = "usm", name = "KernelLaunch")]
+#[derive(Debug)]
+pub(crate) struct PyLaunch {
+    function: Py<PyKernelFunction>,
+    sizes: Sizes,
+    mode: Mode,
+}
+
+/// All that a launch needs.
+pub(crate) struct Prepared {
+    pub(crate) code: Arc<Code>,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) global: Vec<u64>,
+    /// `None` where the kernel needs no groups and none were asked for.
+    pub(crate) local: Option<Vec<u64>>,
+}
+
+impl PyLaunch {
+    pub(crate) const fn new(function: Py<PyKernelFunction>, sizes: Sizes, mode: Mode) -> Self {
+        Self { function, sizes, mode }
+    }
+}
+
+#[pymethods]
+impl PyLaunch {
+    #[pyo3(signature = (*arguments))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.mode {
+            Mode::Run => {
+                let prepared = self.prepare(py, arguments, Way::Plain)?;
+                if let Some(event) = self.submit(py, prepared, &[])? {
+                    py.detach(|| event.wait()).or_raise()?;
+                }
+                Ok(None)
+            }
+            Mode::Check => {
+                let prepared = self.prepare(py, arguments, Way::Checked)?;
+                host::check(py, &prepared)?;
+                Ok(None)
+            }
+            Mode::Proof => {
+                let prepared = self.prepare(py, arguments, Way::Plain)?;
+                Ok(Some(PyString::new(py, &prepared.proof()?).into_any()))
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let Sizes { global, local } = &self.sizes;
+        match local {
+            Some(local) => format!("<usm.KernelLaunch {}[{global:?}, {local:?}]>", self.function.get().name),
+            None => format!("<usm.KernelLaunch {}[{global:?}]>", self.function.get().name),
+        }
+    }
+}
+
+impl PyLaunch {
+    /// Arguments, queue and code of a launch.
+    fn prepare(&self, py: Python<'_>, given: &Bound<'_, PyTuple>, way: Way) -> PyResult<Prepared> {
+        let function = self.function.get();
+        let (needed, found) = (function.parameters.len(), given.len());
+        if needed != found {
+            let names = function.parameters.join(", ");
+            return Err(
+                function.error(&format!("{needed} arguments are needed ({names}), {found} are given"))
+            );
+        }
+        let name = |place: usize| format!("argument {place}, `{}`", function.parameters[place]);
+        let arguments = given.iter().enumerate();
+        let mut arguments = arguments
+            .map(|(place, given)| Argument::of(&given, &|| function.located(&name(place))))
+            .collect::<PyResult<Vec<_>>>()?;
+        let stream = self.stream(py, &arguments, &name)?;
+        let key = key(&self.sizes, way, &arguments);
+        let code = function.code(py, &key)?;
+        for (place, source) in code.sources.iter().enumerate() {
+            let Source::Array(argument) = source else { continue };
+            if code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
+                let message = format!("{} is read-only, and the kernel writes it", name(*argument));
+                return Err(Class::Access.error(function.located(&message)));
+            }
+        }
+        if self.mode == Mode::Run {
+            for argument in &mut arguments {
+                if let Argument::Array(memory) = argument {
+                    memory.move_to(py, &stream)?;
+                }
+            }
+        }
+        // What was copied lies densely.
+        let code = match key == self::key(&self.sizes, way, &arguments) {
+            true => code,
+            false => function.code(py, &self::key(&self.sizes, way, &arguments))?,
+        };
+        let local = self.local(&code, &stream)?;
+        Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
+    }
+
+    /// The queue of the arguments: one for all of them.
+    fn stream(
+        &self,
+        py: Python<'_>,
+        arguments: &[Argument],
+        name: &dyn Fn(usize) -> String,
+    ) -> PyResult<Arc<Stream>> {
+        let memory = |(place, argument)| match argument {
+            &Argument::Array(ref memory @ Memory { of_process: false, .. }) => Some((place, memory)),
+            _ => None,
+        };
+        let mut found = arguments.iter().enumerate().filter_map(memory);
+        let Some((place, first)) = found.next() else { return import::stream(py, None) };
+        let stream = &first.side.stream;
+        for (other, memory) in found {
+            let there = &memory.side.stream;
+            let ours = !first.side.storage.is_foreign() && !memory.side.storage.is_foreign();
+            let same_context = stream.context().id() == there.context().id();
+            if !same_context || (ours && !Arc::ptr_eq(stream, there)) {
+                let queue = |stream: &Stream| {
+                    let selector = Selector::of(stream.context().info());
+                    format!("a queue of {selector} (context {})", stream.context().id())
+                };
+                return Err(self.function.get().error(&format!(
+                    "{} is of {}, {} of {}: all arrays of a launch are of one queue",
+                    name(place),
+                    queue(stream),
+                    name(other),
+                    queue(there)
+                )));
+            }
+        }
+        Ok(Arc::clone(stream))
+    }
+
+    /// The local size: what was asked for, or one group where the kernel needs groups.
+    fn local(&self, code: &Code, stream: &Stream) -> PyResult<Option<Vec<u64>>> {
+        let global = &self.sizes.global;
+        if let Some(local) = &self.sizes.local {
+            return Ok(Some(local.clone()));
+        }
+        if !code.ir.needs_groups() {
+            return Ok(None);
+        }
+        let items: u64 = global.iter().product();
+        let limit = stream.context().info().max_work_group_size;
+        if items > limit {
+            let name = &code.ir.name;
+            return Err(code.error(&format!(
+                "it needs groups, and {items} work-items are too many for one, whose limit is {limit}: write \
+                 {name}[global, local](..)"
+            )));
+        }
+        Ok(Some(global.iter().map(|size| (*size).max(1)).collect()))
+    }
+
+    /// Runs a launch. The event of one that is not known to have finished.
+    fn submit(
+        &self,
+        py: Python<'_>,
+        prepared: Prepared,
+        after: &[Event<Dyn>],
+    ) -> PyResult<Option<Event<Dyn>>> {
+        let function = self.function.get();
+        if function.strict {
+            let said = prepared.proof()?;
+            if said != "proven" {
+                return Err(Class::Kernel.error(said));
+            }
+        }
+        let event = if prepared.stream.is_host() {
+            host::run(py, &prepared)?;
+            None
+        } else if prepared.bounds_hold()? {
+            Some(device::run(py, &prepared, None, after)?)
+        } else {
+            let key = key(&self.sizes, Way::Noting, &prepared.arguments);
+            let checked = Prepared { code: function.code(py, &key)?, ..prepared };
+            device::run_noting(py, &checked, after)?;
+            return checked.give_back(py).map(|()| None);
+        };
+        if prepared
+            .arguments
+            .iter()
+            .any(|argument| matches!(argument, Argument::Array(memory) if memory.origin.is_some()))
+        {
+            if let Some(event) = event {
+                py.detach(|| event.wait()).or_raise()?;
+            }
+            prepared.give_back(py)?;
+            return Ok(None);
+        }
+        Ok(event)
+    }
+}
+
+impl Prepared {
+    /// Whether all indices are inside, whatever the arrays hold.
+    fn bounds_hold(&self) -> PyResult<bool> {
+        self.with_shape(|shape| self.code.bounds.holds(shape))
+    }
+
+    fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> PyResult<R> {
+        let (lengths, values) = (self.code.lengths(&self.arguments)?, self.code.values(&self.arguments)?);
+        let ones = vec![1; self.global.len()];
+        let local = self.local.as_deref().unwrap_or(&ones);
+        Ok(ask(&Shape { global: &self.global, local, lengths: &lengths, values: &values }))
+    }
+
+    /// What of the launch is proven.
+    fn proof(&self) -> PyResult<String> {
+        let ir = &self.code.ir;
+        self.with_shape(|shape| {
+            if let Some(bound) = self.code.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
+                let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
+                return format!("{place}: that the index of `{name}` is inside is not proven: it is checked as it runs");
+            }
+            match &self.code.claims {
+                Err(refusal) => {
+                    let other = refusal.other.map(|other| format!(" (see {})", ir.locate(other)));
+                    format!("{}: {}{}", ir.locate(refusal.place), refusal.message, other.unwrap_or_default())
+                }
+                Ok(claims) => match claims.race(shape).filter(|_| !shape.global.contains(&0)) {
+                    Some(race) => format!(
+                        "{}: two work-items may touch one element of `{}`, here and at {}: that they do not is not \
+                         proven",
+                        ir.locate(race.write),
+                        ir.array(race.array).name,
+                        ir.locate(race.other)
+                    ),
+                    None => "proven".to_owned(),
+                },
+            }
+        })
+    }
+
+    /// Copies what the kernel wrote to where it came from.
+    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+        for (place, source) in self.code.sources.iter().enumerate() {
+            if !matches!(source, Source::Array(_)) || !self.code.writes(place) {
+                continue;
+            }
+            let memory = self.code.memory(*source, &self.arguments)?;
+            if let Some(origin) = &memory.origin {
+                transfer::copy(py, origin, &memory.side)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What code is made for. The first number also says whether arrays share memory.
+fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
+    for argument in arguments {
+        if let Argument::Array(memory) = argument {
+            let (start, len) = memory.span();
+            spans.push((memory.side.storage.address().wrapping_add(start), len));
+        }
+    }
+    spans.sort_unstable();
+    let shares = spans.windows(2).any(|pair| pair[0].0.wrapping_add(pair[0].1) > pair[1].0);
+    let head = sizes.global.len() as u32 | (way as u32) << 8 | u32::from(shares) << 16;
+    std::iter::once(head).chain(arguments.iter().map(Argument::key)).collect()
+}

@@ -1,0 +1,98 @@
+//! What stands between the brackets of a launch: sizes of the range and of a group.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
+
+use crate::error::Class;
+
+/// Sizes of a launch, one for each dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) global: Vec<u64>,
+    /// Of a group, where the caller says them.
+    pub(crate) local: Option<Vec<u64>>,
+}
+
+impl Sizes {
+    /// `[global]`, `[global, local]` of numbers or tuples, a `usm.Range` or a `usm.NdRange`.
+    pub(crate) fn of(index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = index.py();
+        if let Some((global, local)) = nd_range(index)? {
+            return Self::new(sizes(&global, "global")?, Some(sizes(&local, "local")?));
+        }
+        let is_pair = index.is_exact_instance_of::<PyTuple>() && index.len()? == 2;
+        if !is_pair {
+            let is_single = index.is_exact_instance_of::<PyTuple>() && index.len()? == 1;
+            let global = if is_single { index.get_item(0)? } else { index.clone() };
+            return Self::new(sizes(&global, "global")?, None);
+        }
+        let (global, local) = (index.get_item(0)?, index.get_item(1)?);
+        let is_default = local.is_none() || local.hasattr(intern!(py, "_usm_default_local_size"))?;
+        let empty = local.cast::<PyTuple>().is_ok_and(|sizes| sizes.is_empty());
+        let local = if is_default || empty { None } else { Some(sizes(&local, "local")?) };
+        Self::new(sizes(&global, "global")?, local)
+    }
+
+    fn new(global: Vec<u64>, local: Option<Vec<u64>>) -> PyResult<Self> {
+        let refuse = |message| Err(Class::Kernel.error(message));
+        if !(1..=3).contains(&global.len()) {
+            return refuse(format!("a range has 1, 2 or 3 dimensions, {} are given", global.len()));
+        }
+        if let Some(local) = &local {
+            if local.len() != global.len() {
+                return refuse(format!(
+                    "the range {global:?} has {} dimensions, the local size {local:?} has {}",
+                    global.len(),
+                    local.len()
+                ));
+            }
+            for (dimension, (whole, group)) in global.iter().zip(local).enumerate() {
+                if *group == 0 {
+                    return refuse(format!("local size 0 in dimension {dimension}: at least 1 is needed"));
+                }
+                if whole % group != 0 {
+                    return refuse(format!(
+                        "local size {group} does not divide {whole} work-items in dimension {dimension}: \
+                         launch {} and leave the last ones out by a condition",
+                        whole.div_ceil(*group).saturating_mul(*group)
+                    ));
+                }
+            }
+        }
+        let items = global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
+        if items.is_none_or(|items| items > i64::MAX as u64) {
+            return refuse(format!("the range {global:?} has more than {} work-items", i64::MAX));
+        }
+        Ok(Self { global, local })
+    }
+}
+
+/// The two halves of a `usm.NdRange`.
+fn nd_range<'py>(index: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let py = index.py();
+    if index.is_instance_of::<PyTuple>() || index.is_instance_of::<PyInt>() {
+        return Ok(None);
+    }
+    let Some(global) = index.getattr_opt(intern!(py, "global_range"))? else { return Ok(None) };
+    Ok(Some((global, index.getattr(intern!(py, "local_range"))?)))
+}
+
+fn sizes(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
+    let Ok(tuple) = given.cast::<PyTuple>() else { return Ok(vec![size(given, what)?]) };
+    tuple.iter().map(|one| size(&one, what)).collect()
+}
+
+fn size(given: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+    let number = given.call_method0(intern!(given.py(), "__index__")).map_err(|error| {
+        if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(given.py()) {
+            let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            Class::Kernel.error(format!("{what} size: {class} is no integer"))
+        } else {
+            error
+        }
+    })?;
+    number
+        .extract()
+        .map_err(|_| Class::Kernel.error(format!("{what} size {number}: 0 to 2**63 - 1 are sizes")))
+}
