@@ -1,9 +1,9 @@
-//! Calls whose functions differ between the vendors, as one function each.
+//! One function for each call whose driver functions differ between the vendors.
 //!
-//! HIP has no contexts that need keeping: a context *is* its device, and the thread has a current
-//! device. `hipCtxPopCurrent` takes from a stack and leaves the device as it is, and
-//! `hipCtxEnablePeerAccess` does nothing, so the calls for devices are used. What stands for a
-//! context of HIP is the number of the device and one more.
+//! HIP has no contexts to retain: a context *is* its device, and a thread has a current device.
+//! `hipCtxPopCurrent` pops a stack and does not change the device, and `hipCtxEnablePeerAccess`
+//! does nothing, so this file uses the calls for devices. The device number plus one stands for a
+//! context of HIP.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -15,9 +15,9 @@ use crate::table::{Address, Code, DeviceId, Own, Raw, RowsCopy};
 use usm_core::Result;
 use usm_core::backend::Rows;
 
-/// `CU_MEMORYTYPE_UNIFIED`: the driver finds out by the address.
+/// `CU_MEMORYTYPE_UNIFIED`: the driver derives the kind of memory from the address.
 const UNIFIED: u32 = 4;
-/// `hipMemcpyDefault`: the same.
+/// `hipMemcpyDefault`: does the same.
 const DEFAULT: i32 = 4;
 
 /// `CUpointer_attribute`, `hipPointer_attribute`.
@@ -39,12 +39,12 @@ pub(super) struct Described {
     pub(super) size: usize,
 }
 
-/// The context of a device of HIP.
+/// The context for a HIP device.
 fn context_of(device: DeviceId) -> Raw {
     ptr::without_provenance_mut(usize::try_from(device).map_or(0, |device| device + 1))
 }
 
-/// The device of a context of HIP.
+/// The device of a HIP context.
 fn device_of(context: Raw) -> DeviceId {
     context.addr().checked_sub(1).and_then(|device| DeviceId::try_from(device).ok()).unwrap_or(-1)
 }
@@ -54,7 +54,7 @@ impl Driver {
         match &self.own {
             Own::Cuda(rows) => {
                 let mut raw = ptr::null_mut();
-                // SAFETY: a device of the driver, room for the answer.
+                // SAFETY: a device of the driver, space for the value.
                 let code = unsafe { (rows.retain_context)(&raw mut raw, device) };
                 self.check("cuDevicePrimaryCtxRetain", code)?;
                 Ok(raw)
@@ -64,27 +64,27 @@ impl Driver {
     }
 
     /// # Safety
-    /// The context was retained, and is released once.
+    /// The context is retained, and this releases it once.
     pub(super) unsafe fn release_context(&self, device: DeviceId) {
         if let Own::Cuda(rows) = &self.own {
-            // SAFETY: the caller's promise. A failure could not be acted on.
+            // SAFETY: the caller's promise. A failure has no remedy.
             let _ = unsafe { (rows.release_context)(device) };
         }
     }
 
-    /// The context that is current on this thread; none where it cannot be had.
+    /// The context that is current on this thread; `None` if the query fails.
     #[inline]
     pub(super) fn current_context(&self) -> Option<Raw> {
         match &self.own {
             Own::Cuda(rows) => {
                 let mut raw = ptr::null_mut();
-                // SAFETY: room for the answer.
+                // SAFETY: space for the value.
                 let code = unsafe { (rows.current_context)(&raw mut raw) };
                 (code == SUCCESS).then_some(raw)
             }
             Own::Hip(_) => {
                 let mut device = 0;
-                // SAFETY: room for the answer.
+                // SAFETY: space for the value.
                 let code = unsafe { (self.context_device)(&raw mut device) };
                 (code == SUCCESS).then(|| context_of(device))
             }
@@ -103,14 +103,14 @@ impl Driver {
     }
 
     /// # Safety
-    /// A context was pushed on this thread when `before` was current, and nothing was since that is
-    /// not popped.
+    /// A context was pushed on this thread while `before` was current, and everything pushed later
+    /// is popped.
     pub(super) unsafe fn pop_context(&self, before: Option<Raw>) {
-        // A failure could not be acted on.
+        // A failure has no remedy.
         let _ = match (&self.own, before) {
             (Own::Cuda(rows), _) => {
                 let mut popped = ptr::null_mut();
-                // SAFETY: the caller's promise; room for the answer.
+                // SAFETY: the caller's promise; space for the value.
                 unsafe { (rows.pop_context)(&raw mut popped) }
             }
             // SAFETY: no pointer.
@@ -124,8 +124,8 @@ impl Driver {
     #[inline]
     pub(super) unsafe fn copy(&self, dst: Address, src: Address, len: usize, stream: Raw) -> Code {
         match &self.own {
-            // SAFETY: the caller's promise; unified addressing tells the driver which memory each
-            // side is.
+            // SAFETY: the caller's promise; with unified addressing the driver knows the kind of
+            // memory of each side.
             Own::Cuda(rows) => unsafe { (rows.copy)(dst, src, len, stream) },
             // SAFETY: as above.
             Own::Hip(rows) => unsafe { (rows.copy)(dst, src, len, DEFAULT, stream) },
@@ -196,7 +196,7 @@ impl Driver {
         };
         match &self.own {
             Own::Cuda(rows) => {
-                // Columns of words: one strided call for each word of the pattern.
+                // One strided call for each word of the pattern.
                 for (word, value) in words.enumerate() {
                     // SAFETY: the caller's promise.
                     let code =
@@ -207,8 +207,8 @@ impl Driver {
                 }
             }
             Own::Hip(rows) => {
-                // The first pattern word by word, then what is there is copied behind itself:
-                // strided calls of words are recent in HIP.
+                // Fills the first pattern word by word, then copies the filled part behind itself,
+                // because older HIP versions have no strided fills of words.
                 for (word, value) in words.enumerate() {
                     // SAFETY: the caller's promise; one element.
                     let code = unsafe { (self.fill32)(dst + 4 * word, value, 1, stream) };
@@ -219,8 +219,7 @@ impl Driver {
                 let mut filled = width;
                 while filled < len {
                     let more = filled.min(len - filled);
-                    // SAFETY: both inside the caller's range, behind each other; the stream is in
-                    // order.
+                    // SAFETY: both inside the caller's range and adjacent; the stream is in order.
                     let code = unsafe { (rows.copy)(dst + filled, dst, more, DEFAULT, stream) };
                     if !step(self.names().copy, code) {
                         return done;
@@ -232,8 +231,8 @@ impl Driver {
         done
     }
 
-    /// The driver's answer about `address`; [`INVALID_VALUE`] if it does not know it. A context is
-    /// current.
+    /// The driver's answer for `address`, or [`INVALID_VALUE`] if it is unknown. The caller has
+    /// made a context current.
     pub(super) fn describe(&self, address: Address) -> (Code, Described) {
         let mut found = Described { ordinal: -1, ..Described::default() };
         let which = [
@@ -252,26 +251,26 @@ impl Driver {
         ];
         let mut count = which.len();
         if let Own::Hip(rows) = &self.own {
-            // HIP's range attribute has 32 bits, and unknown memory is of type 0, which before HIP
-            // 6 is the host's.
+            // HIP's range attribute has 32 bits. Unknown memory has type 0, which before HIP 6 is
+            // the type of host memory.
             count = 3;
             let (start, size) = (&raw mut found.start, &raw mut found.size);
-            // SAFETY: room for both answers; the address is looked up only.
+            // SAFETY: space for both values; the address is only looked up.
             match unsafe { (rows.range)(start, size, address) } {
                 SUCCESS => {}
                 INVALID_VALUE | INVALID_DEVICE_POINTER | NOT_FOUND => return (INVALID_VALUE, found),
                 code => return (code, found),
             }
         }
-        // SAFETY: as many answers as questions, each with room for its type; the address is looked
-        // up only.
+        // SAFETY: as many values as attributes, each with space for its type; the address is only
+        // looked up.
         let code =
             unsafe { (self.pointer_attributes)(count as u32, which.as_ptr(), answers.as_ptr(), address) };
         (code, found)
     }
 
     /// # Safety
-    /// Live contexts; one is current, of which `peer` becomes reachable.
+    /// Live contexts. The current one gets access to `peer`.
     pub(super) unsafe fn enable_peer(&self, peer: Raw) -> Code {
         match &self.own {
             // SAFETY: the caller's promise; the flags must be 0.

@@ -1,4 +1,4 @@
-//! Devices and what the driver says of them.
+//! Devices and their descriptions.
 
 use core::ffi::CStr;
 
@@ -38,14 +38,14 @@ pub(super) fn for_each(driver: &'static Driver, visit: &mut dyn FnMut(CudaDevice
     let _inside = process::work()?;
     let names = driver.names();
     let mut count = 0;
-    // SAFETY: room for the answer.
+    // SAFETY: space for the value.
     match unsafe { (driver.device_count)(&raw mut count) } {
         error::NO_DEVICE => return Ok(()),
         code => driver.check(names.device_count, code)?,
     }
     for ordinal in 0..count {
         let mut id = 0;
-        // SAFETY: room for the answer, an ordinal below the count.
+        // SAFETY: space for the value, an ordinal below the count.
         driver.check(names.device_get, unsafe { (driver.device_get)(&raw mut id, ordinal) })?;
         visit(CudaDevice { driver, id, info: describe(driver, id, ordinal as u32)? });
     }
@@ -55,15 +55,15 @@ pub(super) fn for_each(driver: &'static Driver, visit: &mut dyn FnMut(CudaDevice
 fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     let (vendor, names) = (driver.vendor, driver.names());
     let mut name = [0_u8; 128];
-    // SAFETY: room for as many bytes as said.
+    // SAFETY: room for as many bytes as passed.
     driver.check(names.device_name, unsafe { (driver.device_name)(name.as_mut_ptr().cast(), 127, id) })?;
     let mut memory = 0;
-    // SAFETY: room for the answer.
+    // SAFETY: space for the value.
     driver.check(names.device_memory, unsafe { (driver.device_memory)(&raw mut memory, id) })?;
     let attribute = |which| {
         let mut value = 0;
-        // SAFETY: room for the answer; a driver that does not know the attribute says so and
-        // leaves 0.
+        // SAFETY: space for the value; a driver that does not know the attribute returns an error
+        // and leaves 0.
         let code = unsafe { (driver.device_attribute)(&raw mut value, which, id) };
         if code == error::SUCCESS { value } else { 0 }
     };
@@ -72,13 +72,13 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     info.vendor = Name::new(vendor.company);
     info.platform = Name::new(vendor.platform);
     let mut version = 0;
-    // SAFETY: room for the answer.
+    // SAFETY: space for the value.
     driver.check(names.driver_version, unsafe { (driver.driver_version)(&raw mut version) })?;
     info.driver_version = Name::new(&(vendor.version)(version));
     info.index = ordinal;
     info.ordinal = ordinal;
     info.global_mem_size = memory as u64;
-    // The driver names no limit of a single allocation but the memory itself.
+    // The driver reports no limit for a single allocation, so the memory size is the limit.
     info.max_alloc_size = memory as u64;
     let known = &vendor.attributes;
     info.local_mem_size = attribute(known.max_shared_memory_per_block) as u64;

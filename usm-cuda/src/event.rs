@@ -1,7 +1,7 @@
 //! Events, reused after their last handle: no heap and no driver object for each operation.
 //!
-//! A wait names the record that the event had when the wait began. So an event without handles may
-//! be recorded anew: the driver keeps to the records of earlier calls.
+//! A wait refers to the record that the event had when the wait was submitted. So an event without
+//! handles may be recorded again: earlier waits keep their record.
 
 use alloc::sync::Arc;
 use core::ptr;
@@ -32,11 +32,11 @@ pub(super) struct Object {
     driver: &'static Driver,
     /// Whether the driver has reported the event complete.
     complete: AtomicBool,
-    /// The call that failed after work was under way, and why: that work can then never be known to
-    /// be complete.
+    /// The call that failed after work was submitted, and its code. The outcome of that work is
+    /// unknown.
     unrecorded: Option<(&'static str, Code)>,
-    /// The context it was made in, kept as long as the event; none for a foreign event, which is
-    /// not destroyed.
+    /// The event's context, kept as long as the event. `None` for a foreign event, which is not
+    /// destroyed.
     native: Option<Arc<Native>>,
 }
 
@@ -45,10 +45,10 @@ unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
 
-/// How far the calls of one operation came.
+/// How many calls of one operation succeeded.
 pub(super) enum Submitted {
     All,
-    /// The named call failed after others had succeeded.
+    /// The named call failed after others succeeded.
     Part(&'static str, Code),
     /// The first call failed.
     Nothing(&'static str, Code),
@@ -70,11 +70,11 @@ impl Events {
         &self.native
     }
 
-    /// An event after everything that `stream` was given up to the end of `work`.
+    /// An event after everything submitted to `stream` up to the end of `work`.
     ///
-    /// The event is there first: when there is none, nothing was submitted. When recording it
-    /// fails, or a later one of several calls, work is under way: there is an event all the same,
-    /// one that never completes.
+    /// Makes the event first: without one, nothing is submitted. If its record or a later one of
+    /// several calls fails, work is already running; the result is then an event that never
+    /// completes.
     #[inline]
     pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         let event = self.take()?;
@@ -90,7 +90,7 @@ impl Events {
             Submitted::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
         };
         if let Some((operation, code)) = failed {
-            // The event itself goes back; this one stands for nothing else ever.
+            // The slot takes its event back; the result stands only for this work.
             return Ok(CudaEvent::unknown(event.driver, operation, code));
         }
         // No other handle exists.
@@ -110,7 +110,7 @@ impl Events {
     fn create(&self) -> Result<SlotHandle<Object>> {
         let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
         let _current = self.native.current()?;
-        // SAFETY: the context is current, room for the answer.
+        // SAFETY: the context is current, space for the value.
         let code = unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) };
         driver.check(driver.names().create_event, code)?;
         let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(&self.native)));
@@ -119,7 +119,7 @@ impl Events {
 }
 
 impl CudaEvent {
-    /// A foreign event, which is neither recorded nor destroyed.
+    /// Wraps a foreign event, which is neither recorded nor destroyed.
     ///
     /// # Safety
     /// `raw` is a live event of `driver`, recorded, and outlives the result and its clones.
@@ -127,7 +127,7 @@ impl CudaEvent {
         Self::without_slots(driver, raw, None)
     }
 
-    /// Stands for work that has no event: never known to be complete.
+    /// Stands for work without an event, whose outcome is unknown: never complete.
     pub(super) fn unknown(driver: &'static Driver, operation: &'static str, code: Code) -> Self {
         Self::without_slots(driver, ptr::null_mut(), Some((operation, code)))
     }
@@ -137,9 +137,9 @@ impl CudaEvent {
         Self(SlotHandle::without_slots(Object { raw, driver, complete, unrecorded, native: None }))
     }
 
-    /// Why it stands for work that is never known to be complete, if it does.
+    /// The failed call and its code, if this stands for work with an unknown outcome.
     #[inline]
-    pub(super) fn lost(&self) -> Option<(&'static str, Code)> {
+    pub(super) fn unknown_outcome(&self) -> Option<(&'static str, Code)> {
         self.0.unrecorded
     }
 
@@ -160,7 +160,7 @@ impl EventOps for CudaEvent {
         // SAFETY: a live event.
         match unsafe { (self.0.driver.query_event)(self.0.raw) } {
             error::SUCCESS => {
-                // The owner of a foreign event may record it anew.
+                // The owner of a foreign event may record it again.
                 if self.0.native.is_some() {
                     self.0.complete.store(true, Ordering::Release);
                 }
@@ -182,11 +182,11 @@ impl EventOps for CudaEvent {
 }
 
 impl Drop for Object {
-    /// At the end of the context, or after it.
+    /// Runs at the end of the context or later.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         if self.native.is_some() {
-            // SAFETY: owned, destroyed once. A failure could not be acted on.
+            // SAFETY: owned, destroyed once. A failure has no remedy.
             let _ = unsafe { (self.driver.destroy_event)(self.raw) };
         }
     }

@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
-// Conversions that can fail give the array back, as `Vec` and `String` conversions do.
+// Conversions that can fail return the array, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 
 extern crate alloc;
@@ -57,7 +57,7 @@ impl Cuda {
         loader::open_usual(&vendor::NVIDIA).map(|driver| Self { driver })
     }
 
-    /// Opens the driver at `path`. A path opened before gives the same driver.
+    /// Opens the driver at `path`. The same path returns the same driver.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -65,10 +65,10 @@ impl Cuda {
         loader::open(&vendor::NVIDIA, path).map(|driver| Self { driver })
     }
 
-    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else the `libamdhip64.so`
-    /// that the process has already under one of its names (packages bring their own, and a second
-    /// copy would not know their memory; on Linux), else the first that is found. It has never run
-    /// on an AMD GPU (see the page of this module).
+    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else on Linux a
+    /// `libamdhip64.so` that the process has already loaded (packages bring their own, and a second
+    /// copy would not know their memory), else the first one found. It has never run on an AMD GPU
+    /// (see the page of this module).
     ///
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.
@@ -90,19 +90,19 @@ impl Cuda {
         self.driver.vendor.backend
     }
 
-    /// The file that was opened.
+    /// The path of the opened file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.driver.path()
     }
 }
 
-// SAFETY: the driver gives disjoint memory of the kind asked for, and alignments above its own are
-// made by allocating more (2); a stream waits for every event (3); work whose event could not be
-// recorded is never reported complete, and what was refused was not enqueued (4, 6); waiting polls
-// the event up to the limit, and streams need no flush (5); blocks are freed by the call that
-// belongs to their kind (7); pointers that the driver does not know are a value (8); the context
-// drains its list (9); a failure poisons the whole context, so that nothing after it succeeds (11).
+// SAFETY: the driver returns disjoint memory of the requested kind, and larger alignments than its
+// own come from larger allocations (2); a stream waits for every event (3); work whose event could
+// not be recorded is never reported complete, and a refused operation was not enqueued (4, 6);
+// waiting polls the event up to the limit, and streams need no flush (5); blocks are freed by the
+// call for their kind (7); pointers that the driver does not know are a value (8); the context
+// drains its list (9); a failure poisons the whole context, so no later operation succeeds (11).
 unsafe impl Backend for Cuda {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

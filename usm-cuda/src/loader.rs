@@ -37,7 +37,7 @@ impl core::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// This vendor's names for the functions of the table.
+    /// The vendor's names of the functions in the table.
     #[inline]
     pub(super) fn names(&self) -> &'static Names {
         &self.vendor.names
@@ -69,14 +69,14 @@ impl Driver {
         self.file.path()
     }
 
-    /// The address of a function that the table does not have.
+    /// The address of a function that is not in the table.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         self.file.function(name)
     }
 }
 
-/// Opens the file that the vendor's variable names, else the driver under its usual names: the one
-/// that the process has already, where it has one.
+/// Opens the file that the vendor's variable names, else the driver under its usual names; first
+/// one that the process has already loaded.
 pub(super) fn open_usual(vendor: &'static Vendor) -> Result<&'static Driver> {
     match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
         Some(named) => open(vendor, Path::new(&named)),
@@ -92,21 +92,21 @@ fn loaded(vendor: &Vendor) -> Option<&'static str> {
     library::loaded(vendor.files)
 }
 
-/// On other systems only names decide.
+/// Other systems go by the names alone.
 #[cfg(not(target_os = "linux"))]
 fn loaded(_: &Vendor) -> Option<&'static str> {
     None
 }
 
-/// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps
-/// threads.
+/// Opens and initialises the driver at `path`, once per path and process. Never closed: the driver
+/// keeps threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
     static OPENED: Opened<Driver> = Opened::new();
     OPENED.get(|driver| driver.path() == path && driver.is(vendor), || initialised(vendor, path))
 }
 
 fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {
-    // SAFETY: loading runs the initialisers of the driver, which depend on nothing of ours.
+    // SAFETY: loading runs the driver's initialisers, which depend on nothing in this crate.
     let file = unsafe { File::open(vendor.library, path) }.map_err(|kind| vendor.error(kind))?;
     // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that
     // changed has a new name.
@@ -125,7 +125,7 @@ fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {
         code => return Err(vendor.native(vendor.names.init, code)),
     }
     let mut version = 0;
-    // SAFETY: room for the answer.
+    // SAFETY: space for the value.
     let code = unsafe { (functions.driver_version)(&raw mut version) };
     vendor.check(vendor.names.driver_version, code)?;
     Ok(Driver { functions, vendor, constants: (vendor.constants)(version), file })
@@ -154,7 +154,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_library_without_the_functions_names_the_first_missing_one() {
         for (vendor, symbol) in [(&NVIDIA, "cuInit"), (&AMD, "hipInit")] {
-            // The C library is there on every Linux, and it is no driver.
+            // Every Linux has the C library, and it is no driver.
             let error = open(vendor, Path::new("libc.so.6")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::SymbolMissing { library: vendor.library, symbol });
         }

@@ -35,7 +35,7 @@ const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
 const ATTACH_GLOBAL: u32 = 1;
 
-/// A context over one device. All contexts made here share the device's primary context, hence its
+/// A context over one device. All contexts made here share the device's primary context and so its
 /// pointers.
 #[derive(Clone, Debug)]
 pub struct CudaContext(Counted<Inner>);
@@ -47,7 +47,7 @@ struct Inner {
     queue_list: Arc<Queues>,
     placed: Placed,
     events: Arc<Events>,
-    /// From the first memory of a queue on.
+    /// Set by the first allocation of a queue.
     share: OnceLock<Share>,
     native: Arc<Native>,
 }
@@ -57,10 +57,10 @@ impl CudaContext {
         Native::primary(device).map(Self::new)
     }
 
-    /// Over a foreign context, which is borrowed.
+    /// Wraps a borrowed foreign context.
     ///
     /// # Safety
-    /// `raw` is a live context over `device` and outlives everything made of the result.
+    /// `raw` is a live context over `device` and outlives everything made from the result.
     pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Self {
         // SAFETY: the caller's promise.
         Self::new(unsafe { Native::borrowing(device, raw) })
@@ -125,16 +125,15 @@ impl CudaContext {
 
     #[cold]
     fn join_pool(&self) -> Result<&Pool> {
-        // The driver may want a context to be there.
+        // Some drivers need an existing context for this.
         let _current = self.current()?;
         let share = pool::join(self.device(), self.0.queue_list.clone())?;
-        // One of several threads makes it; the share of another ends here.
+        // If several threads make one, the others drop their share here.
         Ok(self.0.share.get_or_init(|| share).pool())
     }
 
-    /// Makes a call that takes memory of the device. Where there is none, it is made again after
-    /// the pool gave back what it keeps, and a last time after what uses the pool was waited for,
-    /// within the wait limit.
+    /// Makes a call that allocates device memory. If there is none, repeats the call after trimming
+    /// the pool, and a last time after waiting for the pool's users, within the wait limit.
     #[inline]
     pub(super) fn taking_memory(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
@@ -169,7 +168,7 @@ impl CudaContext {
         let (operation, code) = match kind {
             AllocKind::Device => {
                 let code = self.taking_memory(|| {
-                    // SAFETY: the context is current, room for the answer.
+                    // SAFETY: the context is current, space for the value.
                     unsafe { (driver.allocate_device)(&raw mut address, size) }
                 });
                 (names.allocate_device, code)
@@ -181,7 +180,7 @@ impl CudaContext {
                 });
                 (names.allocate_managed, code)
             }
-            // No pool keeps any of it.
+            // No pool keeps host memory.
             AllocKind::Host => {
                 let mut pointer: *mut c_void = ptr::null_mut();
                 // SAFETY: as above.
@@ -201,12 +200,12 @@ impl CudaContext {
         }
     }
 
-    /// Start of the driver's allocation around a block.
+    /// Start of the driver's allocation that contains a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
-    /// Events after all work that was submitted before.
+    /// Events after all previously submitted work.
     pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
         self.0.queue_list.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
@@ -229,15 +228,15 @@ impl ContextOps<Cuda> for CudaContext {
         let address = self.0.placed.allocate(
             layout,
             |bytes| self.allocate_bytes(kind, bytes),
-            // SAFETY: just allocated in this context, used by nobody.
+            // SAFETY: just allocated in this context and not used yet.
             |base| unsafe { self.0.free_at(kind, base) },
         )?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
+        // `allocate_bytes` never returns 0.
         pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
     }
 
-    /// May block until the device is idle: the driver says that its own frees may.
+    /// May block until the device is idle, as the driver documents for its frees.
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.0.free(block) };
@@ -246,7 +245,7 @@ impl ContextOps<Cuda> for CudaContext {
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
         if let Some(ours) = pool::find(driver, address) {
-            // Memory that a trim gave back may now be memory of ours that belongs to no pool.
+            // Memory that a trim returned may be allocated again, outside of any pool.
             let of_device = || {
                 let ordinal = self.device().info().ordinal as usize;
                 ledgers::of(driver.vendor.backend, driver, ordinal).find_any(address)
@@ -259,7 +258,7 @@ impl ContextOps<Cuda> for CudaContext {
         drop(current);
         match code {
             error::SUCCESS => {}
-            // Some drivers refuse pointers that they do not know.
+            // Some drivers return an error for unknown pointers.
             error::INVALID_VALUE => return Ok(PointerInfo::UNKNOWN),
             _ => return Err(driver.native(driver.names().pointer_attributes, code)),
         }
@@ -272,8 +271,8 @@ impl ContextOps<Cuda> for CudaContext {
             false => AllocKind::Device,
         };
         let Described { ordinal, start, size, .. } = found;
-        // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an
-        // allocation of the driver.
+        // If the GPU can access ordinary memory, the driver calls it "host" without a range. It is
+        // no allocation of the driver.
         if kind == AllocKind::Host && size == 0 {
             return Ok(PointerInfo::UNKNOWN);
         }
@@ -313,13 +312,13 @@ impl Inner {
     }
 
     /// # Safety
-    /// The driver gave `base` for `kind`, it was not freed yet, and no operation uses it.
+    /// `base` comes from the driver for `kind` and is not freed, and no operation uses it.
     unsafe fn free_at(&self, kind: AllocKind, base: usize) {
         let driver = self.native.driver();
         let Ok(_current) = self.native.current() else { return self.shared.leaked() };
-        // A failure could not be acted on: the owner is gone.
+        // A failure has no remedy, because the owner is dropped.
         let _ = match kind {
-            // SAFETY: the caller's promise; host memory has a free of its own.
+            // SAFETY: the caller's promise; host memory has its own free.
             AllocKind::Host => unsafe { (driver.free_host)(ptr::with_exposed_provenance_mut(base)) },
             // SAFETY: the caller's promise.
             _ => unsafe { (driver.free_device)(base) },
@@ -327,7 +326,7 @@ impl Inner {
     }
 }
 
-// SAFETY: a field, moved in when the context was made, and never replaced.
+// SAFETY: a field that is set when the context is made and never replaced.
 unsafe impl HasContextState for Inner {
     fn shared(&self) -> &ContextState {
         &self.shared
@@ -335,22 +334,22 @@ unsafe impl HasContextState for Inner {
 }
 
 impl Drop for Inner {
-    /// Work whose memory goes in the order of its stream is in no list, and the driver's context
-    /// must outlive it.
+    /// No list has the work on memory that is freed in stream order, and the driver's context must
+    /// outlive that work.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         let idle = deadline.wait(|left| self.synchronize(left));
-        // Work that timed out may run for ever, and work without an event goes on unseen. After a
+        // Work that timed out may run for ever, and work without an event runs unobserved. After a
         // fault no work runs, but the device serves no call either, so nothing can be freed.
         if idle.is_err() {
             after::give_up((Arc::clone(&self.native), self.share.take()));
         }
-        // SAFETY: the list hands out blocks of this context, once, after their events.
+        // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
-        // SAFETY: the state of this context, to which blocks go back.
+        // SAFETY: the state of this context, to which the blocks return.
         unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
-        // The pool may end with it, after all memory and before the driver's context.
+        // This may destroy the pool, after all memory and before the driver's context.
         drop(self.share.take());
     }
 }

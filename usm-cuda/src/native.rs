@@ -1,4 +1,4 @@
-//! The driver's contexts: their owners, and the threads on which they are current.
+//! The driver's contexts: ownership, and making them current on a thread.
 
 use alloc::sync::Arc;
 use core::marker::PhantomData;
@@ -10,8 +10,8 @@ use crate::table::{Code, Raw};
 use usm_core::Result;
 use usm_core::driver::process;
 
-/// A native context: the primary one of a device, which the CUDA runtime and every library on it
-/// use, or a foreign one.
+/// A native context: the primary context of a device, which the CUDA runtime and its libraries use,
+/// or a foreign one.
 #[derive(Debug)]
 pub(super) struct Native {
     device: CudaDevice,
@@ -20,7 +20,7 @@ pub(super) struct Native {
     primary: bool,
 }
 
-// SAFETY: the driver's contexts may be made current on any thread.
+// SAFETY: any thread may make the driver's contexts current.
 unsafe impl Send for Native {}
 // SAFETY: as above.
 unsafe impl Sync for Native {}
@@ -32,10 +32,10 @@ impl Native {
         Ok(Arc::new(Self { device: *device, raw, primary: true }))
     }
 
-    /// A foreign one.
+    /// Wraps a foreign context.
     ///
     /// # Safety
-    /// `raw` is a live context over `device` and outlives everything made of the result.
+    /// `raw` is a live context over `device` and outlives everything made from the result.
     pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Arc<Self> {
         Arc::new(Self { device: *device, raw, primary: false })
     }
@@ -59,8 +59,8 @@ impl Native {
         unsafe { Current::push(self.driver(), self.raw) }
     }
 
-    /// Makes a call that takes its context from a stream or an event of this one, so that no
-    /// context need be current. If a driver refuses, repeats the call with this context current.
+    /// Makes a call that takes its context from a stream or event of this one, so no context need
+    /// be current. If a driver refuses, repeats the call with this context current.
     #[inline]
     pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
@@ -85,10 +85,10 @@ impl Drop for Native {
     }
 }
 
-/// A context is current on this thread, and only there.
+/// Guard: a context is current on this thread, and only there.
 #[derive(Debug)]
 pub(super) struct Current {
-    /// None if the context was already current.
+    /// `None` if the context was already current.
     pushed: Option<Pushed>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -97,7 +97,7 @@ pub(super) struct Current {
 #[derive(Debug)]
 struct Pushed {
     driver: &'static Driver,
-    /// The context that was current before, if it was another one.
+    /// The context that was current before, if different.
     before: Option<Raw>,
 }
 
@@ -138,7 +138,7 @@ impl Drop for Current {
 
 impl Pushed {
     /// # Safety
-    /// Once, on the thread on which it was pushed.
+    /// Called once, on the thread that pushed it.
     #[inline(never)]
     unsafe fn pop(&self) {
         // SAFETY: the caller's promise.

@@ -1,11 +1,11 @@
 //! Device memory in the order of a stream, from the [pool](super::pool) of the device.
 //!
-//! - The calls take their context from the stream, so none is made current.
-//! - A free on a stream waits for the events of other streams there, not here.
-//! - `cuMemFree` takes such memory too and, other than of its own, waits for nothing: what a
-//!   refused free is left with.
-//! - The driver shares none of it with other processes, and no peer reaches it by
-//!   `cuCtxEnablePeerAccess`.
+//! - The calls take their context from the stream, so this file makes none current.
+//! - A free waits for the events of other streams on its stream, not on the host.
+//! - `cuMemFree` also frees such memory, without the wait that it makes for its own. It is the
+//!   fallback for a refused free.
+//! - The driver does not share it with other processes, and `cuCtxEnablePeerAccess` gives no peer
+//!   access to it.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -29,8 +29,7 @@ impl QueueMemory<Self> for Cuda {
             let given = context.placed().allocate(
                 layout,
                 |bytes| allocate_bytes(context, pool, stream, bytes),
-                // SAFETY: just allocated on this stream, used by nobody. A failure could not be
-                // acted on.
+                // SAFETY: just allocated on this stream and not used yet. A failure has no remedy.
                 |base| _ = context.native().ask(|| unsafe { pool.free(base, stream) }),
             );
             match given {
@@ -40,14 +39,14 @@ impl QueueMemory<Self> for Cuda {
                 }
                 Err(error) => {
                     refused = Some(error);
-                    // Replaced by the error itself.
+                    // The error replaces this event.
                     Submitted::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY)
                 }
             }
         });
         let event = submitted.map_err(|error| refused.unwrap_or(error))?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
+        // `allocate_bytes` never returns 0.
         pointer.map(|pointer| (pointer, event)).ok_or_else(|| driver.error(ErrorKind::SizeOverflow))
     }
 
@@ -56,8 +55,8 @@ impl QueueMemory<Self> for Cuda {
         let pool = context.pool()?;
         let base = context.placed().take(block);
         let freed = queue.by_stream(after, |stream| {
-            // SAFETY: the caller's promise; the stream waits for the events, and is the one of all
-            // else when it is in order.
+            // SAFETY: the caller's promise; the stream waits for the events, and an in-order queue
+            // has only this stream.
             let code = context.native().ask(|| unsafe { pool.free(base, stream.raw()) });
             driver.check(driver.names().free_in_order, code)
         });

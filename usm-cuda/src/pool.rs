@@ -1,18 +1,18 @@
-//! The pools of queue memory: one for each device, of this library's own. The first allocation of a
-//! queue makes it, and the last context that took memory destroys it.
+//! The pools of queue memory: one for each device, owned by this library. The first allocation of a
+//! queue makes the pool, and the last context that used it destroys it.
 //!
-//! - No other library gets addresses of it, so only our ledger answers for them ([`PoolPages`]).
+//! - No other library gets addresses from it, so only our registry answers queries for them
+//!   ([`PoolPages`]).
 //! - It keeps freed memory for the next allocation. When a call of ours finds no memory, it trims
 //!   the pool and tries again. If that fails too, it waits for the work of all users of the pool,
 //!   because freed memory counts as used until the host has seen the stream reach the free. A
-//!   request that kept memory can satisfy never waits. The driver's default gives all memory back
-//!   at every synchronisation, which costs a program that waits for each step the way to the
-//!   operating system and back. A program that wants another threshold has the pool's handle
-//!   ([`raw`](super::raw)). HIP is reported to ignore it.
-//! - It belongs to the device, not to a context, as its memory does: the next context reuses memory
-//!   that another freed, and no second pool holds memory back. The other designs: a pool for each
-//!   context or queue holds freed memory back from all others; the device's default pool is shared
-//!   with all libraries, which configure it and get addresses that we freed.
+//!   request that kept memory can satisfy never waits. By default the driver returns all memory to
+//!   the operating system at every synchronisation, which is slow for a program that waits for each
+//!   step. A program can set another threshold by the pool's handle ([`raw`](super::raw)). HIP is
+//!   reported to ignore it.
+//! - It belongs to the device, not to a context: the next context reuses memory that another freed.
+//!   A pool for each context or queue would withhold freed memory from all others. The device's
+//!   default pool is shared with all libraries, which configure it and get addresses that we freed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ const ON_DEVICE: i32 = 1;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `hipMemPoolAttrReleaseThreshold`.
 const RELEASE_THRESHOLD: i32 = 4;
 
-/// The work of a context that takes memory from a pool.
+/// Waits for the work of a context that uses a pool.
 pub(super) trait Work: fmt::Debug + Send + Sync {
     /// Waits until all of it is complete.
     fn synchronize(&self, limit: Duration) -> Result<()>;
@@ -54,11 +54,11 @@ pub(super) struct Pool {
     driver: &'static Driver,
     calls: &'static InOrder,
     pool_pages: PoolPages,
-    /// The device's ledger: it has every allocation from the pool as long as that has an owner.
+    /// The device's ledger, which has every owned allocation from the pool.
     ledger: Arc<Ledger>,
 }
 
-// SAFETY: the driver's pools may be used from any thread.
+// SAFETY: any thread may use the driver's pools.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
@@ -70,7 +70,7 @@ static POOLS: Mutex<Vec<DevicePool>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 struct DevicePool {
     pool: Arc<Pool>,
-    /// The work of the contexts that may have memory of it.
+    /// The work of the contexts that may have memory of the pool.
     members: Vec<Arc<dyn Work>>,
 }
 
@@ -93,7 +93,7 @@ impl Pool {
             security_attributes: ptr::null_mut(),
             reserved: [0; 64],
         };
-        // SAFETY: room for the answer; the properties are read before the call returns.
+        // SAFETY: space for the value; the properties are read before the call returns.
         match unsafe { (calls.create_pool)(&raw mut raw, &raw const properties) } {
             error::NOT_SUPPORTED => return Err(unsupported(driver)),
             code => driver.check(driver.names().create_pool, code)?,
@@ -115,14 +115,14 @@ impl Pool {
 
     /// Called once, after the work of all contexts that took memory from it.
     fn destroy(&self) {
-        // SAFETY: a live pool, which nobody finds any more. Memory of it that was leaked stays, by
-        // the driver's promise. A failure could not be acted on.
+        // SAFETY: a live pool that is in no list any more. The driver promises that its leaked
+        // memory stays valid. A failure has no remedy.
         let _ = unsafe { (self.calls.destroy_pool)(self.raw) };
     }
 
-    /// Gives unused memory back to the system.
+    /// Returns unused memory to the system.
     fn trim(&self) {
-        // SAFETY: a live pool. A failure leaves it as it was.
+        // SAFETY: a live pool. A failure does not change it.
         let _ = unsafe { (self.calls.trim_pool)(self.raw, 0) };
     }
 
@@ -130,14 +130,15 @@ impl Pool {
         self.raw
     }
 
-    /// Allocates in the order of a stream, which also says the context. Address 0 with an error.
+    /// Allocates in the order of a stream, which also determines the context. The address is 0
+    /// after an error.
     ///
     /// # Safety
     /// A live stream.
     #[inline]
     pub(super) unsafe fn allocate(&self, bytes: usize, stream: Raw) -> (Code, usize) {
         let mut address = 0;
-        // SAFETY: the caller's promise, a live pool, room for the answer.
+        // SAFETY: the caller's promise, a live pool, space for the value.
         let code = unsafe { (self.calls.allocate_in_order)(&raw mut address, bytes, self.raw, stream) };
         if code == error::SUCCESS {
             self.pool_pages.add(address, bytes);
@@ -145,11 +146,11 @@ impl Pool {
         (code, address)
     }
 
-    /// Frees in the order of a stream, which also says the context.
+    /// Frees in the order of a stream, which also determines the context.
     ///
     /// # Safety
-    /// A live stream; the pool gave `base`, it was not freed yet, and its uses come before this
-    /// place of the stream.
+    /// A live stream. `base` comes from the pool and is not freed, and its uses come before this
+    /// point of the stream.
     #[inline]
     pub(super) unsafe fn free(&self, base: usize, stream: Raw) -> Code {
         // SAFETY: the caller's promise.
@@ -163,7 +164,7 @@ impl DevicePool {
     }
 }
 
-/// A share in the pool of the device, which is made when there is none.
+/// A share in the pool of the device. Makes the pool if there is none.
 pub(super) fn join(device: &CudaDevice, work: Arc<dyn Work>) -> Result<Share> {
     let driver = device.driver();
     let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
@@ -189,24 +190,24 @@ pub(super) fn find(driver: &Driver, address: usize) -> Option<Option<PointerInfo
     Some(pools.iter().find(of)?.pool.ledger.find_any(address))
 }
 
-/// Has the pool of a device give back what it keeps, as far as the host has seen that streams came
-/// to the frees. Whether there is a pool.
+/// Trims the pool of a device: returns the memory of frees that the host knows to be complete.
+/// Returns whether there is a pool.
 #[cold]
 pub(super) fn trim(device: &CudaDevice) -> bool {
-    // Held over the call, so that the pool is not destroyed meanwhile.
+    // Held during the call, so that the pool is not destroyed meanwhile.
     let pools = POOLS.lock();
     let found = pools.iter().find(|shared| shared.is_of(device.driver(), device.id()));
     found.inspect(|shared| shared.pool.trim()).is_some()
 }
 
-/// Waits until the host has seen that all streams came to the frees that they have now, as long as
-/// the time suffices.
+/// Waits until the host knows that all frees submitted so far are complete, within the remaining
+/// time.
 #[cold]
 pub(super) fn wait_for_users(device: &CudaDevice, mut deadline: Deadline) {
     let of = |shared: &&DevicePool| shared.is_of(device.driver(), device.id());
     let members = POOLS.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
     for work in &members {
-        // Work that failed or goes on keeps its memory; the rest can be had all the same.
+        // Failed or running work keeps its memory; the rest can still be trimmed.
         let _ = deadline.wait(|left| work.synchronize(left));
     }
 }

@@ -8,14 +8,14 @@ use core::ops::Range;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
 
-/// Memory of two pools never shares a page, because devices get access to a whole pool.
+/// Two pools never share a page, because devices get access to a whole pool.
 const PAGE: usize = 4096;
 
-/// Pages of a pool that ever had a block. The set only grows, so a block in the visible range costs
-/// two loads.
+/// The pages of a pool that ever had a block. The set only grows, so a block in the visible range
+/// costs two loads.
 #[derive(Debug)]
 pub(super) struct PoolPages {
-    /// A sleeping lock, because the list grows under it, which calls the allocator.
+    /// A sleeping lock, because growing the list calls the allocator.
     known: Mutex<Known>,
     /// Bounds of the visible range.
     start: AtomicUsize,
@@ -24,10 +24,10 @@ pub(super) struct PoolPages {
 
 #[derive(Debug)]
 struct Known {
-    /// Ascending and disjoint.
+    /// Ascending, disjoint ranges.
     ranges: Vec<Range<usize>>,
     /// The visible range: the first one, grown by every merge. It only grows, so a reader that
-    /// loads its bounds at two moments still has a part of it.
+    /// loads its bounds at two moments still gets a part of it.
     seen: Range<usize>,
 }
 
@@ -59,7 +59,7 @@ impl PoolPages {
         let pages = base & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
         let mut guard = self.known.lock();
         let Known { ranges, seen } = &mut *guard;
-        // Ranges that it meets or touches merge with it.
+        // Merges it with overlapping and adjacent ranges.
         let first = ranges.partition_point(|range| range.end < pages.start);
         let met = ranges[first..].iter().take_while(|range| range.start <= pages.end).count();
         let start =
@@ -104,7 +104,7 @@ mod tests {
                 assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
                 let seen = pool_pages.start.load(Ordering::Relaxed)..pool_pages.end.load(Ordering::Relaxed);
                 assert!(known.seen == seen && ranges.contains(&seen), "{seen:?} of {ranges:?}");
-                // Ends of two moments enclose nothing that is not of the range.
+                // Bounds of two moments still enclose only addresses of the range.
                 let grows = |before: Range<usize>| seen.start <= before.start && before.end <= seen.end;
                 assert!(before.replace(seen.clone()).is_none_or(grows), "{seen:?}");
                 seen_grows += usize::from(ranges.len() == 1);
@@ -130,26 +130,26 @@ mod models {
 
     use super::*;
 
-    /// A block that one thread was given is known to the thread that hears of it, whichever blocks
-    /// others are given meanwhile.
+    /// If a thread passes its block to another one, that thread finds the block, whatever other
+    /// blocks are recorded meanwhile.
     #[test]
     fn what_a_thread_was_given_is_known_to_whom_it_tells() {
         loom::model(|| {
             let pool_pages = Arc::new(PoolPages::new());
-            // Loom's objects are made by this thread.
+            // This thread makes loom's objects.
             pool_pages.add(10 * PAGE, PAGE);
-            let told = loom::sync::Arc::new(AtomicBool::new(false));
+            let passed = loom::sync::Arc::new(AtomicBool::new(false));
             let given = {
-                let (pool_pages, told) = (Arc::clone(&pool_pages), told.clone());
+                let (pool_pages, passed) = (Arc::clone(&pool_pages), passed.clone());
                 thread::spawn(move || {
                     pool_pages.add(11 * PAGE, PAGE);
-                    told.store(true, Ordering::Release);
+                    passed.store(true, Ordering::Release);
                 })
             };
-            // Beside it, before it and within both.
+            // After it, before it and inside both.
             pool_pages.add(9 * PAGE, PAGE);
             pool_pages.add(10 * PAGE, 2 * PAGE);
-            if told.load(Ordering::Acquire) {
+            if passed.load(Ordering::Acquire) {
                 assert!(pool_pages.has(11 * PAGE));
             }
             assert!(pool_pages.has(9 * PAGE) && pool_pages.has(10 * PAGE));

@@ -20,11 +20,11 @@ use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
 use usm_core::{ErrorKind, Result};
 
-/// A stream is in order by itself. An out-of-order queue deals its work out to this many.
+/// Streams are in order. An out-of-order queue distributes its work over this many.
 const STREAMS_OUT_OF_ORDER: usize = 4;
 /// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: no order against the legacy default stream.
 const NON_BLOCKING: u32 = 1;
-/// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
+/// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of all known devices.
 const MOST_PITCH: usize = i32::MAX as usize;
 /// The highest handle of a default stream: 0, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD` and their
 /// twins.
@@ -41,10 +41,10 @@ pub(super) struct Inner {
     context: CudaContext,
     streams: Vec<Stream>,
     next: AtomicUsize,
-    /// How an operation of an in-order queue came to have no event: whatever comes after it would
-    /// otherwise be taken to be complete with its own. What runs and fails takes the whole context
-    /// in CUDA.
-    lost: OnceLock<(&'static str, Code)>,
+    /// Set once an operation of an in-order queue has an unknown outcome; later operations then
+    /// fail, because their own events would say nothing about it. A fault at run time poisons the
+    /// whole context in CUDA.
+    unknown_outcome: OnceLock<(&'static str, Code)>,
 }
 
 /// The queues of a context, and its work in flight.
@@ -56,7 +56,7 @@ impl pool::Work for Queues {
     }
 }
 
-/// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.
+/// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work still runs to the end.
 #[derive(Debug)]
 pub(super) struct Stream {
     raw: Raw,
@@ -64,8 +64,8 @@ pub(super) struct Stream {
     owned: bool,
 }
 
-// SAFETY: the driver's handles may be used from any thread that has the context current, which
-// every call sees to.
+// SAFETY: any thread may use the driver's handles while the context is current, which every call
+// ensures.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -73,7 +73,7 @@ unsafe impl Sync for Stream {}
 impl Stream {
     fn create(events: &Arc<Events>, _: &Current) -> Result<Self> {
         let (mut raw, driver) = (ptr::null_mut(), events.native().driver());
-        // SAFETY: the context is current, room for the answer.
+        // SAFETY: the context is current, space for the value.
         let code = unsafe { (driver.create_stream)(&raw mut raw, NON_BLOCKING) };
         driver.check(driver.names().create_stream, code)?;
         Ok(Self { raw, events: Arc::clone(events), owned: true })
@@ -83,8 +83,8 @@ impl Stream {
         self.raw
     }
 
-    /// Whether calls find the stream's context by its handle. They do, except for the handles of a
-    /// context's default streams.
+    /// Whether the stream's handle determines the context. It does, except for the handles of
+    /// default streams.
     fn says_its_context(&self) -> bool {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
@@ -102,7 +102,7 @@ impl Stream {
         events.iter().try_for_each(|event| self.wait(event, current))
     }
 
-    /// An event after everything that the stream was given up to the end of `work`.
+    /// An event after everything submitted to the stream up to the end of `work`.
     #[inline]
     fn record(&self, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         self.events.record(self.raw, work)
@@ -113,8 +113,8 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         if self.owned {
-            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could
-            // not be acted on.
+            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure has no
+            // remedy.
             let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
         }
     }
@@ -132,7 +132,7 @@ impl CudaQueue {
         Ok(Self::known(context, streams))
     }
 
-    /// A queue over a foreign stream, which is borrowed and not destroyed.
+    /// Wraps a borrowed foreign stream, which is not destroyed.
     ///
     /// # Safety
     /// `stream` is a live stream of the native context behind `context`, and outlives the queue,
@@ -143,8 +143,12 @@ impl CudaQueue {
     }
 
     fn known(context: &CudaContext, streams: Vec<Stream>) -> Self {
-        let inner =
-            Inner { context: context.clone(), streams, next: AtomicUsize::new(0), lost: OnceLock::new() };
+        let inner = Inner {
+            context: context.clone(),
+            streams,
+            next: AtomicUsize::new(0),
+            unknown_outcome: OnceLock::new(),
+        };
         let inner = Arc::new(inner);
         context.queue_list().insert(&inner);
         Self(inner)
@@ -154,7 +158,7 @@ impl CudaQueue {
         &self.0.context
     }
 
-    /// The stream of an in-order queue, the first of several otherwise.
+    /// The stream of an in-order queue; otherwise the first of several.
     pub(super) fn first(&self) -> Raw {
         self.0.streams[0].raw
     }
@@ -184,8 +188,8 @@ impl CudaQueue {
         let current = self.0.context.current()?;
         let stream = self.0.next();
         Inner::hold_back(stream, after, &current)?;
-        // The guard goes where it lies: to be dropped by name it would be copied.
-        stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
+        // Not dropped by name, because that would copy the guard.
+        stream.record(|| calls(stream.raw)).map(|event| self.0.checked(event))
     }
 
     /// As [`submit_calls`](Self::submit_calls), without events to wait for, for calls that take
@@ -194,11 +198,12 @@ impl CudaQueue {
     pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         self.0.check()?;
         let event = self.by_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
-        Ok(self.0.known(event))
+        Ok(self.0.checked(event))
     }
 
-    /// Calls `work` with a stream that waits for `after`. Its calls take their context from the
-    /// stream, so that none is made current where the stream says it and nothing is waited for.
+    /// Calls `work` with a stream that waits for `after`. The calls take their context from the
+    /// stream, so none is made current if the stream determines it and there is nothing to wait
+    /// for.
     #[inline]
     pub(super) fn by_stream<R>(
         &self,
@@ -214,7 +219,7 @@ impl CudaQueue {
         work(stream)
     }
 
-    /// Hints are for managed memory; the driver calls others invalid.
+    /// Hints are for managed memory; the driver refuses them for other memory.
     fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
         match self.0.context.query(pointer as usize)?.kind {
             AllocKind::Shared => Ok(()),
@@ -256,7 +261,8 @@ impl QueueOps<Cuda> for CudaQueue {
     ) -> Result<CudaEvent> {
         let driver = self.0.context.driver();
         let (names, dst) = (driver.names(), dst as usize);
-        // In each call the range is the caller's promise, its length a multiple of the pattern's.
+        // In each call the range is valid by the caller's promise, and its length is a multiple of
+        // the pattern's.
         match *pattern {
             // SAFETY: see above.
             [byte] => {
@@ -304,7 +310,7 @@ impl Advice<Self> for Cuda {
         })
     }
 
-    /// Takes effect at once, as the driver's call does; the event orders what follows.
+    /// The driver's call takes effect at once; the event orders later work.
     unsafe fn advise(
         queue: &CudaQueue,
         pointer: *const u8,
@@ -340,16 +346,16 @@ impl Advice<Self> for Cuda {
 }
 
 impl Inner {
-    /// The failure of an operation before.
+    /// The error of an earlier operation with an unknown outcome.
     #[inline]
     fn check(&self) -> Result<()> {
-        match self.lost.get() {
+        match self.unknown_outcome.get() {
             None => Ok(()),
             Some((operation, code)) => Err(self.context.driver().native(operation, *code)),
         }
     }
 
-    /// The stream for what comes next.
+    /// The stream for the next operation.
     #[inline]
     fn next(&self) -> &Stream {
         match &*self.streams {
@@ -358,37 +364,35 @@ impl Inner {
         }
     }
 
-    /// Has a stream wait for events. Most work waits for nothing but what its stream was given
-    /// before.
+    /// Makes a stream wait for events. Most work only follows earlier work of its stream.
     #[inline]
     fn hold_back(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
         if events.is_empty() { Ok(()) } else { stream.wait_for(events, current) }
     }
 
-    /// The event of an operation; from now on the queue knows where it stands for nothing that can
-    /// be known.
+    /// Returns the event of an operation, and records in the queue if its outcome is unknown.
     #[inline]
-    fn known(&self, event: CudaEvent) -> CudaEvent {
-        if let Some(lost) = event.lost() {
-            self.lose(lost);
+    fn checked(&self, event: CudaEvent) -> CudaEvent {
+        if let Some(failure) = event.unknown_outcome() {
+            self.set_unknown_outcome(failure);
         }
         event
     }
 
     #[cold]
-    fn lose(&self, lost: (&'static str, Code)) {
+    fn set_unknown_outcome(&self, failure: (&'static str, Code)) {
         if let [_in_order] = &*self.streams {
-            // The first says it all.
-            let _ = self.lost.set(lost);
+            // Only the first failure is kept.
+            let _ = self.unknown_outcome.set(failure);
         }
     }
 
     fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
         self.check()?;
-        self.event_after(after).map(|event| self.known(event))
+        self.event_after(after).map(|event| self.checked(event))
     }
 
-    /// Also where something failed before: an event for the end of what runs.
+    /// Works also after a failure: the event stands for the end of the running work.
     pub(super) fn event_after(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
         let current = self.context.current()?;
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
@@ -401,7 +405,7 @@ impl Inner {
         first.record(|| Submitted::All)
     }
 
-    /// An event after everything in the queue; none when that is done.
+    /// An event after everything in the queue; `None` if all is complete.
     pub(super) fn unfinished(&self) -> Result<Option<CudaEvent>> {
         let current = self.context.current()?;
         // SAFETY: live streams.
@@ -414,7 +418,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for.
+    /// A queue's work outlives it, so the context keeps the event to wait for.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let last = self.unfinished().unwrap_or_else(|error| {

@@ -1,22 +1,22 @@
-//! Native handles, both ways: for programs and crates that call the driver themselves beside this
-//! one.
+//! Export and import of native handles, for programs and crates that also call the driver
+//! themselves.
 //!
-//! | what | out | in | whose it is then |
+//! | what | out | in | owner afterwards |
 //! |---|---|---|---|
 //! | device | [`CudaDevice::as_raw`] | – | the driver's |
 //! | context | [`CudaContext::as_raw`] | [`CudaContext::from_raw`] | borrowed: it outlives what is made of it |
 //! | stream | [`CudaQueue::as_raw`] | [`CudaQueue::from_raw`] | borrowed: it outlives the queue and the memory from it |
-//! | pool of a device | [`memory_pool`] | – | ours: it lives as long as the context that was asked |
+//! | pool of a device | [`memory_pool`] | – | ours: lives as long as the context |
 //! | event | [`CudaEvent::as_raw`] | [`CudaEvent::from_raw`] | borrowed |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
 //! For HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. HIP's contexts are
-//! deprecated and are no handles here: the device number plus one stands for a context, both ways.
+//! deprecated, so the device number plus one stands for a context in both directions.
 //!
 //! Driver objects have no reference count, so nothing is retained. A handle from `as_raw` lives as
-//! long as its object here. Work over allocations of this crate goes through
-//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! long as its object here. Submit work over allocations of this crate by [`submit`] inside
+//! [`Queue::submit`](usm_core::Queue::submit), so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the driver's header")]
 
@@ -57,19 +57,19 @@ impl CudaDevice {
 }
 
 impl CudaContext {
-    /// `CUcontext`: the device's primary context, or the foreign one. Of HIP the number of the
-    /// device and one more.
+    /// `CUcontext`: the device's primary context, or the foreign one. For HIP the device number
+    /// plus one.
     #[must_use]
     pub fn as_raw(&self) -> CUcontext {
         self.handle()
     }
 
-    /// A context over a foreign one, which is borrowed. [`Context::new`](usm_core::Context::new)
-    /// shares the primary context of a device, which the CUDA runtime uses, and needs none of this.
+    /// A context over a borrowed foreign one. [`Context::new`](usm_core::Context::new) already
+    /// shares the device's primary context, which the CUDA runtime uses.
     ///
     /// # Safety
     /// `context` is a live `CUcontext` of `backend`'s driver, and outlives the result, its clones
-    /// and everything made of them.
+    /// and everything made from them.
     ///
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
@@ -79,7 +79,7 @@ impl CudaContext {
         let mut id = 0;
         // SAFETY: the caller's promise.
         let current = unsafe { Current::push(driver, context) }?;
-        // SAFETY: a context is current; room for the answer.
+        // SAFETY: a context is current; space for the value.
         driver.check(driver.names().context_device, unsafe { (driver.context_device)(&raw mut id) })?;
         drop(current);
         let mut found = None;
@@ -91,19 +91,19 @@ impl CudaContext {
 }
 
 impl CudaQueue {
-    /// `CUstream` of an in-order queue, the first of several otherwise.
+    /// `CUstream` of an in-order queue; otherwise the first of several.
     #[must_use]
     pub fn as_raw(&self) -> CUstream {
         self.first()
     }
 
-    /// An in-order queue over a foreign stream, which is borrowed;
+    /// An in-order queue over a borrowed foreign stream, as
     /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes it.
     ///
     /// # Safety
     /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the
-    /// queue, its clones, its work, and all memory that was allocated from it: that is freed on the
-    /// stream, whether or not the queue is still there.
+    /// queue, its clones, its work, and all memory allocated from it. That memory is freed on the
+    /// stream, also after the queue was dropped.
     #[must_use]
     pub unsafe fn from_raw(context: &CudaContext, stream: CUstream) -> (Self, QueueOrder) {
         // SAFETY: the caller's promise; a stream is in order.
@@ -118,8 +118,8 @@ impl CudaEvent {
         self.handle()
     }
 
-    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it
-    /// one that submissions wait for.
+    /// A borrowed foreign event. [`Event::from_raw`](usm_core::Event::from_raw) makes it an event
+    /// that submissions can wait for.
     ///
     /// # Safety
     /// `event` is a live `CUevent` of the native context behind `context`, has been recorded, and
@@ -131,26 +131,26 @@ impl CudaEvent {
     }
 }
 
-/// The driver's function of this name, if it has one.
+/// The driver's function of this name, if it exists.
 #[must_use]
 pub fn function(context: &CudaContext, name: &CStr) -> Option<NonNull<c_void>> {
     context.driver().function(name)
 }
 
-/// `CUdevice` of the context.
+/// `CUdevice` of the context's device.
 #[must_use]
 pub fn device(context: &CudaContext) -> CUdevice {
     context.device().as_raw()
 }
 
-/// The pool of queue memory, one for all contexts over the device, made if there is none yet. By
-/// default it keeps everything; a program that wants another threshold, or a trim, calls the
-/// driver. If other code allocates from it, [`Context::query`] does not know memory at addresses
-/// where memory of a queue was before.
+/// The pool of queue memory, one for all contexts over the device. Makes it if there is none. By
+/// default it keeps all memory; a program can call the driver to set another threshold or to trim
+/// it. If other code allocates from it, [`Context::query`] does not know that memory at addresses
+/// where a queue's memory was before.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] where there are no pools, [`ErrorKind::Native`] when it cannot be
-/// made.
+/// [`ErrorKind::Unsupported`] if the driver has no pools, [`ErrorKind::Native`] if it cannot make
+/// one.
 pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
     context.pool().map(|pool| pool.raw())
 }
@@ -158,28 +158,28 @@ pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
 /// Calls `work` with the context current on this thread.
 ///
 /// # Errors
-/// When the context cannot be made current; `work` has not been called then.
+/// If the context cannot be made current; `work` is not called then.
 pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Result<R> {
     let _current = context.current()?;
     Ok(work())
 }
 
-/// Events after all work that was submitted before to queues of this context, those that are gone
-/// included: for what such work may use without the driver keeping it.
+/// Events after all work submitted before to queues of this context, dropped ones included. For
+/// objects that such work may use and that the driver does not keep alive.
 ///
 /// # Errors
-/// [`ErrorKind::Native`] when an event cannot be had.
+/// [`ErrorKind::Native`] if the driver gives no event.
 pub fn pending(context: &CudaContext) -> Result<Vec<CudaEvent>> {
     context.pending()
 }
 
-/// Enqueues by `call`, which gets a `CUstream` that waits for `after`, with the context current,
-/// and gives the `CUresult`.
+/// Enqueues by `call`, which gets a `CUstream` that waits for `after`, runs with the context
+/// current, and returns the `CUresult`.
 ///
 /// # Safety
-/// `call` submits to that stream only, with valid arguments; an error of it means that nothing was
-/// submitted. What the operation touches is the caller's to keep valid;
-/// [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` submits only to that stream, with valid arguments, and has submitted nothing if it
+/// returns an error. The caller keeps the operation's memory valid, as
+/// [`Queue::submit`](usm_core::Queue::submit) does.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] with the code, naming `operation`.
@@ -197,13 +197,13 @@ pub unsafe fn submit(
 /// is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
-/// outside this crate.
+/// The memory is live until `owner` is dropped. The caller must order accesses made outside this
+/// crate.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's.
-/// Also for an address that a queue freed here, that the pool gave back to the system, and that
-/// other code allocated since.
+/// [`ErrorKind::WrongContext`] if the driver knows no allocation at `pointer`, or the query's
+/// error. Also for an address that a queue freed here, the pool returned to the system, and other
+/// code has allocated since.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,

@@ -1,4 +1,4 @@
-//! Memory of other processes, and access of one device to another's memory.
+//! Memory of other processes, and peer access between devices.
 
 use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
@@ -13,7 +13,7 @@ use usm_core::backend::{Block, Ipc, Peer};
 use usm_core::driver::process;
 use usm_core::ipc::NATIVE_BYTES;
 
-/// Memory of another process, mapped here until this is dropped.
+/// Memory of another process. Dropping this unmaps it.
 #[derive(Debug)]
 pub struct CudaIpcMemory {
     address: Address,
@@ -23,9 +23,9 @@ pub struct CudaIpcMemory {
 impl Drop for CudaIpcMemory {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        // A failure could not be acted on: the owner is gone.
+        // A failure has no remedy, because the owner is dropped.
         let Ok(_current) = self.native.current() else { return };
-        // SAFETY: opened once, closed once, and nothing uses it any more.
+        // SAFETY: opened once, closed once, and not used any more.
         let _ = unsafe { (self.native.driver().ipc_close)(self.address) };
     }
 }
@@ -41,10 +41,10 @@ impl Ipc<Self> for Cuda {
         let mut handle = IpcMemory([0; NATIVE_BYTES]);
         let _current = context.current()?;
         let driver = context.driver();
-        // SAFETY: the start of a live allocation (the caller's promise), room for the handle.
+        // SAFETY: the start of a live allocation (the caller's promise), space for the handle.
         let code = unsafe { (driver.ipc_export)(&raw mut handle, base) };
         if code == error::INVALID_VALUE {
-            // A part of memory that came from a queue: the driver shares none of a pool.
+            // A part of queue-allocated memory: the driver does not share memory of a pool.
             return Err(driver.unsupported("IPC of memory of a pool"));
         }
         driver.check(driver.names().ipc_export, code)?;
@@ -59,7 +59,7 @@ impl Ipc<Self> for Cuda {
         let mut address: Address = 0;
         let (driver, current) = (context.driver(), context.current()?);
         let flags = driver.constants.lazy_peer_access;
-        // SAFETY: room for the answer; the driver refuses handles that name nothing.
+        // SAFETY: space for the value; the driver refuses handles that name no memory.
         let code = unsafe { (driver.ipc_open)(&raw mut address, IpcMemory(*native), flags) };
         driver.check(driver.names().ipc_open, code)?;
         drop(current);
@@ -75,11 +75,11 @@ impl Peer<Self> for Cuda {
     unsafe fn can_access(context: &CudaContext, peer: &CudaContext) -> Result<bool> {
         let (device, peer) = (context.device(), peer.device());
         if device.as_raw() == peer.as_raw() {
-            return Ok(true); // The driver says no: it means other devices.
+            return Ok(true); // The driver answers no for the same device.
         }
         let mut can = 0;
         let driver = device.driver();
-        // SAFETY: devices of the driver, room for the answer.
+        // SAFETY: devices of the driver, space for the value.
         let code = unsafe { (driver.can_access_peer)(&raw mut can, device.as_raw(), peer.as_raw()) };
         driver.check(driver.names().can_access_peer, code)?;
         Ok(can != 0)
@@ -111,7 +111,7 @@ impl Peer<Self> for Cuda {
     }
 }
 
-/// Runs `call` with `context` current; a context needs no access to itself.
+/// Runs `call` with `context` current. Does nothing for a context and itself, which need no access.
 fn reach(
     context: &CudaContext,
     peer: &CudaContext,

@@ -1,8 +1,8 @@
 //! The table of the driver's functions under the names of each vendor, and the types of its calls.
 //!
-//! A row has a name of its own beside the symbols. Most functions of HIP have the signature of
-//! CUDA's twin; rows where they have not are called through [`adapter`](super::adapter), so that
-//! nothing above sees a difference. Constants that differ are in [`vendor`](super::vendor).
+//! Each row has its own name besides the symbols. Most functions of HIP have the signature of
+//! CUDA's twin. The others are called through [`adapter`](super::adapter), so that the rest of the
+//! crate sees no difference. Different constants are in [`vendor`](super::vendor).
 
 use alloc::ffi::CString;
 use core::ffi::{c_char, c_void};
@@ -21,7 +21,7 @@ pub(super) type DeviceId = i32;
 /// `CUdeviceptr`, `hipDeviceptr_t`.
 pub(super) type Address = usize;
 
-/// `CUDA_MEMCPY2D`. HIP has a call that takes the numbers themselves.
+/// `CUDA_MEMCPY2D`. HIP's call takes the numbers as parameters.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct RowsCopy {
@@ -47,8 +47,8 @@ pub(super) struct RowsCopy {
 #[repr(C)]
 pub(super) struct IpcMemory(pub(super) [u8; NATIVE_BYTES]);
 
-/// `CUmemPoolProps`, `hipMemPoolProps`. Fields that were once reserved and have names since are
-/// zero: no limit, no other usage.
+/// `CUmemPoolProps`, `hipMemPoolProps`. Fields that later versions named are zero: no limit, no
+/// other usage.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Properties {
@@ -85,19 +85,19 @@ macro_rules! table {
         }
 
         impl Names {
-            /// NVIDIA's names, with the version that has the signature of the table.
+            /// NVIDIA's names, in the version with the signature of the table.
             pub(super) const CUDA: Self = Self { $($field: $cuda,)* $($apart: $cuda_apart,)* $($may: $cuda_may,)* };
             /// AMD's.
             pub(super) const HIP: Self = Self { $($field: $hip,)* $($apart: $hip_apart,)* $($may: $hip_may,)* };
         }
 
-        /// Functions that NVIDIA alone has, or with another signature.
+        /// Functions that only NVIDIA has, or has with another signature.
         pub(super) struct CudaRows {
             $(pub(super) $apart: function!($($cuda_argument),*),)*
             $(pub(super) $cuda_only: function!($($cuda_only_argument),*),)*
         }
 
-        /// Functions that AMD alone has, or with another signature.
+        /// Functions that only AMD has, or has with another signature.
         pub(super) struct HipRows {
             $(pub(super) $apart: function!($($hip_argument),*),)*
             $(pub(super) $hip_only: function!($($hip_only_argument),*),)*
@@ -109,7 +109,7 @@ macro_rules! table {
             $(pub(super) $may: function!($($may_argument),*),)*
         }
 
-        /// The functions that are used, present once the driver is open.
+        /// The functions that this crate uses, present once the driver is open.
         pub(super) struct Functions {
             $(pub(super) $field: function!($($argument),*),)*
             /// All or none: an older driver may lack them.
@@ -238,7 +238,7 @@ table! {
     }
 }
 
-/// Whose the rows are that not both have.
+/// The vendor of the rows that only one vendor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Cuda,
@@ -264,6 +264,6 @@ pub(super) struct From<'f> {
 unsafe fn find<F: Copy>(from: &From<'_>, symbol: &'static str) -> Result<F> {
     let found = CString::new(symbol).ok().and_then(|name| from.file.function(&name));
     let found = found.ok_or_else(|| (from.missing)(symbol))?;
-    // SAFETY: the caller's promise; function pointers are as wide as others.
+    // SAFETY: the caller's promise; function pointers are as wide as data pointers.
     Ok(unsafe { core::mem::transmute_copy::<NonNull<c_void>, F>(&found) })
 }

@@ -1,7 +1,7 @@
-//! Differences between vendors beside names and signatures: libraries, numbers, words.
+//! Differences between vendors besides names and signatures: libraries, constants, words.
 //!
-//! From the headers `cuda.h` and `hip_runtime_api.h` (5.0 to 6.2, and 7 in AMD's bindings). Numbers
-//! that are the same in both are beside their use: error codes ([`error`](super::error)),
+//! From the headers `cuda.h` and `hip_runtime_api.h` (5.0 to 6.2, and 7 in AMD's bindings).
+//! Constants that are the same in both are beside their use: error codes ([`error`](super::error)),
 //! attributes of pointers, flags of allocations, streams and events, advice.
 
 use alloc::format;
@@ -17,20 +17,20 @@ pub(super) struct Vendor {
     pub(super) own: Kind,
     pub(super) backend: BackendKind,
     pub(super) names: Names,
-    /// The library, in errors.
+    /// The library's name in errors.
     pub(super) library: &'static str,
-    /// The environment variable that names another file.
+    /// The environment variable for another file.
     pub(super) variable: &'static str,
-    /// Its files, tried in this order.
+    /// File names, tried in this order.
     pub(super) files: &'static [&'static str],
-    /// Further codes of an initialisation without a device, beside [`error::NO_DEVICE`].
+    /// Further codes of an initialisation without a device, besides [`error::NO_DEVICE`].
     pub(super) no_usable_device: Code,
     /// The code for refused access to another device.
     pub(super) no_peer: Code,
-    /// Of devices.
+    /// Device attributes.
     pub(super) company: &'static str,
     pub(super) platform: &'static str,
-    /// The version of the driver, in words.
+    /// The version of the driver as text.
     pub(super) version: fn(i32) -> String,
     pub(super) attributes: Attributes,
     pub(super) constants: fn(i32) -> Constants,
@@ -48,7 +48,7 @@ pub(super) struct Attributes {
     pub(super) memory_pools_supported: i32,
 }
 
-/// Numbers that depend on the version of the driver.
+/// Constants that depend on the version of the driver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Constants {
     /// `CU_MEMORYTYPE_HOST`, `hipMemoryTypeHost`.
@@ -108,10 +108,10 @@ pub(super) static AMD: Vendor = Vendor {
         "libamdhip64.so.7",
         "libamdhip64.so.6",
         "libamdhip64.so.5",
-        // Places that the loader does not search.
+        // Folders that the loader does not search.
         "/opt/rocm/lib/libamdhip64.so",
     ],
-    // Releases differ; Debian 12's 5.2 says invalid device.
+    // Releases differ: version 5.2 in Debian 12 returns "invalid device".
     no_usable_device: error::INVALID_DEVICE,
     no_peer: error::INVALID_DEVICE,
     company: "Advanced Micro Devices, Inc.",
@@ -130,7 +130,7 @@ pub(super) static AMD: Vendor = Vendor {
         concurrent_managed_access: 9,
         memory_pools_supported: 88,
     },
-    // HIP 6 gave memory types and this flag CUDA's numbers.
+    // Since HIP 6 memory types and this flag have CUDA's values.
     constants: |version| match hip_version(version) {
         (..6, _, _) => Constants { host_memory: 0, device_memory: 1, lazy_peer_access: 0 },
         _ => Constants { host_memory: 1, device_memory: 2, lazy_peer_access: 1 },
@@ -150,7 +150,7 @@ impl Vendor {
     /// The failure of the call `operation`.
     #[cold]
     pub(super) fn native(&self, operation: &'static str, code: Code) -> Error {
-        // Symbols have versions, functions have not.
+        // Symbols have version suffixes, functions do not.
         let operation = operation.strip_suffix("_v2").unwrap_or(operation);
         self.error(ErrorKind::Native { operation }).with_native(i64::from(code))
     }

@@ -1,8 +1,8 @@
-//! The order of operations, so that no failure is lost.
+//! The predecessors of operations, so that no failure is lost.
 //!
 //! Each operation keeps its predecessors until they are known to be complete: the operations of an
 //! in-order queue in one chain, oldest first, others in a list of their own. A query of an event
-//! queries its predecessors too; most of them are known already.
+//! queries its predecessors too; most of them are already known to be complete.
 //!
 //! The runtime is called, and events are released, without a lock of this file; only [`Lane`]'s
 //! turn is held over a submission. Nothing here names the runtime, so that the models can use it.
@@ -21,7 +21,7 @@ use usm_core::{Error, Result};
 #[cfg(all(test, loom))]
 mod models;
 
-/// A chain longer than this queries its oldest operations: no other code may ever do it.
+/// A chain longer than this queries its oldest operations, because perhaps no other code ever does.
 const LONG: usize = if cfg!(loom) { 3 } else { 64 };
 
 /// The event of an operation, with its predecessors.
@@ -29,13 +29,13 @@ pub(super) struct Tracked<O>(Arc<Inner<O>>);
 
 pub(super) struct Inner<O> {
     operation: O,
-    /// Known to be complete, with all its predecessors.
+    /// Whether it is known to be complete, with all its predecessors.
     complete: AtomicBool,
-    /// The chain of its queue, and its number there.
+    /// The chain of its queue, and its number in it.
     place: Option<(Arc<Chain<O>>, u64)>,
-    /// Further predecessors that were not complete when it was submitted.
+    /// Further predecessors that were incomplete at submission.
     follows: Mutex<Vec<Tracked<O>>>,
-    /// Whether its only predecessors are those of its chain.
+    /// Whether all its predecessors are in its chain.
     only_in_chain: bool,
 }
 
@@ -46,14 +46,14 @@ impl<O> Clone for Tracked<O> {
 }
 
 impl<O: fmt::Debug> fmt::Debug for Inner<O> {
-    /// Without the predecessors, which may be many.
+    /// Omits the predecessors, because there may be many.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.operation.fmt(f)
     }
 }
 
 impl<O> Drop for Inner<O> {
-    /// A list behind a list behind a list, each dropped before the next: not by recursion.
+    /// Drops nested lists in a loop, not by recursion.
     fn drop(&mut self) {
         let mut rest = core::mem::take(self.follows.get_mut());
         while let Some(event) = rest.pop() {
@@ -81,7 +81,7 @@ impl<O: EventOps> Tracked<O> {
         let event =
             Self(Arc::new(Inner { operation, complete, place, follows: Mutex::new(follows), only_in_chain }));
         if cfg!(loom) {
-            // loom's are made by this thread.
+            // this thread must make loom's locks.
             drop((event.is_known_complete(), event.0.follows.lock()));
         }
         event
@@ -91,7 +91,7 @@ impl<O: EventOps> Tracked<O> {
         &self.0
     }
 
-    /// Known to be complete, with all its predecessors.
+    /// Whether it is known to be complete, with all its predecessors.
     pub(super) fn is_known_complete(&self) -> bool {
         self.0.complete.load(Ordering::Acquire)
     }
@@ -115,8 +115,8 @@ impl<O: EventOps> Tracked<O> {
         answer
     }
 
-    /// Queries its own operation first, then its predecessors. Each event of the way waits for the
-    /// next.
+    /// Queries its own operation first, then its predecessors. Each event on the path waits for the
+    /// next one.
     fn look_back(&self, way: &mut Vec<Self>) -> Result<EventStatus> {
         if self.0.operation.status()? == EventStatus::Pending {
             return Ok(EventStatus::Pending);
@@ -158,7 +158,7 @@ impl<O: EventOps> Tracked<O> {
         Ok(last)
     }
 
-    /// Marks it complete: it has ended, and so have its predecessors.
+    /// Marks it complete, because it and all its predecessors are.
     fn mark_complete(&self) {
         if self.0.only_in_chain && self.0.place.is_some() {
             return;
@@ -183,8 +183,8 @@ impl<O: EventOps> Tracked<O> {
 /// The operations of an in-order queue.
 pub(super) struct Lane<O> {
     chain: Arc<Chain<O>>,
-    /// Number of the last operation. Held over a submission, so that numbers are in the order of
-    /// the queue.
+    /// Number of the last operation. Locked during a submission, so that numbers follow the order
+    /// of the queue.
     turn: Mutex<u64>,
 }
 
@@ -197,7 +197,8 @@ struct Chain<O> {
 
 struct State<O> {
     waiting: VecDeque<Tracked<O>>,
-    /// The first operation that is known to have failed, and how. None behind it waits here.
+    /// The first operation that is known to have failed, with its error. Later operations are not
+    /// kept here.
     failed: Option<(u64, Error)>,
 }
 
@@ -214,8 +215,8 @@ impl<O: EventOps> Lane<O> {
         Self { chain: Arc::new(chain), turn: Mutex::new(0) }
     }
 
-    /// Submits by `call`, after `follows` and everything submitted before. With `refuse`, fails
-    /// after a known failure of the queue.
+    /// Submits by `call`, after `follows` and everything submitted before. If `refuse`, fails after
+    /// a known failure of the queue.
     pub(super) fn submit(
         &self,
         refuse: bool,
@@ -239,7 +240,7 @@ impl<O: EventOps> Lane<O> {
 }
 
 impl<O: EventOps> Chain<O> {
-    /// The failure of an operation before the next submission.
+    /// The known failure of an earlier operation.
     fn check(&self) -> Result<()> {
         if !self.failed.load(Ordering::Acquire) {
             return Ok(());
@@ -256,7 +257,7 @@ impl<O: EventOps> Chain<O> {
         state.waiting.len() > LONG
     }
 
-    /// Queries two for each submission, so a chain of ended operations shrinks.
+    /// Queries two operations for each submission, so a chain of finished operations shrinks.
     fn ask_oldest(&self) {
         for _ in 0..2 {
             let oldest = self.state.lock().waiting.front().cloned();
@@ -271,16 +272,16 @@ impl<O: EventOps> Chain<O> {
         drop(gone);
     }
 
-    /// The first incomplete operation before `event`, which has ended, or the failure of one.
-    /// Without any, an event that has no other predecessor is complete and leaves.
+    /// The first incomplete operation before the finished `event`, or the failure of one. If there
+    /// is none and the event has no other predecessor, it is complete and leaves the chain.
     fn before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
         loop {
             let earlier = self.earlier(event, number)?;
             if earlier.is_empty() {
                 return Ok(None);
             }
-            // Most have no other predecessor, and the first has none: one pass queries many ended
-            // operations.
+            // Most operations have no other predecessor, and the first has none, so one pass
+            // queries many finished operations.
             for event in earlier {
                 if !event.0.only_in_chain || !matches!(event.0.operation.status(), Ok(EventStatus::Complete))
                 {
@@ -291,9 +292,9 @@ impl<O: EventOps> Chain<O> {
         }
     }
 
-    /// The waiting operations before `event`.
+    /// The kept operations before `event`.
     fn earlier(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
-        // Dropped after the lock.
+        // Dropped after the lock is released.
         let mut gone = [Few::None, Few::None];
         let mut state = self.state.lock();
         gone[0] = state.take_finished();
@@ -324,7 +325,7 @@ impl<O: EventOps> Chain<O> {
 }
 
 impl<O: EventOps> State<O> {
-    /// Takes the complete operations at the front. Drop the result after releasing the lock.
+    /// Removes the complete operations at the front. Drop the result after releasing the lock.
     fn take_finished(&mut self) -> Few<Tracked<O>> {
         match self.waiting.iter().take_while(|event| event.is_known_complete()).count() {
             0 => Few::None,

@@ -1,4 +1,4 @@
-//! Devices and what SYCL says of them.
+//! Devices and their descriptions.
 
 use alloc::sync::Arc;
 use core::ffi::c_int;
@@ -34,7 +34,7 @@ pub struct DpctlDevice {
 }
 
 impl DpctlDevice {
-    /// Asks the runtime about a device whose reference is taken.
+    /// Describes a device and takes ownership of its reference.
     ///
     /// # Safety
     /// `raw` is a device reference of `library` that the caller owns.
@@ -50,7 +50,7 @@ impl DpctlDevice {
         &self.handle
     }
 
-    /// Whether a request for memory of `kind` does not make the library throw.
+    /// Whether the device has memory of `kind`; without it a request makes the library throw.
     pub(super) fn allocates(&self, kind: AllocKind) -> bool {
         self.info.capabilities.of(kind).contains(AccessFlags::ACCESS) && kind != AllocKind::Unknown
     }
@@ -70,17 +70,17 @@ pub(super) fn same(one: &Handle, other: &Handle) -> bool {
 }
 
 /// Calls `visit` with a handle of each root device of every platform, in the runtime's order, until
-/// it answers true.
+/// `visit` returns true.
 fn scan(library: &'static Library, mut visit: impl FnMut(Handle) -> Result<bool>) -> Result<()> {
     let _inside = process::work()?;
-    // SAFETY: the mask is made of the headers' own flags.
+    // SAFETY: the mask consists of the headers' flags.
     let vector = not_null("DPCTLDeviceMgr_GetDevices", unsafe { (library.devices)(EVERY_DEVICE) })?;
-    // SAFETY: the vector is the caller's.
+    // SAFETY: we own the vector.
     let vector = unsafe { Handle::new(library, vector, library.device_vector_delete) };
     // SAFETY: a live vector.
     let count = unsafe { (library.device_vector_size)(vector.raw()) };
     for index in 0..count {
-        // SAFETY: a live vector, an index inside; the element is a copy that is the caller's.
+        // SAFETY: a live vector, a valid index; the element is a copy that we own.
         let raw =
             not_null("DPCTLDeviceVector_GetAt", unsafe { (library.device_vector_at)(vector.raw(), index) })?;
         // SAFETY: as above.
@@ -101,8 +101,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(DpctlDev
     })
 }
 
-/// Position of a device in the runtime's order. Sub-devices are no root devices and come after all
-/// of them.
+/// Position of a device in the runtime's order. Sub-devices come after all root devices.
 fn ordinal(device: &Handle) -> Result<u32> {
     let mut position = 0;
     scan(device.library(), |candidate| {
@@ -113,8 +112,7 @@ fn ordinal(device: &Handle) -> Result<u32> {
     Ok(position)
 }
 
-/// The answer of a function of the library's device table: such functions take a live device and
-/// nothing else.
+/// Calls a function of the library that takes only a live device.
 fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
     // SAFETY: a live device reference.
     unsafe { get(device.raw()) }
@@ -124,7 +122,7 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     let library = device.library();
     let text = |get| {
         let text = ask(device, get);
-        // SAFETY: strings are the caller's to delete.
+        // SAFETY: we own the string and delete it.
         unsafe { library.take_string(text) }
     };
     let bytes = |get| ask(device, get);
@@ -150,11 +148,11 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info.vendor = Name::new(&text(library.device_vendor));
     info.driver_version = Name::new(&text(library.device_driver_version));
     if let Some(platform) = NonNull::new(ask(device, library.device_platform)) {
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         let platform = unsafe { Handle::new(library, platform, library.platform_delete) };
         // SAFETY: a live platform reference.
         let name = unsafe { (library.platform_name)(platform.raw()) };
-        // SAFETY: strings are the caller's to delete.
+        // SAFETY: we own the string and delete it.
         info.platform = Name::new(&unsafe { library.take_string(name) });
     }
     info.max_alloc_size = bytes(library.device_max_mem_alloc_size);
@@ -169,7 +167,7 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info
 }
 
-/// SYCL tells less than its drivers do. Concurrent access is claimed only if an aspect promises it
+/// SYCL reports less than its drivers. Concurrent access is claimed only if an aspect promises it
 /// (SYCL 2020, 4.6.4.5: the atomic aspects, and system allocations, which are as coherent as the
 /// machine). Cross-device access, which has no aspect, is never claimed.
 fn capabilities(has: impl Fn(c_int) -> bool) -> Capabilities {

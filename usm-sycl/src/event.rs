@@ -1,10 +1,10 @@
-//! Events, and the failures that SYCL forgets.
+//! Events, including the failures that SYCL forgets.
 //!
-//! SYCL passes a failure on to an operation that names the failed event in a copy or a launch, on
-//! another queue or an out-of-order one. On an in-order queue it drops such names as needless, and
-//! the runtime below does not end a queue after one failure. A barrier over events is complete once
-//! it has queried them, whatever the answer. So each operation here keeps its predecessors, see
-//! [`chain`](super::chain).
+//! SYCL passes a failure on only to copies and launches that wait for the failed event from another
+//! queue or on an out-of-order one. On an in-order queue it drops such dependencies as redundant,
+//! and the runtime below does not stop a queue after a failure. A barrier over events completes
+//! once it has queried them, whatever their state. So each operation here keeps its predecessors,
+//! see [`chain`](super::chain).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::process;
 use usm_core::driver::{poll, waiter};
 
-/// The library's state of an event whose operation succeeded, and of others that did not fail.
+/// The library's event states for success and for pending operations.
 const COMPLETE: c_int = 3;
 const SUBMITTED: c_int = 1;
 const RUNNING: c_int = 2;
@@ -30,7 +30,7 @@ const RUNNING: c_int = 2;
 #[derive(Clone)]
 pub struct DpctlEvent(pub(super) Tracked<Operation>);
 
-/// An event of the library, which speaks of its own operation only.
+/// An event of the library, which knows only its own operation.
 #[derive(Debug)]
 pub(super) struct Operation(Handle);
 
@@ -40,7 +40,7 @@ impl fmt::Debug for DpctlEvent {
     }
 }
 
-/// An event as the library gave it.
+/// Takes an event from the library.
 ///
 /// # Safety
 /// `raw` is NULL or an event of `library` that the caller owns.
@@ -64,13 +64,13 @@ impl DpctlEvent {
         &self.0.inner().operation().0
     }
 
-    /// Waits for it without a limit.
+    /// A wait without a limit.
     fn blocking(&self) -> waiter::Blocking {
         let event = self.clone();
         Box::new(move || {
             let Ok(_inside) = process::ask() else { return };
             let handle = event.native();
-            // SAFETY: only events are waited for; the function lets no exception out.
+            // SAFETY: a live event; the function lets no exception escape.
             unsafe { (handle.library().event_wait)(handle.raw()) };
         })
     }
@@ -79,7 +79,7 @@ impl DpctlEvent {
 impl EventOps for Operation {
     fn status(&self) -> Result<EventStatus> {
         let _inside = process::ask()?;
-        // SAFETY: only events are tracked, and this one is live.
+        // SAFETY: a live event.
         match unsafe { (self.0.library().event_status)(self.0.raw()) } {
             COMPLETE => Ok(EventStatus::Complete),
             SUBMITTED | RUNNING => Ok(EventStatus::Pending),
@@ -97,7 +97,7 @@ impl EventOps for DpctlEvent {
         self.0.status()
     }
 
-    /// Submitting has flushed already.
+    /// The submission has already flushed.
     fn wait(&self, limit: Duration) -> Result<()> {
         waiter::until_complete(limit, || self.status(), || Some(self.blocking()))
             .map_err(|error| error.in_backend(BackendKind::Sycl))

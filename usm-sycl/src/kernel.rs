@@ -1,10 +1,10 @@
 //! Kernels on SYCL through dpctl's C library: OpenCL C and SPIR-V.
 //!
-//! - SYCL's fastest dimension is the last one, and is OpenCL's first: code sees the same ids as
-//!   natively on OpenCL.
-//! - The library prints a compiler's log, if at all, and does not give it away.
-//! - Values of 1, 2, 4 and 8 bytes are scalars; others need a raw argument, which libraries
-//!   since 0.18 have.
+//! - SYCL's fastest dimension is the last one, which is OpenCL's first, so code sees the same ids
+//!   as natively on OpenCL.
+//! - The library may print the compiler's log but does not return it.
+//! - Values of 1, 2, 4 and 8 bytes are scalars; other sizes need a raw argument, which exists since
+//!   version 0.18.
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -57,7 +57,7 @@ table! {
     }
     optional {
         build_il = "DPCTLKernelBundle_CreateFromSpirv"(Raw, Raw, *const c_void, usize, *const c_char) -> Raw;
-        /// Came with another signature of the function above.
+        /// Exists since the function above has its new signature.
         build_sycl = "DPCTLKernelBundle_CreateFromSYCLSource"();
         raw_argument = "DPCTLRawKernelArg_Create"(*const c_void, usize) -> Raw;
         raw_argument_delete = "DPCTLRawKernelArg_Delete"(Raw);
@@ -102,12 +102,13 @@ impl Drop for Bundle {
 impl Drop for DpctlFunction {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, deleted once; the runtime keeps the kernel while a launch is in flight.
+        // SAFETY: owned, deleted once; the runtime keeps the kernel alive while a launch is in
+        // flight.
         unsafe { (self.bundle.api.kernel_delete)(self.raw) };
     }
 }
 
-/// The target of `DPCTL_LOCAL_ACCESSOR`.
+/// The struct behind `DPCTL_LOCAL_ACCESSOR`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct LocalAccessor {
@@ -125,7 +126,7 @@ fn api(context: &DpctlContext) -> usm_core::Result<Api> {
     unsafe { Api::bind(0, |name| raw::function(context, name)) }
 }
 
-// SAFETY: the library gives the event of the submission, or NULL when nothing was submitted; the
+// SAFETY: the library returns the event of the submission, or NULL if nothing was submitted; the
 // runtime counts references.
 unsafe impl Programmable for Dpctl {
     type Module = DpctlModule;
@@ -146,7 +147,7 @@ unsafe impl Programmable for Dpctl {
         let built = match *code {
             Code::OpenClC(source) => {
                 let source = text("source", source)?;
-                // SAFETY: live context and device, texts that end in NUL.
+                // SAFETY: live context and device, strings that end in NUL.
                 unsafe {
                     (api.build_source)(native_context, device, source.as_ptr(), native_options.as_ptr())
                 }
@@ -155,7 +156,8 @@ unsafe impl Programmable for Dpctl {
                 let build = api.build_il.filter(|_| api.build_sycl.is_none());
                 let build = build.ok_or_else(|| unsupported("SPIR-V with this version of the library"))?;
                 let (start, len) = (words.as_ptr().cast(), words.len());
-                // SAFETY: live context and device, as many bytes as said, a text that ends in NUL.
+                // SAFETY: live context and device, as many bytes as passed, a string that ends in
+                // NUL.
                 unsafe { build(native_context, device, start, len, native_options.as_ptr()) }
             }
             _ => return Err(unsupported("this code").into()),
@@ -202,8 +204,8 @@ unsafe impl Programmable for Dpctl {
     }
 }
 
-/// The log that the library keeps to itself: on OpenCL devices the same compiler is asked again,
-/// which is found by the device's name.
+/// The build log, which the library does not return. For OpenCL devices this repeats the build with
+/// the same compiler, found by the device's name.
 fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
     #[cfg(feature = "opencl")]
     {
@@ -230,7 +232,7 @@ fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
 }
 
 impl DpctlFunction {
-    /// A launch with at most so many arguments.
+    /// Launches with at most this many arguments.
     ///
     /// # Safety
     /// As [`Programmable::launch`].
@@ -252,11 +254,12 @@ impl DpctlFunction {
         let Some(local) = grid.local().map(narrow) else {
             let call = |queue, events, number| {
                 let (submit, global) = (api.submit_range, global.as_ptr());
-                // SAFETY: live queue, kernel and events, as many arguments and sizes as said; the
-                // caller's promise for what the code does.
+                // SAFETY: live queue, kernel and events, as many arguments and sizes as passed; the
+                // caller's promise for the effects of the code.
                 unsafe { submit(kernel, queue, values, kinds, count, global, dimensions, events, number) }
             };
-            // SAFETY: the call submits to the queue that it is given, and gives the event of that.
+            // SAFETY: the call submits to the queue that it gets, and returns the event of that
+            // submission.
             return unsafe { raw::submit(queue, "DPCTLQueue_SubmitRange", after, call) };
         };
         let call = |queue, events, number| {
@@ -271,7 +274,7 @@ impl DpctlFunction {
     fn info(&self) -> FunctionInfo {
         let Bundle { api, .. } = &*self.bundle;
         let ask = |call: unsafe extern "C" fn(Raw) -> usize| {
-            // SAFETY: a live kernel; the functions give 0 where the runtime throws.
+            // SAFETY: a live kernel; the functions return 0 if the runtime throws.
             unsafe { call(self.raw) }
         };
         let mut info = FunctionInfo::new(ask(api.work_group_size) as u64);
@@ -282,15 +285,15 @@ impl DpctlFunction {
     }
 }
 
-/// Arguments as the library takes them.
+/// Arguments in the library's form.
 struct Given<'a, const MOST: usize> {
     api: &'a Api,
     values: [Raw; MOST],
     kinds: [c_int; MOST],
-    /// Holds arguments that are local arrays. Not made without any: it is most of the size here.
+    /// Storage for local arrays. Made only if there are any, because it is most of the size here.
     locals: [MaybeUninit<LocalAccessor>; MOST],
     count: usize,
-    /// Whether there are objects to delete.
+    /// Whether `drop` has objects to delete.
     owns: bool,
 }
 
@@ -329,7 +332,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                     _ => {
                         let create = self.api.raw_argument.filter(|_| self.api.raw_argument_delete.is_some());
                         let create = create.ok_or_else(|| unsupported("an argument of this size"))?;
-                        // SAFETY: as many bytes as said, copied before the call returns.
+                        // SAFETY: as many bytes as passed, copied before the call returns.
                         let raw = unsafe { create(bytes.as_ptr().cast(), bytes.len()) };
                         if raw.is_null() {
                             return Err(native("DPCTLRawKernelArg_Create"));
@@ -341,7 +344,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                 }
             }
             Slot::Local { bytes, alignment } => {
-                // The widest element that divides the size: its alignment is the array's.
+                // The widest element that divides the size; its alignment is the array's alignment.
                 let (element, width) = match () {
                     () if alignment >= 8 && bytes % 8 == 0 => (kind::U64, 8),
                     () if alignment >= 4 && bytes % 4 == 0 => (kind::U32, 4),
@@ -358,7 +361,8 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
         Ok(())
     }
 
-    /// Points to the local arrays where they lie now. The arguments: values, kinds, count.
+    /// Points to the local arrays at their current address. Returns values, kinds and count of the
+    /// arguments.
     fn finish(&mut self) -> (*const Raw, *const c_int, usize) {
         let locals = self.values.iter_mut().zip(&mut self.locals).zip(&self.kinds).take(self.count);
         for ((value, local), _) in locals.filter(|(_, kind)| **kind == kind::LOCAL) {

@@ -1,7 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
-// Conversions that can fail give the array back, as `Vec` and `String` conversions do.
+// Conversions that can fail return the array, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 
 extern crate alloc;
@@ -54,8 +54,8 @@ impl Dpctl {
         }
     }
 
-    /// Opens the library at `path`, which must be the file inside an installed package: its own
-    /// dependencies are found relative to it. A path opened before gives the same library.
+    /// Opens the library at `path`, which must be the file inside an installed package, because it
+    /// finds its own dependencies relative to itself. The same path returns the same library.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -63,25 +63,25 @@ impl Dpctl {
         loader::open(path).map(|library| Self { library })
     }
 
-    /// The file that was opened.
+    /// The path of the opened file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.library.path()
     }
 
-    /// Version of the SYCL compiler that built the library, as it says itself.
+    /// Version of the SYCL compiler that built the library, as the library reports it.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.library.version
     }
 }
 
-// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified
+// SAFETY: the runtime returns disjoint memory of the requested kind, and its alignment is verified
 // (2); copies take their dependencies, fills and hints come after a barrier over theirs (3); NULL
-// results mean that nothing was enqueued (4); submission flushes, and a wait is for the status or
-// for a thread that waits, up to the limit (5, 6); blocks are freed by the context that allocated
-// them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type
-// query (8); the context drains its list when dropped (9); events remember what they follow (11).
+// results mean that nothing was enqueued (4); submission flushes, and a wait polls the status or
+// waits for the waiting thread, up to the limit (5, 6); blocks are freed by the context that
+// allocated them, without a live queue (7); an unknown pointer goes no further than the type query
+// (8); the context drains its list when dropped (9); events keep their predecessors (11).
 unsafe impl Backend for Dpctl {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

@@ -20,7 +20,7 @@ pub(super) const LIBRARY: &str = "libDPCTLSyclInterface.dylib";
 #[cfg(not(any(target_os = "windows", target_os = "macos")))]
 pub(super) const LIBRARY: &str = "libDPCTLSyclInterface.so";
 
-/// The oldest compiler generation whose library was measured to have this table's signatures.
+/// The oldest compiler generation whose library was verified to have this table's signatures.
 const LEAST_VERSION: u32 = 2024;
 
 /// An opaque object of the library: device, context, queue, event, vector.
@@ -29,7 +29,7 @@ pub(super) type Raw = *mut c_void;
 pub(super) type ErrorHandler = extern "C" fn(c_int);
 
 table! {
-    /// The functions that are used, all present once the library is open.
+    /// The functions that this crate uses, all present once the library is open.
     pub(super) Functions in LIBRARY of Sycl:
     needed {
         dpcpp_version = "DPCTLService_GetDPCPPVersion"() -> *const c_char;
@@ -88,17 +88,17 @@ table! {
         allocate_host = "DPCTLaligned_alloc_host"(usize, usize, Raw) -> *mut c_void;
         allocate_device = "DPCTLaligned_alloc_device"(usize, usize, Raw) -> *mut c_void;
         allocate_shared = "DPCTLaligned_alloc_shared"(usize, usize, Raw) -> *mut c_void;
-        /// May throw on a pointer that is not the context's.
+        /// May throw for a pointer of another context.
         free_with_context = "DPCTLfree_with_context"(*mut c_void, Raw);
         pointer_type = "DPCTLUSM_GetPointerType"(*const c_void, Raw) -> c_int;
-        /// Ends the process on a pointer whose type is unknown.
+        /// Ends the process for a pointer of unknown type.
         pointer_device = "DPCTLUSM_GetPointerDevice"(*const c_void, Raw) -> Raw;
     }
     optional {}
 }
 
-/// The opened library. Never closed: see the page of this crate. Leaked rather than counted, so
-/// that handles stay one pointer wide.
+/// The opened library. Never closed: see the page of this crate. Leaked, not counted, so that
+/// handles stay one pointer wide.
 #[derive(Debug)]
 pub(super) struct Library {
     functions: Functions,
@@ -120,22 +120,23 @@ impl Library {
         self.file.path()
     }
 
-    /// The address of a function that the table does not have.
+    /// The address of a function that is not in the table.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         self.file.function(name)
     }
 
-    /// Takes a string that the library gives away.
+    /// Takes ownership of a string from the library.
     ///
     /// # Safety
-    /// `text` is NULL or a string that the library allocated for its caller, not used afterwards.
+    /// `text` is NULL or a string that the library allocated for its caller, and is not used
+    /// afterwards.
     pub(super) unsafe fn take_string(&self, text: *const c_char) -> String {
         if text.is_null() {
             return String::new();
         }
-        // SAFETY: the caller's promise: NUL-terminated.
+        // SAFETY: NUL-terminated by the caller's promise.
         let taken = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-        // SAFETY: the caller's promise: ours to delete, once.
+        // SAFETY: we own it by the caller's promise, and delete it once.
         unsafe { (self.string_delete)(text) };
         taken
     }
@@ -147,17 +148,17 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     OPENED.get(
         |library| library.path() == path,
         || {
-            // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of
-            // ours.
+            // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing in
+            // this crate.
             let file = unsafe { File::open(LIBRARY, path) }.map_err(error::of)?;
             // SAFETY: the signatures are those of the public C headers, unchanged since
-            // `LEAST_VERSION`; what the version check needs itself, a function without arguments
-            // and one that frees a string, has never had another.
+            // `LEAST_VERSION`; the functions that the version check calls, one without arguments
+            // and one that frees a string, have never changed.
             let functions = unsafe { Functions::bind(0, |name| file.function(name)) }?;
             // SAFETY: no precondition.
             let version = unsafe { (functions.dpcpp_version)() };
             let mut library = Library { functions, version: String::new(), file };
-            // SAFETY: the string is the caller's.
+            // SAFETY: we own the string.
             library.version = unsafe { library.take_string(version) };
             check_version(&library.version)?;
             Ok(library)
@@ -174,9 +175,9 @@ fn check_version(version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The file that `USM_DPCTL_LIBRARY` names; when that is unset, the dpctl package of the active
-/// virtual environment (`VIRTUAL_ENV`), then of the Python installations whose `python3` is on
-/// `PATH`. Nothing is run or opened.
+/// The file that `USM_DPCTL_LIBRARY` names; if unset, the dpctl package of the active virtual
+/// environment (`VIRTUAL_ENV`), then of the Python installations whose `python3` is on `PATH`. Runs
+/// and opens nothing.
 #[must_use]
 pub fn find_library() -> Option<PathBuf> {
     if let Some(named) = env::var_os("USM_DPCTL_LIBRARY") {
@@ -200,16 +201,15 @@ fn library_under(prefix: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The OpenCL CPU runtime that pip installed into the same environment as the library at `path`, if
-/// it is there: the value for `OCL_ICD_FILENAMES`.
+/// The OpenCL CPU runtime in the Python environment of the library at `path`, if installed: the
+/// value for `OCL_ICD_FILENAMES`.
 #[must_use]
 pub fn opencl_runtime_beside(path: &Path) -> Option<PathBuf> {
     path.ancestors().map(|folder| folder.join("libintelocl.so")).find(|file| file.is_file())
 }
 
-/// Sets `OCL_ICD_FILENAMES` to [`opencl_runtime_beside`] the library at `path`, when it is unset
-/// and the runtime is there. To be called before the library is opened; says whether the variable
-/// was set.
+/// Sets `OCL_ICD_FILENAMES` to [`opencl_runtime_beside`] the library at `path`, if it is unset and
+/// the runtime exists. Call this before opening the library. Returns whether it set the variable.
 ///
 /// # Safety
 /// No other thread reads or writes the environment meanwhile, as for [`std::env::set_var`].
@@ -223,7 +223,7 @@ pub unsafe fn use_opencl_runtime_beside(path: &Path) -> bool {
     found.is_some()
 }
 
-/// An object of the library that is deleted when its last owner is gone.
+/// An object of the library, deleted with its last owner.
 pub(super) type Handle = handle::Handle<Library>;
 
 impl handle::Counting for Library {

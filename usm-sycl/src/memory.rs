@@ -34,9 +34,10 @@ struct Inner {
     queue_list: Arc<QueueList<queue::Inner, DpctlEvent>>,
     placed: Placed,
     device: DpctlDevice,
-    /// Whether the context has no other device, so that pointers need not be asked for theirs.
+    /// Whether the context has only this device, so that pointer queries need not ask for the
+    /// device.
     sole_device: bool,
-    /// Allocations name a queue in the C library; this one runs nothing.
+    /// The C library's allocation functions take a queue; this one runs no work.
     allocator: Handle,
     context: Handle,
 }
@@ -49,7 +50,7 @@ impl DpctlContext {
         // SAFETY: a live device reference.
         let raw = unsafe { (library.cached_context)(device.handle().raw()) };
         let raw = not_null("DPCTLDeviceMgr_GetCachedContext", raw)?;
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         let context = unsafe { Handle::new(library, raw, library.context_delete) };
         Self::new(device.clone(), context)
     }
@@ -57,7 +58,7 @@ impl DpctlContext {
     pub(super) fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
         let allocator = queue::create_native(&context, &device, usm_core::QueueOrder::InOrder)?;
         let info = device.info();
-        // Sub-devices come after all root devices and are taken for one device.
+        // Sub-devices come after all root devices and count as one device.
         let ledger = ledgers::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
         let queue_list = Arc::new(QueueList::new());
         let all = Arc::clone(&queue_list);
@@ -98,11 +99,11 @@ impl DpctlContext {
             return Some(self.0.device.info().ordinal);
         }
         let library = self.library();
-        // SAFETY: the type query has just said that the pointer is the context's. Only where
-        // contexts have several devices does it matter that a free by another thread must not come
-        // in between; the blocks of this crate are answered by the registry and never get here.
+        // SAFETY: the type query has just found that the pointer belongs to the context. A free by
+        // another thread must not come in between; the registry answers for this crate's blocks, so
+        // only foreign pointers get here, and only in contexts with several devices.
         let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
         device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
     }
@@ -124,7 +125,7 @@ impl ContextOps<Dpctl> for DpctlContext {
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         let library = self.library();
         if !self.0.device.allocates(kind) {
-            // The library would throw through C.
+            // Otherwise the library would throw through C.
             return Err(error::of(ErrorKind::Unsupported { operation: "this kind of USM memory" }));
         }
         let call = match kind {
@@ -144,11 +145,11 @@ impl ContextOps<Dpctl> for DpctlContext {
                 }
                 Ok(raw.expose_provenance())
             },
-            // SAFETY: just allocated in this context, used by nobody.
+            // SAFETY: just allocated in this context and not used yet.
             |base| unsafe { self.0.free_at(base) },
         )?;
         let pointer = NonNull::new(core::ptr::with_exposed_provenance_mut(address));
-        // The call above never gives 0.
+        // The call above never returns 0.
         pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
@@ -158,7 +159,7 @@ impl ContextOps<Dpctl> for DpctlContext {
         unsafe { self.0.free(block) };
     }
 
-    /// Kind and device; SYCL knows no base and no size, so both are 0 here and only the registry
+    /// Kind and device. SYCL knows neither base nor size, so both are 0 here and only the registry
     /// has them.
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let library = self.library();
@@ -192,12 +193,12 @@ impl ContextOps<Dpctl> for DpctlContext {
     }
 }
 
-/// The devices of a context, a vector of the library's, and their number.
+/// The devices of a context, as a vector of the library, and their number.
 pub(super) fn devices_of(context: &Handle) -> Result<(Handle, usize)> {
     let library = context.library();
     // SAFETY: a live context.
     let devices = not_null("DPCTLContext_GetDevices", unsafe { (library.context_devices)(context.raw()) })?;
-    // SAFETY: the vector is the caller's.
+    // SAFETY: we own the vector.
     let devices = unsafe { Handle::new(library, devices, library.device_vector_delete) };
     // SAFETY: a live vector.
     let count = unsafe { (library.device_vector_size)(devices.raw()) };
@@ -213,7 +214,7 @@ impl Inner {
     }
 
     /// # Safety
-    /// The library gave `base` in this context, it was not freed yet, and no operation uses it.
+    /// `base` comes from the library in this context and is not freed, and no operation uses it.
     unsafe fn free_at(&self, base: usize) {
         let pointer = core::ptr::with_exposed_provenance_mut(base);
         // SAFETY: the caller's promise; memory of this context, so that the library does not throw.
@@ -221,7 +222,7 @@ impl Inner {
     }
 }
 
-// SAFETY: a field, moved in when the context was made, and never replaced.
+// SAFETY: a field that is set when the context is made and never replaced.
 unsafe impl HasContextState for Inner {
     fn shared(&self) -> &ContextState {
         &self.shared
@@ -231,9 +232,9 @@ unsafe impl HasContextState for Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let limit = self.shared.wait_limit();
-        // SAFETY: the list hands out blocks of this context, once, after their events.
+        // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
-        // SAFETY: the state of this context, to which blocks go back.
+        // SAFETY: the state of this context, to which the blocks return.
         unsafe { self.deferred.drain(&self.shared, limit, free, |buffer| match buffer {}) };
     }
 }

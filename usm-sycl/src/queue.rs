@@ -22,8 +22,8 @@ use usm_core::{ErrorKind, Result};
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
 
-/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
-static RETIRED: After<Arc<Handle>, Rested<DpctlEvent>> = After::new();
+/// Dropped queues of the whole process, because a queue may outlive its context's last handle.
+static DROPPED_QUEUES: After<Arc<Handle>, Rested<DpctlEvent>> = After::new();
 
 /// A SYCL queue.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct DpctlQueue(Arc<Inner>);
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: DpctlContext,
-    /// Of an in-order queue.
+    /// Set for an in-order queue.
     lane: Option<Lane<Operation>>,
     /// Whether work may have been submitted through this handle.
     used: AtomicBool,
@@ -45,11 +45,11 @@ pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: Queue
         QueueOrder::InOrder => IN_ORDER,
         QueueOrder::OutOfOrder => 0,
     };
-    // SAFETY: live references; the handler is callable from any thread.
+    // SAFETY: live references; any thread may call the handler.
     let raw = unsafe {
         (library.queue_create)(context.raw(), device.handle().raw(), Some(error::on_async_error), properties)
     };
-    // SAFETY: the reference is the caller's.
+    // SAFETY: we own the reference.
     Ok(unsafe { Handle::new(library, not_null("DPCTLQueue_Create", raw)?, library.queue_delete) })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: Queue
 pub(super) unsafe fn device_of(library: &'static Library, queue: Raw) -> Result<DpctlDevice> {
     // SAFETY: the caller's promise.
     let raw = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue) })?;
-    // SAFETY: the reference is ours.
+    // SAFETY: we own the reference.
     unsafe { DpctlDevice::take(library, raw) }
 }
 
@@ -67,7 +67,7 @@ pub(super) unsafe fn device_of(library: &'static Library, queue: Raw) -> Result<
 pub(super) unsafe fn context_of(library: &'static Library, queue: Raw) -> Result<Handle> {
     // SAFETY: the caller's promise.
     let raw = not_null("DPCTLQueue_GetContext", unsafe { (library.queue_context)(queue) })?;
-    // SAFETY: the reference is ours.
+    // SAFETY: we own the reference.
     Ok(unsafe { Handle::new(library, raw, library.context_delete) })
 }
 
@@ -98,7 +98,7 @@ impl DpctlQueue {
     /// Submits by `call`, which gets the queue and the events to wait for.
     ///
     /// # Safety
-    /// `call` passes them on to a function that submits, with valid arguments, and gives its event
+    /// `call` passes them to one function that submits, with valid arguments, and returns its event
     /// or NULL.
     pub(super) unsafe fn submit(
         &self,
@@ -127,7 +127,7 @@ impl QueueOps<Dpctl> for DpctlQueue {
             // SAFETY: the caller's promise for the ranges; a live queue and live events.
             unsafe { function(queue, dst.cast(), src.cast(), len, events, count) }
         };
-        // SAFETY: it gives the event of the copy.
+        // SAFETY: it returns the event of the copy.
         unsafe { self.submit("DPCTLQueue_MemcpyWithEvents", after, call) }
     }
 
@@ -140,8 +140,8 @@ impl QueueOps<Dpctl> for DpctlQueue {
     ) -> Result<DpctlEvent> {
         let library = self.0.handle.library();
         let dst = dst.cast::<c_void>();
-        // In each call the range is the caller's promise, its length a multiple of the pattern's;
-        // the library counts elements.
+        // In each call the range is valid by the caller's promise, and its length is a multiple of
+        // the pattern's; the library counts elements.
         let operation = match pattern.len() {
             1 => "DPCTLQueue_Memset",
             2 => "DPCTLQueue_Fill16",
@@ -176,7 +176,7 @@ impl QueueOps<Dpctl> for DpctlQueue {
                 unsafe { (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16) }
             }
         };
-        // SAFETY: it gives the event of the fill.
+        // SAFETY: it returns the event of the fill.
         unsafe { self.0.submit_behind(operation, after, call) }
     }
 
@@ -195,12 +195,11 @@ impl Advice<Self> for Dpctl {
         let function = queue.0.handle.library().queue_prefetch;
         // SAFETY: the caller's promise; a live queue.
         let call = |raw| unsafe { function(raw, pointer.cast(), len) };
-        // SAFETY: it gives the event of the prefetch.
+        // SAFETY: it returns the event of the prefetch.
         unsafe { queue.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
     }
 
-    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot
-    /// be named portably.
+    /// SYCL defines only the value 0, which resets to the default. The others are device specific.
     unsafe fn advise(
         queue: &DpctlQueue,
         pointer: *const u8,
@@ -214,23 +213,23 @@ impl Advice<Self> for Dpctl {
         let function = queue.0.handle.library().queue_advise;
         // SAFETY: the caller's promise; a live queue.
         let call = |raw| unsafe { function(raw, pointer.cast(), len, 0) };
-        // SAFETY: it gives the event of the advice.
+        // SAFETY: it returns the event of the advice.
         unsafe { queue.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
     }
 }
 
-/// The events as the library takes them.
+/// The events in the library's form.
 fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
     events.iter().map(|event| event.native().raw()).collect()
 }
 
 impl Inner {
-    /// An event after these; without any, after everything in the queue. Also where something
-    /// failed before it: its event then fails.
+    /// An event after `after` or, if it is empty, after everything in the queue. Works also after a
+    /// failure; the event then fails.
     pub(super) fn end(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
-        // SAFETY: a barrier touches no memory.
+        // SAFETY: a barrier accesses no memory.
         unsafe { self.enter(operation, after, false, |_| self.native_barrier(after)) }
     }
 
@@ -245,7 +244,8 @@ impl Inner {
         Ok(unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) })
     }
 
-    /// For calls that take no events: a barrier over `after` holds back every later submission.
+    /// For calls that take no events: submits a barrier over `after`, which all later submissions
+    /// wait for.
     ///
     /// # Safety
     /// As [`enter`](Self::enter).
@@ -259,7 +259,7 @@ impl Inner {
             if !after.is_empty() {
                 let barrier = self.native_barrier(after)?;
                 let operation = "DPCTLQueue_SubmitBarrierForEvents";
-                // SAFETY: the event is the caller's, who does not need it.
+                // SAFETY: we own the event and do not need it.
                 drop(unsafe { event::owned(self.handle.library(), operation, barrier) }?);
             }
             Ok(call(queue))
@@ -268,12 +268,11 @@ impl Inner {
         unsafe { self.enter(operation, after, true, behind) }
     }
 
-    /// Submits by `call`, which gets the queue and gives the event or NULL. With `refuse`, not
-    /// behind an operation of the queue that is known to have failed.
+    /// Submits by `call`, which gets the queue and returns the event or NULL. If `refuse`, fails
+    /// after a known failure of the queue.
     ///
     /// # Safety
-    /// `call` submits one operation with valid arguments, behind `after`, and the event is the
-    /// caller's.
+    /// `call` submits one operation with valid arguments, after `after`, and we own its event.
     unsafe fn enter(
         &self,
         operation: &'static str,
@@ -300,19 +299,18 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for, and the queue is
-    /// released well after it. One that was only imported and handed on has none, and is released
-    /// at once.
+    /// A queue's work outlives it, so the context keeps the last event, and the queue is released
+    /// some time after that event. An imported queue without own work is released at once.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        RETIRED.collect(drop);
+        DROPPED_QUEUES.collect(drop);
         if !self.used.load(Ordering::Relaxed) {
             return self.context.queue_list().remove(self, Ok(None));
         }
         let last = self.end(&[]);
         match &last {
-            Ok(event) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
-            // When it may be released is not known any more.
+            Ok(event) => DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
+            // Without an event nothing tells when the queue may be released.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.queue_list().remove(self, last.map(Some));

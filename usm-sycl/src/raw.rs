@@ -1,7 +1,7 @@
-//! Native handles, both ways: for programs and crates that call SYCL or its C library themselves
-//! beside this one.
+//! Export and import of native handles, for programs and crates that also call SYCL or its C
+//! library themselves.
 //!
-//! | what | out | in | whose it is then |
+//! | what | out | in | owner afterwards |
 //! |---|---|---|---|
 //! | device | [`DpctlDevice::as_raw`] | – | ours |
 //! | context | [`DpctlContext::as_raw`] | [`DpctlContext::from_raw`], [`DpctlContext::of_queue`] | copied: each side deletes its own object |
@@ -10,10 +10,10 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! A handle from `as_raw` lives as long as its object here; `copy_native` gives an object of the
-//! receiver's own, as capsules hold it. Copies of an object refer to the same context, queue or
-//! event. Work over allocations of this crate goes through
-//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! A handle from `as_raw` lives as long as its object here; `copy_native` returns an object that
+//! the receiver owns, as capsules hold it. Copies of an object refer to the same context, queue or
+//! event. Submit work over allocations of this crate by [`submit`] inside
+//! [`Queue::submit`](usm_core::Queue::submit), so that it is ordered.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -42,7 +42,7 @@ pub type DPCTLSyclQueueRef = NonNull<c_void>;
 pub type DPCTLSyclEventRef = NonNull<c_void>;
 
 impl Dpctl {
-    /// Deletes what [`DpctlQueue::copy_native`] gave.
+    /// Deletes a result of [`DpctlQueue::copy_native`].
     ///
     /// # Safety
     /// `native` came from `copy_native` of a queue of this library, and is not used afterwards.
@@ -51,7 +51,7 @@ impl Dpctl {
         unsafe { (self.library.queue_delete)(native.as_ptr()) };
     }
 
-    /// Deletes what [`DpctlContext::copy_native`] gave.
+    /// Deletes a result of [`DpctlContext::copy_native`].
     ///
     /// # Safety
     /// `native` came from `copy_native` of a context of this library, and is not used afterwards.
@@ -76,7 +76,7 @@ impl DpctlContext {
         self.native().not_null()
     }
 
-    /// A foreign `sycl::context`, copied, with the first device it has.
+    /// A copy of a foreign `sycl::context`, with its first device.
     ///
     /// # Safety
     /// `context` points to a live `sycl::context` of the library that `backend` opened.
@@ -88,19 +88,18 @@ impl DpctlContext {
         let library = backend.library;
         // SAFETY: the caller's promise.
         let copy = not_null("DPCTLContext_Copy", unsafe { (library.context_copy)(context.as_ptr()) })?;
-        // SAFETY: the copy is the caller's.
+        // SAFETY: we own the copy.
         let copy = unsafe { Handle::new(library, copy, library.context_delete) };
         let (devices, _) = devices_of(&copy)?;
         // SAFETY: a live vector; a context has at least one device, and the call is checked
         // otherwise.
         let first = unsafe { (library.device_vector_at)(devices.raw(), 0) };
-        // SAFETY: the element is a copy that is the caller's.
+        // SAFETY: we own the element, which is a copy.
         let device = unsafe { DpctlDevice::take(library, not_null("DPCTLDeviceVector_GetAt", first)?) }?;
         Self::new(device, copy)
     }
 
-    /// The context that a foreign `sycl::queue` belongs to, with that queue's device. `queue` is
-    /// only asked.
+    /// The context of a foreign `sycl::queue`, with the queue's device. Only queries `queue`.
     ///
     /// # Safety
     /// `queue` points to a live `sycl::queue` of the library that `backend` opened.
@@ -110,7 +109,7 @@ impl DpctlContext {
     pub unsafe fn of_queue(backend: &Dpctl, queue: DPCTLSyclQueueRef) -> Result<Self> {
         let _inside = process::work()?;
         let library = backend.library;
-        // SAFETY: the caller's promise; the reference is ours.
+        // SAFETY: the caller's promise; we own the reference.
         let device = unsafe { device_of(library, queue.as_ptr()) }?;
         // SAFETY: as above.
         Self::new(device, unsafe { context_of(library, queue.as_ptr()) }?)
@@ -133,7 +132,7 @@ impl DpctlContext {
         }
         // SAFETY: the caller's promise.
         let device = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue.as_ptr()) })?;
-        // SAFETY: the reference is the caller's.
+        // SAFETY: we own the reference.
         let device = unsafe { Handle::new(library, device, library.device_delete) };
         Ok(device::same(&device, self.device().handle()))
     }
@@ -149,11 +148,11 @@ impl DpctlContext {
         unsafe { (self.library().context_equal)(self.native().raw(), context.as_ptr()) }
     }
 
-    /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef`
-    /// capsule holds. The receiver deletes it with [`Dpctl::delete_native_context`].
+    /// A new `sycl::context` object that refers to the same native context, as a `SyclContextRef`
+    /// capsule holds it. The receiver deletes it with [`Dpctl::delete_native_context`].
     ///
     /// # Errors
-    /// [`ErrorKind::Native`] when the runtime cannot copy it.
+    /// [`ErrorKind::Native`] if the runtime cannot copy it.
     pub fn copy_native(&self) -> Result<DPCTLSyclContextRef> {
         // SAFETY: a live context.
         not_null("DPCTLContext_Copy", unsafe { (self.library().context_copy)(self.native().raw()) })
@@ -167,14 +166,15 @@ impl DpctlQueue {
         self.native_for_use().not_null()
     }
 
-    /// A copy of a foreign `sycl::queue`, and whether it orders its operations: what
-    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes. Both sides submit to the same queue.
+    /// A copy of a foreign `sycl::queue` and its order, as
+    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes them. Both sides submit to the same
+    /// queue.
     ///
     /// # Safety
     /// `queue` points to a live `sycl::queue` of the library that the context's backend opened.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than
+    /// [`ErrorKind::WrongContext`] if it belongs to another native context or device than
     /// `context`; [`ErrorKind::Native`] naming the function that failed.
     pub unsafe fn from_raw(context: &DpctlContext, queue: DPCTLSyclQueueRef) -> Result<(Self, QueueOrder)> {
         let _inside = process::work()?;
@@ -186,7 +186,7 @@ impl DpctlQueue {
         let library = context.library();
         // SAFETY: the caller's promise.
         let copy = not_null("DPCTLQueue_Copy", unsafe { (library.queue_copy)(queue.as_ptr()) })?;
-        // SAFETY: the copy is ours.
+        // SAFETY: we own the copy.
         let handle = unsafe { Handle::new(library, copy, library.queue_delete) };
         // SAFETY: a live queue.
         let order = match unsafe { (library.queue_in_order)(handle.raw()) } {
@@ -196,11 +196,11 @@ impl DpctlQueue {
         Ok((Self::known(handle, context, order), order))
     }
 
-    /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule
-    /// holds. The receiver deletes it with [`Dpctl::delete_native_queue`].
+    /// A new `sycl::queue` object that refers to the same queue, as a `SyclQueueRef` capsule holds
+    /// it. The receiver deletes it with [`Dpctl::delete_native_queue`].
     ///
     /// # Errors
-    /// [`ErrorKind::Native`] when the runtime cannot copy it.
+    /// [`ErrorKind::Native`] if the runtime cannot copy it.
     pub fn copy_native(&self) -> Result<DPCTLSyclQueueRef> {
         let handle = self.native();
         // SAFETY: a live queue.
@@ -216,49 +216,48 @@ impl DpctlEvent {
     }
 
     /// A copy of a foreign `sycl::event`. [`Event::from_raw`](usm_core::Event::from_raw) makes it
-    /// one that submissions wait for.
+    /// an event that submissions can wait for.
     ///
     /// # Safety
-    /// `event` points to a live `sycl::event` of the library that the context's backend opened, of
-    /// its native context.
+    /// `event` points to a live `sycl::event` of the context's library and native context.
     ///
     /// # Errors
-    /// [`ErrorKind::Native`] when the runtime cannot copy it.
+    /// [`ErrorKind::Native`] if the runtime cannot copy it.
     pub unsafe fn from_raw(context: &DpctlContext, event: DPCTLSyclEventRef) -> Result<Self> {
         let _inside = process::work()?;
         let library = context.library();
         // SAFETY: the caller's promise.
         let copy = unsafe { (library.event_copy)(event.as_ptr()) };
-        // SAFETY: the copy is ours.
+        // SAFETY: we own the copy.
         Ok(Self::of(unsafe { event::owned(library, "DPCTLEvent_Copy", copy) }?))
     }
 }
 
-/// The library's function of this name, if it has one.
+/// The library's function of this name, if it exists.
 #[must_use]
 pub fn function(context: &DpctlContext, name: &CStr) -> Option<NonNull<c_void>> {
     context.library().function(name)
 }
 
-/// `DPCTLSyclContextRef` of the context, which keeps it.
+/// `DPCTLSyclContextRef` of the context, which keeps it alive.
 #[must_use]
 pub fn context(context: &DpctlContext) -> *mut c_void {
     context.native().raw()
 }
 
-/// `DPCTLSyclDeviceRef` of the context's device; the context keeps it.
+/// `DPCTLSyclDeviceRef` of the context's device; the context keeps it alive.
 #[must_use]
 pub fn device(context: &DpctlContext) -> *mut c_void {
     context.device().handle().raw()
 }
 
 /// Submits by `call`, which gets the `DPCTLSyclQueueRef`, the events to wait for and their number,
-/// and gives the `DPCTLSyclEventRef` of the work, or NULL.
+/// and returns the `DPCTLSyclEventRef` of the work, or NULL.
 ///
 /// # Safety
-/// `call` passes all three on to one function that submits, with valid arguments, and gives what
-/// that gave. What the operation touches is the caller's to keep valid;
-/// [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all three to one function that submits, with valid arguments, and returns its
+/// result. The caller keeps the operation's memory valid, as
+/// [`Queue::submit`](usm_core::Queue::submit) does.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] naming `operation`.
@@ -276,11 +275,11 @@ pub unsafe fn submit(
 /// last use.
 ///
 /// # Safety
-/// `size` bytes at `pointer` lie in one USM allocation, live as long as `owner` is not dropped;
-/// SYCL cannot be asked for the size. Access from elsewhere is the caller's to order.
+/// `size` bytes at `pointer` lie in one USM allocation that is live until `owner` is dropped; SYCL
+/// has no query for the size. The caller must order accesses made outside this crate.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context.
+/// [`ErrorKind::WrongContext`] if `pointer` is no USM pointer of the context.
 pub unsafe fn borrow_allocation(
     context: &Context<Dpctl>,
     pointer: NonNull<u8>,

@@ -1,4 +1,4 @@
-//! Access of one device to another's memory. The library has no handles for other processes.
+//! Peer access between devices. The library has no IPC handles.
 
 use core::ffi::{CStr, c_int};
 
@@ -19,7 +19,7 @@ impl Peer<Self> for Dpctl {
     unsafe fn can_access(context: &DpctlContext, peer: &DpctlContext) -> Result<bool> {
         let (device, peer) = (context.device(), peer.device());
         if device::same(device.handle(), peer.handle()) {
-            return Ok(true); // The library says no: it means other devices.
+            return Ok(true); // The library answers no for the same device.
         }
         // SAFETY: the signature of the C headers.
         let can_access: CanAccess = unsafe { optional(device, c"DPCTLDevice_CanAccessPeer") }?;
@@ -38,7 +38,7 @@ impl Peer<Self> for Dpctl {
     }
 }
 
-/// The library does not say whether it worked, so it is asked before whether it can.
+/// The library does not report success, so this first asks whether access is possible.
 ///
 /// # Safety
 /// Both contexts are of one library.
@@ -60,7 +60,7 @@ unsafe fn change(context: &DpctlContext, other: &DpctlContext, name: &CStr) -> R
     Ok(())
 }
 
-/// A function that older libraries lack.
+/// A function that older libraries do not have.
 ///
 /// # Safety
 /// `F` is the type of the function of that name.

@@ -1,5 +1,5 @@
-//! The SYCL backend on whatever devices dpctl's library finds. Skipped, with the reason, where the
-//! library is absent; a failure where `USM_REQUIRE` names `sycl`.
+//! The SYCL backend on whatever devices dpctl's library finds. Skipped, with the reason, if the
+//! library is missing; a failure if `USM_REQUIRE` names `sycl`.
 
 #[path = "common/skip.rs"]
 mod skip;
@@ -22,7 +22,7 @@ fn backend() -> Option<Dpctl> {
     static OPENED: OnceLock<Result<Dpctl, String>> = OnceLock::new();
     let opened = OPENED.get_or_init(|| {
         let path = usm_sycl::find_library().ok_or("no dpctl package found (see USM_DPCTL_LIBRARY)")?;
-        // SAFETY: the tests touch the environment through the standard library alone, which locks
+        // SAFETY: the tests change the environment only through the standard library, which locks
         // it; C code that reads it starts with the library, below.
         unsafe { usm_sycl::use_opencl_runtime_beside(&path) };
         Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -124,7 +124,7 @@ fn fills_of_every_width_repeat_the_pattern() {
             let _ = queue.fill_bytes(&mut memory, 0, 64, &[0xff]).unwrap();
             let _ = queue.fill_bytes(&mut memory, 16, 32, &pattern[..width]).unwrap();
             let _guard = memory.wait_for_host(usm_core::Access::Read).unwrap();
-            // SAFETY: 64 bytes that the fills have initialised, and nothing runs any more.
+            // SAFETY: 64 bytes that the fills have initialised, and no work is running.
             let bytes = unsafe { core::slice::from_raw_parts(memory.as_ptr(), 64) };
             for (index, byte) in bytes.iter().enumerate() {
                 let expected = if (16..48).contains(&index) { pattern[(index - 16) % width] } else { 0xff };
@@ -159,7 +159,7 @@ fn a_wait_gives_up_at_its_limit() {
         let mut memory = context.allocate(&Request::new(AllocKind::Device, 256 << 20)).unwrap();
         let event = queue.fill_bytes(&mut memory, 0, 256 << 20, &[1]).unwrap();
         let start = Instant::now();
-        // A device that is done at once is no failure.
+        // A device that finishes at once is no failure.
         if let Err(error) = event.wait_for(Duration::from_micros(50)) {
             assert!(matches!(error.kind, ErrorKind::Timeout { .. }), "{error}");
             assert!(start.elapsed() < Duration::from_secs(2));
@@ -205,7 +205,7 @@ fn a_foreign_queue_leads_to_the_same_memory() {
 
 #[test]
 fn a_library_without_the_functions_names_the_first_missing_one() {
-    // The C library is certainly a library and certainly not dpctl's.
+    // The C library exists everywhere and is not dpctl's.
     let Ok(error) =
         Dpctl::open(Path::new("libc.so.6")).map(drop).map_err(|error| error.kind).map_or_else(Ok, Err)
     else {

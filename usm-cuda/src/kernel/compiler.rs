@@ -1,5 +1,5 @@
-//! The vendors' run-time compilers of CUDA C: NVRTC, and AMD's hipRTC, which reads it as HIP.
-//! Opened when the first source is built, if installed.
+//! The vendors' run-time compilers of CUDA C: NVRTC, and AMD's hipRTC, which reads it as HIP. The
+//! first build of source opens them, if installed.
 
 use alloc::boxed::Box;
 use alloc::ffi::CString;
@@ -33,17 +33,17 @@ pub(super) struct Compiler {
     backend: BackendKind,
     /// The library, in errors.
     library: &'static str,
-    /// Its files, newest first.
+    /// File names, newest first.
     files: &'static [&'static str],
-    /// Environment variable that names another file.
+    /// Environment variable for another file.
     variable: &'static str,
-    /// Places of a toolkit that the loader does not search: environment variables and a folder, and
-    /// the folders inside.
+    /// Places of a toolkit that the loader does not search: environment variables and one folder,
+    /// and the subfolders.
     toolkits: (&'static [&'static str], &'static str, &'static [&'static str]),
-    /// Functions, in errors: to create, to compile, of the log, of the code.
+    /// Function names in errors: create, compile, log and code.
     operations: [&'static str; 4],
     opened: OnceLock<Result<&'static Api, BuildError>>,
-    /// Held while it compiles, where two threads must not: hipRTC 5.2 crashes.
+    /// Held during compilation if two threads must not compile concurrently: hipRTC 5.2 crashes.
     alone: Option<Mutex<()>>,
 }
 
@@ -68,7 +68,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
     library: "libhiprtc.so (hipRTC, which compiles HIP)",
     #[cfg(target_os = "windows")]
     files: &["hiprtc0702.dll", "hiprtc0701.dll", "hiprtc0700.dll", "hiprtc0604.dll", "hiprtc0602.dll"],
-    // The runtime itself had the compiler inside before it was a library of its own.
+    // In older versions the runtime itself contains the compiler.
     #[cfg(not(target_os = "windows"))]
     files: &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", "libamdhip64.so", "libamdhip64.so.5"],
     variable: "USM_HIPRTC_LIBRARY",
@@ -79,7 +79,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
 };
 
 table! {
-    /// The functions that are used.
+    /// The functions that this crate uses.
     Api in "libnvrtc.so" of Cuda | "libhiprtc.so" of Hip:
     needed {
         create = "nvrtcCreateProgram" | "hiprtcCreateProgram"
@@ -113,11 +113,11 @@ impl Compiler {
         };
         let mut missing = None;
         for file in files {
-            // SAFETY: loading runs the initialisers of the library, which depend on nothing of
-            // ours.
+            // SAFETY: loading runs the library's initialisers, which depend on nothing in this
+            // crate.
             let library = match unsafe { File::open(self.library, &file) } {
                 Ok(library) => library,
-                // The first of several places is the loader's own.
+                // The first place is the loader's own.
                 Err(reason) => {
                     missing.get_or_insert(reason);
                     continue;
@@ -126,7 +126,7 @@ impl Compiler {
             // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the
             // versions of the names.
             let api = unsafe { Api::bind(self.column, |name| library.function(name)) };
-            // Never closed: its functions are kept.
+            // Never closed, because its functions are kept.
             core::mem::forget(library);
             return Ok(api?);
         }
@@ -134,7 +134,7 @@ impl Compiler {
         Err(Error::from(missing).in_backend(self.backend).into())
     }
 
-    /// The loader's own places, then those of a toolkit that the loader does not search.
+    /// The loader's own places, then those of a toolkit.
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         let (variables, usual, inside) = self.toolkits;
         let named = variables.iter().filter_map(std::env::var_os).map(PathBuf::from);
@@ -153,8 +153,8 @@ impl Compiler {
     }
 
     /// Machine code for a device of this compute capability; PTX if the compiler does not know the
-    /// device. Machine code spares the driver a compilation, and a compiler newer than the driver
-    /// writes PTX that the driver cannot read. A compiler that asks this thread's device itself
+    /// device. Machine code saves the driver a compilation, and a compiler newer than the driver
+    /// writes PTX that the driver cannot read. A compiler that queries this thread's device itself
     /// gets no capability.
     pub(super) fn compile(
         &'static self,
@@ -211,7 +211,7 @@ struct Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // SAFETY: owned, destroyed once. A failure could not be acted on.
+        // SAFETY: owned, destroyed once. A failure has no remedy.
         let _ = unsafe { (self.api.destroy)(&raw mut self.raw) };
     }
 }
@@ -224,7 +224,7 @@ impl Source {
         let api = compiler.open()?;
         let source = text("source", source)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: a text that ends in NUL, no name, no headers, room for the answer.
+        // SAFETY: a string that ends in NUL, no name, no headers, space for the value.
         let code =
             unsafe { (api.create)(&raw mut raw, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null()) };
         compiler.check(compiler.operations[0], code)?;
@@ -233,16 +233,16 @@ impl Source {
 
     fn compile(&self, options: &[CString]) -> Code {
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: a live program, as many options as said.
+        // SAFETY: a live program, as many options as passed.
         unsafe { (self.api.compile)(self.raw, options.len() as c_int, options.as_ptr()) }
     }
 
     fn bytes(&self, size: Sizes, take: Bytes, operation: &'static str) -> Result<Vec<u8>, BuildError> {
         let mut len = 0;
-        // SAFETY: a live program, room for the answer.
+        // SAFETY: a live program, space for the value.
         self.compiler.check(operation, unsafe { size(self.raw, &raw mut len) })?;
         let mut bytes = alloc::vec![0_u8; len];
-        // SAFETY: a live program, room for as many bytes as it said.
+        // SAFETY: a live program, space for as many bytes as it reported.
         self.compiler.check(operation, unsafe { take(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -277,13 +277,13 @@ mod tests {
         Compiler { column, backend, library, files, variable, toolkits, operations, opened, alone }
     }
 
-    /// The compilers that are installed, with options for a device. They need none.
+    /// The installed compilers, with options for a device, which need not exist.
     #[track_caller]
     fn installed() -> Vec<(&'static Compiler, &'static str, Option<[i32; 2]>)> {
         let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
         let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
             Ok(_) => true,
-            // The case below covers AMD's, whose place it knows.
+            // The case below covers AMD's compiler, because it knows the place.
             Err(error) if compiler.column == AMD.column => {
                 assert!(std::env::var_os(AMD.variable).is_none(), "{error}");
                 false
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// AMD's own compiler as Debian has it, in a process that finds what it needs.
+    /// AMD's own compiler from Debian, in a process that finds its dependencies.
     #[test]
     #[cfg(target_os = "linux")]
     fn amd_s_compiler_takes_the_samples() {
@@ -328,8 +328,8 @@ mod tests {
         }
         let mut other = std::process::Command::new(std::env::current_exe().expect("this program"));
         other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);
-        // In front of what this process has there: under the sanitizer NVIDIA's compiler, too,
-        // finds its parts so.
+        // Before this process's own value, because under the sanitizer NVIDIA's compiler finds its
+        // parts there too.
         let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let folders = core::iter::once(folder).chain(std::env::split_paths(&before));
         let folders = std::env::join_paths(folders).expect("folders");
@@ -366,7 +366,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_library_without_the_functions_names_the_first_missing_one() {
         for (compiler, symbol) in [(&NVRTC, "nvrtcCreateProgram"), (&HIPRTC, "hiprtcCreateProgram")] {
-            // The C library is there on every Linux, and it is no compiler.
+            // Every Linux has the C library, and it is no compiler.
             let alone = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
             let error = alone.find().expect_err("no compiler");
             assert!(error.to_string().contains(symbol), "{error}");

@@ -1,17 +1,17 @@
-//! The bounds of a binary image. The CUDA driver takes no length with it, so that one cut short
-//! would be read past its end.
+//! The bounds of a binary image. The CUDA driver takes no length, so it would read past the end of
+//! a truncated image.
 
 use alloc::format;
 use alloc::string::String;
 
 const ELF: &[u8] = b"\x7FELF";
-/// Several images behind a header that has their length.
+/// Magic number of a fat binary: several images behind a header with their length.
 const FAT: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
-/// Bytes of the header of a 64-bit ELF file, and of an entry of its two tables.
+/// Sizes in bytes of a 64-bit ELF file's header and of the entries of its two tables.
 const HEADER: usize = 64;
 const SEGMENT: u64 = 56;
 const SECTION: u64 = 64;
-/// A section without bytes in the file.
+/// The type of a section without bytes in the file.
 const NO_BITS: u64 = 8;
 
 fn number<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
@@ -29,17 +29,17 @@ pub(super) fn check(image: &[u8]) -> Result<(), String> {
     };
     match end {
         Some(end) if end <= image.len() as u64 => Ok(()),
-        Some(end) => Err(format!("the image has {} bytes, its headers name {end}", image.len())),
+        Some(end) => Err(format!("the image has {} bytes, its headers require {end}", image.len())),
         None => Err(format!("the image of {} bytes ends inside its headers", image.len())),
     }
 }
 
-/// The end of a fat binary: its header, and what the header says of the rest.
+/// The end of a fat binary, by its header.
 fn fat_end(image: &[u8]) -> Option<u64> {
     number::<2>(image, 6)?.checked_add(number::<8>(image, 8)?)
 }
 
-/// The highest byte that header, tables and sections of a 64-bit little-endian ELF file name.
+/// The end of a 64-bit little-endian ELF file, by its header, tables and sections.
 fn elf_end(image: &[u8]) -> Option<u64> {
     let sixty_four_bits_little_endian = image.get(4..6)? == [2, 1];
     if !sixty_four_bits_little_endian || image.len() < HEADER {

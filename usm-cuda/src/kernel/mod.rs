@@ -1,12 +1,12 @@
-//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed. On HIP
-//! code objects take the place of cubins, and CUDA C is compiled by hipRTC, which reads it as HIP.
+//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC if it is installed. HIP has code
+//! objects instead of cubins, and hipRTC compiles CUDA C, which it reads as HIP.
 //!
 //! - The fastest dimension is `x`.
 //! - A block has one dynamic region of shared memory. A local array is a parameter of type
 //!   `unsigned int`: its offset in bytes in that region,
 //!   `extern __shared__ unsigned char memory[]`.
-//! - The driver does not keep a module while a function of it runs; it is unloaded when its
-//!   launches have finished.
+//! - The driver does not keep the module of a running function alive; a module is unloaded after
+//!   its launches.
 
 mod compiler;
 mod image;
@@ -53,7 +53,7 @@ const ERROR_LOG_BUFFER: i32 = 5;
 const ERROR_LOG_BUFFER_SIZE: i32 = 6;
 /// Bytes of the driver's log.
 const LOG: usize = 16 * 1024;
-/// Alignment of the region of dynamic shared memory, and of arrays in it at least.
+/// Alignment of the region of dynamic shared memory, and the minimum alignment of arrays in it.
 const REGION_ALIGNMENT: usize = 16;
 
 table! {
@@ -98,11 +98,11 @@ struct Native {
     raw: Raw,
 }
 
-/// Modules whose owners are gone and whose functions may still run, with the events to wait for.
-static RETIRED: After<Native, CudaEvent> = After::new();
+/// Dropped modules whose functions may still run, with the events to wait for.
+static DROPPED_MODULES: After<Native, CudaEvent> = After::new();
 
-// SAFETY: the driver's handles may be used from any thread that has the context current, which
-// every call sees to.
+// SAFETY: any thread may use the driver's handles while the context is current, which every call
+// ensures.
 unsafe impl Send for Native {}
 // SAFETY: as above.
 unsafe impl Sync for Native {}
@@ -115,7 +115,7 @@ impl Drop for Native {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
         let (unload, module) = (self.api.unload, self.raw);
-        // SAFETY: owned, unloaded once, when nothing of it runs. A failure could not be acted on.
+        // SAFETY: owned, unloaded once, when none of its functions runs. A failure has no remedy.
         let _ = raw::with_current(&self.context, || unsafe { unload(module) });
     }
 }
@@ -127,13 +127,13 @@ impl Drop for Loaded {
         if !*self.launched.get_mut() {
             return drop(native);
         }
-        // Launches are not remembered one by one, so this waits for others' work too. What cannot
-        // be known to have finished keeps its module.
+        // The crate does not record single launches, so this also waits for other work. A module
+        // whose work may never finish is kept.
         match raw::pending(&native.context) {
-            Ok(running) => RETIRED.push(native, running),
+            Ok(running) => DROPPED_MODULES.push(native, running),
             Err(_) => core::mem::forget(native),
         }
-        RETIRED.collect(drop);
+        DROPPED_MODULES.collect(drop);
     }
 }
 
@@ -147,13 +147,13 @@ impl Vendor {
 impl Api {
     fn device(&self, context: &CudaContext, attribute: i32) -> i32 {
         let mut value = 0;
-        // SAFETY: a device of the driver, room for the answer; where it is not known, 0 stays.
+        // SAFETY: a device of the driver, space for the value; 0 stays if the attribute is unknown.
         let _ = unsafe { (self.device_attribute)(&raw mut value, attribute, raw::device(context)) };
         value
     }
 }
 
-// SAFETY: the event is recorded behind the launch on its stream; a launch that is refused was not
+// SAFETY: the event is recorded behind the launch on its stream; a refused launch was not
 // submitted; the module is unloaded after its launches.
 unsafe impl Programmable for Cuda {
     type Module = CudaModule;
@@ -164,7 +164,7 @@ unsafe impl Programmable for Cuda {
     }
 
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
-        RETIRED.collect(drop);
+        DROPPED_MODULES.collect(drop);
         let vendor = Vendor::of(context);
         // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA
         // that changed has a new name.
@@ -175,14 +175,14 @@ unsafe impl Programmable for Cuda {
             Code::CudaC(source) => {
                 let capability =
                     vendor.capability.map(|numbers| numbers.map(|number| api.device(context, number)));
-                // AMD's compiles for the device that is current.
+                // AMD's compiler compiles for the current device.
                 compiled =
                     raw::with_current(context, || vendor.compiler.compile(source, options, capability))??;
                 &compiled
             }
             Code::Ptx(assembly) => {
                 if assembly.starts_with('\x7F') {
-                    // The driver would take it for a binary, which has a length of its own.
+                    // The driver would read it as a binary, which contains its own length.
                     return Err(vendor.refused("text expected, this is binary".into(), options, INVALID_PTX));
                 }
                 terminated = text("PTX", assembly)?;
@@ -205,8 +205,8 @@ unsafe impl Programmable for Cuda {
         };
         let mut raw = ptr::null_mut();
         let status = raw::with_current(&native_module.context, || {
-            // SAFETY: a live module, the context is current, a name that ends in NUL, room for the
-            // answer.
+            // SAFETY: a live module, the context is current, a name that ends in NUL, space for the
+            // value.
             unsafe { (native_module.api.function)(&raw mut raw, native_module.raw, name.as_ptr()) }
         })?;
         if status == NOT_FOUND {
@@ -235,11 +235,11 @@ unsafe impl Programmable for Cuda {
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         function.module.launched.store(true, Ordering::Relaxed);
         let call = |stream| {
-            // SAFETY: a live function on a stream of its context; the caller's promise for what the
-            // code does, and that these are its parameters.
+            // SAFETY: a live function on a stream of its context; the caller's promise for the
+            // effects of the code, and that these are its parameters.
             unsafe { launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut()) }
         };
-        // SAFETY: the call launches on the stream that it is given.
+        // SAFETY: the call launches on the stream that it gets.
         unsafe { raw::submit(queue, module.vendor.launch, after, call) }
     }
 }
@@ -258,7 +258,8 @@ impl Native {
         let mut raw = ptr::null_mut();
         let status = raw::with_current(context, || {
             let (image, count) = (image.as_ptr().cast(), names.len() as u32);
-            // SAFETY: the context is current; the image has its own end; room for log and answer.
+            // SAFETY: the context is current; the image contains its own end; space for log and
+            // value.
             unsafe { (api.load)(&raw mut raw, image, count, names.as_ptr(), values.as_mut_ptr()) }
         })?;
         match status {
@@ -274,7 +275,7 @@ impl Native {
     fn describe(&self, function: Raw) -> Result<FunctionInfo, Error> {
         let attribute = |which| {
             let mut value = 0;
-            // SAFETY: a live function, room for the answer; where it is not known, 0 stays.
+            // SAFETY: a live function, space for the value; 0 stays if the attribute is unknown.
             let _ = unsafe { (self.api.attribute)(&raw mut value, which, function) };
             u64::try_from(value).unwrap_or(0)
         };
@@ -289,13 +290,13 @@ impl Native {
         })
     }
 
-    /// Drivers since 12.4 say how large each parameter is.
+    /// Drivers since 12.4 report the size of each parameter.
     fn parameters(&self, function: Raw) -> Option<Vec<Shape>> {
         let ask = self.api.parameter?;
         let mut shapes = Vec::new();
         loop {
             let (mut offset, mut bytes) = (0, 0);
-            // SAFETY: a live function, room for both answers; one past the last parameter is an
+            // SAFETY: a live function, space for both values; one past the last parameter is an
             // error.
             let status = unsafe { ask(function, shapes.len(), &raw mut offset, &raw mut bytes) };
             if status != SUCCESS || shapes.len() == MOST_ARGUMENTS {
@@ -313,11 +314,12 @@ struct Shape3 {
 }
 
 impl Shape3 {
-    /// One dimension with groups, the usual launch.
+    /// One dimension with given groups, the usual launch.
     #[inline]
     fn line(global: u64, local: u64) -> Result<Self, Error> {
         let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::from(ErrorKind::SizeOverflow));
-        // Most groups are powers of two, and a division costs as much as the rest of this.
+        // Most group sizes are powers of two, and a division costs as much as the rest of this
+        // function.
         let groups =
             if local.is_power_of_two() { global >> local.trailing_zeros() } else { global / local.max(1) };
         Ok(Self { grid: [narrow(groups)?, 1, 1], block: [narrow(local)?, 1, 1] })
@@ -346,8 +348,8 @@ impl Shape3 {
             }
             Ok(narrowed)
         };
-        // Behind the slowest dimension both are 1, and a division costs as much as the rest of
-        // this.
+        // Beyond the slowest dimension both are 1, and a division costs as much as the rest of this
+        // function.
         let groups =
             core::array::from_fn(
                 |d| if d < grid.dimensions() { global[d] / local[d].max(1) } else { global[d] },
@@ -359,7 +361,7 @@ impl Shape3 {
 /// Arguments of `cuLaunchKernel` and its twin: a pointer to each parameter.
 struct Parameters {
     pointers: [MaybeUninit<Raw>; MOST_ARGUMENTS],
-    /// Of local arrays in the region.
+    /// Offsets of local arrays in the region.
     offsets: [MaybeUninit<u32>; MOST_ARGUMENTS],
 }
 
@@ -371,8 +373,8 @@ impl Parameters {
         }
     }
 
-    /// Points to the parameters, where they lie now and as long as neither `self` nor `arguments`
-    /// moves; and the bytes of the region.
+    /// Pointers to the parameters, valid until `self` or `arguments` moves; and the bytes of the
+    /// region.
     #[inline]
     fn point_to(&mut self, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
         if arguments.len() > MOST_ARGUMENTS {
@@ -387,7 +389,7 @@ impl Parameters {
                 Slot::Pointer(address) | Slot::Object(address) => ptr::from_ref(address).cast_mut().cast(),
                 Slot::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
                 Slot::Local { bytes, alignment } => {
-                    // Powers of two, both.
+                    // Both are powers of two.
                     let behind = (*alignment).max(REGION_ALIGNMENT) - 1;
                     let start = region.checked_add(behind).ok_or(ErrorKind::SizeOverflow)? & !behind;
                     region = start.checked_add(*bytes).ok_or(ErrorKind::SizeOverflow)?;

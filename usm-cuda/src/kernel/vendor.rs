@@ -1,4 +1,5 @@
-//! Differences between CUDA and HIP for kernels, beside the names in the tables: numbers and words.
+//! Differences between CUDA and HIP for kernels besides the names in the tables: constants and
+//! words.
 //!
 //! From the headers `cuda.h`, `hip_runtime_api.h` and `hiprtc.h`. Error codes and attributes of
 //! functions are the same in both.
@@ -12,16 +13,16 @@ use usm_kernel::Formats;
 
 #[derive(Debug)]
 pub(super) struct Vendor {
-    /// Which name of a row of the tables is its.
+    /// Index of the vendor's name in a row of the tables.
     pub(super) column: usize,
     pub(super) backend: BackendKind,
     pub(super) formats: Formats,
-    /// Attributes of devices: lanes of a warp or wavefront; for CUDA's compiler the two numbers of
-    /// the device's generation.
+    /// Device attributes: lanes of a warp or wavefront, and for CUDA's compiler the two numbers of
+    /// the compute capability.
     pub(super) warp_size: i32,
     pub(super) capability: Option<[i32; 2]>,
     pub(super) compiler: &'static Compiler,
-    /// Functions, in errors.
+    /// Function names in errors.
     pub(super) load: &'static str,
     pub(super) function: &'static str,
     pub(super) launch: &'static str,
@@ -44,7 +45,7 @@ static AMD: Vendor = Vendor {
     backend: BackendKind::Hip,
     formats: Formats::CUBIN.union(Formats::CUDA_C),
     warp_size: 87,
-    // Its compiler asks the device itself.
+    // AMD's compiler queries the device itself.
     capability: None,
     compiler: &compiler::HIPRTC,
     load: "hipModuleLoadDataEx",

@@ -1,6 +1,7 @@
-//! Two programs and a runtime that forgets failures, in all orders: operations have the numbers of
-//! the queue's order, who is told that one is complete may use what it wrote and what was before it
-//! ended well, no failure is lost, and nothing is kept or given back twice.
+//! Models of two threads and a runtime that forgets failures, under all interleavings. Operations
+//! are numbered in queue order. A thread that finds an operation complete may use its result, and
+//! all earlier operations have succeeded. No failure is lost, and no event is kept or released
+//! twice.
 
 use core::sync::atomic::AtomicUsize as Count;
 
@@ -15,7 +16,7 @@ const PENDING: u32 = 0;
 const ENDED: u32 = 1;
 const FAILED: u32 = 2;
 
-/// What the device knows of an operation, with what that writes.
+/// An operation on the device, with its result.
 struct Job {
     state: AtomicU32,
     result: UnsafeCell<u32>,
@@ -48,8 +49,7 @@ impl Job {
 struct Native {
     job: Arc<Job>,
     events: Arc<Count>,
-    /// Calls find out whether their thread has the lock of this chain: nobody gets a lock that he
-    /// has.
+    /// Calls take this chain's lock, so a model fails if the calling thread already holds it.
     probe: Option<Arc<Chain<Native>>>,
 }
 
@@ -87,11 +87,11 @@ fn failure() -> Error {
     ErrorKind::DeviceLost.into()
 }
 
-/// An in-order queue, what was submitted to it in its order, and how many events of it there are.
+/// An in-order queue, its operations in order, and its number of live events.
 struct Queue {
     lane: Lane<Native>,
     jobs: Mutex<Vec<Arc<Job>>>,
-    /// So many have run, or are about to.
+    /// Number of operations that have run or are about to.
     ran: Mutex<usize>,
     events: Arc<Count>,
     probes: bool,
@@ -100,7 +100,7 @@ struct Queue {
 type Event = Tracked<Native>;
 
 impl Queue {
-    /// Its locks were used once: loom's are made by this thread.
+    /// Uses each lock once, because this thread must make loom's locks.
     fn new(probes: bool) -> Arc<Self> {
         let lane = Lane::new();
         assert_eq!((lane.chain.check(), *lane.turn.lock()), (Ok(()), 0));
@@ -118,7 +118,7 @@ impl Queue {
     fn submit_job(&self, refuse: bool, job: Arc<Job>, follows: Vec<Event>) -> Result<Event> {
         let follows = follows.into_iter().filter(|event| !event.is_known_complete()).collect();
         self.lane.submit(refuse, follows, || {
-            // Another program may be faster.
+            // Checked here, because another thread may run it right afterwards.
             assert_eq!(job.state.load(Ordering::Relaxed), PENDING);
             self.jobs.lock().push(Arc::clone(&job));
             self.events.fetch_add(1, Ordering::Relaxed);
@@ -131,8 +131,8 @@ impl Queue {
         self.submit(false, fails, Vec::new()).expect("it is taken")
     }
 
-    /// The device runs what it has not. It reads no state: loom forgets who has read a word before
-    /// the thread that changes it.
+    /// The device runs the remaining operations. It reads no state, because loom forgets earlier
+    /// readers of a word that another thread changes.
     fn run(&self) {
         let mut ran = self.ran.lock();
         let jobs = self.jobs.lock().split_at(*ran).1.to_vec();
@@ -143,7 +143,7 @@ impl Queue {
         }
     }
 
-    /// Where the queue has an event.
+    /// The position of an event in the queue.
     fn position(&self, event: &Event) -> usize {
         let jobs = self.jobs.lock();
         jobs.iter().position(|job| Arc::ptr_eq(job, &event.0.operation.job)).expect("submitted")
@@ -154,7 +154,7 @@ impl Queue {
     }
 }
 
-/// Who is told that an operation is complete may use what it wrote.
+/// A thread that finds an operation complete may use its result.
 fn ask(event: &Event) -> Result<EventStatus> {
     let answer = event.status();
     if answer == Ok(EventStatus::Complete) {
@@ -163,21 +163,21 @@ fn ask(event: &Event) -> Result<EventStatus> {
     answer
 }
 
-/// At most so many switches that no thread asked for.
+/// Runs a model with at most this many forced switches.
 fn model(switches: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = switches;
     builder.check(run);
 }
 
-/// The first of the queue fails, whoever has submitted it: so does the other, and nothing is
-/// submitted behind that.
+/// The first operation of the queue fails, whichever thread submitted it. So the other one fails
+/// too, and later submissions are refused.
 #[test]
 fn two_submitters_have_the_numbers_of_the_order() {
     model(None, || {
         let queue = Queue::new(false);
         let submitting = Arc::clone(&queue);
-        // That of one program fails.
+        // The operation of one thread fails.
         let other = thread::spawn(move || submitting.put(true));
         let good = queue.put(false);
         let bad = other.join().expect("no panic");
@@ -187,7 +187,7 @@ fn two_submitters_have_the_numbers_of_the_order() {
             false => Err(failure()),
         };
         assert_eq!(good.number() < bad.number(), expected.is_ok());
-        // Whatever was asked before.
+        // Independent of earlier queries.
         for _ in 0..2 {
             assert_eq!(ask(&good), expected);
             assert_eq!(ask(&bad), Err(failure()));
@@ -196,7 +196,7 @@ fn two_submitters_have_the_numbers_of_the_order() {
     });
 }
 
-/// What the runtime says of each may be known in another order than that of the queue.
+/// The states of operations may become known in another order than the queue's.
 #[test]
 fn nothing_is_complete_before_what_it_follows() {
     model(None, || {
@@ -217,7 +217,7 @@ fn nothing_is_complete_before_what_it_follows() {
     });
 }
 
-/// One program asks about what it has submitted while the other submits and the device runs.
+/// One thread queries its operation while the other submits and the device runs.
 #[test]
 fn a_sweep_beside_a_submission_forgets_nothing() {
     model(Some(3), || {
@@ -241,8 +241,8 @@ fn a_sweep_beside_a_submission_forgets_nothing() {
     });
 }
 
-/// Two ask at once about what has itself ended well behind a failure, one of them on another queue
-/// behind it.
+/// Two threads concurrently query operations that succeeded after a failure, one of them on another
+/// queue.
 #[test]
 fn a_failure_is_known_to_all_that_follows_it() {
     model(Some(3), || {
@@ -261,7 +261,7 @@ fn a_failure_is_known_to_all_that_follows_it() {
         });
         assert_eq!(ask(&behind), Err(failure()));
         assert_eq!(queue.submit(true, false, Vec::new()).map(drop), Err(failure()));
-        // Barriers are taken, and fail.
+        // Barriers are accepted, and fail.
         let barrier = queue.put(false);
         queue.run();
         assert_eq!(ask(&barrier), Err(failure()));
@@ -271,8 +271,8 @@ fn a_failure_is_known_to_all_that_follows_it() {
     });
 }
 
-/// Who finds out by another's question sees what the device wrote, too; `follows` has the second
-/// name the first.
+/// A thread that learns completion from another thread's query also sees the device's writes. With
+/// `follows` the second operation names the first.
 fn what_is_complete_may_be_used(follows: bool) {
     model(None, move || {
         let queue = Queue::new(false);
@@ -285,7 +285,7 @@ fn what_is_complete_may_be_used(follows: bool) {
             assert_eq!(ask(&two), Ok(EventStatus::Complete));
             assert_eq!(ask(&one), Ok(EventStatus::Complete));
         });
-        // The asker comes first, and then in all other orders.
+        // The query comes first, then all other orders.
         thread::yield_now();
         for event in [&second, &first].into_iter().filter(|event| event.is_known_complete()) {
             assert_eq!(event.0.operation.job.result(), 1);
@@ -306,8 +306,8 @@ fn what_is_complete_behind_others_may_be_used() {
     what_is_complete_may_be_used(true);
 }
 
-/// The runtime is asked, and has its events back, without a lock of the chain; each once, the last
-/// handle of whichever thread it is.
+/// Queries and releases of the runtime's events happen without a lock of the chain, each release
+/// once, on whichever thread has the last handle.
 #[test]
 fn events_are_given_back_once_and_without_the_lock() {
     model(Some(3), || {
@@ -327,8 +327,8 @@ fn events_are_given_back_once_and_without_the_lock() {
     });
 }
 
-/// Also where an operation fails that nobody asks about: what is behind it goes, and a chain goes
-/// with its queue and its last event.
+/// Also if an operation fails that no thread queries: the later ones are released, and a chain is
+/// dropped with its queue and last event.
 #[test]
 fn after_a_failure_nothing_is_kept() {
     model(Some(3), || {
@@ -350,7 +350,7 @@ fn after_a_failure_nothing_is_kept() {
     });
 }
 
-/// Events that nobody asks about leave a long chain when they have ended.
+/// Finished events that no thread queries leave a long chain.
 #[test]
 fn a_long_line_becomes_shorter() {
     model(Some(3), || {
