@@ -20,6 +20,7 @@ mod target;
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -123,9 +124,10 @@ fn completions(shell: Shell) -> Result<Exit> {
 /// exit code. Output goes to the process's standard output and error. For the program itself, and
 /// for others that bring the command with them.
 pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let start = Instant::now();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let exit = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => run(&cli).unwrap_or_else(|error| {
+        Ok(cli) => run(&cli, start).unwrap_or_else(|error| {
             output::failure(&error);
             error.exit()
         }),
@@ -145,12 +147,12 @@ fn refused(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     Cli::try_parse_from(shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)
 }
 
-fn run(cli: &Cli) -> Result<Exit> {
+fn run(cli: &Cli, start: Instant) -> Result<Exit> {
     match &cli.command {
         Command::Demo(_) if cli.json => Err(Error::bad("the tour is text only").in_field("--json")),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Devices => devices::run(cli.json),
-        Command::Plan(arguments) => plan::run(arguments, cli.json),
+        Command::Plan(arguments) => plan::run(arguments, cli.json, start),
         Command::Interface(arguments) => interface::run(arguments),
         Command::Prune(arguments) => prune::run(arguments),
         Command::Kernel(arguments) => kernel::run(arguments),

@@ -1,14 +1,13 @@
 //! `buffers.csv`: id,lower,upper,size and perhaps alignment and gaps; half-open lifetimes in any
 //! unit, sizes in bytes.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use usm_pool::{Buffer, Error as PlanError, Problem};
 
-use crate::error::{Error, Result, read_file};
+use crate::error::{Error, Result};
 use crate::input::Hints;
-use crate::table::{Table, number};
+use crate::table::{self, Row, number};
 
 const COLUMNS: [&str; 6] = ["id", "lower", "upper", "size", "alignment", "gaps"];
 const ID: usize = 0;
@@ -19,6 +18,7 @@ const ALIGNMENT: usize = 4;
 const GAPS: usize = 5;
 
 /// The buffers of a file and the line of each.
+#[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) buffers: Vec<Buffer>,
     /// Line of each buffer.
@@ -27,11 +27,26 @@ pub(crate) struct Buffers {
     pub(crate) gaps: Vec<(usize, u64, u64)>,
 }
 
-/// Reads the rows. A row without alignment gets that of the hints, or 1.
-pub(crate) fn rows(text: &[u8], hints: &Hints<'_>) -> Result<Buffers> {
-    let table = Table::parse(text, COLUMNS, 4, hints)?;
-    let mut found = Buffers { buffers: Vec::new(), lines: Vec::new(), gaps: Vec::new() };
-    for row in table.rows() {
+/// Columns that a file must have.
+const REQUIRED: usize = 4;
+
+impl Buffers {
+    /// The rows of a file.
+    pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Self> {
+        let mut found = Self::default();
+        table::read(path, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
+        found.unique().map_err(|error| error.in_file(path))
+    }
+
+    /// The rows of a text.
+    fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Self> {
+        let mut found = Self::default();
+        table::parse(text, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
+        found.unique()
+    }
+
+    /// Adds a row. One without alignment gets that of the hints, or 1.
+    fn add(&mut self, row: Row<'_, 6>, hints: &Hints<'_>) -> Result<()> {
         let alignment = match row.text(ALIGNMENT) {
             "" => hints.alignment.unwrap_or(1),
             _ => row.number(ALIGNMENT)?,
@@ -46,19 +61,49 @@ pub(crate) fn rows(text: &[u8], hints: &Hints<'_>) -> Result<Buffers> {
         let buffer = Buffer::new(row.number(ID)?, lower, upper, row.number(SIZE)?).aligned(alignment);
         for gap in row.text(GAPS).split_whitespace() {
             let (from, to) = gap_of(gap).map_err(|reason| row.error(GAPS, reason))?;
-            found.gaps.push((found.buffers.len(), from, to));
+            self.gaps.push((self.buffers.len(), from, to));
         }
-        found.buffers.push(buffer);
-        found.lines.push(row.line());
+        self.buffers.push(buffer);
+        self.lines.push(row.line());
+        Ok(())
     }
-    let mut first = BTreeMap::new();
-    for (buffer, &line) in found.buffers.iter().zip(&found.lines) {
-        if let Some(earlier) = first.insert(buffer.id, line) {
-            let reason = format!("{} is also the id of line {earlier}", buffer.id);
-            return Err(Error::bad(reason).at_line(line).in_field(COLUMNS[ID]));
+
+    /// Refuses ids that are there twice.
+    fn unique(self) -> Result<Self> {
+        if self.buffers.is_sorted_by(|one, next| one.id < next.id) {
+            return Ok(self);
+        }
+        let mut ids: Vec<(u64, u64)> =
+            self.buffers.iter().zip(&self.lines).map(|(buffer, &line)| (buffer.id, line)).collect();
+        ids.sort_unstable();
+        let twice = ids.windows(2).filter(|pair| pair[0].0 == pair[1].0).min_by_key(|pair| pair[1].1);
+        match twice {
+            Some(&[(id, earlier), (_, line)]) => {
+                let reason = format!("{id} is also the id of line {earlier}");
+                Err(Error::bad(reason).at_line(line).in_field(COLUMNS[ID]))
+            }
+            _ => Ok(self),
         }
     }
-    Ok(found)
+
+    /// The problem that they are.
+    fn problem(self) -> Result<Problem> {
+        let Self { buffers, lines, gaps } = self;
+        let ids: Vec<u64> = buffers.iter().map(|buffer| buffer.id).collect();
+        let line_of = |wanted: u64| Some(lines[ids.iter().position(|&id| id == wanted)?]);
+        Problem::with_gaps(buffers, &gaps).map_err(|error| {
+            let place = match error {
+                PlanError::BadGap { id, .. } => line_of(id).map(|line| (line, COLUMNS[GAPS])),
+                PlanError::SizeOverflow { id, .. } => line_of(id).map(|line| (line, COLUMNS[SIZE])),
+                _ => None,
+            };
+            let bad = Error::bad(error);
+            match place {
+                Some((line, column)) => bad.at_line(line).in_field(column),
+                None => bad,
+            }
+        })
+    }
 }
 
 /// `3-5`: not needed from 3 up to 5.
@@ -69,24 +114,10 @@ fn gap_of(text: &str) -> Result<(u64, u64), String> {
 
 /// Reads a file.
 pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Problem> {
-    parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
+    Buffers::read(path, hints)?.problem().map_err(|error| error.in_file(path))
 }
 
 /// Reads the text of such a file.
 pub(crate) fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Problem> {
-    let Buffers { buffers, lines, gaps } = rows(text, hints)?;
-    let line_of: BTreeMap<u64, u64> =
-        buffers.iter().zip(&lines).map(|(buffer, &line)| (buffer.id, line)).collect();
-    Problem::with_gaps(buffers, &gaps).map_err(|error| {
-        let place = match error {
-            PlanError::BadGap { id, .. } => line_of.get(&id).map(|line| (*line, COLUMNS[GAPS])),
-            PlanError::SizeOverflow { id, .. } => line_of.get(&id).map(|line| (*line, COLUMNS[SIZE])),
-            _ => None,
-        };
-        let bad = Error::bad(error);
-        match place {
-            Some((line, column)) => bad.at_line(line).in_field(column),
-            None => bad,
-        }
-    })
+    Buffers::parse(text, hints)?.problem()
 }

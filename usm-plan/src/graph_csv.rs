@@ -1,14 +1,15 @@
 //! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, ops in processing
 //! order), with the tensors in `NAME.csv` and the ids of the graph's outputs in `NAME.outputs`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-use crate::buffers_csv::{self, Buffers};
+use crate::buffers_csv::Buffers;
 use crate::error::{Error, Result, read_file};
 use crate::input::Hints;
-use crate::table::{Table, number};
+use crate::table::{self, number};
 
 const OP: usize = 0;
 const INPUTS: usize = 1;
@@ -16,26 +17,24 @@ const OUTPUTS: usize = 2;
 
 /// Reads the three files.
 pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
-    let table = Table::read(path, ["op", "inputs", "outputs"], 3, hints)?;
+    let mut builder = Graph::builder();
+    let mut produced = BTreeSet::new();
+    let mut index = 0_usize;
+    table::read(path, ["op", "inputs", "outputs"], 3, hints, |row| {
+        // A column of plain indices names nothing.
+        let name = Some(row.text(OP)).filter(|name| *name != index.to_string()).unwrap_or("");
+        index += 1;
+        let outputs = row.numbers(OUTPUTS)?;
+        produced.extend(outputs.iter().copied());
+        let op = Op::new(name).inputs(row.numbers(INPUTS)?).outputs(outputs);
+        builder = core::mem::take(&mut builder).op(op);
+        Ok(())
+    })?;
     let tensors_path = beside(path, "csv");
-    let Buffers { buffers, lines, gaps } = read_file(&tensors_path)
-        .and_then(|text| buffers_csv::rows(&text, hints))
-        .map_err(|error| error.in_file(&tensors_path))?;
+    let Buffers { buffers, lines, gaps } = Buffers::read(&tensors_path, hints)?;
     if let Some(&(buffer, ..)) = gaps.first() {
         let error = Error::bad("the lives of a graph's tensors have no gaps").at_line(lines[buffer]);
         return Err(error.in_field("gaps").in_file(&tensors_path));
-    }
-
-    let mut builder = Graph::builder();
-    let mut produced = std::collections::BTreeSet::new();
-    for (index, row) in table.rows().enumerate() {
-        let place = |error: Error| error.in_file(path);
-        // A column of plain indices names nothing.
-        let name = Some(row.text(OP)).filter(|name| *name != index.to_string()).unwrap_or("");
-        let outputs = row.numbers(OUTPUTS).map_err(place)?;
-        produced.extend(outputs.iter().copied());
-        let inputs = row.numbers(INPUTS).map_err(place)?;
-        builder = builder.op(Op::new(name).inputs(inputs).outputs(outputs));
     }
     for buffer in &buffers {
         let mut tensor = Tensor::new(buffer.id, buffer.size).alignment(buffer.alignment);

@@ -8,6 +8,7 @@
 mod buffers_csv;
 #[cfg(feature = "capi")]
 pub mod capi;
+pub mod clock;
 pub mod error;
 mod graph_csv;
 pub mod graph_json;

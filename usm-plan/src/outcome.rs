@@ -11,12 +11,9 @@ use usm_pool::report::Compared;
 use usm_pool::verify::Violation;
 use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, verify};
 
+use crate::clock::{Clock, Stopped};
 use crate::error::{Error, Result};
 use crate::input::{Input, Model};
-
-/// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person
-/// waits, and almost all of what a search finds it finds early.
-pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is wanted of a plan by those who say it at once.
 #[derive(Clone, Copy, Debug)]
@@ -28,48 +25,28 @@ pub struct Wanted {
     pub strategy: Strategy,
     /// Decide whether it fits in so many bytes.
     pub capacity: Option<u64>,
-    /// Time for everything before the plan is checked; without it [`AUTO_LIMIT`] for
+    /// Time for everything; without it [`AUTO_LIMIT`](crate::clock::AUTO_LIMIT) for
     /// [`Strategy::Auto`], and a count of nodes for the others.
     pub time_limit: Option<Duration>,
 }
 
 impl Wanted {
-    /// A clock that begins now.
+    /// A clock that runs since `start`.
     #[must_use]
-    pub fn clock(&self) -> Clock {
-        let automatic = (self.strategy == Strategy::Auto).then_some(AUTO_LIMIT);
-        Clock { start: Instant::now(), limit: self.time_limit.or(automatic) }
+    pub fn clock(&self, start: Instant) -> Clock<'static> {
+        Clock::new(start, self.time_limit, self.strategy)
     }
 
     /// The planner's options. `stop` is asked now and then, and says whether the search is to end.
     #[must_use]
-    pub fn options<'a>(&self, stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
+    pub fn options<'a>(&self, clock: &Clock<'_>, stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
         let mut options = Options::default();
         options.strategy = self.strategy;
         options.queue = self.queue;
         options.capacity = self.capacity;
         options.stop = Some(stop);
-        if self.time_limit.is_some() {
-            // The clock decides, not the count.
-            options.nodes = u64::MAX;
-            options.stop_early = true;
-        }
+        clock.rule(&mut options);
         options
-    }
-}
-
-/// When a search is over.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    start: Instant,
-    limit: Option<Duration>,
-}
-
-impl Clock {
-    /// Whether the time is over.
-    #[must_use]
-    pub fn over(&self) -> bool {
-        self.limit.is_some_and(|limit| self.start.elapsed() >= limit)
     }
 }
 
@@ -85,6 +62,8 @@ pub struct Outcome {
     pub plan: Plan,
     /// Seconds of planning.
     pub seconds: f64,
+    /// What ended it before its end: the caller's clock knows.
+    pub stopped: Option<Stopped>,
     /// Where another order was looked for: what was found.
     pub reordered: Option<Reordered>,
     /// Peak against edges, where somebody asked for it.
@@ -125,7 +104,8 @@ pub fn make(
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Outcome { graph, problem, plan, seconds, reordered, curve: None, compared: None })
+    let (stopped, curve, compared) = (None, None, None);
+    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, curve, compared })
 }
 
 impl Outcome {

@@ -6,6 +6,7 @@ use usm_pool::report::Compared;
 use usm_pool::{Certificate, Graph};
 
 use crate::Outcome;
+use crate::clock::Stopped;
 use crate::error::{Error, Result};
 
 #[derive(Serialize)]
@@ -17,9 +18,13 @@ pub struct Report<'a> {
     peak: Option<u64>,
     naive: u64,
     optimal: bool,
+    /// Where `optimal`: "proven" by a certificate that was checked, or "claimed" by the search.
+    optimality: Option<&'static str>,
     feasible: bool,
     strategy: &'static str,
     seconds: f64,
+    /// Where something ended the planning before its end: "time" or "interrupt".
+    stopped: Option<&'static str>,
     queue: &'static str,
     certificate: CertificateReport<'a>,
     ordering_edges: Vec<[&'a str; 2]>,
@@ -91,7 +96,7 @@ impl<'a> Report<'a> {
     /// The document of an outcome.
     #[must_use]
     pub fn of(outcome: &'a Outcome) -> Self {
-        let Outcome { graph, plan, seconds, reordered, curve, compared, .. } = outcome;
+        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, .. } = outcome;
         let feasible = plan.feasible();
         let name = |op: usize| {
             graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
@@ -102,9 +107,12 @@ impl<'a> Report<'a> {
             peak: feasible.then_some(plan.peak),
             naive: plan.naive,
             optimal: feasible && plan.optimal(),
+            optimality: (feasible && plan.optimal())
+                .then(|| if plan.certificate.is_claim() { "claimed" } else { "proven" }),
             feasible,
             strategy: plan.strategy.name(),
             seconds: *seconds,
+            stopped: stopped.map(Stopped::name),
             queue: plan.queue.name(),
             certificate: CertificateReport::of(&plan.certificate, graph.as_ref()),
             ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),

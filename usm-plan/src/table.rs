@@ -1,5 +1,7 @@
 //! CSV with named columns in any order. Every complaint has file, line and column.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -7,71 +9,80 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 use crate::error::{Error, Result};
 use crate::input::Hints;
 
-/// The rows of a file, with the position of each wanted column.
-pub(crate) struct Table<const N: usize> {
-    rows: Vec<StringRecord>,
-    names: [&'static str; N],
-    columns: [Option<usize>; N],
-}
-
 /// One row of a table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a, const N: usize> {
     record: &'a StringRecord,
     names: &'a [&'static str; N],
     columns: &'a [Option<usize>; N],
 }
 
-impl<const N: usize> Table<N> {
-    /// Reads a file whose first line names the columns. The first `required` of `names` must be
-    /// there.
-    pub(crate) fn read(
-        path: &Path,
-        names: [&'static str; N],
-        required: usize,
-        hints: &Hints<'_>,
-    ) -> Result<Self> {
-        Self::parse(&crate::error::read_file(path)?, names, required, hints)
-            .map_err(|error| error.in_file(path))
-    }
+/// Reads a file whose first line names the columns, and gives each of its rows to `each`. The first
+/// `required` of `names` must be there. No more than a row is held.
+pub(crate) fn read<const N: usize>(
+    path: &Path,
+    names: [&'static str; N],
+    required: usize,
+    hints: &Hints<'_>,
+    each: impl FnMut(Row<'_, N>) -> Result<()>,
+) -> Result<()> {
+    let unread = |error| Error::bad(format!("cannot be read: {error}"));
+    File::open(path)
+        .map_err(unread)
+        .and_then(|file| parse(file, names, required, hints, each))
+        .map_err(|error| error.in_file(path))
+}
 
-    /// [`read`](Self::read) of text that is there already.
-    pub(crate) fn parse(
-        bytes: &[u8],
-        names: [&'static str; N],
-        required: usize,
-        hints: &Hints<'_>,
-    ) -> Result<Self> {
-        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
-        let header = reader.headers().map_err(|error| malformed(&error))?.clone();
-        let mut columns = [None; N];
-        let mut ignored = Vec::new();
-        for (index, found) in header.iter().enumerate() {
-            let Some(which) = names.iter().position(|name| *name == found) else {
-                ignored.push(found);
-                continue;
-            };
-            if columns[which].replace(index).is_some() {
-                return Err(Error::bad("the column is there twice").at_line(1).in_field(found));
-            }
-        }
-        for (name, column) in names.iter().zip(&columns).take(required) {
-            if column.is_none() {
-                let found: Vec<_> = header.iter().collect();
-                let reason = format!("the column is missing; the header has {}", found.join(","));
-                return Err(Error::bad(reason).at_line(1).in_field(name));
-            }
-        }
-        if !ignored.is_empty() {
-            hints.remark(Some(format!("columns that are not used: {}", ignored.join(","))));
-        }
-        let rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(|error| malformed(&error))?;
-        Ok(Self { rows, names, columns })
+/// [`read`] of text that comes from somewhere else.
+pub(crate) fn parse<const N: usize>(
+    text: impl Read,
+    names: [&'static str; N],
+    required: usize,
+    hints: &Hints<'_>,
+    mut each: impl FnMut(Row<'_, N>) -> Result<()>,
+) -> Result<()> {
+    let mut reader = ReaderBuilder::new().buffer_capacity(BUFFER).trim(Trim::Headers).from_reader(text);
+    let header = reader.headers().map_err(|error| malformed(&error))?.clone();
+    let columns = columns(&header, names, required, hints)?;
+    let mut record = StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| malformed(&error))? {
+        each(Row { record: &record, names: &names, columns: &columns })?;
     }
+    Ok(())
+}
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_, N>> {
-        self.rows.iter().map(|record| Row { record, names: &self.names, columns: &self.columns })
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 16;
+
+/// Where each of the named columns stands.
+fn columns<const N: usize>(
+    header: &StringRecord,
+    names: [&'static str; N],
+    required: usize,
+    hints: &Hints<'_>,
+) -> Result<[Option<usize>; N]> {
+    let mut columns = [None; N];
+    let mut ignored = Vec::new();
+    for (index, found) in header.iter().enumerate() {
+        let Some(which) = names.iter().position(|name| *name == found) else {
+            ignored.push(found);
+            continue;
+        };
+        if columns[which].replace(index).is_some() {
+            return Err(Error::bad("the column is there twice").at_line(1).in_field(found));
+        }
     }
+    for (name, column) in names.iter().zip(&columns).take(required) {
+        if column.is_none() {
+            let found: Vec<_> = header.iter().collect();
+            let reason = format!("the column is missing; the header has {}", found.join(","));
+            return Err(Error::bad(reason).at_line(1).in_field(name));
+        }
+    }
+    if !ignored.is_empty() {
+        hints.remark(Some(format!("columns that are not used: {}", ignored.join(","))));
+    }
+    Ok(columns)
 }
 
 impl<'a, const N: usize> Row<'a, N> {
@@ -87,7 +98,7 @@ impl<'a, const N: usize> Row<'a, N> {
 
     /// The text of a column; empty when the file has no such column.
     pub(crate) fn text(self, column: usize) -> &'a str {
-        self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("")
+        self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("").trim()
     }
 
     /// The whole number in a column.
@@ -133,6 +144,7 @@ fn malformed(error: &csv::Error) -> Error {
             format!("{len} fields, but the header has {expected_len}")
         }
         csv::ErrorKind::Utf8 { .. } => "not UTF-8 text".to_owned(),
+        csv::ErrorKind::Io(error) => format!("cannot be read: {error}"),
         _ => error.to_string(),
     };
     let error = Error::bad(reason);

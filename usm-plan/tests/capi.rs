@@ -88,10 +88,11 @@ fn the_program_of_the_readme_compiles_and_runs() {
 /// As C prints them.
 fn rust(input: Input, strategy: Strategy) -> String {
     let wanted = Wanted { queue: Queue::InOrder, strategy, capacity: None, time_limit: None };
-    let clock = wanted.clock();
+    let clock = wanted.clock(std::time::Instant::now());
     let stop = || clock.over();
     let outcome =
-        make(input, &wanted.options(&stop), &Limits::new(None, None), false, Path::new("input")).unwrap();
+        make(input, &wanted.options(&clock, &stop), &Limits::new(None, None), false, Path::new("input"))
+            .unwrap();
     outcome.check().unwrap();
     let plan = outcome.plan;
     let mut text: String = plan.rows.iter().map(|row| format!("{}\n", row.offset)).collect();

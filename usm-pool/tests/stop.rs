@@ -88,3 +88,34 @@ fn what_was_not_placed_in_time_lies_on_top() {
         assert!(peak(0) > peak(u64::MAX), "{}", strategy.name());
     }
 }
+
+/// The heaviest antichain of so many takes minutes; the plan comes first, and meets what the lives
+/// prove.
+#[test]
+fn a_long_chain_out_of_order_is_planned_before_its_bound() {
+    let mut builder = Graph::builder();
+    for op in 0..5_000_u64 {
+        let node = Op::new("op").outputs([op]);
+        builder = builder.tensor(Tensor::new(op, 64 + op % 4096)).op(if op > 0 {
+            node.inputs([op - 1])
+        } else {
+            node
+        });
+    }
+    let graph = builder.output(4_999).build().expect("a graph");
+    for strategy in [Strategy::Auto, Strategy::Search, Strategy::GreedyBySize, Strategy::BestFit] {
+        let mut options = Options::default();
+        (options.queue, options.strategy) = (Queue::OutOfOrder, strategy);
+        // Enough questions to place the tensors, and far from enough for the antichain.
+        let ((problem, plan), asked) =
+            stopped(&options, 64, |options| plan_graph(&graph, options).expect("a plan"));
+        plan.verify(&problem).expect("right");
+        verify::graph(&graph, Queue::OutOfOrder, &plan.ordering_edges, &plan.rows).expect("right");
+        assert!(plan.optimal() && asked < 64, "{plan}: {asked} questions");
+        // Without time for a plan the lives still prove that.
+        let ((problem, late), _) =
+            stopped(&options, 0, |options| plan_graph(&graph, options).expect("a plan"));
+        late.verify(&problem).expect("right");
+        assert!(late.peak > plan.peak && late.lower_bound == plan.lower_bound, "{late}");
+    }
+}

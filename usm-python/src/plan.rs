@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyString};
+use usm_plan::clock::Clock;
 use usm_plan::error::Exit;
-use usm_plan::outcome::{Clock, Wanted};
+use usm_plan::outcome::Wanted;
 use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::{Buffer, Problem, Queue, Strategy};
 use usm_plan::{Error, Hints, Input, Outcome, Report, graph_json, onnx};
@@ -50,6 +51,7 @@ pub(crate) fn plan(
     keep_order: bool,
     views: bool,
 ) -> PyResult<PyPlan> {
+    let start = Instant::now();
     let queue = queue_of(queue)?;
     let strategy = Strategy::from_name(strategy).ok_or_else(|| {
         let names: Vec<&str> = Strategy::ALL.into_iter().map(Strategy::name).collect();
@@ -71,7 +73,7 @@ pub(crate) fn plan(
         return Err(Class::Request.error("dims: only ONNX files have symbolic dimensions"));
     }
     let wanted = Wanted { queue, strategy, capacity, time_limit: said };
-    let watch = Watch { clock: wanted.clock(), asked: Mutex::new((Instant::now(), None)) };
+    let watch = Watch { clock: wanted.clock(start), asked: Mutex::new((Instant::now(), None)) };
     let (outcome, remarks) = py.detach(|| {
         let remarks = Mutex::new(Vec::new());
         let remark = |remark: &str| lock(&remarks).push(remark.to_owned());
@@ -86,13 +88,14 @@ pub(crate) fn plan(
             remedy: "pip install onnx",
         };
         let stop = || watch.over();
-        let options = wanted.options(&stop);
+        let options = wanted.options(&watch.clock, &stop);
         let file = match &given {
             Given::File(path) => path.clone(),
             _ => PathBuf::from("input"),
         };
         let made = given.read(&hints).and_then(|input| {
-            let outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
+            let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
+            outcome.stopped = watch.clock.stopped();
             outcome.check()?;
             Ok(outcome)
         });
@@ -123,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Ends a search after its time, or where Python has a signal.
 struct Watch {
-    clock: Clock,
+    clock: Clock<'static>,
     /// When Python was asked last, and what it raised.
     asked: Mutex<(Instant, Option<PyErr>)>,
 }

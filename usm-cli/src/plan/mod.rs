@@ -3,13 +3,10 @@
 mod arguments;
 mod text;
 
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::time::Duration;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Instant;
 
-use usm_plan::outcome::AUTO_LIMIT;
+use usm_plan::clock::{AUTO_LIMIT, Clock, Stopped};
 use usm_plan::{Outcome, Report};
 use usm_pool::dependency::lists_text;
 use usm_pool::placement::Limits;
@@ -27,14 +24,13 @@ use crate::shown::Shown;
 use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
-use arguments::{QueueArgument, StrategyArgument};
+use arguments::QueueArgument;
 
 /// Plans along the curve of peak against edges, at most: as many as a person looks at.
 const CURVE_POINTS: usize = 24;
 
 /// Runs the command.
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
-    let clock = Clock::new(arguments);
+pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<Exit> {
     let hints = Hints {
         alignment: arguments.alignment,
         dims: arguments.dims.clone(),
@@ -49,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     };
     refuse_contradictions(arguments, &input)?;
     let interrupt = Interrupt::watch();
-    let outcome = make(input, arguments, clock)?;
+    let outcome = make(input, arguments, start)?;
     drop(interrupt);
     // No plan leaves the command unchecked.
     outcome.check()?;
@@ -136,37 +132,9 @@ fn title(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Ends a search: after the user's time from the start on, or after the automatic strategy's own
-/// from the first question on.
-struct Clock {
-    limit: Option<Duration>,
-    start: OnceLock<Instant>,
-    cut: AtomicBool,
-}
-
-impl Clock {
-    fn new(arguments: &Arguments) -> Self {
-        let automatic = matches!(arguments.strategy, StrategyArgument::Auto).then_some(AUTO_LIMIT);
-        let start = OnceLock::new();
-        if arguments.time_limit.is_some() {
-            let _ = start.set(Instant::now());
-        }
-        Self { limit: arguments.time_limit.or(automatic), start, cut: AtomicBool::new(false) }
-    }
-
-    fn over(&self) -> bool {
-        if interrupt::came() {
-            return true;
-        }
-        // The planner asks first when a search begins.
-        let start = self.start.get_or_init(Instant::now);
-        let over = self.limit.is_some_and(|limit| start.elapsed() >= limit);
-        self.cut.fetch_or(over, Ordering::Relaxed);
-        over
-    }
-}
-
-fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
+fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> {
+    let part = |part| clock(arguments, start, part);
+    let clock = part(1);
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
     let stop = || clock.over();
@@ -178,30 +146,32 @@ fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
     options.ordering_edges = arguments.ordering_edges.unwrap_or(0);
     options.keep_critical_path = arguments.keep_critical_path;
     options.stop = Some(&stop);
-    if arguments.time_limit.is_some() {
-        // The clock decides, not the count.
-        options.nodes = u64::MAX;
-        options.stop_early = true;
-    }
+    clock.rule(&mut options);
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
     let file = input::called(&arguments.input);
     let mut outcome = usm_plan::make(input, &options, &limits, arguments.reorder, file)?;
+    outcome.stopped = clock.stopped();
     let named = |error| Error::bad(error).in_file(file);
     outcome.curve = match &outcome.graph {
         Some(graph) if arguments.curve => {
             sign_of_life.say("planning along the curve");
-            Some(timed(arguments, &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
+            Some(timed(&part(2), &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
         }
         _ => None,
     };
     outcome.compared = if arguments.compare {
         sign_of_life.say("comparing the strategies");
-        Some(timed(arguments, &options, |options| compare(&outcome.problem, options)).map_err(named)?)
+        Some(
+            timed(&part(2 + u32::from(arguments.curve)), &options, |options| {
+                compare(&outcome.problem, options)
+            })
+            .map_err(named)?,
+        )
     } else {
         None
     };
     drop(sign_of_life);
-    if arguments.time_limit.is_none() && clock.cut.into_inner() {
+    if arguments.time_limit.is_none() && outcome.stopped == Some(Stopped::Time) {
         let limit = AUTO_LIMIT.as_secs();
         output::warning(format_args!(
             "the search was ended after its {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
@@ -210,9 +180,15 @@ fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The same options with a clock that begins anew.
-fn timed<T>(arguments: &Arguments, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
-    let clock = Clock::new(arguments);
+/// A clock for one of the parts of the work, of which each gets an equal share of the user's limit.
+fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
+    let parts = 1 + u32::from(arguments.curve) + u32::from(arguments.compare);
+    let limit = arguments.time_limit.map(|limit| limit / parts * part);
+    Clock::new(start, limit, arguments.strategy.into()).or_when(&interrupt::came)
+}
+
+/// The same options with another clock.
+fn timed<T>(clock: &Clock<'_>, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
     let stop = || clock.over();
     let mut options = *options;
     options.stop = Some(&stop);

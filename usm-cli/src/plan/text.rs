@@ -9,7 +9,7 @@ use usm_plan::Outcome;
 
 /// A plan for people.
 pub(super) fn describe(outcome: &Outcome) -> String {
-    let Outcome { graph, plan, seconds, reordered, curve, compared, .. } = outcome;
+    let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, .. } = outcome;
     let mut text = String::new();
     let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
     let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
@@ -21,8 +21,8 @@ pub(super) fn describe(outcome: &Outcome) -> String {
             _ if plan.memories.len() > 1 => "in two memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
-                let claim = if plan.certificate.is_claim() { ", says the search" } else { "" };
-                format!("optimal{claim}, {times:.1} times less than the plain sum")
+                let claim = if plan.certificate.is_claim() { "claimed" } else { "proven" };
+                format!("optimal ({claim}), {times:.1} times less than the plain sum")
             }
             peak => {
                 let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);
@@ -52,6 +52,9 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         row("order", format!("{what}, bound {} before", output::bytes(found.given)));
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
+    if let Some(stopped) = stopped {
+        row("stopped", format!("by {}: another run may find a better plan", stopped.name()));
+    }
     if let Some(curve) = curve {
         text.push('\n');
         text += &curve_table(curve);

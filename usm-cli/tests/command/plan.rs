@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, file, folder, keys, shared, text, usm};
 
-const REPORT: [&str; 13] = [
+const REPORT: [&str; 15] = [
     "buffers",
     "lower_bound",
     "peak",
     "naive",
     "optimal",
+    "optimality",
     "feasible",
     "strategy",
     "seconds",
+    "stopped",
     "queue",
     "certificate",
     "ordering_edges",
@@ -93,6 +95,7 @@ fn a_graph_is_planned_and_the_report_has_the_keys_of_the_contract() {
     assert_eq!(report["peak"], 4160);
     assert_eq!(report["lower_bound"], 4160);
     assert_eq!((&report["optimal"], &report["feasible"]), (&json!(true), &json!(true)));
+    assert_eq!((&report["optimality"], &report["stopped"]), (&json!("proven"), &json!(null)));
     assert_eq!(report["queue"], "in-order");
     assert_eq!(keys(&report["certificate"]), ["kind", "time", "buffers", "names"]);
     assert_eq!(report["certificate"]["kind"], "time_cut");
@@ -281,6 +284,7 @@ fn a_search_without_a_limit_repeats_itself_or_says_that_the_clock_ended_it() {
     let (first, second) = (run("a.csv", &[]), run("b.csv", &[]));
     assert_eq!(first.0["optimal"], false, "the instance is not hard");
     for (report, told, _) in [&first, &second] {
+        assert_eq!(report["stopped"], if told.is_empty() { json!(null) } else { json!("time") });
         if !told.is_empty() {
             assert!(told.contains("after its 10 s, so another run may end with another plan"), "{told}");
             assert!(report["seconds"].as_f64() >= Some(10.0), "{report}");
@@ -291,7 +295,8 @@ fn a_search_without_a_limit_repeats_itself_or_says_that_the_clock_ended_it() {
     }
     // Who sets a limit knows it; without any search the plan is no better.
     let (without_search, told, _) = run("c.csv", &["--time-limit", "0"]);
-    assert_eq!(told, "");
+    assert_eq!((told.as_str(), &without_search["stopped"]), ("", &json!("time")));
+    assert_eq!(without_search["optimality"], json!(null));
     assert!(without_search["peak"].as_u64() >= first.0["peak"].as_u64());
     assert!(usm(&["plan", "--help"]).stdout.contains("with --strategy auto also 10 seconds of search"));
 }

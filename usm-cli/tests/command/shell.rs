@@ -117,6 +117,7 @@ fn ctrl_c_in_a_search_prints_the_best_plan_so_far() {
     assert_eq!(status.code(), Some(130), "{status}: was it still searching?");
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&report["buffers"], &report["feasible"]), (&681.into(), &true.into()));
+    assert_eq!(report["stopped"], "interrupt");
     assert!(report["peak"].as_u64() >= report["lower_bound"].as_u64());
     assert_eq!(std::fs::read_to_string(output).unwrap().lines().count(), 682);
 }

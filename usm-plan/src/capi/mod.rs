@@ -163,9 +163,9 @@ fn null(name: &str) -> Error {
 
 /// A checked plan within the capacity.
 fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<UsmPlan> {
-    let clock = wanted.plan.clock();
+    let clock = wanted.plan.clock(wanted.start);
     let stop = || clock.over();
-    let options = wanted.plan.options(&stop);
+    let options = wanted.plan.options(&clock, &stop);
     let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
     outcome.check()?;
     let Outcome { plan, .. } = outcome;

@@ -2,6 +2,7 @@
 //! caller's has: older callers have fewer, newer ones more.
 
 use core::time::Duration;
+use std::time::Instant;
 
 use usm_pool::{Plan, Queue, Strategy};
 
@@ -53,6 +54,8 @@ pub struct Report {
 
 /// What the options mean.
 pub(super) struct Wanted {
+    /// When the caller asked.
+    pub(super) start: Instant,
     pub(super) plan: outcome::Wanted,
     pub(super) alignment: Option<u64>,
     pub(super) reorder: bool,
@@ -101,7 +104,7 @@ impl Wanted {
         }
         let time_limit = some(time_limit).map(Duration::from_millis);
         let plan = outcome::Wanted { queue, strategy, capacity: some(capacity), time_limit };
-        Ok(Self { plan, alignment: some(alignment), reorder: reorder == 1 })
+        Ok(Self { start: Instant::now(), plan, alignment: some(alignment), reorder: reorder == 1 })
     }
 }
 

@@ -185,8 +185,11 @@ impl Heaviest {
     fn of(problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Self, Error> {
         let buffers = problem.buffers();
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
-            let (bytes, buffers) = bound::antichain_until(buffers, conflicts, stop)?;
-            return Ok(Self { bytes, time: None, buffers });
+            let (bytes, set) = bound::antichain_until(buffers, conflicts, stop)?;
+            let found = Self { bytes, time: None, buffers: set };
+            // One that was stopped may be less than what a look at the lives finds.
+            let quick = stop().then(|| Self::in_the_order_given(buffers, conflicts));
+            return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(found));
         }
         // Lives with gaps: a cut through the hulls would count what is not needed, so it goes
         // through the pieces.
@@ -198,6 +201,23 @@ impl Heaviest {
         let index =
             |(i, life): (usize, &Buffer)| if problem.conflicts().is_some() { life.id as usize } else { i };
         Ok(Self { bytes: cut.bytes, time: Some(cut.time), buffers: live.map(index).collect() })
+    }
+
+    /// Buffers that are live at the heaviest instant where the operators run as given, as far as
+    /// all of them are in conflict whatever the order.
+    fn in_the_order_given(buffers: &[Buffer], conflicts: &ConflictGraph) -> Self {
+        let time = bound::time_cut(buffers).time;
+        let mut kept = alloc::vec![0_u64; conflicts.len().div_ceil(64)];
+        let mut set = Vec::new();
+        for (i, buffer) in buffers.iter().enumerate() {
+            let live = buffer.lower <= time && time < buffer.upper && buffer.size > 0;
+            if live && kept.iter().zip(conflicts.row(i)).all(|(kept, row)| kept & !row == 0) {
+                kept[i / 64] |= 1 << (i % 64);
+                set.push(i);
+            }
+        }
+        let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
+        Self { bytes, time: None, buffers: set }
     }
 
     fn certificate(&self, problem: &Problem) -> Certificate {
@@ -220,9 +240,9 @@ pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Ce
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let heaviest = Heaviest::of(problem, &|| options.over())?;
+    let (begun, heaviest) = begin(problem, options)?;
     let bound = heaviest.bytes;
-    let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest);
+    let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest, begun);
     let proof = match outcome.infeasible {
         Some(capacity) if capacity >= bound => {
             (capacity.saturating_add(1), Certificate::Search { nodes: outcome.nodes, capacity })
@@ -235,6 +255,24 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
+/// The bound; and before it a plan, where the bound may take all the time that there is: of many
+/// buffers on an out-of-order queue. The plan often meets the bound of the order given, and the
+/// heaviest antichain of all orders is then not looked for.
+fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
+    let early = || options.over();
+    let (buffers, instance) = (problem.buffers(), Instance::of(problem));
+    let many = problem.queue() == Queue::OutOfOrder && buffers.len() >= greedy::MANY;
+    let Some(conflicts) = problem.conflicts().filter(|_| many) else {
+        return Ok((None, Heaviest::of(problem, &early)?));
+    };
+    let offsets = portfolio::single(instance, options.strategy, &early)
+        .or_else(|| portfolio::single(instance, Strategy::GreedyBySize, &early))
+        .unwrap_or_default();
+    let quick = Heaviest::in_the_order_given(buffers, conflicts);
+    let met = instance.peak(&offsets) <= quick.bytes;
+    Ok((Some(offsets), if met { quick } else { Heaviest::of(problem, &early)? }))
+}
+
 /// Nodes for each buffer with which the simple strategies are run on a large instance too.
 const NODES_PER_BUFFER: u64 = 64;
 
@@ -244,13 +282,19 @@ fn solve(
     instance: Instance<'_>,
     options: &Options<'_>,
     heaviest: &Heaviest,
+    begun: Option<Vec<u64>>,
 ) -> (Strategy, Vec<u64>, search::Outcome) {
     let early = || options.over();
+    let searches = matches!(options.strategy, Strategy::Auto | Strategy::Search);
+    let begun = match begun {
+        Some(offsets) if !searches => return (options.strategy, offsets, search::Outcome::default()),
+        begun => begun,
+    };
     if let Some(offsets) = portfolio::single(instance, options.strategy, &early) {
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
-    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target, &early);
+    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target, &early, begun);
     let mut outcome = search::search(instance, options, heaviest.bytes, &offsets);
     let (strategy, offsets) = match outcome.offsets.take() {
         Some(offsets) => (Strategy::Search, offsets),

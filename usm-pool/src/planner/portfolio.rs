@@ -111,7 +111,7 @@ pub(super) fn single(
         Strategy::Auto | Strategy::Search => return None,
     };
     let until = Until { stop, ..ALWAYS };
-    let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied());
+    let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied(), Vec::new());
     Some(offsets)
 }
 
@@ -119,13 +119,16 @@ pub(super) fn single(
 /// buffers that make the bound. From [`MANY`] buffers on the skyline goes first: it takes
 /// milliseconds, and what is worse is left as soon as it shows. Large instances get the skyline,
 /// and of the strategies by name what can be had with little work. `stop` ends all; of the first
-/// one what is not placed goes on top.
+/// one what is not placed goes on top. `begun` is the plan of [`Strategy::GreedyBySize`], where it
+/// is there already.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],
     target: u64,
     stop: &dyn Fn() -> bool,
+    begun: Option<Vec<u64>>,
 ) -> (Strategy, Vec<u64>) {
+    let begun = begun.unwrap_or_default();
     let always = Until { stop, ..ALWAYS };
     if is_large(instance) {
         let huge = instance.buffers.len() > HUGE;
@@ -133,18 +136,19 @@ pub(super) fn simple(
         let valleys = orders.iter().copied().map(Attempt::Valley);
         let named = NAMED.into_iter().filter(|_| !huge);
         let until = Until { work: WORK, ..always };
-        return best_of(instance, &[], target, until, valleys.chain(named));
+        return best_of(instance, &[], target, until, valleys.chain(named), begun);
     }
     let mut marked = alloc::vec![false; instance.buffers.len()];
     heaviest.iter().for_each(|&i| marked[i] = true);
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
+    let usual = if begun.is_empty() { usual } else { &usual[1..] };
     let pairs = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
     if instance.buffers.len() >= MANY {
-        best_of(instance, &marked, target, always, valleys.chain(pairs))
+        best_of(instance, &marked, target, always, valleys.chain(pairs), begun)
     } else {
-        best_of(instance, &marked, target, always, pairs.chain(valleys))
+        best_of(instance, &marked, target, always, pairs.chain(valleys), begun)
     }
 }
 
@@ -156,7 +160,8 @@ pub(super) fn below(
     stop: &dyn Fn() -> bool,
 ) -> Option<(Strategy, Vec<u64>)> {
     let until = Until { limit: peak.checked_sub(1)?, work: u64::MAX, stop, on_top: false };
-    Some(best_of(instance, &[], target, until, SIMPLE.into_iter())).filter(|(_, offsets)| !offsets.is_empty())
+    Some(best_of(instance, &[], target, until, SIMPLE.into_iter(), Vec::new()))
+        .filter(|(_, offsets)| !offsets.is_empty())
 }
 
 fn best_of(
@@ -165,9 +170,13 @@ fn best_of(
     target: u64,
     until: Until<'_>,
     attempts: impl Iterator<Item = Attempt>,
+    begun: Vec<u64>,
 ) -> (Strategy, Vec<u64>) {
-    let mut best = (u64::MAX, Strategy::GreedyBySize, Vec::new());
+    let mut best = (instance.peak(&begun), Strategy::GreedyBySize, begun);
     for attempt in attempts {
+        if !best.2.is_empty() && best.0 <= target {
+            break;
+        }
         // Without a plan there is nothing to compare with: the first one is made in any case.
         let first = best.2.is_empty() && until.limit == u64::MAX;
         if !first && (until.stop)() {
@@ -182,9 +191,6 @@ fn best_of(
         let peak = instance.peak(&offsets);
         if best.2.is_empty() || peak < best.0 {
             best = (peak, attempt.strategy(), offsets);
-        }
-        if best.0 <= target {
-            break;
         }
     }
     (best.1, best.2)
