@@ -148,6 +148,7 @@ if TYPE_CHECKING:
         atomic as atomic,
         barrier as barrier,
         call_kernel as call_kernel,
+        call_kernel_async as call_kernel_async,
         constant as constant,
         device_func as device_func,
         get_global_id as get_global_id,
@@ -165,13 +166,17 @@ if TYPE_CHECKING:
 
 # Loaded when one of them is asked for: kernels need a front end, which `import usm` does not.
 _KERNEL_NAMES = frozenset(
-    "CLK_GLOBAL_MEM_FENCE CLK_LOCAL_MEM_FENCE DEFAULT_LOCAL_SIZE Local NdRange Range atomic barrier call_kernel constant "
+    "CLK_GLOBAL_MEM_FENCE CLK_LOCAL_MEM_FENCE DEFAULT_LOCAL_SIZE Local NdRange Range atomic barrier call_kernel call_kernel_async constant "
     "device_func get_global_id get_global_size get_group_id get_local_id get_local_size get_num_groups group kernel local "
     "mem_fence private".split()
 )
 
 
 def __getattr__(name):
+    if name == "kernel_api":
+        import importlib
+
+        return importlib.import_module(".kernel_api", __name__)
     if name in _KERNEL_NAMES:
         from . import _kernel
 
@@ -199,4 +204,4 @@ def __dir__():
         found = importlib.util.find_spec("numba") is not None
     except (ImportError, ValueError):
         found = False
-    return sorted([*__all__, *_KERNEL_NAMES, "__version__", *(["numba"] if found else [])])
+    return sorted([*__all__, *_KERNEL_NAMES, "kernel_api", "__version__", *(["numba"] if found else [])])

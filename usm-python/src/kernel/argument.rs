@@ -79,14 +79,22 @@ impl Argument {
         Ok(Self::Array(memory))
     }
 
+    /// Whether an index of each dimension tells more than the place of the element.
+    pub(crate) fn has_dimensions(&self) -> bool {
+        match self {
+            Self::Array(memory) => memory.side.view.ndim() != 1 || !memory.side.view.is_c_contiguous(),
+            Self::Scalar(_) => false,
+            Self::Local(_, shape) => shape.len() != 1,
+        }
+    }
+
     /// What code is made for: the sort of the argument in one number.
     pub(crate) fn key(&self) -> u32 {
         match self {
             Self::Array(memory) => {
                 let view = &memory.side.view;
-                let strided = u32::from(!view.is_c_contiguous());
-                let readonly = u32::from(memory.is_readonly());
-                1 << 24 | (view.ndim() as u32) << 16 | readonly << 9 | strided << 8 | memory.element as u32
+                let (strided, readonly) = (!view.is_c_contiguous(), memory.is_readonly());
+                array_key(memory.element, view.ndim() as u32, strided, readonly)
             }
             Self::Scalar(literal) => literal.ty as u32,
             Self::Local(element, shape) => 2 << 24 | (shape.len() as u32) << 16 | *element as u32,
@@ -134,6 +142,27 @@ impl Memory {
         (self.side.view.offset - self.span().0) as u64 / self.element.bytes()
     }
 }
+
+/// The sort of an array in one number.
+pub(crate) fn array_key(element: Scalar, dimensions: u32, strided: bool, readonly: bool) -> u32 {
+    1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(strided) << 8 | element as u32
+}
+
+/// Types by the names that NumPy has for them.
+pub(crate) const TYPES: [(&str, Scalar); 12] = [
+    ("bool", Scalar::Bool),
+    ("bool_", Scalar::Bool),
+    ("int8", Scalar::I8),
+    ("int16", Scalar::I16),
+    ("int32", Scalar::I32),
+    ("int64", Scalar::I64),
+    ("uint8", Scalar::U8),
+    ("uint16", Scalar::U16),
+    ("uint32", Scalar::U32),
+    ("uint64", Scalar::U64),
+    ("float32", Scalar::F32),
+    ("float64", Scalar::F64),
+];
 
 fn scalar(dtype: &Dtype, name: &dyn Fn() -> String) -> PyResult<Scalar> {
     let found = match (dtype.kind(), dtype.itemsize()) {

@@ -7,7 +7,7 @@ use pyo3::sync::MutexExt;
 use usm_core::backend::Dyn;
 use usm_kernel::{Code as Text, Formats, Function, Module};
 use usm_kernel_ir::proof::{Claims, bounds, claims};
-use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, text, verify};
+use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, length, text, verify};
 
 use super::argument::{Argument, Memory};
 use crate::error::Class;
@@ -25,6 +25,9 @@ pub(crate) enum Source {
     Table(usize),
     /// Where an item notes an index outside.
     Fault,
+    /// An array as long as a dimension of an argument, or as a number: nothing but a length, of
+    /// which a proof speaks.
+    Bound(Option<usize>, usize),
 }
 
 /// Nodes that were verified.
@@ -71,6 +74,8 @@ impl Code {
             3 => Source::Stride(*argument, *dimension),
             4 => Source::Offset(*argument),
             6 => Source::Fault,
+            7 => Source::Bound(Some(*argument), *dimension),
+            8 => Source::Bound(None, *dimension),
             _ => Source::Table(*argument),
         };
         let written = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
@@ -141,6 +146,7 @@ impl Code {
             | Source::Extent(place, _)
             | Source::Stride(place, _)
             | Source::Offset(place) => arguments.get(place),
+            Source::Bound(place, _) => arguments.get(place?),
             Source::Table(_) | Source::Fault => None,
         }
     }
@@ -164,6 +170,17 @@ impl Code {
                     bytes / self.ir.array(*id).element.bytes()
                 }
                 Source::Fault => FAULT_WORDS,
+                Source::Bound(None, extent) => *extent as u64,
+                Source::Bound(Some(_), dimension) => match self.of(*source, arguments) {
+                    Some(Argument::Array(memory)) => memory
+                        .side
+                        .view
+                        .shape
+                        .get(*dimension)
+                        .map_or(0, |extent| extent.unsigned_abs() as u64),
+                    Some(Argument::Local(_, shape)) => shape.get(*dimension).copied().unwrap_or(0),
+                    _ => 0,
+                },
                 _ => {
                     let memory = self.memory(*source, arguments)?;
                     memory.span().1 as u64 / memory.element.bytes()
@@ -171,6 +188,18 @@ impl Code {
             };
         }
         Ok(lengths)
+    }
+
+    /// Bytes of local memory of a group that are known without a launch.
+    pub(crate) fn local_bytes(&self) -> u64 {
+        let locals = emit::locals(&self.ir);
+        locals.iter().map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
+    }
+
+    /// The most work-items of a group on a device that it was built for.
+    pub(crate) fn group_limit(&self, py: Python<'_>) -> Option<u64> {
+        let functions = self.functions.lock_py_attached(py).ok()?;
+        functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
     /// The code for the device of a queue, built once for its context.

@@ -27,7 +27,7 @@ pub(crate) fn run(
     fault: Option<&Storage>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
-    let Prepared { code, arguments, stream, global, local } = prepared;
+    let Prepared { code, arguments, stream, global, local, .. } = prepared;
     let function = code.function(py, stream)?;
     let (values, lengths) = (code.values(arguments)?, code.lengths(arguments)?);
     let mut tables = Vec::new();
@@ -37,7 +37,10 @@ pub(crate) fn run(
         tables.push(table);
     }
     // An array without elements may have no address; what is noted of it touches one element.
-    let nothing = Storage::allocate(stream.context(), AllocKind::Device, 16, 0).or_raise()?;
+    let is_empty = |argument: &Argument| matches!(argument, Argument::Array(memory) if memory.span().1 == 0);
+    let nothing = arguments.iter().any(is_empty);
+    let nothing = nothing.then(|| Storage::allocate(stream.context(), AllocKind::Device, 16, 0));
+    let nothing = nothing.transpose().or_raise()?;
     let mut passed = Vec::new();
     let mut memory: Vec<(&Storage, Access)> = Vec::new();
     for (place, (source, parameter)) in code.sources.iter().zip(&code.ir.parameters).enumerate() {
@@ -56,9 +59,12 @@ pub(crate) fn run(
             _ => {
                 let array = code.memory(*source, arguments)?;
                 let (start, len) = array.span();
-                let storage = if len == 0 { &nothing } else { &array.side.storage };
+                let (storage, start) = match &nothing {
+                    Some(nothing) if len == 0 => (nothing, 0),
+                    _ => (&array.side.storage, start),
+                };
                 memory.push((storage, access));
-                Passed::Pointer(storage.address() + if len == 0 { 0 } else { start })
+                Passed::Pointer(storage.address() + start)
             }
         });
     }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use usm_kernel_ir::{emit, text};
 
+use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
@@ -82,6 +84,46 @@ impl PyKernelFunction {
         slf.get().other(py, Mode::Proof)
     }
 
+    /// The kernel's code for arguments of these types, such as ``"float32[:,:], int64"``, as
+    /// ``"ir"``, ``"opencl-c"`` or ``"cuda-c"`` (text) or as ``"spir-v"`` (bytes), over a range of
+    /// `ndim` dimensions. Indices are not checked in it. No device and no compiler is needed.
+    #[pyo3(signature = (target, signature, *, ndim=1))]
+    fn code<'py>(
+        &self,
+        py: Python<'py>,
+        target: &str,
+        signature: &str,
+        ndim: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let code = self.made(py, &self.signed(signature, ndim)?)?;
+        let text = match target {
+            "ir" => text::write(&code.ir),
+            "opencl-c" => emit::opencl_c(&code.ir),
+            "cuda-c" => emit::cuda_c(&code.ir),
+            "spir-v" => return Ok(PyBytes::new(py, &emit::spirv(&code.ir)).into_any()),
+            other => {
+                let message =
+                    format!("{other:?} is no target: \"opencl-c\", \"cuda-c\", \"spir-v\" and \"ir\" are");
+                return Err(self.error(&message));
+            }
+        };
+        Ok(PyString::new(py, &text).into_any())
+    }
+
+    /// Bytes of local memory that a group needs, as far as that is known without a launch; 0
+    /// before the first one.
+    #[getter]
+    fn local_mem_size(&self, py: Python<'_>) -> u64 {
+        self.codes(py).iter().map(|code| code.local_bytes()).max().unwrap_or(0)
+    }
+
+    /// The most work-items of a group, on the devices that it was launched on; ``None`` before the
+    /// first launch on one.
+    #[getter]
+    fn max_work_group_size(&self, py: Python<'_>) -> Option<u64> {
+        self.codes(py).iter().filter_map(|code| code.group_limit(py)).min()
+    }
+
     #[pyo3(signature = (*_arguments, **_keywords))]
     fn __call__(
         &self,
@@ -120,8 +162,62 @@ impl PyKernelFunction {
         Class::Kernel.error(self.located(message))
     }
 
+    /// All code that was made.
+    fn codes(&self, py: Python<'_>) -> Vec<Arc<Code>> {
+        let Ok(codes) = self.codes.lock_py_attached(py) else { return Vec::new() };
+        let cells: Vec<Cell> = codes.values().map(Arc::clone).collect();
+        drop(codes);
+        cells.iter().filter_map(|cell| cell.lock_py_attached(py).ok()?.clone()).collect()
+    }
+
+    /// The key of a signature: types in order, `[:]` behind those of arrays, one `:` a dimension.
+    fn signed(&self, signature: &str, ndim: u32) -> PyResult<Key> {
+        if !(1..=3).contains(&ndim) {
+            return Err(self.error(&format!("ndim {ndim}: a range has 1, 2 or 3 dimensions")));
+        }
+        let text = signature.trim();
+        let inner = text.strip_prefix("void(").and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+        let mut parts = vec![String::new()];
+        let mut inside = false;
+        for letter in inner.chars().filter(|letter| !letter.is_whitespace()) {
+            inside = (inside || letter == '[') && letter != ']';
+            match letter {
+                ',' if !inside => parts.push(String::new()),
+                letter => parts.last_mut().into_iter().for_each(|part| part.push(letter)),
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        let (needed, found) = (self.parameters.len(), parts.len());
+        if needed != found {
+            let names = self.parameters.join(", ");
+            return Err(
+                self.error(&format!("{needed} types are needed ({names}), {found} are given: {signature:?}"))
+            );
+        }
+        let mut key = vec![ndim];
+        for part in &parts {
+            let (name, axes) =
+                part.split_once('[').map_or((part.as_str(), None), |(name, axes)| (name, Some(axes)));
+            let element = argument::TYPES.iter().find(|(known, _)| *known == name);
+            let axes = axes.map(|axes| {
+                axes.strip_suffix(']').filter(|axes| axes.chars().all(|one| ":,1".contains(one)))
+            });
+            let (Some((_, element)), None | Some(Some(_))) = (element, axes) else {
+                return Err(self.error(&format!(
+                    "{part:?} is no type: write such as \"float32\", and \"float32[:,:]\" for an array of two dimensions"
+                )));
+            };
+            let dimensions = axes.flatten().map(|axes| axes.matches(',').count() as u32 + 1);
+            key.push(
+                dimensions
+                    .map_or(*element as u32, |count| argument::array_key(*element, count, false, false)),
+            );
+        }
+        Ok(key)
+    }
+
     /// The code for a key, made by whoever asks first.
-    pub(crate) fn code(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
+    pub(crate) fn made(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
         let broken = || self.error("making its code was interrupted");
         let cell = {
             let mut codes = self.codes.lock_py_attached(py).map_err(|_| broken())?;

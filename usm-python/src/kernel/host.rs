@@ -95,6 +95,7 @@ fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
     let one = |(source, _): (Source, bool)| match source {
         Source::Table(place) => Ok(prepared.code.tables[place].clone()),
         Source::Fault => Ok(vec![0; 8 * super::code::FAULT_WORDS as usize]),
+        Source::Bound(..) => Ok(Vec::new()),
         _ => {
             let memory = prepared.code.memory(source, &prepared.arguments)?;
             let (start, len) = memory.span();

@@ -15,6 +15,7 @@ use super::range::Sizes;
 use super::{device, host};
 use crate::error::{Class, OrRaise};
 use crate::import;
+use crate::queue::PyEvent;
 use crate::runtime::Stream;
 use crate::transfer;
 
@@ -35,6 +36,8 @@ pub(crate) enum Way {
     Noting = 1,
     /// An index outside of a dimension is outside of the whole array, for the interpreter.
     Checked = 2,
+    /// Says of each dimension what its index is, for proofs; never run.
+    Bounds = 3,
 }
 
 /// A kernel with its range, to be called with its arguments.
@@ -49,6 +52,8 @@ pub(crate) struct PyLaunch {
 /// All that a launch needs.
 pub(crate) struct Prepared {
     pub(crate) code: Arc<Code>,
+    /// What the proof speaks of.
+    bounds: Arc<Code>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
@@ -73,7 +78,7 @@ impl PyLaunch {
         match self.mode {
             Mode::Run => {
                 let prepared = self.prepare(py, arguments, Way::Plain)?;
-                if let Some(event) = self.submit(py, prepared, &[])? {
+                if let Some(event) = self.start(py, prepared, &[])? {
                     py.detach(|| event.wait()).or_raise()?;
                 }
                 Ok(None)
@@ -87,6 +92,24 @@ impl PyLaunch {
                 let prepared = self.prepare(py, arguments, Way::Plain)?;
                 Ok(Some(PyString::new(py, &prepared.proof()?).into_any()))
             }
+        }
+    }
+
+    /// Launches and does not wait. The event says when it is done; where the process's memory takes
+    /// part, or indices are checked, that is now. `after`: events that it starts behind.
+    #[pyo3(signature = (*arguments, after=Vec::new()))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        arguments: &Bound<'_, PyTuple>,
+        after: Vec<PyRef<'_, PyEvent>>,
+    ) -> PyResult<PyEvent> {
+        let after: Vec<Event<Dyn>> = after.iter().map(|event| event.0.clone()).collect();
+        let prepared = self.prepare(py, arguments, Way::Plain)?;
+        let stream = Arc::clone(&prepared.stream);
+        match self.start(py, prepared, &after)? {
+            Some(event) => Ok(PyEvent(event)),
+            None => py.detach(|| stream.queue.barrier(&[])).or_raise().map(PyEvent),
         }
     }
 
@@ -117,7 +140,7 @@ impl PyLaunch {
             .collect::<PyResult<Vec<_>>>()?;
         let stream = self.stream(py, &arguments, &name)?;
         let key = key(&self.sizes, way, &arguments);
-        let code = function.code(py, &key)?;
+        let code = function.made(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
             let Source::Array(argument) = source else { continue };
             if code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
@@ -135,10 +158,14 @@ impl PyLaunch {
         // What was copied lies densely.
         let code = match key == self::key(&self.sizes, way, &arguments) {
             true => code,
-            false => function.code(py, &self::key(&self.sizes, way, &arguments))?,
+            false => function.made(py, &self::key(&self.sizes, way, &arguments))?,
         };
         let local = self.local(&code, &stream)?;
-        Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
+        let bounds = match arguments.iter().any(Argument::has_dimensions) {
+            true => function.made(py, &self::key(&self.sizes, Way::Bounds, &arguments))?,
+            false => Arc::clone(&code),
+        };
+        Ok(Prepared { code, bounds, arguments, stream, global: self.sizes.global.clone(), local })
     }
 
     /// The queue of the arguments: one for all of them.
@@ -198,7 +225,7 @@ impl PyLaunch {
     }
 
     /// Runs a launch. The event of one that is not known to have finished.
-    fn submit(
+    fn start(
         &self,
         py: Python<'_>,
         prepared: Prepared,
@@ -211,16 +238,23 @@ impl PyLaunch {
                 return Err(Class::Kernel.error(said));
             }
         }
+        let proven = prepared.bounds_hold()?;
+        let prepared = match proven {
+            true => prepared,
+            false => {
+                let key = key(&self.sizes, Way::Noting, &prepared.arguments);
+                Prepared { code: function.made(py, &key)?, ..prepared }
+            }
+        };
         let event = if prepared.stream.is_host() {
+            py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
             host::run(py, &prepared)?;
             None
-        } else if prepared.bounds_hold()? {
+        } else if proven {
             Some(device::run(py, &prepared, None, after)?)
         } else {
-            let key = key(&self.sizes, Way::Noting, &prepared.arguments);
-            let checked = Prepared { code: function.code(py, &key)?, ..prepared };
-            device::run_noting(py, &checked, after)?;
-            return checked.give_back(py).map(|()| None);
+            device::run_noting(py, &prepared, after)?;
+            None
         };
         if prepared
             .arguments
@@ -240,11 +274,12 @@ impl PyLaunch {
 impl Prepared {
     /// Whether all indices are inside, whatever the arrays hold.
     fn bounds_hold(&self) -> PyResult<bool> {
-        self.with_shape(|shape| self.code.bounds.holds(shape))
+        self.with_shape(|shape| self.bounds.bounds.holds(shape))
     }
 
     fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> PyResult<R> {
-        let (lengths, values) = (self.code.lengths(&self.arguments)?, self.code.values(&self.arguments)?);
+        let code = &self.bounds;
+        let (lengths, values) = (code.lengths(&self.arguments)?, code.values(&self.arguments)?);
         let ones = vec![1; self.global.len()];
         let local = self.local.as_deref().unwrap_or(&ones);
         Ok(ask(&Shape { global: &self.global, local, lengths: &lengths, values: &values }))
@@ -252,9 +287,9 @@ impl Prepared {
 
     /// What of the launch is proven.
     fn proof(&self) -> PyResult<String> {
-        let ir = &self.code.ir;
+        let ir = &self.bounds.ir;
         self.with_shape(|shape| {
-            if let Some(bound) = self.code.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
+            if let Some(bound) = self.bounds.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
                 let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
                 return format!("{place}: that the index of `{name}` is inside is not proven: it is checked as it runs");
             }

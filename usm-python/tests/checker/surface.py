@@ -194,7 +194,11 @@ def kernels() -> None:
     usm.call_kernel(add_one, usm.NdRange((4,), (2,)), array)
     add_one[usm.Range(4)](array)
     assert (add_one.proof[4](array), add_one.check[4](array)) == ("proven", None)
-    assert memoryview(array).tolist() == [3] * 4
+    assert_type(add_one[4].submit(array, after=[]), usm.Event)
+    usm.call_kernel_async(add_one, 4, array).wait()
+    assert memoryview(array).tolist() == [5] * 4
+    assert "usm_add_one" in add_one.code("opencl-c", "int32[:]", ndim=1)
+    assert_type((add_one.local_mem_size, add_one.max_work_group_size), tuple[int, int | None])
 
 
 def refused(array: usm.Array) -> None:

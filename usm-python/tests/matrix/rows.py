@@ -217,8 +217,8 @@ WITHOUT_MEMORY = {
         " platform selector type vendor".split()
     ),
     "Event": {"done", "wait"},
-    "KernelFunction": {"check", "proof"},
-    "KernelLaunch": set(),
+    "KernelFunction": {"check", "code", "local_mem_size", "max_work_group_size", "proof"},
+    "KernelLaunch": {"submit"},
     "Local": {"_usm_local_shape", "dtype", "shape"},
     "NdRange": {"global_range", "local_range"},
     "DType": set("str name kind itemsize descr dtype".split()),

@@ -34,6 +34,7 @@ __all__ = [
     "atomic",
     "barrier",
     "call_kernel",
+    "call_kernel_async",
     "constant",
     "device_func",
     "get_global_id",
@@ -61,6 +62,9 @@ def kernel(function=None, /, *, strict=False):
     source = Source(function)
     tree = source.tree
     parameters = [parameter.arg for parameter in tree.args.posonlyargs + tree.args.args]
+    source.item = _item(function, parameters)
+    if source.item is not None:
+        del parameters[0]
     line, column = source.place(tree)
 
     def make(key):
@@ -69,6 +73,19 @@ def kernel(function=None, /, *, strict=False):
         return make(source, key)
 
     return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict)
+
+
+def _item(function, parameters):
+    """The class of the item that numba-dpex's kernels have as their first parameter."""
+    annotation = function.__annotations__.get(parameters[0]) if parameters else None
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    name = name.rpartition(".")[2]
+    if name not in ("Item", "NdItem"):
+        return None
+    from .. import kernel_api
+
+    known = getattr(kernel_api, name)
+    return known if isinstance(annotation, str) or annotation is known else None
 
 
 def device_func(function=None, /):
@@ -83,3 +100,14 @@ def call_kernel(function, index, /, *arguments):
     if not isinstance(function, KernelFunction):
         raise KernelError(f"{function!r} is no kernel: decorate it with `@usm.kernel`")
     function[index](*arguments)
+
+
+def call_kernel_async(function, index, /, *arguments, after=()):
+    """As `call_kernel`, but it does not wait: the event says when the kernel is done.
+
+    ``after``: events that it starts behind, of the same context. Where the process's own memory takes part, as that of
+    NumPy's arrays, or indices are checked as the kernel runs, it is done when this returns.
+    """
+    if not isinstance(function, KernelFunction):
+        raise KernelError(f"{function!r} is no kernel: decorate it with `@usm.kernel`")
+    return function[index].submit(*arguments, after=list(after))

@@ -3,10 +3,11 @@
 import ast
 import builtins
 import math
+from importlib import import_module
 
 from . import names
 from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits, literal, of_dtype, promote
-from .values import Arr, Frame, Static, Tup, Val, number
+from .values import Arr, Frame, Reference, Static, Tup, Val, number
 
 #: Functions of `math` and NumPy that the nodes have under another name or the same.
 _MATH = {
@@ -26,6 +27,16 @@ _QUERIES = {
 #: Ids and sizes that no device exceeds.
 _MOST_ITEMS = (1 << 40) - 1
 _DEPTH = 16
+
+
+class Method:
+    """A function of an element for atomic operations."""
+
+    __slots__ = ("name", "reference")
+
+    def __init__(self, reference, name):
+        self.reference = reference
+        self.name = name
 
 
 class DeviceFunction:
@@ -59,6 +70,8 @@ class Calls:
             return self.word(function.__name__, node, alone)
         if kind is DeviceFunction:
             return self.inline(function, node)
+        if kind is Method:
+            return self.referred(function, node, alone)
         for keyword in node.keywords:
             raise self.error(keyword.value, "keywords are not for calls in kernels: write the values in order")
         try:
@@ -208,15 +221,120 @@ class Calls:
             return self.atomic(function, node, alone)
         if space == "group":
             return self.collect(function, node)
+        if space == "kernel_api":
+            return self.spelled(function, node, alone)
         raise self.error(node, f"`usm.{name}` is not for kernels")
 
+    # As numba-dpex spells it.
+
+    def spelled(self, name, node, alone):
+        kind, _, method = name.partition(".")
+        if name == "AtomicRef":
+            return self.reference(node)
+        if name == "PrivateArray":
+            return self.private_array(node)
+        if name in ("group_barrier", "atomic_fence"):
+            self.out.append(f"({'barrier' if name == 'group_barrier' else 'fence'} local global {self.at})")
+            return Static(None)
+        if kind == "AtomicRef":
+            raise self.error(node, f"`{method}` of what is no AtomicRef")
+        if method == "get_group":
+            return Static(import_module("usm.kernel_api").Group)
+        word = method.removeprefix("get_")
+        linear = "linear_" in word
+        word = word.replace("linear_", "")
+        query = {
+            "id": "global-id", "global_id": "global-id", "local_id": "local-id", "group_id": "group-id",
+            "range": "global-size", "global_range": "global-size", "local_range": "local-size", "group_range": "groups",
+        }[word]  # fmt: skip
+        if not linear:
+            return self.query_of(query, method, node)
+        if node.args or node.keywords:
+            raise self.error(node, f"`{method}` has no arguments")
+        size = {"global-id": "global-size", "local-id": "local-size", "group-id": "groups"}.get(query, query)
+        at = self.at
+        text = f"({query} u64 0 {at})"
+        for dimension in range(1, self.dimensions):
+            text = f"(mul u64 {text} ({size} u64 {dimension} {at}) {at})"
+            if size != query:
+                text = f"(add u64 {text} ({query} u64 {dimension} {at}) {at})"
+        return Val(f"(cast i64 {text} {at})", "i64", None, _MOST_ITEMS)
+
+    def reference(self, node):
+        given = list(node.args) + [keyword.value for keyword in node.keywords if keyword.arg == "index"]
+        if len(given) < 2:
+            raise self.error(node, "`AtomicRef` has the arguments array and index")
+        array = self.expr(given[0])
+        if array.__class__ is not Arr:
+            raise self.error(given[0], "`AtomicRef` of what is no array")
+        index = self.expr(given[1])
+        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, given[1])]
+        return Reference(array, [self.set_temporary(place) for place in places], given[1])
+
+    def private_array(self, node):
+        zeros = None
+        if len(node.args) > 2:
+            zeros = node.args[2]
+        for keyword in node.keywords:
+            if keyword.arg == "fill_zeros":
+                zeros = keyword.value
+        kept = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
+        plain = ast.copy_location(ast.Call(node.func, node.args[:2], kept), node)
+        array = self.array_of("private", plain)
+        if zeros is not None and self.value(zeros).const:
+            count, at = math.prod(extent.const for extent in array.extents), self.at
+            place = self.temporary("u64")
+            self.out.append(
+                f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
+                f"(do (store #{array.number} (var u64 ${place} {at}) (lit {array.ty} 0x0 {at}) {at})) {at})"
+            )
+        return array
+
+    def referred(self, method, node, alone):
+        reference, name = method.reference, method.name
+        array = reference.array
+        if name == "load":
+            self.several(node, 0)
+            self.atomic_on(array, reference, "add", [number(0, "wi", self.at)], node, True, only_check=True)
+            place = self.place_in(array, reference.places, [node] * len(reference.places), node)
+            return self.set_temporary(Val(f"(load {array.ty} #{array.number} {place} {self.at})", array.ty, None, None, False))
+        if name == "compare_exchange":
+            return self.compared(reference, node)
+        function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
+        if function is None:
+            raise self.error(node, f"an AtomicRef has no `{name}`")
+        values = self.several(node, 1)
+        return self.atomic_on(array, reference, function, values, node, alone or name == "store")
+
+    def compared(self, reference, node):
+        if not 2 <= len(node.args) <= 3 or node.keywords:
+            raise self.error(node, "`compare_exchange` has the arguments expected, desired and expected_idx")
+        expected = self.expr(node.args[0])
+        if expected.__class__ is not Arr:
+            raise self.error(node.args[0], "what is expected is an array, which gets the value that was found")
+        desired = self.set_temporary(self.value(node.args[1]))
+        where = self.simple(self.value(node.args[2])) if len(node.args) == 3 else number(0, "wi", self.at)
+        place = self.place_in(expected, [where], [node], node)
+        array, at = reference.array, self.at
+        wanted = self.set_temporary(self.cast(Val(f"(load {expected.ty} #{expected.number} {place} {at})", expected.ty, None, None, False), array.ty))
+        old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
+        same = self.set_temporary(Val(f"(eq bool {old.text} {wanted.text} {at})", "bool"))
+        kept, self.out = self.out, []
+        self.put_element(expected, place, old, node)
+        first, self.out = self.out, kept
+        self.out.append(f"(if {same.text} (do) (do {' '.join(first)}) {at})")
+        return same
+
     def query(self, name, node):
+        return self.query_of(_QUERIES[name], name, node)
+
+    def query_of(self, query, name, node):
         dimension = self.only(node).const
         if type(dimension) is not int:
             raise self.error(node, f"`{name}` has a literal as its dimension")
         if not 0 <= dimension < self.dimensions:
             raise self.error(node, f"dimension {dimension} of a range with {self.dimensions}: launch it over more, or ask for less")
-        return Val(f"(cast i64 ({_QUERIES[name]} u64 {dimension} {self.at}) {self.at})", "i64", None, _MOST_ITEMS)
+        return Val(f"(cast i64 ({query} u64 {dimension} {self.at}) {self.at})", "i64", None, _MOST_ITEMS)
 
     def barrier(self, name, node):
         if len(node.args) > 1 or node.keywords:
@@ -295,10 +413,6 @@ class Calls:
         array = self.expr(node.args[0])
         if array.__class__ is not Arr or array.kind not in ("param", "local"):
             raise self.error(node, "atomic operations are for arguments and local arrays")
-        if BITS[array.ty] not in (32, 64) or array.ty == "bool":
-            raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
-        if function in ("and_", "or_", "xor") and is_float(array.ty):
-            raise self.error(node, f"`usm.atomic.{function}` on {NAMES[array.ty]}: only integers have it")
         index = self.expr(node.args[1])
         places = list(index.items) if index.__class__ is Tup else [self.as_value(index, node.args[1])]
         start = len(self.out)
@@ -313,10 +427,21 @@ class Calls:
             values = [self.as_value(wanted, node.args[2])]
         if len(self.out) != start:
             self.spill(places, start)
-        place = self.place_in(array, places, [node.args[1]] * len(places), node)
+        return self.atomic_on(array, Reference(array, places, node.args[1]), function, values, node, alone)
+
+    def atomic_on(self, array, reference, function, values, node, alone, only_check=False):
+        if array.kind not in ("param", "local"):
+            raise self.error(node, "atomic operations are for arguments and local arrays")
+        if BITS[array.ty] not in (32, 64) or array.ty == "bool":
+            raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
+        if function in ("and_", "or_", "xor") and is_float(array.ty):
+            raise self.error(node, f"`usm.atomic.{function}` on {NAMES[array.ty]}: only integers have it")
         if array.kind == "param" and array.argument not in self.atomics:
             self.atomics.add(array.argument)
             self.changed = True
+        if only_check:
+            return Static(None)
+        place = self.place_in(array, reference.places, [reference.node] * len(reference.places), node)
         texts = " ".join(self.to(value, array.ty) for value in values)
         old, target = None, ""
         if not alone:

@@ -11,7 +11,7 @@ from .values import Arr, Frame, Static, Val
 
 #: Items and elements that no machine has.
 MOST = (1 << 40) - 1
-PLAIN, NOTING, CHECKED = range(3)
+PLAIN, NOTING, CHECKED, BOUNDS = range(4)
 #: How often types are looked at again; each time a variable has got a wider one.
 ROUNDS = 40
 DEPTH = 16
@@ -52,7 +52,7 @@ class Compiler(Statements, Expressions, Calls):
         self.tables = []
         self.indices = []
         self.stored = set()
-        self.table_of = {}
+        self.bounds = {}
         self.depth = 0
         self.loops = []
         self.stack = [self.source.function]
@@ -119,6 +119,9 @@ class Compiler(Statements, Expressions, Calls):
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
             raise self.error(tree, "parameters of a kernel are plain names, without `*`, `**` and defaults")
         parameters = arguments.posonlyargs + arguments.args
+        if self.source.item is not None:
+            self.frame.names[parameters[0].arg] = Static(self.source.item)
+            parameters = parameters[1:]
         for number, (parameter, sort) in enumerate(zip(parameters, self.sorts)):
             name, ty = parameter.arg, SCALARS[sort & 0xFF]
             self.at = self.place_of(parameter)

@@ -4,7 +4,7 @@ import ast
 import types as pytypes
 
 from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits, promote
-from .values import Arr, Static, Tup, Val, number
+from .values import Arr, Reference, Static, Tup, Val, number
 
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -183,6 +183,10 @@ class Expressions:
             if node.attr == "dtype":
                 return Static(NAMES[found.ty])
             raise self.error(node, f"`{found.name}.{node.attr}` is not for kernels: shape, size, ndim and dtype are")
+        if found.__class__ is Reference:
+            from .calls import Method
+
+            return Static(Method(found, node.attr))
         if found.__class__ is Static:
             try:
                 return Static(getattr(found.value, node.attr))
@@ -251,6 +255,9 @@ class Expressions:
             values = [self.noted(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
         elif self.way == 2 and (len(values) > 1 or array.strides):
             values = [self.simple(value) for value in values]
+        elif self.way == 3 and (len(values) > 1 or array.strides):
+            for place, value in enumerate(values):
+                self.bound(array, place, value)
         at = self.at
         if array.strides:
             flat = array.offset
@@ -270,6 +277,18 @@ class Expressions:
                 inside = one if inside is None else f"(and-then bool {inside} {one} {at})"
             flat = f"(select u64 {inside} {flat} (lit u64 0xffffffffffffffff {at}) {at})"
         return flat
+
+    def bound(self, array, place, value):
+        """Says what the index of a dimension is: the place in an array that is as long."""
+        extent = array.extents[place].const
+        key = (array.number, place)
+        number = self.bounds.get(key)
+        if number is None:
+            number = self.bounds[key] = self.new_array(array.name, "u8", "read")
+            self.parameters.append(f"#{number}")
+            self.sources.append((7, array.argument, place) if extent is None else (8, 0, extent))
+        name = self.temporary("u8")
+        self.out.append(f"(set ${name} (load u8 #{number} {self.to(value, 'u64')} {self.at}) {self.at})")
 
     def noted(self, array, place, value, node):
         """An index that is noted where it is outside, and counts as 0 then."""

@@ -11,7 +11,7 @@ from ..errors import KernelError
 class Source:
     """A function's tree, and what its names mean outside of it."""
 
-    __slots__ = ("column", "file", "function", "line", "names", "tree")
+    __slots__ = ("column", "file", "function", "item", "line", "names", "tree")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)
@@ -21,6 +21,7 @@ class Source:
         self.file = code.co_filename
         self.tree, self.line, self.column = _tree(function, code)
         self.names = None
+        self.item = None
 
     def outside(self):
         """Names of closure, module and built-ins; read when code is made."""

@@ -3,7 +3,7 @@
 import ast
 
 from .types import STORED, is_int, promote
-from .values import Arr, Static, Tup, Val, number
+from .values import Arr, Reference, Static, Tup, Val, number
 
 
 class Statements:
@@ -87,6 +87,9 @@ class Statements:
         known = self.frame.names.get(name)
         if known.__class__ is Arr:
             raise self.error(target, f"the array `{name}` cannot be bound anew: take another name, or set its elements")
+        if found.__class__ is Reference:
+            self.frame.names[name] = found
+            return
         if found.__class__ is Arr or found.__class__ is Tup or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
             if self.depth or known is not None:
                 what = "an array" if found.__class__ is Arr else "what is no number"

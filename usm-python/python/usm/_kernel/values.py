@@ -61,6 +61,17 @@ class Static:
         self.value = value
 
 
+class Reference:
+    """An element for atomic operations: the array, and the indices."""
+
+    __slots__ = ("array", "node", "places")
+
+    def __init__(self, array, places, node):
+        self.array = array
+        self.places = places
+        self.node = node
+
+
 class Frame:
     """Names of one function; of each place where a function is called one."""
 

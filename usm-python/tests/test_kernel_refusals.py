@@ -1,0 +1,349 @@
+"""What kernels are refused, where, and with what to write instead."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from conftest import device_of
+
+import usm
+
+SCALE = [1, 2, 3]
+FILE = re.escape(__file__)
+
+
+@usm.device_func
+def endless(n):
+    return endless(n - 1)
+
+
+@usm.device_func
+def waits():
+    usm.barrier()
+
+
+def helper(x):
+    return x
+
+
+def refused(said):
+    """The kernel is refused, with this text, at the line that ends with `# here`."""
+
+    def check(function):
+        kernel = usm.kernel(function)
+        source = open(__file__).read().splitlines()
+        first = function.__code__.co_firstlineno
+        line = next(number for number in range(first, len(source) + 1) if source[number - 1].endswith("# here"))
+        CASES.append((function.__name__, kernel, line, said))
+        return kernel
+
+    return check
+
+
+CASES = []
+
+
+@refused("a comprehension is not for kernels: write a loop")
+def comprehension(a):
+    a[0] = [x for x in range(3)][0]  # here
+
+
+@refused("a slice is not for kernels")
+def part(a):
+    a[0:2] = 1  # here
+
+
+@refused("the negative index -1 .* write `a.shape\\[0\\] - 1`")
+def from_the_end(a):
+    a[-1] = 1  # here
+
+
+@refused("unknown name `nowhere`")
+def unknown(a):
+    a[0] = nowhere  # noqa: F821  # here
+
+
+@refused("a call of `print` is not for kernels")
+def prints(a):
+    print(a[0])  # here
+
+
+@refused("a call of `helper`, a function of plain Python: decorate it with `@usm.device_func`")
+def calls(a):
+    a[0] = helper(1)  # here
+
+
+@refused("a kernel returns nothing: write the result to an array")
+def returns(a):
+    return a[0]  # here
+
+
+@refused("a generator is no kernel")
+def generator(a):
+    yield a[0]  # here
+
+
+@refused("an async function is no kernel: write `def`")
+async def waiting(a):  # here
+    a[0] = 1
+
+
+@refused("`try` is not for kernels")
+def tries(a):
+    try:  # here
+        a[0] = 1
+    finally:
+        pass
+
+
+@refused("`with` is not for kernels")
+def within(a):
+    with a:  # here
+        a[0] = 1
+
+
+@refused("an index of type float64: write `int\\(..\\)` or use `//`")
+def half(a):
+    a[a.size / 2] = 1  # here
+
+
+@refused("`a` has 1 dimensions, 2 indices are given")
+def dimensions(a):
+    a[0, 0] = 1  # here
+
+
+@refused("the array `a` cannot be bound anew")
+def rebound(a):
+    a = 1  # noqa: F841  # here
+
+
+@refused("local memory under a condition or in a loop: declare it at the top")
+def conditional(a):
+    if a[0] > 0:
+        lm = usm.local.array(3, np.float32)  # here
+        lm[0] = 1
+
+
+@refused("the shape of an array in a kernel is literals .* `usm.Local")
+def sized(a):
+    lm = usm.local.array(a.size, np.float32)  # here
+    lm[0] = 1
+
+
+@refused("`x` is uint64 elsewhere and int64 here: cast one of them")
+def two_types(a):
+    x = np.uint64(1)
+    if a[0] > 0:
+        x = usm.get_global_id(0)  # here
+    a[0] = x
+
+
+@refused("uint64 \\+ int64: no integer type holds both")
+def wide(a):
+    a[0] = np.uint64(a[0]) + usm.get_global_id(0)  # here
+
+
+@refused("dimension 1 of a range with 1")
+def far(a):
+    a[usm.get_global_id(1)] = 1  # here
+
+
+@refused("a loop in a kernel goes over `range\\(..\\)`")
+def over_array(a):
+    for x in a:  # here
+        a[0] = x
+
+
+@refused("`SCALE`, an object of type list, is no number")
+def listed(a):
+    a[0] = SCALE  # here
+
+
+@refused("`x` has no value here")
+def early(a):
+    a[0] = x  # here
+    x = 1
+
+
+@refused("division by zero")
+def by_zero(a):
+    a[0] = usm.get_global_id(0) // 0  # here
+
+
+@refused("`math.sqrt` has 1 argument, 2 are given")
+def too_many(a):
+    a[0] = math.sqrt(1.0, 2.0)  # here
+
+
+@refused("a list is not for kernels: use `usm.private.array`")
+def of_lists(a):
+    b = [1, 2]  # here
+    a[0] = b[0]
+
+
+@pytest.mark.parametrize("name, kernel, line, said", CASES, ids=[case[0] for case in CASES])
+def test_a_refusal_has_a_place_and_says_what_to_write(name, kernel, line, said):
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:{line}:\\d+: .*(?:{said})"):
+        kernel[8](np.zeros(8, np.float32))
+
+
+@usm.kernel
+def recursive(a):
+    a[0] = endless(3)
+
+
+@usm.kernel
+def diverges(a):
+    if usm.get_local_id(0) > 1:
+        waits()
+
+
+@usm.kernel
+def collects(a):
+    for j in range(usm.get_local_id(0)):
+        a[j] = usm.group.reduce_add(a[j])
+
+
+@usm.kernel
+def leaves_a_loop(a):
+    for j in range(4):
+        if usm.get_local_id(0) == j:
+            break
+        usm.barrier()
+
+
+def test_a_recursion_is_refused_where_it_calls_itself():
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:18:12: a recursion of `endless`"):
+        recursive[8](np.zeros(8, np.float32))
+
+
+@pytest.mark.parametrize("kernel", [diverges, collects, leaves_a_loop], ids=lambda kernel: kernel.__name__)
+def test_a_barrier_that_not_all_items_reach_is_refused_with_both_places(kernel):
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: not all work-items .* part at {FILE}:\\d+"):
+        kernel[8](np.zeros(8, np.float32))
+
+
+@usm.kernel
+def plain(a, n):
+    i = usm.get_global_id(0)
+    if i < n:
+        a[i] = i
+
+
+@usm.kernel
+def grouped(a):
+    a[usm.get_global_id(0)] = usm.get_local_id(0)
+
+
+LAUNCHES = {
+    "2 arguments are needed \\(a, n\\), 1 are given": lambda a: plain[8](a),
+    "local size 3 does not divide 8 work-items in dimension 0: launch 9": lambda a: plain[8, 3](a, 8),
+    "local size 0 in dimension 0": lambda a: plain[8, 0](a, 8),
+    "the range \\[8, 8\\] has 2 dimensions, the local size \\[2\\] has 1": lambda a: plain[(8, 8), 2](a, 8),
+    "a range has 1, 2 or 3 dimensions, 4 are given": lambda a: plain[(1, 1, 1, 1),](a, 8),
+    "float is no integer": lambda a: plain[8.0](a, 8),
+    "global size -8": lambda a: plain[-8](a, 8),
+    "argument 0, `a`: an object of type list is no argument": lambda a: plain[8]([1, 2], 8),
+    "argument 1, `n`: an object of type NoneType": lambda a: plain[8](a, None),
+    "elements of type <c8 are not for kernels": lambda a: plain[8](a.astype(np.complex64), 8),
+    "does not fit int64": lambda a: plain[8](a, 1 << 70),
+    "a kernel is launched over a range: write plain\\[global, local\\]": lambda a: plain(a, 8),
+    "16777216 work-items are too many for one": lambda a: grouped[1 << 24](a),
+}
+
+
+@pytest.mark.parametrize("said", LAUNCHES)
+def test_a_launch_is_refused_with_both_numbers(said):
+    with usm.device_context("host"), pytest.raises(usm.KernelError, match=said):
+        LAUNCHES[said](np.zeros(8, np.float32))
+
+
+def test_a_size_that_raises_is_heard():
+    class Size:
+        def __index__(self):
+            raise ZeroDivisionError("no size")
+
+    with pytest.raises(ZeroDivisionError, match="no size"):
+        plain[Size()](np.zeros(8, np.float32), 8)
+
+
+def test_memory_that_may_only_be_read_is_not_written():
+    a = np.zeros(8, np.float32)
+    a.flags.writeable = False
+    with pytest.raises(usm.AccessError, match="argument 0, `a` is read-only"):
+        plain[8](a, 8)
+    assert a.sum() == 0
+
+
+def test_functions_without_source_are_refused():
+    space = {}
+    exec("def made(a): a[0] = 1", space)
+    for function, said in [(space["made"], "no source"), (eval("lambda a: 1"), "<lambda>"), (len, "no function of Python")]:
+        with pytest.raises(usm.KernelError, match=said):
+            usm.kernel(function)
+
+
+@usm.kernel
+def outside(a, shift):
+    y, x = usm.get_global_id(0), usm.get_global_id(1)
+    a[y, x + shift] = 1
+
+
+@usm.kernel
+def races(a):
+    i = usm.get_global_id(0)
+    a[i] = a[(i + 1) % a.size]
+
+
+@usm.kernel
+def unset(a):
+    lm = usm.local.array(8, np.float32)
+    l = usm.get_local_id(0)
+    a[l] = lm[l]
+
+
+@pytest.mark.parametrize("backend", ["host", "opencl", "sycl"])
+def test_an_index_outside_is_found_in_each_dimension(backend):
+    a = usm.zeros((3, 4), "float32", queue=device_of(backend).selector)
+    # Inside of the array's memory, outside of its second dimension.
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: index 4 in dimension 1 of `a` is outside; its shape is \\[3, 4\\]"):
+        outside[(2, 4),](a, 1)
+    with pytest.raises(usm.KernelError, match="index -1 in dimension 1"):
+        outside[(2, 4),](a, -1)
+    outside[(3, 3),](a, 1)
+    assert usm.to_numpy(a).sum() >= 9
+
+
+def test_the_check_finds_what_is_wrong_and_where():
+    a = np.zeros((3, 4), np.float32)
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: an index of `a` is outside"):
+        outside.check[(2, 4),](a, 1)
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: race on element 1 of `a`: work-item \\[1\\] writes .* work-item \\[0\\] reads"):
+        races.check[8](np.zeros(8, np.float32))
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `local` is read before it is written"):
+        unset.check[8](np.zeros(8, np.float32))
+
+
+def test_a_proof_says_what_is_not_proven_and_strict_kernels_refuse_it():
+    a = np.zeros(8, np.float32)
+    assert plain.proof[8](a, 8) == "proven"
+    assert "that the index of `a` is inside is not proven" in plain.proof[9](a, 9)
+    assert re.match(f"{FILE}:\\d+:\\d+: two work-items may touch one element of `a`", races.proof[8](a))
+    strict = usm.kernel(strict=True)(races.__wrapped__)
+    with pytest.raises(usm.KernelError, match="two work-items may touch one element"):
+        strict[8](a)
+
+
+def test_arrays_of_two_queues_are_refused_with_both():
+    host, device = usm.zeros(4, queue="host"), usm.zeros(4, queue=device_of("opencl").selector)
+
+    @usm.kernel
+    def add(a, b):
+        i = usm.get_global_id(0)
+        a[i] += b[i]
+
+    with pytest.raises(usm.KernelError, match="argument 0, `a` is of a queue of host.*argument 1, `b` of a queue of opencl"):
+        add[4](host, device)
+    add[4](device, np.ones(4))
+    assert usm.to_numpy(device).tolist() == [1.0] * 4

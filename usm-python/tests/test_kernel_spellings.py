@@ -1,0 +1,189 @@
+"""Kernels in the spelling of numba-dpex 0.23, and what kernels of numba.cuda become."""
+
+
+import numpy as np
+import pytest
+from conftest import device_of
+
+import usm as ndpx
+from usm import kernel_api as kapi
+
+
+@pytest.fixture(params=["host", "opencl", "sycl"])
+def queue(request):
+    return ndpx.Queue(device_of(request.param))
+
+
+def on(queue, array):
+    return ndpx.asarray(array, queue=queue, kind="shared", copy=True)
+
+
+@ndpx.kernel
+def vecadd(item: kapi.Item, a, b, c):
+    idx = item.get_id(0)
+    c[idx] = a[idx] + b[idx]
+
+
+@ndpx.kernel
+def linear(item: kapi.Item, out):
+    out[item.get_linear_id()] = item.get_range(1) * 1000 + item.get_linear_range()
+
+
+def test_a_range_of_items(queue):
+    a = np.arange(100, dtype=np.float32)
+    c = on(queue, np.zeros_like(a))
+    ndpx.call_kernel(vecadd, kapi.Range(a.size), on(queue, a), on(queue, a), c)
+    np.testing.assert_array_equal(ndpx.to_numpy(c), 2 * a)
+    out = on(queue, np.zeros(24, np.int64))
+    ndpx.call_kernel(linear, kapi.Range(4, 6), out)
+    np.testing.assert_array_equal(ndpx.to_numpy(out), np.full(24, 6024))
+
+
+@ndpx.kernel
+def ids(nd: kapi.NdItem, out):
+    i = nd.get_global_linear_id()
+    group = nd.get_group()
+    out[i, 0] = nd.get_global_id(1)
+    out[i, 1] = nd.get_local_id(0)
+    out[i, 2] = nd.get_local_linear_id()
+    out[i, 3] = group.get_group_id(1)
+    out[i, 4] = group.get_group_linear_id()
+    out[i, 5] = group.get_group_range(0) * 100 + group.get_group_linear_range() * 10 + nd.get_local_range(1)
+    out[i, 6] = nd.get_global_range(0) + nd.get_global_linear_range() * 10 + group.get_local_linear_range() * 1000
+
+
+def test_ids_of_items_and_groups(queue):
+    out = on(queue, np.zeros((24, 7), np.int64))
+    ndpx.call_kernel(ids, kapi.NdRange((4, 6), (2, 3)), out)
+    y, x = np.divmod(np.arange(24), 6)
+    expected = [x, y % 2, y % 2 * 3 + x % 3, x // 3, y // 2 * 2 + x // 3, np.full(24, 243), np.full(24, 6244)]
+    np.testing.assert_array_equal(ndpx.to_numpy(out), np.stack(expected, 1))
+
+
+@ndpx.kernel
+def tree(nd: kapi.NdItem, a, sums, slm):
+    i, l, n = nd.get_global_id(0), nd.get_local_id(0), nd.get_local_range(0)
+    group = nd.get_group()
+    slm[l] = a[i]
+    stride = n // 2
+    while stride > 0:
+        kapi.group_barrier(group, kapi.MemoryScope.WORK_GROUP)
+        if l < stride:
+            slm[l] += slm[l + stride]
+        stride >>= 1
+    if l == 0:
+        sums[group.get_group_id(0)] = slm[0]
+
+
+def test_a_tree_in_local_memory_of_the_launchs_size(queue):
+    a = np.arange(256, dtype=np.int64)
+    for size in (8, 32):
+        sums = on(queue, np.zeros(256 // size, np.int64))
+        slm = kapi.LocalAccessor(size, dtype=ndpx.int64)
+        ndpx.call_kernel(tree, kapi.NdRange((256,), (size,)), on(queue, a), sums, slm)
+        np.testing.assert_array_equal(ndpx.to_numpy(sums), a.reshape(-1, size).sum(1))
+        tree.check[kapi.NdRange((256,), (size,))](a, np.zeros(256 // size, np.int64), slm)
+
+
+@ndpx.kernel
+def references(item: kapi.Item, a, found):
+    i = item.get_id(0)
+    total = kapi.AtomicRef(a, index=0)
+    total.fetch_add(i)
+    kapi.AtomicRef(a, 1).fetch_max(i)
+    kapi.AtomicRef(a, 2, memory_order=kapi.MemoryOrder.RELAXED).fetch_xor(i)
+    last = kapi.AtomicRef(a, index=3)
+    last.store(7)
+    found[i] = last.load() + last.exchange(7)
+
+
+@ndpx.kernel
+def once(item: kapi.Item, flag, expected, winners):
+    i = item.get_id(0)
+    reference = kapi.AtomicRef(flag, 0)
+    if reference.compare_exchange(expected, i + 1, i):
+        winners[i] = 1
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32])
+def test_atomic_references(queue, dtype):
+    a, found = on(queue, np.zeros(4, dtype)), on(queue, np.zeros(50, dtype))
+    ndpx.call_kernel(references, kapi.Range(50), a, found)
+    assert ndpx.to_numpy(a).tolist() == [sum(range(50)), 49, np.bitwise_xor.reduce(np.arange(50)), 7]
+    assert set(ndpx.to_numpy(found).tolist()) <= {7, 14}
+    flag, expected, winners = (on(queue, np.zeros(n, np.int32)) for n in (1, 50, 50))
+    ndpx.call_kernel(once, kapi.Range(50), flag, expected, winners)
+    seen = ndpx.to_numpy(winners)
+    assert seen.sum() == 1 and ndpx.to_numpy(flag)[0] == seen.argmax() + 1
+    assert ((ndpx.to_numpy(expected) != 0) == (seen == 0)).all()
+
+
+@ndpx.kernel
+def squares(item: kapi.Item, a):
+    i = item.get_id(0)
+    p = kapi.PrivateArray(10, dtype=a.dtype, fill_zeros=True)
+    for j in range(0, 10, 2):
+        p[j] = i * i
+    a[i] = 0
+    for j in range(10):
+        a[i] += p[j]
+
+
+def test_private_arrays(queue):
+    a = on(queue, np.empty(100, np.float32))
+    ndpx.call_kernel(squares, kapi.Range(100), a)
+    np.testing.assert_allclose(ndpx.to_numpy(a), 5.0 * np.arange(100) ** 2)
+
+
+def test_asynchronous_launches_follow_each_other(queue):
+    a, b, c = (on(queue, np.ones(1000, np.float32)) for _ in range(3))
+    first = ndpx.call_kernel_async(vecadd, kapi.Range(1000), a, b, c)
+    second = ndpx.call_kernel_async(vecadd, kapi.Range(1000), c, b, a, after=[first])
+    assert isinstance(second, ndpx.Event)
+    second.wait()
+    assert first.done and ndpx.to_numpy(a).tolist() == [3.0] * 1000
+
+
+# The lines of the README's table for numba.cuda: `x` is the fastest dimension there, the last one here.
+
+
+@ndpx.kernel
+def of_cuda(out, sums):
+    x, y = ndpx.get_global_id(1), ndpx.get_global_id(0)  # x, y = cuda.grid(2)
+    width, height = ndpx.get_global_size(1), ndpx.get_global_size(0)  # width, height = cuda.gridsize(2)
+    tx = ndpx.get_local_id(1)  # cuda.threadIdx.x
+    bx = ndpx.get_group_id(1)  # cuda.blockIdx.x
+    bw = ndpx.get_local_size(1)  # cuda.blockDim.x
+    gw = ndpx.get_num_groups(1)  # cuda.gridDim.x
+    shared = ndpx.local.array((2, 4), ndpx.int32)  # cuda.shared.array
+    mine = ndpx.private.array(2, ndpx.int32)  # cuda.local.array
+    mine[0] = bx * bw + tx == x
+    mine[1] = gw * bw == width
+    shared[ndpx.get_local_id(0), tx] = mine[0] + mine[1]
+    ndpx.barrier(ndpx.CLK_LOCAL_MEM_FENCE)  # cuda.syncthreads()
+    ndpx.mem_fence(ndpx.CLK_GLOBAL_MEM_FENCE)  # cuda.threadfence()
+    out[y, x] = shared[1 - ndpx.get_local_id(0), 3 - tx] + height
+    ndpx.atomic.add(sums, 0, 1)  # cuda.atomic.add(sums, 0, 1)
+    ndpx.atomic.max(sums, 1, x)  # cuda.atomic.max(sums, 1, x)
+    ndpx.atomic.cas(sums, 2, 0, 5)  # cuda.atomic.cas(sums, 2, 0, 5)
+
+
+def test_what_numba_cuda_has(queue):
+    out, sums = on(queue, np.zeros((4, 12), np.int32)), on(queue, np.zeros(3, np.int32))
+    of_cuda[(4, 12), (2, 4)](out, sums)  # kernel[(3, 2), (4, 2)](out, sums) there: blocks and threads, x first
+    assert ndpx.to_numpy(out).tolist() == [[6] * 12] * 4 and ndpx.to_numpy(sums).tolist() == [48, 11, 5]
+
+
+def test_code_is_made_without_arguments():
+    kernel = ndpx.kernel(vecadd.__wrapped__)
+    types = "float32[:], float32[:], float32[:]"
+    assert "__kernel void usm_vecadd" in kernel.code("opencl-c", types)
+    assert '__global__ void usm_vecadd' in kernel.code("cuda-c", f"void({types})".replace("[:]", "[::1]"))
+    assert kernel.code("spir-v", types)[:4] == b"\x03\x02\x23\x07"
+    assert kernel.code("ir", types).startswith('(kernel "vecadd" 1')
+    assert (kernel.local_mem_size, kernel.max_work_group_size) == (0, None)
+    for wrong, said in {"float32[:]": "3 types are needed", types.replace("float32", "float16"): '"float16[:]" is no type'}.items():
+        with pytest.raises(ndpx.KernelError, match=said.replace("[", r"\[")):
+            kernel.code("ir", wrong)
+    with pytest.raises(ndpx.KernelError, match="no target"):
+        kernel.code("metal", types)
