@@ -51,6 +51,11 @@ impl Array {
         self.0.side()
     }
 
+    /// An array over a part of memory that others look at too.
+    pub(crate) fn part(side: Side) -> Self {
+        Self(side.into(), dlpack::Dims::new(), true)
+    }
+
     /// Another array over the same memory, which is not its own.
     pub(crate) fn with_view(&self, view: View) -> Self {
         Self(self.0.with_view(view).into(), dlpack::Dims::new(), true)
@@ -391,7 +396,7 @@ impl Rows {
         let index = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
         let Side { storage, stream, view } = &self.side;
         let (storage, stream) = (storage.clone(), Arc::clone(stream));
-        Some(Array(Side { storage, stream, view: view.row(index) }.into(), dlpack::Dims::new(), true))
+        Some(Array::part(Side { storage, stream, view: view.row(index) }))
     }
 
     fn __length_hint__(&self) -> usize {

@@ -20,7 +20,7 @@ use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::View;
 
-fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
         true => Class::Request.error("shape: an extent does not fit 63 bits"),
         false => argument::wrong("shape", value, "an integer or a sequence of integers"),

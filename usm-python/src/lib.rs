@@ -46,6 +46,8 @@ mod nrt_trace;
 mod nrt_window;
 mod pep3118;
 mod plan;
+mod plan_arena;
+mod plan_pictures;
 mod queue;
 mod room;
 mod runtime;
@@ -99,6 +101,8 @@ mod _usm {
     use crate::nrt_window::_nrt_window;
     #[pymodule_export]
     use crate::plan::{PyPlan, plan};
+    #[pymodule_export]
+    use crate::plan_arena::PyArena;
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError, PyUserWarning};
@@ -23,9 +24,13 @@ use crate::shapes;
 const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Where every tensor lies, how good that is, and the proof.
-#[pyclass(frozen, module = "usm", name = "Plan")]
+#[pyclass(frozen, weakref, module = "usm", name = "Plan")]
 #[derive(Debug)]
-pub(crate) struct PyPlan(Outcome);
+pub(crate) struct PyPlan {
+    outcome: Outcome,
+    /// What pictures call it.
+    title: String,
+}
 
 /// What somebody wants planned.
 enum Given {
@@ -73,7 +78,12 @@ pub(crate) fn plan(
         return Err(Class::Request.error("dims: only ONNX files have symbolic dimensions"));
     }
     let wanted = Wanted { queue, strategy, capacity, time_limit: said };
-    let watch = Watch { clock: wanted.clock(start), asked: Mutex::new((Instant::now(), None)) };
+    let title = given.title();
+    let watch = Watch {
+        clock: wanted.clock(start),
+        thread: thread::current().id(),
+        asked: Mutex::new((Instant::now(), None)),
+    };
     let (outcome, remarks) = py.detach(|| {
         let remarks = Mutex::new(Vec::new());
         let remark = |remark: &str| lock(&remarks).push(remark.to_owned());
@@ -108,7 +118,7 @@ pub(crate) fn plan(
         let text = std::ffi::CString::new(remark.replace('\0', " ")).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
-    Ok(PyPlan(outcome.map_err(refused)?))
+    Ok(PyPlan { outcome: outcome.map_err(refused)?, title })
 }
 
 /// A shape that nobody knows wants a package; all else is what the caller gave.
@@ -127,6 +137,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Ends a search after its time, or where Python has a signal.
 struct Watch {
     clock: Clock<'static>,
+    /// The caller's: Python tells signals to its main thread alone.
+    thread: ThreadId,
     /// When Python was asked last, and what it raised.
     asked: Mutex<(Instant, Option<PyErr>)>,
 }
@@ -137,7 +149,7 @@ impl Watch {
             return true;
         }
         let mut asked = lock(&self.asked);
-        if asked.1.is_none() && asked.0.elapsed() >= SIGNALS {
+        if thread::current().id() == self.thread && asked.1.is_none() && asked.0.elapsed() >= SIGNALS {
             asked.1 = Python::attach(|py| py.check_signals()).err();
             asked.0 = Instant::now();
         }
@@ -166,6 +178,16 @@ fn queue_of(queue: Option<&Bound<'_, PyAny>>) -> PyResult<Queue> {
 }
 
 impl Given {
+    fn title(&self) -> String {
+        let name = match self {
+            Self::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+            Self::Model(_) => Some("model".to_owned()),
+            Self::Graph(_) => Some("graph".to_owned()),
+            Self::Table(_) => Some("table".to_owned()),
+        };
+        name.unwrap_or_default()
+    }
+
     fn of(input: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Self> {
         let py = input.py();
         if let Ok(dictionary) = input.cast::<PyDict>() {
@@ -282,51 +304,52 @@ impl PyPlan {
     /// is read-only.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let bytes: Vec<u8> = self.0.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();
+        let bytes: Vec<u8> = self.outcome.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();
         PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
     }
 
     /// The id of each tensor that has an offset, in the same order.
     #[getter]
     fn ids(&self) -> Vec<u64> {
-        self.0.plan.rows.iter().map(|row| row.id).collect()
+        self.outcome.plan.rows.iter().map(|row| row.id).collect()
     }
 
     /// The name of each of them, or None.
     #[getter]
-    fn names(&self) -> Vec<Option<&str>> {
-        let graph = self.0.graph.as_ref();
+    pub(crate) fn names(&self) -> Vec<Option<&str>> {
+        let graph = self.outcome.graph.as_ref();
         let name = |id| graph?.tensors()[graph?.tensor_index(id)?].name.as_deref();
-        self.0.plan.rows.iter().map(|row| name(row.id)).collect()
+        self.outcome.plan.rows.iter().map(|row| name(row.id)).collect()
     }
 
     /// Bytes of the arena.
     #[getter]
     fn peak(&self) -> u64 {
-        self.0.plan.peak
+        self.outcome.plan.peak
     }
 
     /// Bytes that no plan can do without.
     #[getter]
     fn lower_bound(&self) -> u64 {
-        self.0.plan.lower_bound
+        self.outcome.plan.lower_bound
     }
 
+    /// Whether `peak` equals `lower_bound`.
     #[getter]
     fn optimal(&self) -> bool {
-        self.0.plan.optimal()
+        self.outcome.plan.optimal()
     }
 
     /// Whether the plan keeps within the capacity that was asked for.
     #[getter]
     fn feasible(&self) -> bool {
-        self.0.plan.feasible()
+        self.outcome.plan.feasible()
     }
 
     /// The operators by name, in the order in which they must run; None for a table.
     #[getter]
     fn order(&self) -> Option<Vec<&str>> {
-        self.0.graph.as_ref().map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect())
+        self.outcome.graph.as_ref().map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect())
     }
 
     /// Why no plan needs less than `lower_bound`.
@@ -337,20 +360,38 @@ impl PyPlan {
 
     /// The document that `usm plan --json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let text = Report::of(&self.0).json().map_err(refused)?;
+        let text = Report::of(&self.outcome).json().map_err(refused)?;
         py.import("json")?.call_method1("loads", (text,))
     }
 
     /// Checks the plan by code that the planners do not share, as was done when it was made.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.check()).map_err(refused)
+        py.detach(|| self.outcome.check()).map_err(refused)
     }
 
     fn __len__(&self) -> usize {
-        self.0.plan.rows.len()
+        self.outcome.plan.rows.len()
     }
 
     fn __repr__(&self) -> String {
-        format!("<usm.Plan: {}>", self.0.plan)
+        format!("<usm.Plan: {}>", self.outcome.plan)
+    }
+}
+
+impl PyPlan {
+    /// The plan, if it places anything.
+    ///
+    /// # Errors
+    /// Where no plan fits the capacity.
+    pub(crate) fn drawn(&self) -> PyResult<&Outcome> {
+        let plan = &self.outcome.plan;
+        match plan.feasible() {
+            true => Ok(&self.outcome),
+            false => Err(Class::Request.error(format!("nothing was placed: {plan}"))),
+        }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
     }
 }

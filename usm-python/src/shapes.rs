@@ -1,13 +1,17 @@
 //! Shapes that an ONNX file does not state, by the package `onnx` where it is installed: for
 //! `usm.plan` and for the command.
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use usm_plan::onnx::infer::Inferred;
 
-/// Whether the package can be imported.
+/// Whether the package can be imported. It is not, which would take a second or more.
 pub(crate) fn is_there() -> bool {
-    Python::attach(|py| py.import("onnx").is_ok())
+    Python::attach(|py| {
+        let find = || py.import("importlib.util")?.call_method1("find_spec", ("onnx",));
+        find().is_ok_and(|spec| !spec.is_none())
+    })
 }
 
 /// What the package infers of the bytes of a model; nothing, with its words, where it raises.
@@ -21,6 +25,12 @@ pub(crate) fn infer(model: &[u8]) -> Inferred {
         Ok(Inferred::of_model(bytes.extract::<&[u8]>().map_err(PyErr::from)?))
     };
     Python::attach(|py| {
-        ask(py).unwrap_or_else(|error: PyErr| Inferred::nothing(format!("the package onnx says: {error}")))
+        ask(py).unwrap_or_else(|error: PyErr| {
+            if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                // For who asks next: the planner, which then ends, or Python itself.
+                let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
+            }
+            Inferred::nothing(format!("the package onnx says: {error}"))
+        })
     })
 }

@@ -204,6 +204,11 @@ def test_an_interrupt_ends_a_search():
     assert ran.stdout.strip() == "interrupted", ran.stderr
 
 
+def test_a_table_imports_no_other_package():
+    program = "import sys, usm\nusm.plan([(0, 2, 10), (1, 3, 20)]).verify()\nassert not {'onnx', 'numpy'} & set(sys.modules)\n"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def varint(number):
     out = b""
     while number > 127:

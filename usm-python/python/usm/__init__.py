@@ -21,6 +21,7 @@ def _register_opencl_runtime():
 _register_opencl_runtime()
 
 from ._usm import (  # noqa: E402
+    Arena,
     Array,
     Context,
     DType,
@@ -82,6 +83,7 @@ from .errors import (  # noqa: E402
 __all__ = [
     "AccessError",
     "AllocationError",
+    "Arena",
     "Array",
     "Context",
     "DType",

@@ -1,5 +1,6 @@
 """The whole surface of the package as a user writes it. Checked by mypy in strict mode, and run."""
 
+import os
 from typing import Any, Literal, assert_type
 
 import usm
@@ -179,6 +180,18 @@ def plans() -> None:
     assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
     assert_type((plan.certificate, plan.to_dict()), tuple[dict[str, Any], dict[str, Any]])
     plan.verify()
+    assert_type(plan._repr_svg_(), str)
+    plan.to_html(os.devnull)
+    arena = plan.arena("host", kind="host")
+    assert_type((arena[0], arena.array(1, (16, 16), "f4")), tuple[usm.Array, usm.Array])
+    assert_type((arena.keys(), list(arena), len(arena)), tuple[list[str | int], list[str | int], int])
+    assert_type((arena.nbytes, arena.queue), tuple[int, usm.Queue])
+    assert isinstance(arena, usm.Arena) and 0 in arena
+
+
+def shown(plan: usm.Plan) -> str | None:
+    """For machines with a screen."""
+    return plan.show()
 
 
 @usm.kernel

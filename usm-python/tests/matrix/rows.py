@@ -225,7 +225,9 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html".split()),
+    # Its arrays are arrays of its own memory.
+    "Arena": set("array keys nbytes queue".split()),
     "usm": set("backends devices empty full history open_ipc plan reset_peak stats zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),

@@ -1,0 +1,80 @@
+//! Pictures of a plan, which usm-pool draws: in a notebook, as a file, in a browser.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use usm_plan::usm_pool::{html, svg};
+
+use crate::error::Class;
+use crate::plan::PyPlan;
+
+#[pymethods]
+impl PyPlan {
+    /// The picture that notebooks show: time across, address up, one block for each tensor.
+    fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
+        let outcome = self.drawn()?;
+        Ok(py.detach(|| svg::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
+    }
+
+    /// Writes the plan as one page for a browser, which needs nothing from the network: zoom by
+    /// wheel, a search field, and clicks that say what a block is. ``OSError`` where the file
+    /// cannot be written.
+    fn to_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let page = self.page(py)?;
+        py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, &path))
+    }
+
+    /// Shows the page of :meth:`to_html`: within a notebook, elsewhere in a browser, as a temporary
+    /// file whose path is returned.
+    fn show(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let page = self.page(py)?;
+        if let Some(display) = notebook(py)? {
+            let frame = py.import("html")?.call_method1("escape", (page,))?;
+            let frame: String = frame.extract()?;
+            let text = format!(
+                "<iframe srcdoc=\"{frame}\" sandbox=\"allow-scripts\" width=\"100%\" height=\"720\" \
+                 style=\"border:0\"></iframe>"
+            );
+            display.call_method1("display", (display.getattr("HTML")?.call1((text,))?,))?;
+            return Ok(None);
+        }
+        let options = PyDict::new(py);
+        options.set_item("prefix", "usm-plan-")?;
+        options.set_item("suffix", ".html")?;
+        let made = py.import("tempfile")?.call_method("mkstemp", (), Some(&options))?;
+        let (file, path): (i32, String) = made.extract()?;
+        py.import("os")?.call_method1("close", (file,))?;
+        std::fs::write(&path, page).map_err(|error| named(&error, path.as_ref()))?;
+        let address = py.import("pathlib")?.getattr("Path")?.call1((&path,))?.call_method0("as_uri")?;
+        py.import("webbrowser")?.call_method1("open", (address,))?;
+        Ok(Some(path))
+    }
+}
+
+impl PyPlan {
+    fn page(&self, py: Python<'_>) -> PyResult<String> {
+        let outcome = self.drawn()?;
+        Ok(py.detach(|| html::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
+    }
+}
+
+/// The failure with the file in it, as Python's own.
+fn named(error: &std::io::Error, path: &std::path::Path) -> PyErr {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(code) => pyo3::exceptions::PyOSError::new_err((code, text, path.to_path_buf())),
+        None => Class::Request.error(format!("{}: {text}", path.display())),
+    }
+}
+
+/// `IPython.display`, where a notebook runs: it has imported IPython long ago.
+fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?;
+    let Some(ipython) = modules.cast::<PyDict>()?.get_item("IPython")? else { return Ok(None) };
+    let shell = ipython.call_method0("get_ipython")?;
+    if shell.is_none() || !shell.hasattr("kernel")? {
+        return Ok(None);
+    }
+    py.import("IPython.display").map(|module| Some(module.into_any()))
+}
