@@ -35,6 +35,7 @@ pub mod plan;
 pub mod planner;
 #[cfg(feature = "alloc")]
 pub mod problem;
+pub mod range;
 #[cfg(feature = "alloc")]
 mod ranks;
 #[cfg(feature = "alloc")]

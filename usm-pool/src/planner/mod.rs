@@ -43,10 +43,12 @@ pub enum Strategy {
     WholeBuffer,
     /// The search, from the greedy plan.
     Search,
+    /// The order of a plan for every value of some dimensions: [`given`] made it.
+    Range,
 }
 
 impl Strategy {
-    /// All strategies, in the order of the documentation.
+    /// All strategies that can be asked for, in the order of the documentation.
     pub const ALL: [Self; 5] =
         [Self::Auto, Self::GreedyBySize, Self::BestFit, Self::WholeBuffer, Self::Search];
 
@@ -59,6 +61,7 @@ impl Strategy {
             Self::BestFit => "best-fit",
             Self::WholeBuffer => "whole-buffer",
             Self::Search => "search",
+            Self::Range => "range",
         }
     }
 
@@ -252,6 +255,21 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
     let mut plan = Plan::new(problem, offsets, strategy, proof);
     plan.capacity = options.capacity;
     plan.nodes = outcome.nodes;
+    Ok(plan)
+}
+
+/// The plan with these offsets in bytes, one for each buffer, and with the bound that needs no
+/// search. Whether it is right is for [`Plan::verify`] to say.
+///
+/// # Errors
+/// [`Error::LengthMismatch`], [`Error::OutOfMemory`].
+pub fn given(problem: &Problem, offsets: Vec<u64>, options: &Options<'_>) -> Result<Plan, Error> {
+    let (buffers, other) = (problem.buffers().len(), offsets.len());
+    if buffers != other {
+        return Err(Error::LengthMismatch { buffers, other });
+    }
+    let mut plan = Plan::new(problem, offsets, Strategy::Range, bound(problem, options)?);
+    plan.capacity = options.capacity;
     Ok(plan)
 }
 

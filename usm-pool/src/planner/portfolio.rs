@@ -108,7 +108,7 @@ pub(super) fn single(
         Strategy::GreedyBySize => &[Attempt::SizeFirst],
         Strategy::BestFit => &[Attempt::SizeBest, Attempt::BeginBest],
         Strategy::WholeBuffer => &[Attempt::WholeBySize],
-        Strategy::Auto | Strategy::Search => return None,
+        Strategy::Auto | Strategy::Search | Strategy::Range => return None,
     };
     let until = Until { stop, ..ALWAYS };
     let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied(), Vec::new());

@@ -1,0 +1,271 @@
+//! One plan for every value of some dimensions.
+//!
+//! Where sizes are [`expression`]s, a plan says which tensor lies below which: each begins at the
+//! aligned highest end of what is below it. Where that orders every two tensors that live together,
+//! no sizes whatever can make them overlap, so the plan is right for all values. [`Ranged::at`]
+//! evaluates one of them without a search and without a heap; [`prove`] looks at the order.
+
+pub mod expression;
+#[cfg(feature = "alloc")]
+mod order;
+
+use core::fmt;
+
+pub use expression::{Fault, Term, evaluate};
+#[cfg(feature = "alloc")]
+pub use order::{Unordered, below, prove};
+
+/// The values that a dimension may have: from `low` to `high`, both inside, in steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs)]
+pub struct Dimension {
+    /// The least value.
+    pub low: u64,
+    /// The greatest value is at most this.
+    pub high: u64,
+    /// From one value to the next; never 0.
+    pub step: u64,
+}
+
+impl Dimension {
+    /// Whether it may have this value.
+    #[must_use]
+    pub const fn contains(self, value: u64) -> bool {
+        self.step > 0 && self.low <= value && value <= self.high && (value - self.low) % self.step == 0
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}:{}", self.low, self.high, self.step)
+    }
+}
+
+/// One tensor of a plan for every value. Tables of them can be constants of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs)]
+pub struct Item<'a> {
+    /// Size in bytes.
+    pub size: &'a [Term],
+    /// Alignment of the offset in bytes, a power of two. That of a root holds for all that lies in
+    /// its place.
+    pub alignment: u64,
+    /// Index of the tensor in whose place it lies; its own index where it has one of its own.
+    pub root: u32,
+    /// Offset in that place in bytes; empty for 0.
+    pub inside: &'a [Term],
+}
+
+/// A plan for every value of some dimensions.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs)]
+pub struct Ranged<'a> {
+    /// What the values are.
+    pub dimensions: &'a [Dimension],
+    /// The tensors that have a place.
+    pub items: &'a [Item<'a>],
+    /// Plans, of which that of the lowest peak counts, the first of equals. Each says of roots by
+    /// index which one (first) lies below which (second); a pair stands behind all those that have
+    /// its first one above.
+    pub plans: &'a [&'a [(u32, u32)]],
+}
+
+/// How a plan came out for some values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct At {
+    /// Index of the plan that counts.
+    pub plan: usize,
+    /// Highest end in bytes.
+    pub peak: u64,
+}
+
+/// Why a plan has no offsets for some values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RangeError {
+    /// Another number of values than dimensions.
+    Values {
+        /// Values given.
+        given: usize,
+        /// Dimensions.
+        dimensions: usize,
+    },
+    /// A value that its dimension never has.
+    Value {
+        /// Index of the dimension.
+        index: usize,
+        /// What was given.
+        value: u64,
+        /// What it may be.
+        dimension: Dimension,
+    },
+    /// A slice that is shorter than there are tensors.
+    Room {
+        /// Its length.
+        given: usize,
+        /// Tensors.
+        items: usize,
+    },
+    /// A size or an offset without a value.
+    Expression {
+        /// Index of the tensor.
+        item: usize,
+        /// Why.
+        fault: Fault,
+    },
+    /// A tensor that ends beyond the place that it lies in, or beyond 64 bits.
+    Outside {
+        /// Index of the tensor.
+        item: usize,
+        /// Its offset in the place, or in the arena, in bytes.
+        offset: u64,
+        /// Its size in bytes.
+        size: u64,
+        /// Bytes of the place, or all that there are.
+        room: u64,
+    },
+    /// An offset that is no multiple of the alignment.
+    Misaligned {
+        /// Index of the tensor.
+        item: usize,
+        /// Its offset in bytes.
+        offset: u64,
+        /// Its alignment in bytes.
+        alignment: u64,
+    },
+    /// Tables that contradict themselves: an index out of range, a pair too early or in a circle,
+    /// no plan.
+    Malformed,
+}
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Values { given, dimensions } => write!(f, "{given} values for {dimensions} dimensions"),
+            Self::Value { index, value, dimension } => {
+                write!(f, "dimension {index}: {value} is none of {dimension}")
+            }
+            Self::Room { given, items } => write!(f, "room for {given} of {items} tensors"),
+            Self::Expression { item, fault } => write!(f, "tensor {item}: {fault}"),
+            Self::Outside { item, offset, size, room } => {
+                write!(f, "tensor {item}: offset {offset} + size {size} exceeds {room}")
+            }
+            Self::Misaligned { item, offset, alignment } => {
+                write!(f, "tensor {item}: offset {offset} is no multiple of its alignment {alignment}")
+            }
+            Self::Malformed => write!(f, "the tables of the plan contradict themselves"),
+        }
+    }
+}
+
+impl core::error::Error for RangeError {}
+
+impl Ranged<'_> {
+    /// Writes the offset in bytes of every tensor for some values, and its size beside it: both
+    /// slices have room for all. No search, no heap.
+    ///
+    /// # Errors
+    /// A [`RangeError`]; what the slices then hold means nothing.
+    pub fn at(&self, values: &[u64], offsets: &mut [u64], sizes: &mut [u64]) -> Result<At, RangeError> {
+        let items = self.items.len();
+        let short = offsets.len().min(sizes.len());
+        let (Some(offsets), Some(sizes)) = (offsets.get_mut(..items), sizes.get_mut(..items)) else {
+            return Err(RangeError::Room { given: short, items });
+        };
+        self.fits(values)?;
+        for (item, (size, of)) in sizes.iter_mut().zip(self.items).enumerate() {
+            *size = evaluate(of.size, values).map_err(|fault| RangeError::Expression { item, fault })?;
+        }
+        let mut best: Option<At> = None;
+        for plan in 0..self.plans.len() {
+            let peak = self.stack(plan, offsets, sizes)?;
+            if best.is_none_or(|best| peak < best.peak) {
+                best = Some(At { plan, peak });
+            }
+        }
+        let best = best.ok_or(RangeError::Malformed)?;
+        if best.plan + 1 != self.plans.len() {
+            self.stack(best.plan, offsets, sizes)?;
+        }
+        self.place(values, offsets, sizes)?;
+        Ok(best)
+    }
+
+    /// Whether these are values of the dimensions.
+    ///
+    /// # Errors
+    /// [`RangeError::Values`], [`RangeError::Value`].
+    pub fn fits(&self, values: &[u64]) -> Result<(), RangeError> {
+        let dimensions = self.dimensions;
+        if values.len() != dimensions.len() {
+            return Err(RangeError::Values { given: values.len(), dimensions: dimensions.len() });
+        }
+        match values.iter().zip(dimensions).enumerate().find(|(_, (value, of))| !of.contains(**value)) {
+            Some((index, (&value, &dimension))) => Err(RangeError::Value { index, value, dimension }),
+            None => Ok(()),
+        }
+    }
+
+    /// Offsets of the roots by one plan; answers the peak.
+    fn stack(&self, plan: usize, offsets: &mut [u64], sizes: &[u64]) -> Result<u64, RangeError> {
+        offsets.fill(0);
+        let end = |offsets: &[u64], item: usize| {
+            let (alignment, size) = (self.items[item].alignment, sizes[item]);
+            let outside = RangeError::Outside { item, offset: offsets[item], size, room: u64::MAX };
+            if !alignment.is_power_of_two() {
+                return Err(RangeError::Misaligned { item, offset: 0, alignment });
+            }
+            let begin = crate::lifetime::align_up(offsets[item], alignment).ok_or(outside)?;
+            Ok((begin, begin.checked_add(size).ok_or(outside)?))
+        };
+        for &(below, above) in self.plans[plan] {
+            let (below, above) = (below as usize, above as usize);
+            if below.max(above) >= offsets.len() {
+                return Err(RangeError::Malformed);
+            }
+            offsets[above] = offsets[above].max(end(offsets, below)?.1);
+        }
+        let mut peak = 0;
+        for item in 0..offsets.len() {
+            if self.items[item].root as usize == item {
+                let (begin, end) = end(offsets, item)?;
+                offsets[item] = begin;
+                peak = peak.max(end);
+            }
+        }
+        // A pair that came too early has moved nothing.
+        let kept = |&(below, above): &(u32, u32)| {
+            offsets[above as usize] >= offsets[below as usize].saturating_add(sizes[below as usize])
+        };
+        if self.plans[plan].iter().all(kept) { Ok(peak) } else { Err(RangeError::Malformed) }
+    }
+
+    /// Offsets of what lies in the place of a root.
+    fn place(&self, values: &[u64], offsets: &mut [u64], sizes: &[u64]) -> Result<(), RangeError> {
+        for (item, of) in self.items.iter().enumerate() {
+            let root = of.root as usize;
+            if root == item {
+                continue;
+            }
+            if self.items.get(root).is_none_or(|above| above.root != of.root) {
+                return Err(RangeError::Malformed);
+            }
+            let inside = match of.inside {
+                [] => 0,
+                terms => evaluate(terms, values).map_err(|fault| RangeError::Expression { item, fault })?,
+            };
+            let (size, room) = (sizes[item], sizes[root]);
+            if inside.checked_add(size).is_none_or(|end| end > room) {
+                return Err(RangeError::Outside { item, offset: inside, size, room });
+            }
+            // The root's end was found to be below 2^64.
+            let offset = offsets[root].saturating_add(inside);
+            if !of.alignment.is_power_of_two() || offset % of.alignment != 0 {
+                return Err(RangeError::Misaligned { item, offset, alignment: of.alignment });
+            }
+            offsets[item] = offset;
+        }
+        Ok(())
+    }
+}

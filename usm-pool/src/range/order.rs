@@ -1,0 +1,139 @@
+//! Whether a plan orders all that lives together, and the order of a plan that is there.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::conflict::ones;
+use crate::{ConflictGraph, Error, Problem};
+
+/// Why an order proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unordered {
+    /// Two buffers, by index, that may live together, and neither is below the other.
+    Pair(usize, usize),
+    /// A pair that names no buffer, or closes a circle.
+    Circle(usize, usize),
+    /// The table of what is below what does not fit in memory.
+    Memory(Error),
+}
+
+impl fmt::Display for Unordered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Pair(one, other) => {
+                write!(f, "buffers {one} and {other} may live together, and neither lies below the other")
+            }
+            Self::Circle(below, above) => {
+                write!(f, "buffer {below} below {above}: one of them is unknown, or the pairs go round")
+            }
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Unordered {}
+
+/// Proves that `pairs` (below, above; buffers by index) order every two buffers of the problem that
+/// may live together, and answers them in the order in which they are evaluated: each behind all
+/// those that have its first one above. The proof looks at who lives when and at no size, so it
+/// holds for all sizes.
+///
+/// # Errors
+/// What is [`Unordered`].
+pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Unordered> {
+    let n = problem.buffers().len();
+    let mut above: Vec<Vec<usize>> = alloc::vec![Vec::new(); n];
+    let mut waiting = alloc::vec![0_usize; n];
+    for &(low, high) in pairs {
+        if low >= n || high >= n || low == high {
+            return Err(Unordered::Circle(low, high));
+        }
+        above[low].push(high);
+        waiting[high] += 1;
+    }
+    let mut ready: Vec<usize> = (0..n).rev().filter(|&buffer| waiting[buffer] == 0).collect();
+    let mut order = Vec::with_capacity(n);
+    while let Some(buffer) = ready.pop() {
+        order.push(buffer);
+        for &high in &above[buffer] {
+            waiting[high] -= 1;
+            if waiting[high] == 0 {
+                ready.push(high);
+            }
+        }
+    }
+    if let Some(&(low, high)) = pairs.iter().find(|(low, high)| waiting[*low] > 0 && waiting[*high] > 0) {
+        return Err(Unordered::Circle(low, high));
+    }
+    // One row for each buffer: all that is above it.
+    let mut reach = ConflictGraph::new(n).map_err(Unordered::Memory)?;
+    for &buffer in order.iter().rev() {
+        for &high in &above[buffer] {
+            let theirs = reach.row(high).to_vec();
+            let row = reach.row_mut(buffer);
+            row[high / 64] |= 1 << (high % 64);
+            row.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+        }
+    }
+    reach.or_transpose();
+    let relation = relation(problem).map_err(Unordered::Memory)?;
+    for one in 0..n {
+        let missing =
+            relation.row(one).iter().zip(reach.row(one)).map(|(together, ordered)| together & !ordered);
+        let missing: Vec<u64> = missing.collect();
+        let other = ones(&missing).next();
+        if let Some(other) = other {
+            return Err(Unordered::Pair(one, other));
+        }
+    }
+    Ok(order.iter().flat_map(|&low| above[low].iter().map(move |&high| (low, high))).collect())
+}
+
+/// Which buffer lies below which in a plan, one offset for each buffer: an order of every two that
+/// may live together, without the pairs that follow from others.
+///
+/// # Errors
+/// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the relation does not fit.
+pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, Error> {
+    let (buffers, n) = (problem.buffers(), problem.buffers().len());
+    if offsets.len() != n {
+        return Err(Error::LengthMismatch { buffers: n, other: offsets.len() });
+    }
+    let relation = relation(problem)?;
+    let mut order: Vec<usize> = (0..n).collect();
+    // What takes no bytes now may take some for other values: it goes first.
+    order.sort_by_key(|&i| (offsets[i], buffers[i].size > 0, i));
+    let mut position = alloc::vec![0; n];
+    for (at, &i) in order.iter().enumerate() {
+        position[i] = at;
+    }
+    // One row for each buffer: all that is below it.
+    let mut under = ConflictGraph::new(n)?;
+    let mut pairs = Vec::new();
+    for &high in &order {
+        let mut lower: Vec<usize> =
+            relation.neighbours(high).filter(|&low| position[low] < position[high]).collect();
+        // The nearest first: what is below them needs no pair.
+        lower.sort_by_key(|&low| core::cmp::Reverse(position[low]));
+        for low in lower {
+            if under.contains(high, low) {
+                continue;
+            }
+            let theirs = under.row(low).to_vec();
+            let row = under.row_mut(high);
+            row[low / 64] |= 1 << (low % 64);
+            row.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+            pairs.push((low, high));
+        }
+    }
+    Ok(pairs)
+}
+
+/// Who may live together, whatever the sizes are.
+fn relation(problem: &Problem) -> Result<ConflictGraph, Error> {
+    match problem.conflicts() {
+        Some(conflicts) => Ok(conflicts.clone()),
+        None => ConflictGraph::from_lifetimes(problem.buffers()),
+    }
+}
