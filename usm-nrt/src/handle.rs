@@ -153,10 +153,7 @@ impl Drop for MemRef {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `self` owns a reference and is not used again.
-        if unsafe { MemInfo::release_is_last(self.0) } {
-            // SAFETY: that was the last reference.
-            panics::through(|| unsafe { MemInfo::destroy(self.0) });
-        }
+        unsafe { MemInfo::release_from_rust(self.0) }
     }
 }
 

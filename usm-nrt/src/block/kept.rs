@@ -48,9 +48,8 @@ impl Kept {
 
     /// Gives it back to where it came from.
     pub(crate) fn free(self) {
-        let prefix = self.prefix();
-        // SAFETY: owned, so freed once; its own prefix.
-        unsafe { free_unusual(self.into_block(), prefix, system::switches()) }
+        // SAFETY: owned, so freed once.
+        unsafe { free_unusual(self.into_block(), system::switches()) }
     }
 }
 

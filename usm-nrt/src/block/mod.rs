@@ -155,13 +155,28 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
 /// As there.
 #[inline(always)]
 pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
+    // SAFETY: same contract.
+    if !unsafe { free_usual(block, switches) } {
+        // SAFETY: same contract; it is live still.
+        unsafe { free_unusual(block, switches) }
+    }
+}
+
+/// Frees a block if it is of the global allocator and of a class or of the usual alignment; false,
+/// and nothing done, if not. Nothing but the global allocator is called.
+///
+/// # Safety
+/// As for [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_usual(block: NonNull<u8>, switches: Switches) -> bool {
     #[cfg(feature = "debug")]
     misuse::died(block, "free");
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
     if prefix.is_of_class() {
         // SAFETY: a block of a class, which the caller gives up.
-        return unsafe { class::free(block, prefix, switches) };
+        unsafe { class::free(block, prefix, switches) };
+        return true;
     }
     if prefix.packed == Prefix::USUAL {
         // A guess of the processor instead of a sum with what was just loaded: freeing need not
@@ -169,19 +184,21 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
         // SAFETY: the distance that the usual prefix says.
         let base = unsafe { block.sub(PREFIX) };
         // SAFETY: the layout that the block was allocated with, valid then.
-        return unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
+        unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
+        return true;
     }
-    // SAFETY: same contract.
-    unsafe { free_unusual(block, prefix, switches) }
+    false
 }
 
-/// [`free_with`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that
-/// nobody else pays for its registers.
+/// Frees a block with an alignment of its own, or from elsewhere: what [`free_usual`] leaves, and
+/// what was kept. Behind a call, so that nobody else pays for its registers.
 ///
 /// # Safety
-/// As for [`free`]; the prefix is the block's.
+/// As for [`free`].
 #[inline(never)]
-unsafe fn free_unusual(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
+pub(crate) unsafe fn free_unusual(block: NonNull<u8>, switches: Switches) {
+    // SAFETY: the block is live.
+    let prefix = unsafe { prefix_of(block) };
     #[cfg(feature = "std")]
     if prefix.is_slabbed() {
         // SAFETY: same contract.

@@ -7,9 +7,37 @@ use crate::block::{self, BUILTIN};
 use crate::destructor;
 use crate::external::ExternalAllocator;
 use crate::local;
+use crate::panics;
 use crate::refcount::Release;
-use crate::system;
+use crate::system::{self, Switches};
 use crate::track;
+
+/// Who gives the last reference back, and so where a panic of the program's own code goes that
+/// destroying the block may call.
+pub(crate) trait Caller {
+    /// Runs what may call such code.
+    fn call(code: impl FnOnce());
+}
+
+/// C or machine code: it has ended in the frame below.
+pub(crate) struct C;
+
+impl Caller for C {
+    #[inline(always)]
+    fn call(code: impl FnOnce()) {
+        code();
+    }
+}
+
+/// Rust: it goes on behind the frame. Only what calls such code pays for that.
+pub(crate) struct Rust;
+
+impl Caller for Rust {
+    #[inline(always)]
+    fn call(code: impl FnOnce()) {
+        panics::through(code);
+    }
+}
 
 impl MemInfo {
     /// Adds a reference.
@@ -36,13 +64,26 @@ impl MemInfo {
         }
     }
 
+    /// [`release`](Self::release) for Rust, where a panic of the block's owner goes on behind this.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(crate) unsafe fn release_from_rust(mi: NonNull<Self>) {
+        // SAFETY: same contract.
+        if unsafe { Self::release_is_last(mi) } {
+            // SAFETY: that was the last reference.
+            unsafe { Self::destroy_from_rust(mi) }
+        }
+    }
+
     /// Gives a reference back; whether it was the last one: the block is then the caller's to
     /// destroy.
     ///
     /// # Safety
     /// As for [`release`](Self::release).
     #[inline(always)]
-    pub(crate) unsafe fn release_is_last(mi: NonNull<Self>) -> bool {
+    unsafe fn release_is_last(mi: NonNull<Self>) -> bool {
         track::check_counted(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         unsafe { mi.as_ref() }.refct.release() == Release::Last
@@ -57,7 +98,7 @@ impl MemInfo {
         // SAFETY: same contract.
         if unsafe { Self::release_is_last(mi) } {
             // SAFETY: that was the last reference.
-            unsafe { Self::destroy_inline(mi) }
+            unsafe { Self::destroy_inline::<C>(mi) }
         }
     }
 
@@ -101,7 +142,18 @@ impl MemInfo {
     pub unsafe fn destroy(mi: NonNull<Self>) {
         track::check_unreferenced(mi, "call_dtor");
         // SAFETY: same contract.
-        unsafe { Self::destroy_inline(mi) }
+        unsafe { Self::destroy_inline::<C>(mi) }
+    }
+
+    /// [`destroy`](Self::destroy) for Rust.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn destroy_from_rust(mi: NonNull<Self>) {
+        track::check_unreferenced(mi, "call_dtor");
+        // SAFETY: same contract.
+        unsafe { Self::destroy_inline::<Rust>(mi) }
     }
 
     /// [`destroy`](Self::destroy) compiled into its caller, for those that do not allocate.
@@ -109,7 +161,7 @@ impl MemInfo {
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub(crate) unsafe fn destroy_inline(mi: NonNull<Self>) {
+    pub(crate) unsafe fn destroy_inline<By: Caller>(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let switches = system::switches();
@@ -122,29 +174,51 @@ impl MemInfo {
             }
             if !switches.is_counted() {
                 // SAFETY: as above.
-                return unsafe { block::free_with(mi.cast(), switches) };
+                return unsafe { Self::free_plain::<By>(mi, switches) };
             }
         }
         // SAFETY: same contract.
-        unsafe { Self::destroy_uncached(mi) }
+        unsafe { Self::destroy_uncached::<By>(mi) }
     }
 
     /// [`destroy_inline`](Self::destroy_inline) of what is not plain, and of what is counted and
     /// not kept.
     #[inline(never)]
-    unsafe fn destroy_uncached(mi: NonNull<Self>) {
+    unsafe fn destroy_uncached<By: Caller>(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
         let switches = system::switches();
-        if plain && !switches.is_tracked() {
-            track::counted_death(switches);
-            // SAFETY: without an allocator of its own the header lies in a block of the built-in
-            // one.
-            return unsafe { block::free_with(mi.cast(), switches) };
+        if !plain || switches.is_tracked() {
+            // SAFETY: same contract.
+            return By::call(|| unsafe { Self::destroy_any(mi) });
         }
-        // SAFETY: same contract.
-        unsafe { Self::destroy_any(mi) }
+        track::counted_death(switches);
+        // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+        unsafe { Self::free_plain::<By>(mi, switches) }
+    }
+
+    /// Frees a block without destructor and without an allocator of its own.
+    ///
+    /// # Safety
+    /// As for [`destroy`](Self::destroy).
+    #[inline(always)]
+    unsafe fn free_plain<By: Caller>(mi: NonNull<Self>, switches: Switches) {
+        // SAFETY: the header lies in a block of the built-in allocator.
+        if !unsafe { block::free_usual(mi.cast(), switches) } {
+            // SAFETY: as above; the block is live still.
+            unsafe { Self::free_unusual::<By>(mi, switches) }
+        }
+    }
+
+    /// Frees a block whose allocator may be of the program.
+    ///
+    /// # Safety
+    /// As for [`destroy`](Self::destroy), and [`block::free_usual`] did nothing.
+    #[inline(never)]
+    unsafe fn free_unusual<By: Caller>(mi: NonNull<Self>, switches: Switches) {
+        // SAFETY: the header lies in a block of the built-in allocator.
+        By::call(|| unsafe { block::free_unusual(mi.cast(), switches) });
     }
 
     /// [`destroy`](Self::destroy) for all that is not plain, out of its way.
