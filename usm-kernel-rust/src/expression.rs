@@ -16,7 +16,11 @@ pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr>
     if found.ty == ty {
         return Ok(found);
     }
-    refuse(value.span(), format!("{} where {ty} is needed: write `as {ty}`", found.ty))
+    let remedy = match ty {
+        Scalar::Bool => "write a comparison".to_string(),
+        ty => format!("write `as {ty}`"),
+    };
+    refuse(value.span(), format!("{} where {ty} is needed: {remedy}", found.ty))
 }
 
 /// A value, of the type `hint` where it is a literal.

@@ -44,7 +44,8 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     });
     let mut kernels = found.map_err(|error| {
         let start = error.span().start();
-        let message = error.to_string();
+        // Messages that name a second place were written before the file had its name.
+        let message = error.to_string().replace(&error.span().file(), name);
         Refused { file: name.into(), line: start.line, column: start.column + 1, message }
     })?;
     kernels.iter_mut().for_each(|kernel| kernel.files = vec![name.into()]);

@@ -36,7 +36,10 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
         }
         let grouped = matches!(walker.kernel.array(one.array).space, Space::Local(_));
         let (write, other) = if one.kind == Kind::Read { (&two, &one) } else { (&one, &two) };
-        let Some(condition) = apart(walker, write, other, grouped) else {
+        let meet = !grouped && are_neighbours(walker, write, other);
+        let condition = apart(walker, write, other, grouped);
+        let condition = condition.filter(|condition| !meet || condition.known() == Some(true));
+        let Some(condition) = condition else {
             let name = &walker.kernel.array(one.array).name;
             return Err(Refusal::with(
                 write.place,
@@ -60,6 +63,22 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
         }
     }
     Ok(races)
+}
+
+/// Whether each item touches the element of the next one, so that only a range of one item is
+/// without a race.
+fn are_neighbours(walker: &Walker<'_>, one: &Access, two: &Access) -> bool {
+    let ([(atom @ Atom::Global(_), weight)], 1) = (&one.index.terms[..], walker.kernel.dimensions) else {
+        return false;
+    };
+    let constants = (weight.constant(), one.index.constant.constant(), two.index.constant.constant());
+    let (Some(weight), Some(first), Some(second)) = constants else { return false };
+    // A condition on other ids may leave one item only.
+    let mut guards = one.guards.iter();
+    one.index.terms == two.index.terms
+        && first.checked_sub(second).is_some_and(|apart| apart.unsigned_abs() == weight.unsigned_abs())
+        && one.guards.iter().map(|guard| &guard.sum).eq(two.guards.iter().map(|guard| &guard.sum))
+        && guards.all(|guard| guard.sum.terms.iter().all(|(named, _)| named == atom))
 }
 
 /// When two items never touch one element; nothing where they always may.
