@@ -10,6 +10,7 @@ use usm_kernel_ir::proof::{Claims, bounds, claims};
 use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, length, text, verify};
 
 use super::argument::{Argument, Memory};
+use super::compiled::Compiled;
 use crate::error::Class;
 use crate::runtime::Stream;
 
@@ -42,8 +43,12 @@ pub(crate) struct Code {
     pub(crate) bounds: Claims,
     /// That, and that no two items race; or why that is not known.
     pub(crate) claims: Result<Claims, Refusal>,
+    /// Whether no two arrays share memory.
+    apart: bool,
     /// For each parameter whether the kernel changes it.
     written: Vec<bool>,
+    /// Machine code of the host, once it was asked for; nothing where it is interpreted.
+    host: Mutex<Option<Result<Option<Arc<Compiled>>, String>>>,
     /// By the number of the context.
     functions: Mutex<Vec<(u64, Function<Dyn>)>>,
 }
@@ -56,7 +61,8 @@ pub(crate) const FAULT_WORDS: u64 = 2;
 type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(String, String, usize, usize)>);
 
 impl Code {
-    pub(crate) fn new(made: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// `apart` says that no two arrays share memory.
+    pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
         let (nodes, sources, tables, indices): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let refused = |refusal: &Refusal| {
@@ -85,10 +91,12 @@ impl Code {
         }
         Ok(Self {
             written,
+            apart,
             indices,
             bounds: bounds(&ir),
             claims: claims(&ir),
             functions: Mutex::new(Vec::new()),
+            host: Mutex::new(None),
             sources,
             tables,
             ir,
@@ -200,6 +208,16 @@ impl Code {
     pub(crate) fn group_limit(&self, py: Python<'_>) -> Option<u64> {
         let functions = self.functions.lock_py_attached(py).ok()?;
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
+    }
+
+    /// Machine code of the host, made once; nothing where the kernel is interpreted.
+    pub(crate) fn compiled(&self, py: Python<'_>) -> PyResult<Option<Arc<Compiled>>> {
+        let mut host = self.host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
+        let found = host.get_or_insert_with(|| {
+            let made = py.detach(|| Compiled::of(&self.ir, self.apart));
+            made.map(|compiled| compiled.map(Arc::new))
+        });
+        found.clone().map_err(|reason| self.error(&reason))
     }
 
     /// The code for the device of a queue, built once for its context.

@@ -230,7 +230,8 @@ impl PyKernelFunction {
         if let Some(code) = &*cell {
             return Ok(Arc::clone(code));
         }
-        let made = Code::new(self.make.bind(py).call1((key.clone(),))?.as_any())?;
+        let apart = key.first().is_some_and(|head| head >> 16 == 0);
+        let made = Code::new(self.make.bind(py).call1((key.clone(),))?.as_any(), apart)?;
         Ok(Arc::clone(cell.insert(Arc::new(made))))
     }
 }

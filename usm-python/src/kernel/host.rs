@@ -3,10 +3,12 @@
 use pyo3::prelude::*;
 use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Scalar};
 
-use super::code::Source;
+use super::code::{FAULT_WORDS, Source};
+use super::compiled::{Compiled, Given};
 use super::device::outside;
 use super::launch::Prepared;
 use crate::error::OrRaise;
+use crate::storage::with_turns;
 
 /// Statements that all items of a checked launch run together in one order: about a minute.
 const STEPS: u64 = 1 << 30;
@@ -14,6 +16,9 @@ const STEPS: u64 = 1 << 30;
 /// Runs a launch in place and returns when it is done.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let (code, stream) = (&prepared.code, &prepared.stream);
+    if let Some(compiled) = code.compiled(py)? {
+        return run_compiled(py, prepared, &compiled);
+    }
     let bytes = read(py, prepared)?;
     let arguments = given(prepared, &bytes)?;
     let ones = vec![1; prepared.global.len()];
@@ -42,6 +47,50 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         }
     }
     noted.map_or(Ok(()), |(number, index)| outside(prepared, number, index))
+}
+
+/// Runs machine code on the arrays themselves.
+fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyResult<()> {
+    let code = &prepared.code;
+    let values: Vec<u64> = code.values(&prepared.arguments)?.iter().map(|value| value.bits).collect();
+    let lengths = code.lengths(&prepared.arguments)?;
+    // What an array without elements is noted to touch.
+    let mut nothing = [0_u64; 2];
+    let mut fault = [0_u64; FAULT_WORDS as usize];
+    let (mut addresses, mut storages) = (Vec::new(), Vec::new());
+    for (source, _) in arrays(prepared) {
+        addresses.push(match source {
+            Source::Table(place) => code.tables[place].as_ptr() as usize,
+            Source::Fault => fault.as_mut_ptr() as usize,
+            Source::Bound(..) => nothing.as_mut_ptr() as usize,
+            _ => {
+                let memory = code.memory(source, &prepared.arguments)?;
+                let (start, len) = memory.span();
+                storages.push(&memory.side.storage);
+                match len {
+                    0 => nothing.as_mut_ptr() as usize,
+                    _ => memory.side.storage.address() + start,
+                }
+            }
+        });
+    }
+    let mut sizes = [1; 6];
+    let local = prepared.local.as_deref().unwrap_or(&prepared.global);
+    for (place, (global, local)) in prepared.global.iter().rev().zip(local.iter().rev()).enumerate() {
+        (sizes[place], sizes[3 + place]) = (*global, *local);
+    }
+    let given = Given { arrays: &addresses, values: &values, lengths: &lengths, sizes: &sizes };
+    let ran = py.detach(|| {
+        with_turns(&storages, || {
+            storages.iter().try_for_each(|storage| storage.settle()).map_err(|error| error.to_string())?;
+            // SAFETY: the arrays live as long as their storages, which nobody else works on: what
+            // did has finished, and the turns are held. Indices are inside: that was proven for
+            // this launch, or the code looks at each.
+            unsafe { compiled.run(&given) }
+        })
+    });
+    ran.map_err(|reason| code.error(&reason))?;
+    outside(prepared, fault[0], fault[1])
 }
 
 /// Interprets a launch on copies, in three orders.
@@ -94,7 +143,7 @@ fn arrays(prepared: &Prepared) -> impl Iterator<Item = (Source, bool)> {
 fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
     let one = |(source, _): (Source, bool)| match source {
         Source::Table(place) => Ok(prepared.code.tables[place].clone()),
-        Source::Fault => Ok(vec![0; 8 * super::code::FAULT_WORDS as usize]),
+        Source::Fault => Ok(vec![0; 8 * FAULT_WORDS as usize]),
         Source::Bound(..) => Ok(Vec::new()),
         _ => {
             let memory = prepared.code.memory(source, &prepared.arguments)?;

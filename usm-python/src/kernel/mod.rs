@@ -5,6 +5,7 @@
 
 mod argument;
 mod code;
+mod compiled;
 mod device;
 mod function;
 mod host;

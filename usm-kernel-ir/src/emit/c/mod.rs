@@ -3,6 +3,7 @@
 mod atomic;
 mod check;
 mod expr;
+mod host;
 mod stmt;
 
 use alloc::collections::BTreeSet;
@@ -14,6 +15,7 @@ use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
 use crate::lower::{By, lower};
 use crate::scalar::Scalar;
+pub use host::{HOST_FUNCTION, host_c};
 
 /// The kernel in OpenCL C.
 #[must_use]
@@ -46,7 +48,8 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
         let kernel = lower(entry.kernel, By::All);
         let checks = entry.checks.as_ref();
         let (text, loops, indices) = (String::new(), 0, 0);
-        let mut writer = Writer { kernel: &kernel, checks, dialect, helpers, text, loops, indices };
+        let mut writer =
+            Writer { kernel: &kernel, checks, dialect, helpers, text, loops, indices, end: None };
         writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
@@ -75,6 +78,8 @@ struct Writer<'k> {
     checks: Option<&'k Checks>,
     /// Indices that are checked so far; each has a variable.
     indices: u32,
+    /// Where an item of the host ends: the number of its loop.
+    end: Option<u32>,
 }
 
 impl<'k> Writer<'k> {

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::{Dialect, Writer};
-use crate::kernel::{ExprKind, Stmt, StmtKind, VarId};
+use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
@@ -13,7 +13,7 @@ impl Writer<'_> {
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+    pub(super) fn stmt(&mut self, stmt: &Stmt, depth: usize) {
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let line = format!("{} = {};", self.variable_name(*variable), self.expr(value));
@@ -60,40 +60,17 @@ impl Writer<'_> {
                 self.line(depth, "}");
             }
             StmtKind::For(variable, start, end, step, body) => {
-                let ty = self.kernel.variable(*variable).ty;
-                let (name, number) = (self.variable_name(*variable), self.loops);
-                self.loops += 1;
-                let (start, end) = (self.expr(start), self.expr(end));
-                let c = self.ty(ty);
-                self.line(depth, "{");
-                self.line(depth + 1, &format!("const {c} end_{number} = {end};"));
-                let is_one = matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1);
-                if is_one {
-                    self.line(
-                        depth + 1,
-                        &format!("for ({name} = {start}; {name} < end_{number}; ++{name}) {{"),
-                    );
-                } else {
-                    let unsigned = self.ty(ty.unsigned());
-                    let step = self.expr(step);
-                    self.line(depth + 1, &format!("{unsigned} step_{number} = ({unsigned})({step});"));
-                    self.line(depth + 1, &format!("if (step_{number} == 0) step_{number} = 1;"));
-                    let left = format!("({unsigned})(({unsigned})end_{number} - ({unsigned}){name})");
-                    let next = format!("({c})(({unsigned}){name} + step_{number})");
-                    self.line(
-                        depth + 1,
-                        &format!(
-                            "for ({name} = {start}; {name} < end_{number}; {name} = {left} > step_{number} ? {next} : end_{number}) {{"
-                        ),
-                    );
-                }
+                self.counting(*variable, [start, end, step], depth);
                 self.block(body, depth + 2);
                 self.line(depth + 1, "}");
                 self.line(depth, "}");
             }
             StmtKind::Break => self.line(depth, "break;"),
             StmtKind::Continue => self.line(depth, "continue;"),
-            StmtKind::Return => self.line(depth, "return;"),
+            StmtKind::Return => match self.end {
+                Some(end) => self.line(depth, &format!("goto usm_item_end_{end};")),
+                None => self.line(depth, "return;"),
+            },
             StmtKind::Barrier { local, global } => {
                 let line = match (self.dialect, local, global) {
                     (Dialect::Cuda, ..) => "__syncthreads();",
@@ -113,6 +90,34 @@ impl Writer<'_> {
                 };
                 self.line(depth, line);
             }
+        }
+    }
+
+    /// The head of a counting loop, which two braces end.
+    pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], depth: usize) {
+        let ty = self.kernel.variable(variable).ty;
+        let (name, number) = (self.variable_name(variable), self.loops);
+        self.loops += 1;
+        let (start, end) = (self.expr(start), self.expr(end));
+        let c = self.ty(ty);
+        self.line(depth, "{");
+        self.line(depth + 1, &format!("const {c} end_{number} = {end};"));
+        let is_one = matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1);
+        if is_one {
+            self.line(depth + 1, &format!("for ({name} = {start}; {name} < end_{number}; ++{name}) {{"));
+        } else {
+            let unsigned = self.ty(ty.unsigned());
+            let step = self.expr(step);
+            self.line(depth + 1, &format!("{unsigned} step_{number} = ({unsigned})({step});"));
+            self.line(depth + 1, &format!("if (step_{number} == 0) step_{number} = 1;"));
+            let left = format!("({unsigned})(({unsigned})end_{number} - ({unsigned}){name})");
+            let next = format!("({c})(({unsigned}){name} + step_{number})");
+            self.line(
+                depth + 1,
+                &format!(
+                    "for ({name} = {start}; {name} < end_{number}; {name} = {left} > step_{number} ? {next} : end_{number}) {{"
+                ),
+            );
         }
     }
 

@@ -1,0 +1,49 @@
+#include <stdbool.h>
+#include <string.h>
+#include <tgmath.h>
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+#define __global
+#define __local
+#define __constant const
+#define get_global_id(axis) usm_gid_##axis
+#define get_local_id(axis) usm_lid_##axis
+#define get_group_id(axis) usm_group_##axis
+#define get_global_size(axis) usm_global_##axis
+#define get_local_size(axis) usm_local_##axis
+#define get_num_groups(axis) usm_groups_##axis
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+#define mem_fence(flags) ((void)0)
+#undef fmin
+#undef fmax
+#define min(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
+#define max(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
+/* Of a NaN and a number the number. */
+#define fmin(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
+#define fmax(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x > usm_y || usm_y != usm_y ? usm_x : usm_y; })
+static inline float as_float(uint bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint as_uint(float x) { uint bits; memcpy(&bits, &x, 4); return bits; }
+static inline double as_double(ulong bits) { double x; memcpy(&x, &bits, 8); return x; }
+static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); return bits; }
+#define USM_ATOMIC(p, v, new) ({ __auto_type usm_p = (p); __auto_type usm_o = *usm_p; __typeof__(usm_o) usm_v = (v); *usm_p = (new); usm_o; })
+#define atomic_add(p, v) USM_ATOMIC(p, v, usm_o + usm_v)
+#define atomic_sub(p, v) USM_ATOMIC(p, v, usm_o - usm_v)
+#define atomic_min(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_o : usm_v)
+#define atomic_max(p, v) USM_ATOMIC(p, v, usm_o < usm_v ? usm_v : usm_o)
+#define atomic_and(p, v) USM_ATOMIC(p, v, usm_o & usm_v)
+#define atomic_or(p, v) USM_ATOMIC(p, v, usm_o | usm_v)
+#define atomic_xor(p, v) USM_ATOMIC(p, v, usm_o ^ usm_v)
+#define atomic_xchg(p, v) USM_ATOMIC(p, v, usm_v)
+#define atomic_cmpxchg(p, e, v) ({ __auto_type usm_e = (e); USM_ATOMIC(p, v, usm_o == usm_e ? usm_v : usm_o); })
+#define atom_add atomic_add
+#define atom_sub atomic_sub
+#define atom_min atomic_min
+#define atom_max atomic_max
+#define atom_and atomic_and
+#define atom_or atomic_or
+#define atom_xor atomic_xor
+#define atom_xchg atomic_xchg
+#define atom_cmpxchg atomic_cmpxchg

@@ -1,0 +1,291 @@
+//! C for the processor: a function that runs a range, group after group and phase after phase.
+//!
+//! Statements and expressions are those of OpenCL C; what C lacks of it stands in front.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{Dialect, Writer, plain};
+use crate::kernel::{ArrayId, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
+use crate::lower::{By, lower};
+use crate::phase::{Home, Part, Phases, definition, phases};
+use crate::scalar::Scalar;
+
+/// The name of the function.
+pub const HOST_FUNCTION: &str = "usm_run";
+
+/// The kernel in C, as GCC and Clang read it with `-fwrapv -fsigned-char`: a function
+/// [`HOST_FUNCTION`] that runs a whole range in the calling thread.
+///
+/// `unsigned long usm_run(void *const *arrays, const unsigned long *values, const unsigned long
+/// *lengths, const unsigned long *sizes, unsigned char *scratch)`, with 64-bit `unsigned long`:
+/// addresses of the arrays that are parameters, bits of the scalars, elements of all arrays, three
+/// global sizes and three local ones, the fastest dimension first and 1 for those that the kernel
+/// has not; memory for groups. It gives the bytes of that memory, and without memory does nothing
+/// else. Local sizes are the global ones where the kernel needs no groups. Nothing checks indices,
+/// and atomic operations are not atomic beside other threads.
+///
+/// `apart` says that no two arrays that are parameters share memory.
+#[must_use]
+pub fn host_c(kernel: &Kernel, apart: bool) -> String {
+    let kernel = lower(kernel, By::One);
+    let phases = phases(&kernel);
+    let (helpers, text) = (BTreeSet::new(), String::new());
+    let dialect = Dialect::OpenCl;
+    let writer =
+        Writer { kernel: &kernel, checks: None, dialect, helpers, text, loops: 0, indices: 0, end: None };
+    let mut host = Host { writer, phases: &phases, ends: 0, macros: String::new() };
+    host.function(apart);
+    let Host { writer, macros, .. } = host;
+    let helpers: String = writer.helpers.iter().map(String::as_str).collect();
+    format!("{}{helpers}{macros}{}", include_str!("host.h"), writer.text)
+}
+
+struct Host<'w, 'k> {
+    writer: Writer<'w>,
+    phases: &'w Phases<'k>,
+    /// Items loops so far.
+    ends: u32,
+    /// Names of what lives in memory of the group.
+    macros: String,
+}
+
+impl Host<'_, '_> {
+    fn line(&mut self, line: &str) {
+        self.writer.text += "    ";
+        self.writer.text += line;
+        self.writer.text += "\n";
+    }
+
+    fn function(&mut self, apart: bool) {
+        let kernel = self.writer.kernel;
+        self.writer.text += &format!(
+            "ulong {HOST_FUNCTION}(void *const *usm_arrays, const ulong *usm_values, const ulong *usm_lens, \
+             const ulong *usm_sizes, uchar *usm_scratch)\n{{\n"
+        );
+        for axis in 0..3 {
+            self.line(&format!(
+                "const ulong usm_global_{axis} = usm_sizes[{axis}], usm_local_{axis} = usm_sizes[3 + {axis}], \
+                 usm_groups_{axis} = usm_local_{axis} ? usm_global_{axis} / usm_local_{axis} : 0;"
+            ));
+        }
+        self.line("const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;");
+        let restrict = if apart { "restrict " } else { "" };
+        let mut pointers = 0;
+        for parameter in &kernel.parameters {
+            match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let (element, name) = (self.writer.stored(array.element), self.writer.array_name(*id));
+                    let constant =
+                        if matches!(array.space, Space::Read | Space::Constant(_)) { "const " } else { "" };
+                    self.line(&format!("{constant}{element} *{restrict}{name} = usm_arrays[{pointers}];"));
+                    pointers += 1;
+                }
+                Parameter::Value(id) => {
+                    let value = kernel.value(*id);
+                    let name = format!("{}_p{}", plain(&value.name), id.0);
+                    let (ty, bits) = (self.writer.stored(value.ty), format!("usm_values[{}]", id.0));
+                    let bits = match value.ty {
+                        Scalar::F32 => format!("as_float((uint){bits})"),
+                        Scalar::F64 => format!("as_double({bits})"),
+                        _ => format!("({ty}){bits}"),
+                    };
+                    self.line(&format!("const {ty} {name} = {bits};"));
+                }
+            }
+        }
+        for id in kernel.lengths() {
+            self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
+        }
+        self.line("ulong usm_top = 0;");
+        let barriers = kernel.body.iter().any(Stmt::has_barrier);
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let name = self.writer.array_name(ArrayId(index as u32));
+            let element = self.writer.stored(array.element);
+            match &array.space {
+                Space::Local(len) => {
+                    let len = self.writer.expr(len);
+                    self.room(element, &name, &len);
+                }
+                Space::Private(len) if barriers => {
+                    self.room(element, &format!("{name}_kept"), &format!("usm_items * {len}ul"));
+                    self.macros += &format!("#define {name} ({name}_kept + usm_item * {len}ul)\n");
+                }
+                _ => {}
+            }
+        }
+        for (index, variable) in kernel.variables.iter().enumerate() {
+            if self.phases.homes.get(index) == Some(&Home::Kept) {
+                let name = self.writer.variable_name(VarId(index as u32));
+                self.room(self.writer.ty(variable.ty), &format!("{name}_kept"), "usm_items");
+                self.macros += &format!("#define {name} ({name}_kept[usm_item])\n");
+            }
+        }
+        self.line("if (!usm_scratch) return usm_top;");
+        for axis in (0..kernel.dimensions).rev() {
+            self.line(&format!(
+                "for (ulong usm_group_{axis} = 0; usm_group_{axis} < usm_groups_{axis}; ++usm_group_{axis}) {{"
+            ));
+        }
+        for (index, variable) in kernel.variables.iter().enumerate() {
+            if self.phases.homes.get(index) == Some(&Home::Group) {
+                let line = format!(
+                    "{} {};",
+                    self.writer.ty(variable.ty),
+                    self.writer.variable_name(VarId(index as u32))
+                );
+                self.line(&line);
+            }
+        }
+        self.parts(&self.phases.parts);
+        self.line("usm_group_end:;");
+        for _ in 0..kernel.dimensions {
+            self.line("}");
+        }
+        self.line("return usm_top;");
+        self.writer.text += "}\n";
+    }
+
+    /// Memory of a group, aligned for vectors.
+    fn room(&mut self, element: &str, name: &str, len: &str) {
+        self.line(&format!("{element} *{name} = ({element} *)(usm_scratch + usm_top);"));
+        self.line(&format!("usm_top += ({len} * sizeof({element}) + 63ul) & ~63ul;"));
+    }
+
+    fn parts(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            match part {
+                Part::Items(body) => self.items(body),
+                Part::Set(variable, value) => {
+                    let line =
+                        format!("{} = {};", self.writer.variable_name(*variable), self.writer.expr(value));
+                    self.line(&line);
+                }
+                Part::If(condition, then, other) => {
+                    let condition = self.writer.expr(condition);
+                    self.line(&format!("if ({condition}) {{"));
+                    self.parts(then);
+                    self.line("} else {");
+                    self.parts(other);
+                    self.line("}");
+                }
+                Part::While(condition, body) => {
+                    let condition = self.writer.expr(condition);
+                    self.line(&format!("while ({condition}) {{"));
+                    self.parts(body);
+                    self.line("}");
+                }
+                Part::For(variable, [start, end, step], body) => {
+                    self.writer.counting(*variable, [start, end, step], 1);
+                    self.parts(body);
+                    self.line("}");
+                    self.line("}");
+                }
+                Part::Break => self.line("break;"),
+                Part::Continue => self.line("continue;"),
+                Part::Return => self.line("goto usm_group_end;"),
+            }
+        }
+    }
+
+    /// A phase: loops over the items, the last dimension innermost.
+    fn items(&mut self, body: &[&Stmt]) {
+        let kernel = self.writer.kernel;
+        let end = self.ends;
+        self.ends += 1;
+        let mut is_atomic = false;
+        for stmt in body {
+            let mut note = |stmt: &Stmt| {
+                is_atomic |= matches!(stmt.kind, StmtKind::Atomic(..) | StmtKind::CompareExchange(..));
+            };
+            for_each(core::slice::from_ref(*stmt), &mut note, &mut |_| ());
+        }
+        for axis in (0..kernel.dimensions).rev() {
+            if axis == 0 && !is_atomic {
+                // Items of a phase do not depend on each other.
+                self.writer.text += "#pragma GCC ivdep\n";
+            }
+            self.line(&format!(
+                "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_local_{axis}; ++usm_lid_{axis}) {{"
+            ));
+            self.line(&format!(
+                "const ulong usm_gid_{axis} = usm_group_{axis} * usm_local_{axis} + usm_lid_{axis};"
+            ));
+        }
+        let item = match kernel.dimensions {
+            1 => "usm_lid_0",
+            2 => "usm_lid_1 * usm_local_0 + usm_lid_0",
+            _ => "(usm_lid_2 * usm_local_1 + usm_lid_1) * usm_local_0 + usm_lid_0",
+        };
+        self.line(&format!("const ulong usm_item = {item};"));
+        if !kernel.body.iter().any(Stmt::has_barrier) {
+            for (index, array) in kernel.arrays.iter().enumerate() {
+                if let Space::Private(len) = array.space {
+                    let name = self.writer.array_name(ArrayId(index as u32));
+                    let line = format!("{} {name}[{}];", self.writer.stored(array.element), len.max(1));
+                    self.line(&line);
+                }
+            }
+        }
+        let mut used = Vec::new();
+        for stmt in body {
+            self.used(core::slice::from_ref(*stmt), &mut used);
+        }
+        for variable in used {
+            let (ty, name) =
+                (self.writer.ty(kernel.variable(variable).ty), self.writer.variable_name(variable));
+            match self.phases.homes.get(variable.0 as usize) {
+                Some(Home::Phase) => self.line(&format!("{ty} {name};")),
+                Some(Home::Again) => {
+                    let value = definition(&kernel.body, variable).map(|value| self.writer.expr(value));
+                    self.line(&format!("{ty} {name} = {};", value.unwrap_or_else(|| "0".to_string())));
+                }
+                _ => {}
+            }
+        }
+        self.writer.end = Some(end);
+        for stmt in body {
+            self.writer.stmt(stmt, 2);
+        }
+        self.writer.end = None;
+        self.line(&format!("usm_item_end_{end}:;"));
+        for _ in 0..kernel.dimensions {
+            self.line("}");
+        }
+    }
+
+    /// Variables of a block, each behind those of which it is computed anew.
+    fn used(&self, body: &[Stmt], used: &mut Vec<VarId>) {
+        let mut named = Vec::new();
+        for_each(body, &mut |stmt| named.extend(stmt.sets()), &mut |_| ());
+        for_each(body, &mut |_| (), &mut |expr| {
+            if let ExprKind::Variable(variable) = expr.kind {
+                named.push(variable);
+            }
+        });
+        for variable in named {
+            self.needed(variable, used);
+        }
+    }
+
+    fn needed(&self, variable: VarId, used: &mut Vec<VarId>) {
+        if used.contains(&variable) {
+            return;
+        }
+        if self.phases.homes.get(variable.0 as usize) == Some(&Home::Again) {
+            if let Some(value) = definition(&self.writer.kernel.body, variable) {
+                let mut named = Vec::new();
+                value.for_each(&mut |expr| {
+                    if let ExprKind::Variable(variable) = expr.kind {
+                        named.push(variable);
+                    }
+                });
+                named.into_iter().for_each(|variable| self.needed(variable, used));
+            }
+        }
+        used.push(variable);
+    }
+}

@@ -1,0 +1,254 @@
+//! Machine code of the host, by the C compiler that is there, kept in a folder.
+
+use std::ffi::c_void;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, io};
+
+use libloading::Library;
+use usm_kernel_ir::{Kernel, emit};
+
+/// The function that [`emit::host_c`] describes.
+type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
+
+/// Machine code of a kernel.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    run: Run,
+    _library: Library,
+}
+
+/// What a run is given.
+#[derive(Debug)]
+pub(crate) struct Given<'g> {
+    /// Addresses of the arrays that are parameters.
+    pub(crate) arrays: &'g [usize],
+    /// Bits of the scalars.
+    pub(crate) values: &'g [u64],
+    /// Elements of all arrays.
+    pub(crate) lengths: &'g [u64],
+    /// Three global sizes and three local ones, the fastest dimension first.
+    pub(crate) sizes: &'g [u64; 6],
+}
+
+/// How kernels run on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the compiler where there is one, else interpreted.
+    Best,
+    Builtin,
+    Compiler,
+}
+
+impl Compiled {
+    /// Compiles a kernel, or takes what was compiled before. Nothing where there is no compiler, or
+    /// `USM_KERNEL_HOST=builtin` wants none.
+    ///
+    /// # Errors
+    /// With `USM_KERNEL_HOST=cc`, why it could not be compiled.
+    pub(crate) fn of(kernel: &Kernel, apart: bool) -> Result<Option<Self>, String> {
+        let way = match env::var("USM_KERNEL_HOST").as_deref() {
+            Err(_) | Ok("") => Way::Best,
+            Ok("builtin") => Way::Builtin,
+            Ok("cc") => Way::Compiler,
+            Ok(other) => return Err(format!("USM_KERNEL_HOST is {other:?}: \"builtin\" or \"cc\"")),
+        };
+        if way == Way::Builtin || !cfg!(unix) || cfg!(target_pointer_width = "32") {
+            return Ok(None);
+        }
+        let Some(compiler) = compiler() else {
+            return match way {
+                Way::Compiler => {
+                    Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned())
+                }
+                _ => Ok(None),
+            };
+        };
+        match Self::made(&emit::host_c(kernel, apart), compiler) {
+            Ok(compiled) => Ok(Some(compiled)),
+            Err(reason) if way == Way::Compiler => Err(reason),
+            // What the compiler cannot do, the interpreter can.
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn made(text: &str, compiler: &Path) -> Result<Self, String> {
+        let name = name_of(text, compiler);
+        let Some(folder) = folder() else {
+            let folder = env::temp_dir().join(format!("usm-kernel-{}-{}", std::process::id(), fresh()));
+            make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let made = compile(text, compiler, &folder, &name).and_then(|file| Self::load(&file));
+            let _ = fs::remove_dir_all(&folder);
+            return made;
+        };
+        make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let file = folder.join(format!("{name}.so"));
+        if is_whole(&file) {
+            if let Ok(loaded) = Self::load(&file) {
+                return Ok(loaded);
+            }
+        }
+        Self::load(&compile(text, compiler, folder, &name)?)
+    }
+
+    fn load(file: &Path) -> Result<Self, String> {
+        let name = |error: libloading::Error| format!("{}: {error}", file.display());
+        // SAFETY: the file is what the compiler made of the kernel, which has no initialisers.
+        let library = unsafe { Library::new(file) }.map_err(name)?;
+        // SAFETY: the function has this type, as its text says.
+        let run = unsafe { library.get::<Run>(emit::HOST_FUNCTION.as_bytes()) }.map(|run| *run);
+        Ok(Self { run: run.map_err(name)?, _library: library })
+    }
+
+    /// Runs a launch in this thread.
+    ///
+    /// # Safety
+    /// The arrays are live, as long as the lengths say, and nobody else works on them; the kernel's
+    /// indices are inside of them.
+    pub(crate) unsafe fn run(&self, given: &Given<'_>) -> Result<(), String> {
+        let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
+        let (arrays, values) = (arrays.as_ptr(), given.values.as_ptr());
+        let (lengths, sizes) = (given.lengths.as_ptr(), given.sizes.as_ptr());
+        // SAFETY: without memory it only counts.
+        let bytes = unsafe { (self.run)(arrays, values, lengths, sizes, std::ptr::null_mut()) };
+        let words = usize::try_from(bytes).ok().and_then(|bytes| bytes.checked_add(128));
+        let mut memory: Vec<u8> = Vec::new();
+        let reserved = words.map(|words| memory.try_reserve_exact(words));
+        if !matches!(reserved, Some(Ok(()))) {
+            return Err(format!("{bytes} bytes of local memory are not there"));
+        }
+        memory.resize(words.unwrap_or(0), 0);
+        let start = memory.as_ptr().align_offset(64).min(64);
+        let scratch = memory.as_mut_ptr().wrapping_add(start);
+        // SAFETY: the caller's promise; the memory is as large as it said, and aligned.
+        unsafe { (self.run)(arrays, values, lengths, sizes, scratch) };
+        Ok(())
+    }
+}
+
+/// The compiler that is found first.
+fn compiler() -> Option<&'static Path> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let path = env::var_os("PATH")?;
+        let files =
+            env::split_paths(&path).flat_map(|folder| ["cc", "gcc", "clang"].map(|name| folder.join(name)));
+        files.into_iter().find(|file| file.is_file())
+    });
+    found.as_deref()
+}
+
+/// Where code is kept: `USM_KERNEL_CACHE`, or the user's folder for caches; nothing where that says
+/// `off`.
+fn folder() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| match env::var_os("USM_KERNEL_CACHE") {
+        Some(said) if said == "off" => None,
+        Some(said) if !said.is_empty() => Some(PathBuf::from(said)),
+        _ => {
+            let caches =
+                env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+            let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+            caches.or_else(home).map(|folder| folder.join("usm").join("kernels"))
+        }
+    });
+    folder.as_deref()
+}
+
+/// A folder that nobody else may write to, because its files are run.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+        builder.mode(0o700).create(folder)?;
+        let meta = fs::metadata(folder)?;
+        if meta.mode() & 0o022 != 0 {
+            return Err(io::Error::other("others may write to this folder, and its files are run"));
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    builder.create(folder)
+}
+
+/// A name for what a compiler makes of a text on this machine.
+fn name_of(text: &str, compiler: &Path) -> String {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    let machine = MACHINE.get_or_init(|| {
+        let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let lines =
+            information.lines().filter(|line| line.starts_with("flags") || line.starts_with("Features"));
+        lines.take(1).collect()
+    });
+    let mut words = [0_u64; 2];
+    for (seed, word) in words.iter_mut().enumerate() {
+        let mut hasher = DefaultHasher::new();
+        (seed, env!("CARGO_PKG_VERSION"), text, compiler, machine).hash(&mut hasher);
+        *word = hasher.finish();
+    }
+    format!("{:016x}{:016x}", words[0], words[1])
+}
+
+fn fresh() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Compiles into a file of its own and then gives that its name, so that another process finds all
+/// of it or nothing.
+fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> {
+    let own = format!("{name}.{}.{}", std::process::id(), fresh());
+    let (made, file) = (folder.join(format!("{own}.so")), folder.join(format!("{name}.so")));
+    let mut command = Command::new(compiler);
+    command
+        .args(
+            "-x c -std=gnu11 -O3 -march=native -fPIC -shared -w -fwrapv -fsigned-char -fno-math-errno"
+                .split(' '),
+        )
+        .args(["-fno-trapping-math", "-fno-strict-aliasing", "-o"])
+        .arg(&made)
+        .args(["-", "-lm"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", compiler.display());
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A compiler that stops reading says why.
+        let _ = input.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(&error))?;
+    if !output.status.success() {
+        let _ = fs::remove_file(&made);
+        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
+    }
+    let sum = sum_of(&made).map_err(|error| failed(&error))?;
+    let own_sum = folder.join(format!("{own}.sum"));
+    let kept = fs::write(&own_sum, sum).and_then(|()| fs::rename(&made, &file));
+    let kept = kept.and_then(|()| fs::rename(&own_sum, sum_file(&file)));
+    kept.map(|()| file).map_err(|error| failed(&error))
+}
+
+fn sum_file(file: &Path) -> PathBuf {
+    file.with_extension("sum")
+}
+
+/// Length and hash of a file.
+fn sum_of(file: &Path) -> io::Result<String> {
+    let bytes = fs::read(file)?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Ok(format!("{} {:016x}", bytes.len(), hasher.finish()))
+}
+
+/// Whether the file is there as it was made: what was cut would end the process when it is loaded.
+fn is_whole(file: &Path) -> bool {
+    let said = fs::read_to_string(sum_file(file));
+    matches!((said, sum_of(file)), (Ok(said), Ok(found)) if said == found)
+}

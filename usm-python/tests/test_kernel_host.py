@@ -1,0 +1,65 @@
+"""Kernels on the host: interpreted, or by the C compiler that is there, whose code is kept in a folder."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from kernel_programs import programs
+
+CASE = pathlib.Path(__file__).with_name("kernel_host_case.py")
+COUNT = len(list(programs()))
+
+
+def start(**variables):
+    variables = {**os.environ, **variables}
+    return subprocess.Popen([sys.executable, CASE], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(**variables):
+    child = start(**variables)
+    out, errors = child.communicate(timeout=300)
+    assert child.returncode == 0, errors
+    return int(out)
+
+
+def test_interpreted_programs_agree_with_numpy():
+    assert run(USM_KERNEL_HOST="builtin") == COUNT
+
+
+def test_compiled_programs_agree_with_numpy_and_are_kept(compiler, tmp_path):
+    folder = tmp_path / "kept"
+    kept = {"USM_KERNEL_HOST": "cc", "USM_KERNEL_CACHE": str(folder)}
+    both = [start(**kept), start(**kept)]
+    for child in both:
+        out, errors = child.communicate(timeout=300)
+        assert (child.returncode, out.strip()) == (0, str(COUNT)), errors
+    files = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert {file.suffix for file in files} == {".so", ".sum"} and len(files) % 2 == 0
+    assert run(**kept) == COUNT
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == files
+    # Cut files and altered ones are made anew.
+    for number, file in enumerate(sorted(folder.glob("*.so"))):
+        whole = file.read_bytes()
+        cut = [whole[: len(whole) // 2], b"", whole[:-1], bytes(len(whole))][number % 4]
+        # Another file under the name: what runs maps the old one.
+        file.unlink()
+        file.write_bytes(cut)
+    assert run(**kept) == COUNT
+
+
+def test_code_is_kept_nowhere_where_that_is_off(compiler, tmp_path):
+    home = tmp_path / "home"
+    assert run(USM_KERNEL_HOST="cc", USM_KERNEL_CACHE="off", HOME=str(home), XDG_CACHE_HOME=str(home)) == COUNT
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "variables, said",
+    [({"USM_KERNEL_HOST": "jit"}, "USM_KERNEL_HOST is \"jit\""), ({"USM_KERNEL_HOST": "cc", "PATH": ""}, "there is no cc, gcc or clang")],
+)
+def test_what_is_not_there_is_said(variables, said):
+    child = start(**variables)
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 1 and "usm.errors.KernelError" in errors and said in errors
