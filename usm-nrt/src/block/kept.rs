@@ -3,7 +3,9 @@
 
 use core::ptr::NonNull;
 
-use super::{PREFIX, Prefix, free_unusual, prefix_of};
+use super::{PREFIX, free_unusual};
+#[cfg(feature = "std")]
+use super::{Prefix, prefix_of};
 use crate::system;
 
 /// A free block of a class, from its prefix on; owned by whoever has this. What the block's owner
@@ -41,6 +43,7 @@ impl Kept {
     }
 
     /// What the block had when it was made: keeping it leaves that alone.
+    #[cfg(feature = "std")]
     pub(super) fn prefix(&self) -> Prefix {
         // SAFETY: a block of this module, which is not given back while it is kept.
         unsafe { prefix_of(self.block()) }

@@ -87,10 +87,10 @@ impl Compiled {
         };
         make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let file = folder.join(format!("{name}.so"));
-        if is_whole(&file) {
-            if let Ok(loaded) = Self::load(&file) {
-                return Ok(loaded);
-            }
+        if is_whole(&file)
+            && let Ok(loaded) = Self::load(&file)
+        {
+            return Ok(loaded);
         }
         Self::load(&compile(text, compiler, folder, &name)?)
     }
