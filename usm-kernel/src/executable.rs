@@ -6,14 +6,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use usm_core::{
-    Access, BackendKind, Context, Device, DeviceType, Event, IndexPlace, IndexRecord, Usage, UsmVec,
-};
+use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
 
 use crate::argument::{Arguments, Signature};
 use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
+use crate::generated::CheckedCode;
 use crate::kernel::{Description, Kernel, LocalLengths, Proof};
 use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
@@ -66,20 +65,6 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 
     /// The numbers of a launch; `lengths` has the elements of each argument.
     fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
-}
-
-/// A function that checks the indices of a kernel. It touches nothing outside of its arrays.
-///
-/// Its parameters are the arguments, then lengths, then a pointer to an
-/// [`IndexRecord`], then the local arrays.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckedCode {
-    /// Its name.
-    pub function: &'static str,
-    /// Positions of the arguments whose elements it is told, each a 64-bit unsigned integer.
-    pub lengths: &'static [usize],
-    /// The places whose numbers, from 1, it writes to the record.
-    pub places: &'static [IndexPlace],
 }
 
 /// A kernel made ready for the device of a context: built for devices that take its code, as it is

@@ -1,7 +1,136 @@
 //! What generated code is made of.
 
+#[cfg(feature = "alloc")]
+use crate::DeviceCode;
+use crate::argument::Signature;
+use crate::group::Group;
+use crate::kernel::{Kernel, LocalLengths, LocalViews, Proof, Values, Views};
+use crate::local::LocalSignature;
+use crate::order::Order;
 use crate::range::NdRange;
 pub use usm_core::IndexPlace as Place;
+
+/// A function that checks the indices of a kernel. It touches nothing outside of its arrays.
+///
+/// Its parameters are the arguments, then lengths, then a pointer to an
+/// [`IndexRecord`](usm_core::IndexRecord), then the local arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedCode {
+    /// Its name.
+    pub function: &'static str,
+    /// Positions of the arguments whose elements it is told, each a 64-bit unsigned integer.
+    pub lengths: &'static [usize],
+    /// The places whose numbers, from 1, it writes to the record.
+    pub places: &'static [Place],
+}
+
+/// A kernel as the attribute `kernel` writes it: its proof, its body and its code for devices are
+/// made of one source. Being one trait it has all of them or none, so nobody puts a proof of their
+/// own beside a body that relies on it: [`Kernel`] and [`DeviceCode`](crate::DeviceCode) are
+/// implemented here, once, and by hand only for kernels that are not this.
+///
+/// # Safety
+/// Where `proof` says [`Proof::Proven`], the body and the code keep to what
+/// [`DeviceCode`](crate::DeviceCode) asks. The attribute implements it, and nobody else.
+pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
+    /// As of [`Kernel`].
+    const NAME: &'static str;
+    /// As of [`Kernel`]; where it is false, the body may be given the whole range as one group.
+    const NEEDS_GROUPS: bool;
+    /// As of [`Kernel`].
+    type Arguments: Signature;
+    /// As of [`Kernel`].
+    type Local: LocalSignature;
+
+    /// As of [`Kernel`].
+    fn required_group(&self) -> Option<[u64; D]> {
+        None
+    }
+
+    /// As of [`Kernel`].
+    fn local(&self, range: &NdRange<D>, values: &Values<Self::Arguments>) -> LocalLengths<Self::Local> {
+        let _ = (range, values);
+        Default::default()
+    }
+
+    /// As of [`Kernel`].
+    fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof;
+
+    /// As of [`Kernel`].
+    fn group<O: Order>(
+        &self,
+        group: &Group<'_, Self, D, O>,
+        arguments: Views<'_, Self::Arguments>,
+        local: LocalViews<'_, Self::Local>,
+    );
+
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const FUNCTION: &'static str;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const IR: Option<&'static str>;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const OPENCL_C: Option<&'static str>;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const CUDA_C: Option<&'static str>;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const SPIR_V: Option<&'static [u8]>;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const CHECKED: Option<CheckedCode> = None;
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    type Numbers: AsRef<[u64]>;
+
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
+}
+
+impl<K: Written<D>, const D: usize> Kernel<D> for K {
+    const NAME: &'static str = <K as Written<D>>::NAME;
+    const NEEDS_GROUPS: bool = <K as Written<D>>::NEEDS_GROUPS;
+    const WHOLE: bool = !<K as Written<D>>::NEEDS_GROUPS;
+    type Arguments = <K as Written<D>>::Arguments;
+    type Local = <K as Written<D>>::Local;
+
+    fn required_group(&self) -> Option<[u64; D]> {
+        Written::required_group(self)
+    }
+
+    #[inline]
+    fn local(&self, range: &NdRange<D>, values: &Values<Self::Arguments>) -> LocalLengths<Self::Local> {
+        Written::local(self, range, values)
+    }
+
+    #[inline]
+    fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
+        Written::proof(self, range, lengths, values)
+    }
+
+    #[inline]
+    fn group<O: Order>(
+        &self,
+        group: &Group<'_, Self, D, O>,
+        arguments: Views<'_, Self::Arguments>,
+        local: LocalViews<'_, Self::Local>,
+    ) {
+        Written::group(self, group, arguments, local);
+    }
+}
+
+// SAFETY: the promise of `Written`, whose parts these are.
+#[cfg(feature = "alloc")]
+unsafe impl<K: Written<D>, const D: usize> DeviceCode<D> for K {
+    const FUNCTION: &'static str = <K as Written<D>>::FUNCTION;
+    const IR: Option<&'static str> = <K as Written<D>>::IR;
+    const OPENCL_C: Option<&'static str> = <K as Written<D>>::OPENCL_C;
+    const CUDA_C: Option<&'static str> = <K as Written<D>>::CUDA_C;
+    const SPIR_V: Option<&'static [u8]> = <K as Written<D>>::SPIR_V;
+    const CHECKED: Option<CheckedCode> = <K as Written<D>>::CHECKED;
+    type Numbers = <K as Written<D>>::Numbers;
+
+    #[inline]
+    fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> <K as Written<D>>::Numbers {
+        Written::numbers(self, range, lengths)
+    }
+}
 
 /// An element, checked unless `PROVEN`.
 ///
@@ -51,6 +180,13 @@ fn outside(at: &Place, index: u64, len: usize) -> ! {
 /// code can stand in for it, whatever the path of this crate is said to be.
 #[doc(hidden)]
 impl<const D: usize> NdRange<D> {
+    /// A number of 64 bits as one with a sign, if it fits.
+    #[inline]
+    #[must_use]
+    pub fn signed(&self, number: u64) -> Option<i64> {
+        i64::try_from(number).ok()
+    }
+
     /// The quotient, rounded down, of a number and one above zero.
     #[inline]
     #[must_use]
@@ -77,20 +213,4 @@ impl<const D: usize> NdRange<D> {
         }
         true
     }
-}
-
-/// Code for devices, where the crate is built with it.
-#[cfg(feature = "alloc")]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! device_code {
-    ($($code:tt)*) => { $($code)* };
-}
-
-/// Code for devices, where the crate is built with it.
-#[cfg(not(feature = "alloc"))]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! device_code {
-    ($($code:tt)*) => {};
 }

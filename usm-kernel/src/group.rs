@@ -50,6 +50,16 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         Axis { steps: 0..count, from, count, order: self.order }
     }
 
+    /// Every so many numbers of a range; every one for zero.
+    #[doc(hidden)]
+    #[inline]
+    pub fn every<N>(&self, range: core::ops::Range<N>, step: usize) -> core::iter::StepBy<core::ops::Range<N>>
+    where
+        core::ops::Range<N>: Iterator,
+    {
+        range.step_by(step.max(1))
+    }
+
     /// The nd-range that was launched.
     #[inline]
     #[must_use]
@@ -153,6 +163,16 @@ pub struct Axis<O: Order> {
     from: u64,
     count: u64,
     order: O,
+}
+
+impl<O: Order> Axis<O> {
+    /// The same places once more.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn again(&self) -> Self {
+        self.clone()
+    }
 }
 
 impl<O: Order> Iterator for Axis<O> {

@@ -63,7 +63,8 @@ pub use constant::Constant;
 pub use declared::{Check, Declared};
 pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
-pub use executable::{CheckedCode, DeviceCode, Executable, has_code};
+pub use executable::{DeviceCode, Executable, has_code};
+pub use generated::CheckedCode;
 #[doc(hidden)]
 pub use group::Axis;
 pub use group::{Group, Items};

@@ -57,7 +57,7 @@ mod other_arithmetic {
     mod fake {
         pub use usm_kernel::*;
         pub mod generated {
-            pub use usm_kernel::generated::{Place, element, store};
+            pub use usm_kernel::generated::{Place, Written, element, store};
 
             pub fn quotient(_: i64, _: i64) -> Option<i64> {
                 Some(0)
@@ -74,6 +74,48 @@ mod other_arithmetic {
         let i = global_id(0);
         if k > 0 {
             b[i] = a[i / 7];
+        }
+    }
+}
+
+/// Methods of everything by the names of those that give numbers and places, and no prelude that
+/// has the right ones.
+#[no_implicit_prelude]
+mod no_prelude {
+    trait Steps: ::core::marker::Sized {
+        fn step_by(self, _: usize) -> ::core::ops::Range<u64> {
+            (1 << 20)..(1 << 20) + 1
+        }
+        fn again(self) -> ::core::ops::Range<u64> {
+            (1 << 20)..(1 << 20) + 1
+        }
+        fn try_from<T>(_: T) -> ::core::result::Result<i64, ()> {
+            ::core::result::Result::Ok(0)
+        }
+        fn min(self, other: Self) -> Self {
+            other
+        }
+        fn max(self, other: Self) -> Self {
+            other
+        }
+    }
+
+    impl<T> Steps for T {}
+
+    #[::usm_kernel::kernel]
+    pub fn over(a: &[u32], b: &mut [u32], k: u32) {
+        let mut i = global_id(0);
+        let end = (k as u64 + 4).min(a.len());
+        if i < b.len() {
+            let mut t = 0u64;
+            while t < end {
+                b[i] = a[t];
+                t += 1;
+            }
+            for s in (0..end).step_by(3) {
+                b[i] = a[s];
+            }
+            b[i] = a[i.min(a.len() - 1)];
         }
     }
 }
@@ -97,3 +139,4 @@ macro_rules! stays_inside {
 stays_inside!(another_length, LENGTH);
 stays_inside!(other_items, 4096);
 stays_inside!(other_arithmetic, 4096);
+stays_inside!(no_prelude, 4096);

@@ -107,7 +107,7 @@ impl Writer<'_> {
             Binary::Shl => format!("{name}::wrapping_shl({one}, ({two}) as u32)"),
             Binary::Shr => format!("{name}::wrapping_shr({one}, ({two}) as u32)"),
             Binary::Min | Binary::Max if is_float => format!("{name}::{}({one}, {two})", operator.name()),
-            Binary::Min | Binary::Max => format!("::core::cmp::{}({one}, {two})", operator.name()),
+            Binary::Min | Binary::Max => super::extreme(operator == Binary::Min, name, one, two),
             Binary::Eq => plain("=="),
             Binary::Ne => plain("!="),
             Binary::Lt => format!("(({one}) < {two})"),

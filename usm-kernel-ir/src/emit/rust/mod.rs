@@ -22,9 +22,13 @@ use crate::phase::{Home, Phases, phases};
 use crate::proof::Claims;
 use names::{count_users, stored, zero};
 
-/// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the
-/// structure, `path` the path of the crate usm-kernel, `spir_v` a module for devices, that of
-/// [`checked::spirv`].
+/// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
+/// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` a module
+/// for devices, that of [`checked::spirv`].
+///
+/// It is one implementation of one unsafe trait, so proof, body and code belong together whatever
+/// `path` names: a program that writes no unsafe code has no unsafe trait of its own to put in its
+/// place. Nothing in it is looked up where the program could answer instead: see [`PRIMITIVE`].
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
     let lowered = lower(kernel, By::One);
@@ -38,13 +42,37 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         loops: Vec::new(),
         rows: Vec::new(),
     };
-    // The proof holds for these types, not for others that the surroundings call by their names.
     writer.line("const _: () = {\n#[allow(unused_imports)]");
-    writer.line("use ::core::{convert::{TryFrom, TryInto}, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};");
+    writer.line(PRIMITIVE);
+    let why = if kernel.trusted {
+        "whoever wrote `unsafe fn` vouches for it"
+    } else {
+        "a launch proves that items do not race, or is refused, and that indices are inside, or runs what checks them; the code for devices is \
+         made of the same source"
+    };
+    writer.line(&format!("// SAFETY: {why}."));
+    writer.line("#[allow(clippy::undocumented_unsafe_blocks)]");
+    writer.line(&format!("unsafe impl {path}::generated::Written<{}> for {name} {{", kernel.dimensions));
     writer.implementation(claims, name);
-    writer.device_code(kernel, claims, name, spir_v);
-    writer.line("};");
+    writer.device_code(kernel, claims, spir_v);
+    writer.line("}\n};");
     writer.text
+}
+
+/// The proof holds for the language's own types, not for others that the surroundings call by their
+/// names, or that a crate called `core` has: only literals are of the language's types by
+/// themselves.
+const PRIMITIVE: &str = "use ::core::{convert::TryInto, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};
+const _: (bool, f32, f64, i8, i16, i32, i64, isize) = (true, 0_f32, 0_f64, 0_i8, 0_i16, 0_i32, 0_i64, 0_isize);
+const _: (u8, u16, u32, u64, usize) = (0_u8, 0_u16, 0_u32, 0_u64, 0_usize);";
+
+/// The lesser of two integers, or the greater. The traits that say so are the surroundings' to
+/// choose.
+fn extreme(is_least: bool, ty: &str, one: &str, two: &str) -> String {
+    let sign = if is_least { "<" } else { ">" };
+    format!(
+        "{{ let (__one, __two): ({ty}, {ty}) = ({one}, {two}); if __two {sign} __one {{ __two }} else {{ __one }} }}"
+    )
 }
 
 struct Writer<'k> {
@@ -181,10 +209,8 @@ impl Writer<'_> {
             count += 1;
         }
         let needs_groups = kernel.needs_groups();
-        self.line(&format!("impl {path}::Kernel<{d}> for {name} {{"));
         self.line(&format!("const NAME: &'static str = {:?};", kernel.name));
         self.line(&format!("const NEEDS_GROUPS: bool = {needs_groups};"));
-        self.line(&format!("const WHOLE: bool = {};", !needs_groups));
         self.line(&format!("type Arguments = ({arguments});"));
         self.line(&format!("type Local = ({locals});"));
         if let Some(group) = &kernel.group {
@@ -237,11 +263,11 @@ impl Writer<'_> {
         self.line("}");
         self.text += &splits;
         self.line(&format!(
-            "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}\n}}"
+            "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}"
         ));
     }
 
-    fn device_code(&mut self, kernel: &Kernel, claims: &Claims, name: &str, spir_v: Option<&[u8]>) {
+    fn device_code(&mut self, kernel: &Kernel, claims: &Claims, spir_v: Option<&[u8]>) {
         let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
@@ -253,16 +279,7 @@ impl Writer<'_> {
             format!("b\"{}\"", escaped.collect::<String>())
         };
         let spir_v = spir_v.map_or("::core::option::Option::None".to_string(), |module| some(bytes(module)));
-        let why = if kernel.trusted {
-            "whoever wrote `unsafe fn` vouches for it"
-        } else {
-            "a launch proves that items do not race, or is refused, and that indices are inside, or runs the function that checks them; the text is made of the same source"
-        };
         let (opencl_c, cuda_c) = (checked::opencl_c(kernel, claims), checked::cuda_c(kernel, claims));
-        self.line(&format!("{path}::device_code! {{"));
-        self.line(&format!("// SAFETY: {why}."));
-        self.line("#[allow(clippy::undocumented_unsafe_blocks)]");
-        self.line(&format!("unsafe impl {path}::DeviceCode<{d}> for {name} {{"));
         self.line(&format!("const FUNCTION: &'static str = {:?};", function(kernel)));
         self.line(&format!(
             "const IR: ::core::option::Option<&'static str> = {};",
@@ -290,17 +307,17 @@ impl Writer<'_> {
             });
             let places = places.collect::<Vec<_>>().join(", ");
             let code = format!(
-                "{path}::CheckedCode {{ function: {:?}, lengths: &{lengths:?}, places: &[{places}] }}",
+                "{path}::generated::CheckedCode {{ function: {:?}, lengths: &{lengths:?}, places: &[{places}] }}",
                 checked::function(kernel)
             );
             self.line(&format!(
-                "const CHECKED: ::core::option::Option<{path}::CheckedCode> = {};",
+                "const CHECKED: ::core::option::Option<{path}::generated::CheckedCode> = {};",
                 some(code)
             ));
         }
         self.line(&format!("type Numbers = [u64; {}];", lengths.len()));
         self.line(&format!(
-            "fn numbers(&self, _: &{path}::NdRange<{d}>, __lengths: &[usize]) -> [u64; {}] {{ let _ = __lengths; [{numbers}] }}\n}}\n}}",
+            "fn numbers(&self, _: &{path}::NdRange<{d}>, __lengths: &[usize]) -> [u64; {}] {{ let _ = __lengths; [{numbers}] }}",
             lengths.len()
         ));
     }

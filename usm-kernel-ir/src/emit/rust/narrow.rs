@@ -37,12 +37,23 @@ impl Writer<'_> {
                 };
                 let limit = &bound.limit;
                 let line = match (bound.is_low, &bound.shift) {
-                    (true, _) => format!("__from = ::core::cmp::max(__from, ({limit}){base});"),
-                    (false, None) => format!("__to = ::core::cmp::min(__to, ({limit}){base});"),
-                    (false, Some(shift)) => format!(
-                        "if __fits_{} {{ __to = ::core::cmp::min(__to, ({limit}).saturating_sub({shift}){base}); }}",
-                        bound.number
-                    ),
+                    (true, _) => {
+                        format!(
+                            "__from = {};",
+                            super::extreme(false, "u64", "__from", &format!("({limit}){base}"))
+                        )
+                    }
+                    (false, None) => {
+                        format!(
+                            "__to = {};",
+                            super::extreme(true, "u64", "__to", &format!("({limit}){base}"))
+                        )
+                    }
+                    (false, Some(shift)) => {
+                        let limit = format!("({limit}).saturating_sub({shift}){base}");
+                        let least = super::extreme(true, "u64", "__to", &limit);
+                        format!("if __fits_{} {{ __to = {least}; }}", bound.number)
+                    }
                 };
                 self.line(&line);
             }
@@ -50,9 +61,7 @@ impl Writer<'_> {
         }
         for dimension in 0..d {
             let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
-            self.line(&format!(
-                "{label}for __local_id_{dimension} in ::core::clone::Clone::clone(&__axis_{dimension}) {{"
-            ));
+            self.line(&format!("{label}for __local_id_{dimension} in (&__axis_{dimension}).again() {{"));
             self.line(&format!(
                 "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
             ));

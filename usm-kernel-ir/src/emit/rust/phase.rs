@@ -53,7 +53,7 @@ impl Writer<'_> {
         } else {
             let (step, unsigned) = (self.expr(step), self.kernel.variable(variable).ty.unsigned().name());
             self.line(&format!(
-                "for __count in (({start} as {ty})..({end} as {ty})).step_by(::core::cmp::max({step} as {unsigned} as usize, 1)) {{ {name} = __count;"
+                "for __count in __group.every(({start} as {ty})..({end} as {ty}), {step} as {unsigned} as usize) {{ {name} = __count;"
             ));
         }
     }
@@ -239,7 +239,7 @@ impl Writer<'_> {
         for id in &sums {
             let name = self.variable(*id);
             self.line(&format!(
-                "let mut __row_{name} = [{}; {width}];\n__row_{name}.copy_from_slice(&__kept_{name}[__row..][..{width}]);",
+                "let mut __row_{name} = [{}; {width}];\n<[_]>::copy_from_slice(&mut __row_{name}[..], &__kept_{name}[__row..][..{width}]);",
                 zero_stored(kernel.variable(*id).ty)
             ));
         }
@@ -247,7 +247,7 @@ impl Writer<'_> {
         let ty = kernel.variable(*variable).ty;
         self.line(&format!("let mut {}: {} = {};", self.variable(*variable), ty.name(), zero(ty)));
         self.counting(*variable, [start, end, step]);
-        self.line(&format!("for __local_id_{last} in ::core::clone::Clone::clone(&__axis_{last}) {{"));
+        self.line(&format!("for __local_id_{last} in (&__axis_{last}).again() {{"));
         self.line(&format!(
             "let __global_id_{last}: u64 = __base_{last}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
         ));
@@ -261,7 +261,9 @@ impl Writer<'_> {
         self.line("}\n}");
         for id in &sums {
             let name = self.variable(*id);
-            self.line(&format!("__kept_{name}[__row..][..{width}].copy_from_slice(&__row_{name});"));
+            self.line(&format!(
+                "<[_]>::copy_from_slice(&mut __kept_{name}[__row..][..{width}], &__row_{name}[..]);"
+            ));
         }
         for _ in 0..last {
             self.line("}");

@@ -88,7 +88,13 @@ impl Writer<'_> {
             Number::Value(id) => {
                 let place =
                     self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Value(*id));
-                format!("i64::try_from(__values.{}).ok()?", place.unwrap_or(0))
+                let (place, ty) = (place.unwrap_or(0), self.kernel.value(*id).ty);
+                // As with sizes, an `isize` holds a `usize` only where it is a length.
+                if ty.bits() == 64 && !ty.is_signed() {
+                    format!("__range.signed(__values.{place} as u64)?")
+                } else {
+                    format!("(__values.{place} as i64)")
+                }
             }
             Number::Add(pair) => checked("add", pair),
             Number::Sub(pair) => checked("sub", pair),
@@ -99,11 +105,11 @@ impl Writer<'_> {
             }
             Number::Min(pair) => {
                 let (one, two) = two(pair);
-                format!("i64::min({one}, {two})")
+                super::extreme(true, "i64", &one, &two)
             }
             Number::Max(pair) => {
                 let (one, two) = two(pair);
-                format!("i64::max({one}, {two})")
+                super::extreme(false, "i64", &one, &two)
             }
         }
     }

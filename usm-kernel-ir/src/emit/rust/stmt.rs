@@ -161,7 +161,7 @@ impl Writer<'_> {
             }
             Atomic::Add => "__before.wrapping_add(__by)".into(),
             Atomic::Sub => "__before.wrapping_sub(__by)".into(),
-            Atomic::Min | Atomic::Max => format!("::core::cmp::{}(__before, __by)", operation.name()),
+            Atomic::Min | Atomic::Max => super::extreme(operation == Atomic::Min, name, "__before", "__by"),
             Atomic::And => "__before & __by".into(),
             Atomic::Or => "__before | __by".into(),
             Atomic::Xor => "__before ^ __by".into(),

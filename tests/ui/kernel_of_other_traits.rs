@@ -1,0 +1,40 @@
+//! A crate of the same names gets no body that relies on a proof: without unsafe code it has no
+//! trait to implement.
+#![forbid(unsafe_code)]
+
+mod other {
+    pub use usm_kernel::*;
+
+    pub mod generated {
+        pub use usm_kernel::generated::{Place, element, store};
+        use usm_kernel::{Group, LocalViews, NdRange, Order, Proof, Signature, Values, Views};
+
+        pub trait Written<const D: usize>: Sized {
+            const NAME: &'static str;
+            const NEEDS_GROUPS: bool;
+            type Arguments: Signature;
+            type Local: usm_kernel::LocalSignature;
+            fn proof(&self, _: &NdRange<D>, _: &[usize], _: &Values<Self::Arguments>) -> Proof;
+            fn group<O: Order>(
+                &self,
+                group: &Group<'_, Self, D, O>,
+                arguments: Views<'_, Self::Arguments>,
+                local: LocalViews<'_, Self::Local>,
+            );
+            const FUNCTION: &'static str;
+            const IR: Option<&'static str>;
+            const OPENCL_C: Option<&'static str>;
+            const CUDA_C: Option<&'static str>;
+            const SPIR_V: Option<&'static [u8]>;
+            type Numbers: AsRef<[u64]>;
+            fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
+        }
+    }
+}
+
+#[usm_kernel::kernel(crate = other)]
+fn over(a: &[u32], b: &mut [u32]) {
+    b[global_id(0)] = a[global_id(0)];
+}
+
+fn main() {}

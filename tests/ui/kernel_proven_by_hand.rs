@@ -1,0 +1,30 @@
+//! A kernel of the attribute has the attribute's proof: nobody says for it that its indices are
+//! inside.
+#![forbid(unsafe_code)]
+
+use usm_kernel::{Group, Kernel, LocalViews, NdRange, Order, Proof, Values, Views};
+
+#[usm_kernel::kernel]
+fn over(a: &[u32], b: &mut [u32]) {
+    b[global_id(0)] = a[global_id(0)];
+}
+
+impl Kernel<1> for over {
+    const NAME: &'static str = "over";
+    type Arguments = (usm_kernel::Read<u32>, usm_kernel::Write<u32>);
+    type Local = ();
+
+    fn proof(&self, _: &NdRange<1>, _: &[usize], _: &Values<Self::Arguments>) -> Proof {
+        Proof::Proven
+    }
+
+    fn group<O: Order>(
+        &self,
+        _: &Group<'_, Self, 1, O>,
+        _: Views<'_, Self::Arguments>,
+        _: LocalViews<'_, Self::Local>,
+    ) {
+    }
+}
+
+fn main() {}
