@@ -66,7 +66,12 @@ std::thread_local! {
 struct Lease;
 
 impl Drop for Lease {
+    /// In a call the thread does not end, but `exit` does, from below the call. The place then
+    /// stays the thread's, which is to be known as the one that is in there.
     fn drop(&mut self) {
+        if is_inside() {
+            return;
+        }
         let place = HERE.replace(ptr::null());
         // SAFETY: places are never freed.
         if let Some(place) = unsafe { place.as_ref() } {

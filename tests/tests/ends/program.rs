@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use usm_core::backend::Dyn;
+use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{AllocKind, Allocation, Context, MemorySource, Queue, QueueOrder, Request, Result};
 
 use crate::runtimes::Runtime;
@@ -25,6 +25,7 @@ pub(crate) struct Lane {
 pub(crate) struct Program {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) contexts: Vec<Context<Dyn>>,
+    pub(crate) device: DynDevice,
     pub(crate) order: QueueOrder,
     /// Whether waits run into their limit.
     pub(crate) never_answers: bool,
@@ -62,7 +63,7 @@ impl Program {
         }
         let lane = |context| Lane::new(context, order, BYTES).expect("a queue with memory");
         let lanes = contexts.iter().flat_map(|context| [lane(context), lane(context)]).collect();
-        let mut program = Self { lanes, contexts, order, never_answers: runtime.never_answers };
+        let mut program = Self { lanes, contexts, device, order, never_answers: runtime.never_answers };
         program.submit().expect("work");
         program
     }

@@ -1,5 +1,6 @@
 //! The ways in which a program comes to its end.
 
+use std::cell::RefCell;
 use std::process::{ExitCode, exit};
 use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread;
@@ -109,6 +110,51 @@ pub(crate) const WAYS: &[Way] = &[
         thread::sleep(Duration::from_millis(20));
         exit(3)
     }),
+    way("threads_that_open_contexts", THREE, |program| {
+        for _ in 0..2 {
+            let (device, order) = (program.device.clone(), program.order);
+            let open = move || Lane::new(&device.context()?, order, 4096)?.copy();
+            thread::spawn(move || while open().is_ok() {});
+        }
+        keep(program);
+        thread::sleep(Duration::from_millis(20));
+        exit(3)
+    }),
+    way("exit_in_an_observer", THREE, |program| {
+        program.contexts[0].set_observer(Some(|_| exit(3)));
+        let _made = Lane::new(&program.contexts[0], program.order, 4096);
+        ExitCode::FAILURE
+    }),
+    way("exit_in_an_observer_of_a_free", THREE, |program| {
+        let lane = Lane::new(&program.contexts[0], program.order, 4096).expect("a lane");
+        keep(program);
+        lane.queue.context().set_observer(Some(|_| exit(3)));
+        drop(lane);
+        ExitCode::FAILURE
+    }),
+    way("exit_in_a_handler", THREE, |program| {
+        extern "C" fn again() {
+            // SAFETY: the C library goes on with the handlers that are left.
+            unsafe { libc::exit(3) };
+        }
+        at_exit(again);
+        keep(program);
+        exit(4)
+    }),
+    way("exit_in_a_thread_local", THREE, |program| {
+        thread_local! {
+            static LAST: RefCell<Option<Ends>> = const { RefCell::new(None) };
+        }
+        thread::spawn(move || LAST.set(Some(Ends { _program: program })));
+        sleep()
+    }),
+    way("dropped_by_a_thread_local", THREE, |program| {
+        thread_local! {
+            static LAST: RefCell<Option<Program>> = const { RefCell::new(None) };
+        }
+        LAST.set(Some(program));
+        ExitCode::from(3)
+    }),
     Way { before: || at_exit(submit_late), ..way("handler_registered_before", THREE, kept) },
     way("handler_registered_after", THREE, |program| {
         at_exit(submit_late);
@@ -154,7 +200,12 @@ impl Way {
     pub(crate) fn waits(&self) -> bool {
         let drops = matches!(
             self.name,
-            "return" | "panic" | "exit_in_a_host_task" | "no_time_to_wait" | "handler_registered_after"
+            "return"
+                | "panic"
+                | "exit_in_a_host_task"
+                | "no_time_to_wait"
+                | "handler_registered_after"
+                | "dropped_by_a_thread_local"
         );
         self.end == THREE && !drops
     }
@@ -162,6 +213,17 @@ impl Way {
     /// Waiting in earnest for what never answers has nothing to say.
     pub(crate) fn is_for(&self, runtime: &Runtime) -> bool {
         !(runtime.never_answers && matches!(self.name, "signals" | "threads_that_wait"))
+    }
+}
+
+/// Ends the process when it is dropped, before what it has is.
+struct Ends {
+    _program: Program,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        exit(3);
     }
 }
 
