@@ -6,7 +6,7 @@ mod other {
     pub use usm_kernel::*;
 
     pub mod generated {
-        pub use usm_kernel::generated::{Place, element, store};
+        pub use usm_kernel::generated::{CheckedCode, Place, element, store};
         use usm_kernel::{Group, LocalViews, NdRange, Order, Proof, Signature, Values, Views};
 
         pub trait Written<const D: usize>: Sized {
@@ -26,6 +26,7 @@ mod other {
             const OPENCL_C: Option<&'static str>;
             const CUDA_C: Option<&'static str>;
             const SPIR_V: Option<&'static [u8]>;
+            const CHECKED: Option<CheckedCode> = None;
             type Numbers: AsRef<[u64]>;
             fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
         }

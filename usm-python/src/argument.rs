@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PySequence, PyString};
 use usm_core::AllocKind;
 
 use crate::import;
@@ -12,6 +12,15 @@ pub(crate) const QUEUE: &str =
     "a usm.Queue, usm.Context or usm.Device, a device selector (str), or a queue of dpctl's";
 /// What an argument `device` can be.
 pub(crate) const DEVICE: &str = "a usm.Device or a device selector (str)";
+
+/// Has Python's class of sequences looked up now, where a failure is an error. At the first shape
+/// that is neither list nor tuple it would be a panic, and a program can take the class away or
+/// leave no room for a call.
+pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
+    py.import("collections.abc")?.getattr("Sequence")?;
+    let _ = py.get_type::<PySequence>();
+    Ok(())
+}
 
 /// The error for a value that does not fit.
 #[cold]

@@ -353,6 +353,18 @@ impl Array {
         export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
     }
 
+    /// For NumPy's functions, which do what they do with any array.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __array_function__<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy_function(func, types, args, kwargs)
+    }
+
     /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host
     /// and managed memory are types 2, 3 and 13; ROCm's page-locked memory is type 11, its other
     /// memory 10; the host is `(1, 0)`.

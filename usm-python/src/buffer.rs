@@ -1,15 +1,19 @@
 //! The buffer protocol, both ways.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
-use usm_interface::{ByteOrder, Dtype, Field, Kind, MissingData, Policy, Protocol, Raw, descr};
+use usm_interface::{
+    ByteOrder, Dtype, Error, Field, Key, Kind, MissingData, Policy, Protocol, Raw, TypeError, descr,
+};
 
 use crate::axes::Axes;
 use crate::dictionary::MAX_FIELDS;
@@ -23,11 +27,30 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// The object's bytes.
+    ///
     /// # Errors
     /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is
-    /// asked for.
+    /// asked for; [`Class::Interface`] for elements that are Python's objects, which are no bytes.
     pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
+        let plain = object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>();
+        // Who is asked for bytes only does not say what they are.
+        if !plain
+            && let Ok(described) = Self::with_flags(object, ffi::PyBUF_FULL_RO)
+            && described.has_objects()
+        {
+            return Err(crate::error::interface(Error::new(TypeError::ObjectPointer, Key::Format.path())));
+        }
         Self::with_flags(object, if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE })
+    }
+
+    /// Whether an element, or a member of one, is an object of Python's: `O` in the format, outside
+    /// of the names that stand between colons.
+    fn has_objects(&self) -> bool {
+        let Some(format) = NonNull::new(self.raw.format) else { return false };
+        // SAFETY: the exporter's text, which ends with NUL and lives as long as the buffer is held.
+        let format = unsafe { CStr::from_ptr(format.as_ptr()) };
+        format.to_bytes().split(|byte| *byte == b':').step_by(2).any(|code| code.contains(&b'O'))
     }
 
     /// As [`new`](Self::new), with flags of the protocol; only the plain ones promise one run of

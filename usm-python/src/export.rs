@@ -5,11 +5,14 @@ use std::sync::Arc;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use usm_core::AllocKind;
 use usm_interface::Kind;
 
+use crate::array::Array;
 use crate::error::Class;
+use crate::memory::Memory;
+use crate::nrt::PyMemInfo;
 use crate::runtime::Stream;
 use crate::sycl;
 use crate::transfer::{self, Side};
@@ -117,6 +120,50 @@ pub(crate) fn as_numpy<'py>(
     options.set_item(intern!(py, "copy"), copy)?;
     let array = crate::construct::to_numpy(object)?;
     py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (array,), Some(&options))
+}
+
+/// Functions of NumPy that take any exception for a difference.
+const TAKES_ERRORS_FOR_ANSWERS: [&str; 2] = ["array_equal", "array_equiv"];
+
+/// The answer of `__array_function__`, which NumPy asks for before it calls a function of its own:
+/// what the function does without it. Only where an error of `__array__` would become the answer
+/// `False`, that error is raised before.
+pub(crate) fn numpy_function<'py>(
+    function: &Bound<'py, PyAny>,
+    types: &Bound<'py, PyAny>,
+    arguments: &Bound<'py, PyTuple>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let not_ours = || Ok(py.NotImplemented().into_bound(py));
+    let name = intern!(py, "__array_function__");
+    let plain = numpy.getattr(intern!(py, "ndarray"))?.getattr(name)?;
+    for class in types.try_iter()? {
+        let class = class?.cast_into::<PyType>()?;
+        // Who has functions of their own is asked next.
+        if !is_ours(&class)? && !class.getattr(name)?.is(&plain) {
+            return not_ours();
+        }
+    }
+    let Some(implementation) = function.getattr_opt(intern!(py, "_implementation"))? else {
+        return not_ours();
+    };
+    let called = function.getattr(intern!(py, "__name__"))?;
+    if TAKES_ERRORS_FOR_ANSWERS.iter().any(|known| called.eq(*known).unwrap_or(false)) {
+        for argument in arguments.iter().chain(keywords.values()) {
+            if is_ours(&argument.get_type())? {
+                numpy.call_method1(intern!(py, "asarray"), (argument,))?;
+            }
+        }
+    }
+    implementation.call(arguments, Some(keywords))
+}
+
+fn is_ours(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    Ok(class.is_subclass_of::<Array>()?
+        || class.is_subclass_of::<Memory>()?
+        || class.is_subclass_of::<PyMemInfo>()?)
 }
 
 /// The members of a structured type as Python's objects. The text is a literal: the codec has read

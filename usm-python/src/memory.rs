@@ -325,6 +325,18 @@ impl Memory {
         export::as_numpy(slf, slf.get().storage.kind(), dtype, copy)
     }
 
+    /// For NumPy's functions, which do what they do with any array.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __array_function__<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy_function(func, types, args, kwargs)
+    }
+
     fn __len__(&self) -> usize {
         self.nbytes
     }

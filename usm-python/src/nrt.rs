@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use usm_core::AllocKind;
 use usm_interface::{Dtype, Kind};
 use usm_nrt::api::kind_number;
@@ -260,6 +261,18 @@ impl PyMemInfo {
     ) -> PyResult<Bound<'py, PyAny>> {
         let side = slf.get().side(slf.py())?;
         export::as_numpy(slf, side.map_or(AllocKind::Host, |side| side.storage.kind()), dtype, copy)
+    }
+
+    /// For NumPy's functions, which do what they do with any array.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __array_function__<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy_function(func, types, args, kwargs)
     }
 
     fn __len__(&self) -> usize {

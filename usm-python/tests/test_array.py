@@ -3,6 +3,8 @@
 import gc
 import pickle
 import random
+import subprocess
+import sys
 import weakref
 import zlib
 
@@ -508,13 +510,60 @@ def test_an_array_does_not_compute_and_says_what_does(np):
     assert {first: 1}[first] == 1 and len({first, second}) == 2
 
 
+def test_a_shape_is_asked_for_where_nothing_can_be_imported():
+    """In a process of its own: the class of sequences is looked up once."""
+    code = """
+import sys, usm
+sys.modules["collections.abc"] = None
+class Shape:
+    def __index__(self):
+        raise KeyError("asked")
+for make in (usm.empty, usm.zeros, lambda shape: usm.asarray(b"ab").reshape(shape)):
+    try:
+        make(Shape())
+    except Exception as error:
+        print(type(error).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, len(done.stdout.split()), done.stderr) == (0, 3, ""), done
+
+
+def test_numpys_functions_do_as_with_any_array(np):
+    """And leave the answer to others who have functions of their own."""
+    array = usm.asarray(np.arange(6.0).reshape(2, 3))
+
+    class Other:
+        def __array_function__(self, func, types, args, kwargs):
+            return func.__name__
+
+    class Subclass(np.ndarray):
+        pass
+
+    plain = np.arange(6.0).reshape(2, 3)
+    for call in (np.sum, np.transpose, np.ravel, np.mean, np.shape, np.array_str, lambda it: np.concatenate([it, plain]), lambda it: np.dot(it, plain.T)):
+        assert np.array_equal(call(array), call(plain))
+    assert np.concatenate([array, plain.view(Subclass)]).shape == (4, 3)
+    assert np.concatenate([array, Other()]) == "concatenate" and np.dot(Other(), array) == "dot"
+    with pytest.raises(TypeError):
+        np.zeros(3, like=array)
+
+
 def test_numpy_is_refused_device_memory_and_told_why(np, queue):
     array = usm.zeros(3, "<i4", kind="device", queue=queue)
     for view in (array, array[1:], usm.memory.as_usm_memory(array)):
         for convert in (np.asarray, np.array, lambda it: it.__array__(), lambda it: np.add(it, 1)):
             with pytest.raises(usm.AccessError, match=r"usm\.to_numpy"):
                 convert(view)
+        # NumPy takes the errors of these for an answer.
+        for compare in (np.array_equal, np.array_equiv):
+            for one, two in ((view, np.zeros(3)), (np.zeros(3), view), (view, view), (usm.zeros(3, kind="host", queue="host"), view)):
+                with pytest.raises(usm.AccessError, match=r"usm\.to_numpy"):
+                    compare(one, two)
+            with pytest.raises(usm.AccessError, match=r"usm\.to_numpy"):
+                compare(a1=np.zeros(3), a2=view)
     shared = usm.asarray([1, 2], dtype="<i4", queue=queue)
+    assert np.array_equal(shared, [1, 2]) and not np.array_equal(shared, [1, 3])
+    assert np.shape(array) == (3,) and np.size(array) == 3 and np.ndim(array) == 1
     assert shared.__array__().tolist() == [1, 2] and shared.__array__("f8").dtype == np.float64
     copied = shared.__array__(copy=True)
     copied[0] = 9

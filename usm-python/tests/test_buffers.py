@@ -226,3 +226,33 @@ def test_structures_of_sycl_have_one_description(dpctl, sycl):
         assert memoryview(ours).format == "T{i:a:f:b:}"
     with pytest.raises(usm.InterfaceError, match="typedescr"):
         usm.asarray(described(typedescr=members, descr=[("x", "<f8")]))
+
+
+@pytest.mark.parametrize("members", ["O", [("a", "O"), ("b", "i8")], [("O", "i8"), ("n", [("x", "O")])]], ids=repr)
+def test_objects_are_no_bytes(np, members):
+    """Nothing takes an array of Python's objects for bytes, which would write over pointers or show them."""
+    data = np.zeros(4, members)
+    memory = usm.memory.MemoryUSMHost(data.nbytes, queue="host")
+    byte = usm.DType("|u1")
+
+    class StandIn:
+        def __init__(self, buffer):
+            self.__array_interface__ = {"data": buffer, "shape": (data.nbytes,), "typestr": "|u1", "version": 3}
+
+    takers = (
+        usm.asarray,
+        usm.nrt.MemInfo,
+        memory.copy_to_host,
+        memory.copy_from_host,
+        lambda it: usm.asarray(StandIn(it)),
+        lambda it: usm.validate(StandIn(it)),
+        lambda it: usm.copy(StandIn(it), bytes(data.nbytes)),
+        lambda it: usm._usm._rebuild_array(it, (data.nbytes,), byte, "host", "host", False),
+    )
+    for number, take in enumerate(takers):
+        for given in (data, memoryview(data)):
+            with pytest.raises(usm.InterfaceError, match="object pointers"):
+                raise AssertionError((number, take(given)))
+    named = np.zeros(4, [("O", "i4")])
+    memory.copy_from_host(named)
+    memory.copy_to_host(np.zeros(data.nbytes // 4 + 1, [("O", "i4")]))

@@ -1,5 +1,5 @@
-//! The Rust that the attribute writes is unchecked where a launch is proven, so nothing in it may be
-//! looked up where the program around it could answer instead.
+//! The Rust that the attribute writes is unchecked where a launch is proven, so nothing in it may
+//! be looked up where the program around it could answer instead.
 
 use std::collections::BTreeSet;
 

@@ -166,6 +166,7 @@ MEMBERS = {
         "tolist": [Read(lambda it: flat(it.tolist()))],
         "readonly": [Flag(lambda it: it.readonly)],
         "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "__array_function__": [Write(lambda it, value: put(np.atleast_1d(it), value)), Read(lambda it: np.atleast_1d(it).tobytes())],
         "__array_interface__": [
             Write(lambda it, value: put(numpy_of("__array_interface__")(it), value)),
             Read(lambda it: numpy_of("__array_interface__")(it).tobytes()),
@@ -188,6 +189,7 @@ MEMBERS = {
         "tobytes": [Read(lambda it: it.tobytes())],
         "__bytes__": [Read(bytes)],
         "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "__array_function__": [Write(lambda it, value: put(np.atleast_1d(it), value)), Read(lambda it: np.atleast_1d(it).tobytes())],
         "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
         "__reduce__": [Read(lambda it: it.__reduce__()[1][0])],
         **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("get_usm_type", "get_usm_type_enum", *dunders("len sizeof repr").split())},
@@ -197,6 +199,7 @@ MEMBERS = {
         "buffer": BUFFER,
         "readonly": [Flag(lambda it: it.readonly)],
         "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "__array_function__": [Write(lambda it, value: put(np.atleast_1d(it), value)), Read(lambda it: np.atleast_1d(it).tobytes())],
         "acquire": [Plain(lambda it: (it.acquire(), it.release()))],
         "release": [Plain(lambda it: it.release())],
         "from_address": [Flag(lambda it: nrt.MemInfo.from_address(it.address).readonly)],
