@@ -1,4 +1,4 @@
-//! The part with a heap: heap-backed host memory, and a plan made in the image.
+//! The part with a heap: heap-backed host memory, a plan made in the image, and a pruned module.
 
 extern crate alloc;
 
@@ -10,6 +10,7 @@ use usm_kernel::sample::{Reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange};
 use usm_pool::arena::Arena;
 use usm_pool::{Graph, Op, Options, Plan, Queue, Tensor, plan_graph, verify};
+use usm_prune::prune_llvm;
 
 use super::{Narrator, Refusal, check};
 
@@ -78,4 +79,28 @@ fn run(plan: &Plan) -> Result<(), Refusal> {
         drop(input.replace(output));
     }
     Ok(())
+}
+
+/// A reference that both ways out of a branch give back: usm-nrt's compiler side, without usm-nrt.
+const MODULE: &str = "\
+define void @f(ptr %a, i1 %c) {
+h:
+  call void @NRT_incref(ptr %a)
+  br i1 %c, label %l, label %r
+l:
+  call void @NRT_decref(ptr %a)
+  ret void
+r:
+  call void @NRT_decref(ptr %a)
+  ret void
+}
+";
+
+/// Removes reference operations that cancel out from the text of a compiler's module.
+pub(super) fn prune(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
+    let pruned = prune_llvm(MODULE, &usm_prune::Options::default())?;
+    let removed: usize = pruned.functions.iter().map(|(_, stats)| stats.total()).sum();
+    let left = pruned.text.matches("call void @NRT_").count();
+    check(left == 0, "calls left in the pruned module")?;
+    narrator.say(format_args!("pruned {removed} reference operations, {left} calls left"))
 }

@@ -31,6 +31,7 @@ fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
         narrator.prefix = "alloc: ";
         heap::memory_and_kernel(narrator)?;
         heap::plan(narrator)?;
+        heap::prune(narrator)?;
         narrator.prefix = "";
     }
     Ok(())
