@@ -16,9 +16,9 @@ const GRAPH: &[u8] = br#"{
 }"#;
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
-    let graph = graph_json::parse(GRAPH, &Hints::default())?;
+    let model = graph_json::parse(GRAPH, &Hints::default())?;
     let limits = Limits::new(None, None);
-    let outcome = make(Input::Graph(graph.into()), &Options::default(), &limits, false, Path::new("net"))?;
+    let outcome = make(Input::Graph(model), &Options::default(), &limits, false, Path::new("net"))?;
     outcome.check()?; // the verifier shares no code with the planners
     println!("{}", outcome.plan);
     for row in &outcome.plan.rows {

@@ -1,14 +1,19 @@
 //! `graph.json`: tensors with sizes in bytes, operators in processing order, outputs.
 
+use core::fmt;
+use std::collections::HashMap;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use usm_pool::graph::{OpNode, TensorNode};
+use usm_pool::range::{Dimension, Term};
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use crate::error::{Error, Result, read_file};
-use crate::input::{GRAPH_ALIGNMENT, Hints};
+use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::json::Documents;
+use crate::ranged::{self, Amount, NamedDimension, Place, Planned};
 
 #[derive(Deserialize, Serialize)]
 struct File {
@@ -19,6 +24,32 @@ struct File {
     /// Inclusive ranges of operators, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     loops: Vec<(usize, usize)>,
+    /// What sizes depend on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dims: Vec<JsonDimension>,
+    /// Plans for every value of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    plans: Vec<JsonPlan>,
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+struct JsonDimension {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+    low: u64,
+    high: u64,
+    #[serde(default = "one")]
+    step: u64,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+struct JsonPlan {
+    below: Vec<(u64, u64)>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -26,7 +57,7 @@ struct JsonTensor {
     id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    size: u64,
+    size: Amount,
     #[serde(skip_serializing_if = "Option::is_none")]
     alignment: Option<u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -36,7 +67,42 @@ struct JsonTensor {
     #[serde(skip_serializing_if = "Option::is_none")]
     alias_of: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    alias_offset: Option<u64>,
+    alias_offset: Option<Amount>,
+    /// What a plan for every value lays it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<u64>,
+}
+
+/// A number, or the text of an expression.
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Said;
+        impl Visitor<'_> for Said {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("u64 or the text of an expression")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Amount, E> {
+                Ok(Amount::Number(number))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Amount, E> {
+                Ok(Amount::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Said)
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_u64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+        }
+    }
 }
 
 fn is_zero(value: &u64) -> bool {
@@ -67,36 +133,105 @@ struct JsonOp {
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
+pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
-/// Reads the text of a file.
-pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Graph> {
+/// Reads the text of a file. Where its sizes depend on dimensions, the hints have their values.
+pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
     hints.remark(json.unused());
-    let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
-    for (index, tensor) in file.tensors.iter().enumerate() {
-        builder = builder.tensor(tensor.describe(index)?);
-    }
-    for op in file.ops {
-        let mut described = Op::new(op.name).inputs(op.inputs).outputs(op.outputs);
-        for (input, output) in op.in_place {
-            described = described.in_place(input, output);
+    let dims = file.dimensions()?;
+    let values = ranged::values(&dims, &hints.dims)?;
+    let graph = file.graph(&dims, &values, hints)?;
+    let planned = match file.plans.len() {
+        0 => match file.tensors.iter().position(|tensor| tensor.over.is_some()) {
+            Some(index) => {
+                let error = Error::bad("only plans lay a tensor over another, and there are none");
+                return Err(error.in_field(format_args!("tensors[{index}].over")));
+            }
+            None => None,
+        },
+        1..=ranged::PLANS => Some(file.planned(dims, values)?),
+        more => {
+            let reason = format!("{more} exceed {}", ranged::PLANS);
+            return Err(Error::bad(reason).in_field("plans"));
         }
-        if let Some(cost) = op.cost {
-            described = described.cost(cost);
+    };
+    Ok(Model { graph, reordered: None, planned })
+}
+
+impl File {
+    fn dimensions(&self) -> Result<Vec<NamedDimension>> {
+        let named = |dim: &JsonDimension| {
+            let JsonDimension { name, of, low, high, step } = dim.clone();
+            NamedDimension { name, of, values: Dimension { low, high, step } }
+        };
+        let dims: Vec<NamedDimension> = self.dims.iter().map(named).collect();
+        ranged::check(&dims)?;
+        Ok(dims)
+    }
+
+    /// The graph with the sizes for some values. With plans its permits are those that they take.
+    fn graph(&self, dims: &[NamedDimension], values: &[u64], hints: &Hints<'_>) -> Result<Graph> {
+        let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
+        for (index, tensor) in self.tensors.iter().enumerate() {
+            builder = builder.tensor(tensor.describe(index, dims, values)?);
         }
-        builder = builder.op(described);
+        let mut over: HashMap<u64, u64> =
+            self.tensors.iter().filter_map(|tensor| Some((tensor.id, tensor.over?))).collect();
+        for op in &self.ops {
+            let mut described = Op::new(op.name.clone())
+                .inputs(op.inputs.iter().copied())
+                .outputs(op.outputs.iter().copied());
+            for &(input, output) in &op.in_place {
+                if self.plans.is_empty() || over.get(&output) == Some(&input) {
+                    over.remove(&output);
+                    described = described.in_place(input, output);
+                }
+            }
+            if let Some(cost) = op.cost {
+                described = described.cost(cost);
+            }
+            builder = builder.op(described);
+        }
+        if let (Some((id, of)), false) = (over.iter().min(), self.plans.is_empty()) {
+            let reason = format!("no operator has the permit [{of}, {id}]");
+            return Err(Error::bad(reason).in_field(format_args!("the tensor with id {id}: over")));
+        }
+        for &id in &self.outputs {
+            builder = builder.output(id);
+        }
+        for &(first, last) in &self.loops {
+            builder = builder.loop_body(first, last);
+        }
+        builder.build().map_err(Error::bad)
     }
-    for id in file.outputs {
-        builder = builder.output(id);
+
+    fn planned(&self, dims: Vec<NamedDimension>, values: Vec<u64>) -> Result<Planned> {
+        let place = |tensor: &JsonTensor| {
+            let mut size = tensor.size.terms(&dims)?;
+            if tensor.padding > 0 {
+                size.extend([Term::Number(tensor.padding), Term::Add]);
+            }
+            let offset = tensor.alias_offset.as_ref().map(|offset| offset.terms(&dims)).transpose()?;
+            let base = match (tensor.alias_of, tensor.over) {
+                (Some(of), None) => Some((of, offset.unwrap_or_else(|| vec![Term::Number(0)]))),
+                (None, Some(over)) => Some((over, vec![Term::Number(0)])),
+                (None, None) => None,
+                (Some(_), Some(_)) => {
+                    let reason = "a view lies where its root does";
+                    let field = format!("the tensor with id {}: over", tensor.id);
+                    return Err(Error::bad(reason).in_field(field));
+                }
+            };
+            Ok(Place { id: tensor.id, size, base, over: tensor.over.is_some() })
+        };
+        let places = self.tensors.iter().map(place).collect::<Result<_>>()?;
+        let plans = self.plans.iter().map(|plan| plan.below.clone()).collect();
+        Ok(Planned { dims, values, places, plans })
     }
-    for (first, last) in file.loops {
-        builder = builder.loop_body(first, last);
-    }
-    builder.build().map_err(Error::bad)
 }
 
 /// The graph as a file that [`read`] reads back as the same graph, one tensor or operator a line.
@@ -140,18 +275,28 @@ impl JsonTensor {
         Self {
             id: node.id,
             name: node.name.clone(),
-            size: node.size - node.padding,
+            size: Amount::Number(node.size - node.padding),
             alignment: Some(node.alignment),
             padding: node.padding,
             // A view has its root's.
             kind: node.alias.is_none().then(|| node.kind.into()),
             alias_of: node.alias.map(|(of, _)| graph.tensors()[of].id),
-            alias_offset: node.alias.map(|(_, offset)| offset).filter(|&offset| offset != 0),
+            alias_offset: node
+                .alias
+                .map(|(_, offset)| offset)
+                .filter(|&offset| offset != 0)
+                .map(Amount::Number),
+            over: None,
         }
     }
 
-    fn describe(&self, index: usize) -> Result<Tensor> {
-        let mut tensor = Tensor::new(self.id, self.size);
+    fn describe(&self, index: usize, dims: &[NamedDimension], values: &[u64]) -> Result<Tensor> {
+        let of = |amount: &Amount, field: &str| {
+            let amount = amount.of(dims, values);
+            amount.map_err(|error| error.in_field(format_args!("tensors[{index}].{field}")))
+        };
+        let offset = self.alias_offset.as_ref().map(|offset| of(offset, "alias_offset")).transpose()?;
+        let mut tensor = Tensor::new(self.id, of(&self.size, "size")?);
         if let Some(alignment) = self.alignment {
             tensor = tensor.alignment(alignment);
         }
@@ -162,7 +307,7 @@ impl JsonTensor {
         if let Some(kind) = self.kind {
             tensor = tensor.kind(kind.into());
         }
-        match (self.alias_of, self.alias_offset) {
+        match (self.alias_of, offset) {
             (Some(of), offset) => tensor = tensor.alias_of(of, offset.unwrap_or(0)),
             (None, Some(offset)) => {
                 let reason = format!("{offset} without an alias_of");

@@ -9,6 +9,7 @@ use usm_pool::{Graph, Problem};
 
 use crate::error::{Error, Result};
 use crate::onnx::infer::Inferred;
+use crate::ranged::Planned;
 use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
 pub use crate::table::{bytes, number};
@@ -29,11 +30,13 @@ pub struct Model {
     pub graph: Graph,
     /// The order that the reader chose for the peak; none for files that say theirs.
     pub reordered: Option<Reordered>,
+    /// The plans of a file that has them; nothing is searched then.
+    pub planned: Option<Planned>,
 }
 
 impl From<Graph> for Model {
     fn from(graph: Graph) -> Self {
-        Self { graph, reordered: None }
+        Self { graph, reordered: None, planned: None }
     }
 }
 
@@ -45,7 +48,7 @@ pub type Infer = dyn Fn(&[u8]) -> Inferred;
 pub struct Hints<'a> {
     /// Alignment in bytes of tensors that do not say their own.
     pub alignment: Option<u64>,
-    /// Values of symbolic dimensions, by name.
+    /// Values of dimensions, by name.
     pub dims: Vec<(String, u64)>,
     /// The operators of an ONNX file stay in its order.
     pub keep_order: bool,
@@ -100,7 +103,9 @@ fn read_standard(hints: &Hints<'_>) -> Result<Input> {
         .map_err(|error| Error::bad(format!("cannot be read: {error}")))?;
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
-        graph_json::parse(&text, hints).map(Model::from).map(Input::Graph)
+        graph_json::parse(&text, hints).map(Input::Graph)
+    } else if !hints.dims.is_empty() {
+        Err(Error::bad("tables have no dimensions").in_field("--dim"))
     } else {
         buffers_csv::parse(&text, hints).map(Input::Buffers)
     }
@@ -110,15 +115,15 @@ fn read_standard(hints: &Hints<'_>) -> Result<Input> {
 pub fn read(path: &Path, hints: &Hints<'_>) -> Result<Input> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let is = |end: &str| name.ends_with(end);
-    if !hints.dims.is_empty() && !is(".onnx") {
-        return Err(Error::bad("only ONNX files have symbolic dimensions").in_field("--dim"));
+    if !hints.dims.is_empty() && is(".csv") {
+        return Err(Error::bad("tables have no dimensions").in_field("--dim").in_file(path));
     }
     if path.as_os_str() == "-" {
         read_standard(hints).map_err(|error| error.in_file(called(path)))
     } else if is(".onnx") {
         onnx::read(path, hints).map(Input::Graph)
     } else if is(".json") {
-        graph_json::read(path, hints).map(Model::from).map(Input::Graph)
+        graph_json::read(path, hints).map(Input::Graph)
     } else if is(".graph.csv") {
         graph_csv::read(path, hints).map(Model::from).map(Input::Graph)
     } else if is(".csv") {

@@ -92,7 +92,19 @@ pub fn make(
             let plan = plan_within(&problem, options, limits).map_err(named)?;
             (None, problem, plan)
         }
-        Input::Graph(Model { mut graph, reordered: chosen }) => {
+        Input::Graph(Model { graph, planned: Some(planned), .. }) => {
+            let refused =
+                |field| Err(Error::bad("the plans of the file say all").in_field(field).in_file(file));
+            if again {
+                return refused("--reorder");
+            }
+            if *limits != Limits::default() {
+                return refused("--device-memory, --max-alloc");
+            }
+            let (problem, plan) = planned.plan(&graph, options).map_err(|error| error.in_file(file))?;
+            (Some(graph), problem, plan)
+        }
+        Input::Graph(Model { mut graph, reordered: chosen, planned: None }) => {
             reordered = chosen;
             if again && reordered.is_none() {
                 let found = reorder(&graph, InPlace::SameSize).map_err(named)?;

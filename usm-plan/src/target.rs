@@ -1,8 +1,16 @@
 //! What holds for every input of every reader of files: for the tests below, and for
 //! `fuzz/fuzz_targets/plan_inputs.rs`.
 
+use std::path::Path;
+
+use usm_pool::Options;
+use usm_pool::placement::Limits;
+use usm_pool::range::expression::parse;
+use usm_pool::range::{Fault, evaluate};
+
 use crate::error::{Error, Exit};
-use crate::input::Hints;
+use crate::input::{Hints, Input, Model};
+use crate::outcome::make;
 use crate::shown::is_unsafe;
 use crate::{buffers_csv, graph_json, onnx, table};
 
@@ -11,16 +19,21 @@ use crate::{buffers_csv, graph_json, onnx, table};
 /// reads as itself.
 pub fn check(data: &[u8]) {
     let Some((reader, input)) = data.split_first() else { return };
-    let hints = Hints {
-        alignment: (reader & 8 != 0).then_some(64),
-        dims: vec![("N".to_owned(), 3)],
-        ..Hints::default()
-    };
+    let plain = Hints { alignment: (reader & 8 != 0).then_some(64), ..Hints::default() };
+    let hints = Hints { dims: vec![("N".to_owned(), 3)], ..plain.clone() };
     let graph = match reader & 7 {
-        0 => refused(graph_json::parse(input, &hints)),
+        0 => refused(graph_json::parse(input, &plain)).map(|model| model.graph),
         1 => refused(onnx::parse(input, &hints)).map(|model| model.graph),
         2 => {
             let _ = refused(buffers_csv::parse(input, &hints));
+            None
+        }
+        3 => {
+            refused(graph_json::parse(input, &hints)).and_then(ranged);
+            None
+        }
+        4 => {
+            expression(&String::from_utf8_lossy(input));
             None
         }
         _ => {
@@ -33,8 +46,27 @@ pub fn check(data: &[u8]) {
     };
     if let Some(graph) = graph {
         let text = graph_json::text(&graph).expect("a graph can be written");
-        let again = graph_json::parse(text.as_bytes(), &hints).expect("what was written can be read");
-        assert_eq!(graph_json::text(&again).expect("a graph can be written"), text);
+        let again = graph_json::parse(text.as_bytes(), &plain).expect("what was written can be read");
+        assert_eq!(graph_json::text(&again.graph).expect("a graph can be written"), text);
+    }
+}
+
+/// A plan for every value that is accepted is right.
+fn ranged(model: Model) -> Option<()> {
+    model.planned.as_ref()?;
+    let limits = Limits::default();
+    let file = Path::new("fuzz");
+    let made = refused(make(Input::Graph(model), &Options::default(), &limits, false, file))?;
+    made.check().expect("a plan that was accepted");
+    Some(())
+}
+
+/// An expression has a value, or a reason why not, for all values.
+fn expression(text: &str) {
+    let dimension = |name: &str| ["N", "w"].iter().position(|known| *known == name).map(|at| at as u32);
+    let Ok(terms) = parse(text, &dimension) else { return };
+    for values in [[0, 0], [1, 2], [3, u64::MAX], [u64::MAX; 2]] {
+        assert_ne!(evaluate(&terms, &values), Err(Fault::Malformed), "{text:?}");
     }
 }
 
@@ -55,6 +87,11 @@ mod tests {
     const GRAPH: &str = r#"{"tensors":[{"id":0,"size":4096,"alignment":64,"kind":"activation"},{"id":1,"size":4096,"alias_of":0,"alias_offset":0},
         {"id":2,"size":100,"padding":5}],"ops":[{"name":"a","outputs":[0],"cost":3},{"name":"b","inputs":[0,1],"outputs":[2],
         "in_place":[[0,2]]}],"outputs":[2],"loops":[[0,1]]}"#;
+    const RANGED: &str = r#"{"dims":[{"name":"N","of":"n","low":1,"high":64,"step":2}],
+        "tensors":[{"id":0,"size":"64*N"},{"id":1,"size":"64*N","over":0},{"id":2,"size":"max(N, 7)//2+100"},
+        {"id":3,"size":"16*N","alias_of":0,"alias_offset":"16*N"},{"id":4,"size":10}],
+        "ops":[{"outputs":[0]},{"inputs":[3],"outputs":[2]},{"inputs":[0],"outputs":[1],"in_place":[[0,1]]},
+        {"inputs":[1,2],"outputs":[4]}],"outputs":[4],"plans":[{"below":[[0,2],[2,4]]},{"below":[[2,0],[2,4],[0,4]]}]}"#;
     const BUFFERS: &str = "id,lower,upper,size,alignment,gaps\n0,0,9,4096,64,3-5\n1,1,3,100,8,\n";
     /// A model of one operator, in protobuf's bytes.
     fn model() -> Vec<u8> {
@@ -103,11 +140,12 @@ mod tests {
     fn mutations_of_every_format_are_read_or_refused() {
         let cases = std::env::var("USM_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(3000);
         let model = model();
-        let seeds = [GRAPH.as_bytes(), &model, BUFFERS.as_bytes(), b"64MiB"];
+        let sum = b"min(w, 3)*(N+1)//2-max(1, w)";
+        let seeds = [GRAPH.as_bytes(), &model, BUFFERS.as_bytes(), RANGED.as_bytes(), sum, b"64MiB"];
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
-        for seed in seeds {
-            assert!(!seed.is_empty());
-        }
+        let hints = Hints { dims: vec![("n".to_owned(), 3)], ..Hints::default() };
+        let read = graph_json::parse(RANGED.as_bytes(), &hints).expect("a graph with plans");
+        assert_eq!(ranged(read), Some(()));
         for case in 0..cases {
             let reader = case % seeds.len();
             let mut data = seeds[reader].to_vec();

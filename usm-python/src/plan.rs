@@ -74,8 +74,8 @@ pub(crate) fn plan(
     }
     let mut dims: Vec<(String, u64)> = dims.unwrap_or_default().into_iter().collect();
     dims.sort();
-    if !dims.is_empty() && matches!(given, Given::Graph(_) | Given::Table(_)) {
-        return Err(Class::Request.error("dims: only ONNX files have symbolic dimensions"));
+    if !dims.is_empty() && matches!(given, Given::Table(_)) {
+        return Err(Class::Request.error("dims: a table has no dimensions"));
     }
     let wanted = Wanted { queue, strategy, capacity, time_limit: said };
     let title = given.title();
@@ -214,9 +214,7 @@ impl Given {
         match self {
             Self::File(path) => usm_plan::read(&path, hints),
             Self::Model(bytes) => onnx::parse(&bytes, hints).map(Input::Graph).map_err(named),
-            Self::Graph(text) => graph_json::parse(text.as_bytes(), hints)
-                .map(|graph| Input::Graph(graph.into()))
-                .map_err(named),
+            Self::Graph(text) => graph_json::parse(text.as_bytes(), hints).map(Input::Graph).map_err(named),
             Self::Table(problem) => Ok(Input::Buffers(problem)),
         }
     }

@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// every machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
-    /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called
-    /// INPUT.AXIS.
+    /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
+    /// dimensions without a name are called INPUT.AXIS.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
     pub(super) dims: Vec<(String, u64)>,
     /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the

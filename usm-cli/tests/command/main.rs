@@ -20,6 +20,7 @@ mod plan_parts;
 #[path = "../../../usm-plan/src/onnx/proto.rs"]
 mod proto;
 mod prune;
+mod range_plan;
 mod run;
 mod run_devices;
 mod runtimes;

@@ -97,8 +97,8 @@ export! {
             let json = unsafe { bytes(json.cast(), length, "json") }?;
             let hints = Hints { alignment: wanted.alignment, ..Hints::default() };
             let named = |error: Error| error.in_file(Path::new(GRAPH));
-            let graph = graph_json::parse(json, &hints).map_err(named)?;
-            let made = planned(Input::Graph(graph.into()), &wanted, Path::new(GRAPH))?;
+            let model = graph_json::parse(json, &hints).map_err(named)?;
+            let made = planned(Input::Graph(model), &wanted, Path::new(GRAPH))?;
             // SAFETY: room for one, by contract.
             unsafe { plan.write(give(made)) };
             Ok(())

@@ -75,5 +75,5 @@ fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<Ordered> {
     let graph =
         if bound < found.given { graph.reordered(&found.order).map_err(Error::unable)? } else { graph };
     let reordered = (bound < found.given).then_some(found);
-    Ok(Ordered { model: Model { graph, reordered }, bound })
+    Ok(Ordered { model: Model { reordered, ..graph.into() }, bound })
 }

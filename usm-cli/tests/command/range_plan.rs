@@ -1,0 +1,134 @@
+//! Plans for every value of a dimension: right for each of them, refused where they are not.
+
+use serde_json::{Value, json};
+
+use crate::support::{file, folder, text, usm};
+
+/// A chain with a result in place, a view and a branch, whose sizes depend on two dimensions.
+fn graph() -> Value {
+    json!({
+        "dims": [{"name": "w", "of": "input width", "low": 64, "high": 2048, "step": 32},
+            {"name": "b", "low": 1, "high": 9, "step": 2}],
+        "tensors": [
+            {"id": 0, "size": "b*w*4"},
+            {"id": 1, "size": "b*w*4"},
+            {"id": 2, "size": "b * (w//2 + 1) * max(w//4, 100)"},
+            {"id": 3, "size": "b*w", "alias_of": 0, "alias_offset": "b*w*2"},
+            {"id": 4, "size": 1000, "alignment": 16},
+            {"id": 5, "size": "min(w, 128)*b", "padding": 3},
+        ],
+        "ops": [
+            {"name": "a", "outputs": [0]},
+            {"name": "v", "inputs": [0], "outputs": [3]},
+            {"name": "b", "inputs": [3], "outputs": [2]},
+            {"name": "c", "inputs": [0], "outputs": [1], "in_place": [[0, 1]]},
+            {"name": "d", "inputs": [1, 2], "outputs": [4]},
+            {"name": "e", "inputs": [4, 2], "outputs": [5]},
+        ],
+        "outputs": [5],
+    })
+}
+
+/// The graph with two plans; tensor 1 lies over tensor 0.
+fn planned() -> Value {
+    let mut graph = graph();
+    graph["tensors"][1]["over"] = json!(0);
+    graph["plans"] =
+        json!([{"below": [[0, 2], [2, 4], [4, 5]]}, {"below": [[2, 0], [2, 4], [2, 5], [0, 4], [4, 5]]}]);
+    graph
+}
+
+#[test]
+fn a_plan_for_every_value_is_evaluated_for_one() {
+    let folder = folder("range_plan");
+    let path = file(&folder, "r.json", planned().to_string());
+    for (w, b) in [(64_u64, 1_u64), (96, 9), (416, 3), (2048, 5)] {
+        let output = text(&folder.join("plan.csv"));
+        let dims = [format!("input width={w}"), format!("b={b}")];
+        let ran = usm(&["plan", &path, "--json", "--dim", &dims[0], "--dim", &dims[1], "--output", &output]);
+        let report = ran.json();
+        assert_eq!((ran.code, &report["strategy"]), (0, &json!("range")), "{}", ran.stderr);
+        let plan = std::fs::read_to_string(output).unwrap();
+        let rows: Vec<Vec<u64>> = plan
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').take(6).map(|field| field.parse().unwrap()).collect())
+            .collect();
+        let sizes =
+            [b * w * 4, b * w * 4, b * (w / 2 + 1) * (w / 4).max(100), b * w, 1000, w.min(128) * b + 3];
+        let up = |value: u64, alignment: u64| value.div_ceil(alignment) * alignment;
+        // The lower of the two stacks: 0, 2, 4, 5 and 2, 0, 4, 5, by hand.
+        let stack = |first: u64, second: u64| up(up(up(first, 64) + second, 16) + 1000, 64) + sizes[5];
+        let peak = stack(sizes[0], sizes[2]).min(stack(sizes[2], sizes[0]));
+        assert_eq!(report["peak"], peak, "w={w} b={b}");
+        assert_eq!(rows.iter().map(|row| row[3]).collect::<Vec<_>>(), sizes);
+        let offset = |id: usize| rows[id][5];
+        assert_eq!((offset(1), offset(3)), (offset(0), offset(0) + b * w * 2));
+    }
+    // The same graph without plans is planned for one value as any other.
+    let path = file(&folder, "g.json", graph().to_string());
+    let ran = usm(&["plan", &path, "--json", "--dim", "w=64", "--dim", "b=1"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_ne!(ran.json()["strategy"], "range");
+}
+
+#[test]
+fn a_wrong_plan_for_every_value_is_refused() {
+    let folder = folder("range_plan_wrong");
+    let with = |pointer: &str, value: Value| {
+        let mut planned = planned();
+        *planned.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+        planned
+    };
+    let refused = |graph: &Value, dims: &[&str], parts: &[&str]| {
+        let path = file(&folder, "r.json", graph.to_string());
+        let dims: Vec<&str> = dims.iter().flat_map(|dim| ["--dim", *dim]).collect();
+        usm(&[&["plan", &path][..], &dims].concat()).refused(&[&["r.json"][..], parts].concat());
+    };
+    let good = ["w=64", "b=1"];
+    refused(&planned(), &["w=64"], &["--dim", "\"b\"", "1..9:2"]);
+    refused(&planned(), &["w=64", "b=1", "height=5"], &["--dim", "\"height\""]);
+    refused(&planned(), &["w=64", "input width=96", "b=1"], &["--dim", "64", "96"]);
+    for value in ["w=65", "w=2080", "w=0", "w=18446744073709551615"] {
+        refused(&planned(), &[value, "b=1"], &["--dim", value, "64..2048:32"]);
+    }
+    let cases = [
+        ("/dims/0/name", json!("2w"), "dims[0].name"),
+        ("/dims/0/name", json!("max"), "dims[0].name"),
+        ("/dims/1/name", json!("w"), "dims[1].name"),
+        ("/dims/0/low", json!(4096), "dims[0].high"),
+        ("/dims/0/step", json!(0), "dims[0].step"),
+        ("/dims/0/step", json!(-1), "dims[0].step"),
+        ("/tensors/0/size", json!("b*width"), "tensors[0].size"),
+        ("/tensors/0/size", json!("b*w//(b-1)"), "tensors[0].size"),
+        ("/tensors/0/size", json!("b-w"), "1 - 64 is below 0"),
+        ("/tensors/0/size", json!("w*18446744073709551615"), "tensors[0].size"),
+        ("/tensors/0/size", json!("w*288230376151711743"), "exceed 64 bits"),
+        ("/tensors/0/size", json!("((((w"), "tensors[0].size"),
+        ("/tensors/0/size", json!([1]), "tensors[0].size"),
+        ("/tensors/3/alias_offset", json!("b*w*4"), "3"),
+        ("/tensors/1/over", json!(2), "over"),
+        ("/tensors/1/over", json!(99), "over"),
+        ("/tensors/1/size", json!("b*w*5"), "over"),
+        ("/plans/0/below", json!([[0, 2], [2, 4]]), "tensors 2 and 5 may live together"),
+        ("/plans/1/below", json!([[0, 2], [2, 4], [4, 5], [5, 0]]), "plans[1].below"),
+        ("/plans/1/below", json!([[0, 2], [2, 4], [4, 5], [5, 7]]), "tensor 7 has no place"),
+        ("/plans/1/below", json!([[0, 2], [2, 4], [4, 5], [5, 1]]), "tensor 1 has no place"),
+        ("/plans/1/below", json!([[0, 0]]), "closes a circle"),
+        ("/plans/1/below", json!([[0]]), "plans[1].below"),
+        ("/plans", json!(vec![planned()["plans"][0].clone(); 9]), "9 exceed 8"),
+        ("/plans", json!([]), "tensors[1].over"),
+    ];
+    for (pointer, value, part) in cases {
+        refused(&with(pointer, value), &good, &[part]);
+    }
+    let table = file(&folder, "t.csv", "id,lower,upper,size\n0,0,1,4\n");
+    usm(&["plan", &table, "--dim", "w=4"]).refused(&["--dim", "t.csv"]);
+    let path = file(&folder, "r.json", planned().to_string());
+    let good = ["--dim", "w=64", "--dim", "b=1"];
+    usm(&[&["plan", &path, "--reorder"][..], &good].concat()).refused(&["--reorder"]);
+    usm(&[&["plan", &path, "--max-alloc", "64"][..], &good].concat()).refused(&["--max-alloc"]);
+    // Proven for the order of the file; out of order more may live together.
+    let ran = usm(&[&["plan", &path, "--queue", "out-of-order"][..], &good].concat());
+    assert!(ran.code == 0 || ran.code == 2, "{}", ran.stderr);
+}

@@ -1,0 +1,257 @@
+//! Graphs whose sizes depend on dimensions, and one plan for all their values.
+//!
+//! A `graph.json` may say `dims`; its sizes are then expressions. With `plans`, which say what lies
+//! below what, it is planned already: for a value the offsets are computed, nothing is searched.
+
+use usm_pool::alias::InPlace;
+use usm_pool::planner::given;
+use usm_pool::range::expression::parse;
+use usm_pool::range::{Dimension, Fault, Item, RangeError, Ranged, Term, Unordered, evaluate, prove};
+use usm_pool::{Graph, Options, Plan, Problem};
+
+use crate::error::{Error, Result};
+
+/// Plans of one graph, at most.
+pub const PLANS: usize = 8;
+
+/// A dimension of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedDimension {
+    /// What expressions call it.
+    pub name: String,
+    /// What the model calls it, where that is something else.
+    pub of: Option<String>,
+    /// Its values.
+    pub values: Dimension,
+}
+
+/// Checks dimensions as a file says them: identifiers, each once, with some value.
+pub(crate) fn check(dims: &[NamedDimension]) -> Result<()> {
+    for (index, dim) in dims.iter().enumerate() {
+        let NamedDimension { name, values: Dimension { low, high, step }, .. } = dim;
+        let refuse = |field: &str, reason: String| {
+            Err(Error::bad(reason).in_field(format_args!("dims[{index}].{field}")))
+        };
+        let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        let all = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !(first && all) || matches!(name.as_str(), "min" | "max") {
+            return refuse("name", format!("{name:?} is no identifier"));
+        }
+        if dims[..index].iter().any(|other| other.name == *name) {
+            return refuse("name", format!("{name:?} is there twice"));
+        }
+        if low > high {
+            return refuse("high", format!("{high} is below low, {low}"));
+        }
+        if *step == 0 {
+            return refuse("step", "0 leads to no other value".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// One value for each dimension, from what the user says by name.
+pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<Vec<u64>> {
+    let refuse = |reason: String| Error::bad(reason).in_field("--dim");
+    let is = |dim: &NamedDimension, name: &str| dim.name == name || dim.of.as_deref() == Some(name);
+    if let Some((stranger, _)) = said.iter().find(|(name, _)| !dims.iter().any(|dim| is(dim, name))) {
+        return Err(refuse(format!("the graph has no dimension {stranger:?}")));
+    }
+    let value = |dim: &NamedDimension| {
+        let mut found = said.iter().filter(|(name, _)| is(dim, name)).map(|&(_, value)| value);
+        let value = found.next().ok_or_else(|| {
+            refuse(format!(
+                "no value for {:?}; say --dim {}=VALUE, one of {}",
+                dim.name, dim.name, dim.values
+            ))
+        })?;
+        if let Some(other) = found.find(|&other| other != value) {
+            return Err(refuse(format!("{} is given as {value} and as {other}", dim.name)));
+        }
+        if !dim.values.contains(value) {
+            return Err(refuse(format!("{}={value} is none of {}", dim.name, dim.values)));
+        }
+        Ok(value)
+    };
+    dims.iter().map(value).collect()
+}
+
+/// A size or an offset as a file says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    Number(u64),
+    Text(String),
+}
+
+impl Amount {
+    /// The steps of it.
+    pub(crate) fn terms(&self, dims: &[NamedDimension]) -> Result<Vec<Term>> {
+        let index = |name: &str| dims.iter().position(|dim| dim.name == name).map(|at| at as u32);
+        match self {
+            Self::Number(number) => Ok(vec![Term::Number(*number)]),
+            Self::Text(text) => parse(text, &index).map_err(|error| Error::bad(format!("{text:?}: {error}"))),
+        }
+    }
+
+    /// What it is for some values.
+    pub(crate) fn of(&self, dims: &[NamedDimension], values: &[u64]) -> Result<u64> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Text(text) => {
+                let told = |fault: Fault| Error::bad(format!("{text:?}: {fault}"));
+                evaluate(&self.terms(dims)?, values).map_err(told)
+            }
+        }
+    }
+}
+
+/// What lies in the place of what: a tensor of the file as its plans see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) id: u64,
+    pub(crate) size: Vec<Term>,
+    /// Id of what it is a view of, or lies over, and its offset there.
+    pub(crate) base: Option<(u64, Vec<Term>)>,
+    /// Whether that is a permit taken.
+    pub(crate) over: bool,
+}
+
+/// The plans of a graph for every value of its dimensions, and the values that are wanted.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub(crate) dims: Vec<NamedDimension>,
+    pub(crate) values: Vec<u64>,
+    pub(crate) places: Vec<Place>,
+    /// Ids of tensors: which lies below which.
+    pub(crate) plans: Vec<Vec<(u64, u64)>>,
+}
+
+/// The tables of [`Ranged`], owned.
+struct Tables {
+    dimensions: Vec<Dimension>,
+    /// Size, alignment, root and offset in it of each member of the problem.
+    items: Vec<(Vec<Term>, u64, u32, Vec<Term>)>,
+    plans: Vec<Vec<(u32, u32)>>,
+}
+
+impl Planned {
+    /// The plan for the values. `graph` has the sizes for them, and of its permits those that the
+    /// file takes.
+    ///
+    /// # Errors
+    /// A plan that does not order all that lives together, or whose views, places and sizes
+    /// contradict the graph.
+    pub fn plan(&self, graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan)> {
+        let problem = Problem::from_graph(graph, options.queue, InPlace::Always).map_err(Error::bad)?;
+        let tables = self.tables(&problem)?;
+        let items: Vec<Item<'_>> = tables
+            .items
+            .iter()
+            .map(|(size, alignment, root, inside)| Item { size, alignment: *alignment, root: *root, inside })
+            .collect();
+        let plans: Vec<&[(u32, u32)]> = tables.plans.iter().map(Vec::as_slice).collect();
+        let ranged = Ranged { dimensions: &tables.dimensions, items: &items, plans: &plans };
+        let (mut offsets, mut sizes) = (vec![0; items.len()], vec![0; items.len()]);
+        ranged.at(&self.values, &mut offsets, &mut sizes).map_err(|error| self.told(error, &problem))?;
+        let mut placed = vec![0; problem.buffers().len()];
+        for (member, offset) in problem.members().iter().zip(&offsets) {
+            if member.tensor.id == problem.buffers()[member.buffer].id {
+                placed[member.buffer] = *offset;
+            }
+        }
+        let plan = given(&problem, placed, options).map_err(Error::bad)?;
+        match plan.rows.iter().zip(&offsets).find(|(row, offset)| row.offset != **offset) {
+            Some((row, offset)) => Err(Error::bad(format!(
+                "tensor {}: its place begins at {offset}, but the graph puts it at {}",
+                row.id, row.offset
+            ))),
+            None => Ok((problem, plan)),
+        }
+    }
+
+    fn told(&self, error: RangeError, problem: &Problem) -> Error {
+        match error {
+            RangeError::Value { index, value, dimension } => {
+                let name = self.dims.get(index).map_or("", |dim| dim.name.as_str());
+                Error::bad(format!("{name}={value} is none of {dimension}")).in_field("--dim")
+            }
+            RangeError::Expression { item, .. }
+            | RangeError::Outside { item, .. }
+            | RangeError::Misaligned { item, .. } => {
+                let id = problem.members().get(item).map_or(0, |member| member.tensor.id);
+                Error::bad(error).in_field(format_args!("the tensor with id {id}"))
+            }
+            _ => Error::bad(error),
+        }
+    }
+
+    fn tables(&self, problem: &Problem) -> Result<Tables> {
+        let (members, buffers) = (problem.members(), problem.buffers());
+        let mut item_of: Vec<(u64, usize)> =
+            members.iter().enumerate().map(|(item, member)| (member.tensor.id, item)).collect();
+        item_of.sort_unstable();
+        let item = |id: u64| item_of.binary_search_by_key(&id, |&(id, _)| id).ok().map(|at| item_of[at].1);
+        let mut place_of: Vec<(u64, usize)> =
+            self.places.iter().enumerate().map(|(at, place)| (place.id, at)).collect();
+        place_of.sort_unstable();
+        let place = |id: u64| {
+            let at = place_of.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+            self.places.get(place_of[at].1)
+        };
+        let mut items = Vec::with_capacity(members.len());
+        for member in members {
+            let id = member.tensor.id;
+            let own = place(id).ok_or_else(|| Error::bad(format!("tensor {id} has no size")))?;
+            let (mut at, mut inside, mut steps) = (own, Vec::new(), 0);
+            while let (Some((base, offset)), true) = (&at.base, steps <= members.len()) {
+                let first = inside.is_empty();
+                inside.extend_from_slice(offset);
+                if !first {
+                    inside.push(Term::Add);
+                }
+                at = place(*base).ok_or_else(|| Error::bad(format!("tensor {base} has no size")))?;
+                steps += 1;
+            }
+            let home = buffers[member.buffer].id;
+            if at.id != home {
+                let field = if own.over { "over" } else { "its place" };
+                let reason = format!("it cannot lie there: no permit is free, or {} is needed later", at.id);
+                return Err(Error::bad(reason).in_field(format_args!("the tensor with id {id}: {field}")));
+            }
+            let root = item(home).ok_or_else(|| Error::bad(format!("tensor {home} has no place")))?;
+            let alignment =
+                if id == home { buffers[member.buffer].alignment } else { member.tensor.alignment };
+            items.push((own.size.clone(), alignment, root as u32, inside));
+        }
+        let mut plans = Vec::with_capacity(self.plans.len());
+        for (number, plan) in self.plans.iter().enumerate() {
+            let named = |reason: String| Error::bad(reason).in_field(format_args!("plans[{number}].below"));
+            let buffer = |id: u64| {
+                let found =
+                    item(id).map(|item| &members[item]).filter(|member| buffers[member.buffer].id == id);
+                found
+                    .map(|member| member.buffer)
+                    .ok_or_else(|| named(format!("tensor {id} has no place of its own")))
+            };
+            let pairs = plan.iter().map(|&(low, high)| Ok((buffer(low)?, buffer(high)?)));
+            let pairs = pairs.collect::<Result<Vec<_>>>()?;
+            let id = |buffer: usize| buffers.get(buffer).map_or(0, |buffer| buffer.id);
+            let pairs = prove(problem, &pairs).map_err(|error| match error {
+                Unordered::Pair(one, other) => named(format!(
+                    "tensors {} and {} may live together, and neither lies below the other",
+                    id(one),
+                    id(other)
+                )),
+                Unordered::Circle(low, high) => {
+                    named(format!("tensor {} below {} closes a circle", id(low), id(high)))
+                }
+                other => named(other.to_string()),
+            })?;
+            let item = |buffer: usize| item(buffers[buffer].id).unwrap_or(0) as u32;
+            plans.push(pairs.into_iter().map(|(low, high)| (item(low), item(high))).collect());
+        }
+        let dimensions = self.dims.iter().map(|dim| dim.values).collect();
+        Ok(Tables { dimensions, items, plans })
+    }
+}
