@@ -1,5 +1,4 @@
-//! A whole backend by a third party: a board with sixteen pages of memory, which works while it is
-//! called. The same source with and without a heap:
+//! A whole backend by a third party: a board with sixteen pages. It needs no heap, but takes one:
 //!
 //! `cargo run -p usm-core --example backend`, and with `--no-default-features`
 
@@ -17,16 +16,14 @@ const PAGES: usize = 16;
 
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; PAGE * PAGES]>);
-// SAFETY: only the owner of a page and the model's operations access its bytes, and the model
-// orders these.
+// SAFETY: only a page's owner and the model's operations access its bytes, in the model's order.
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; PAGE * PAGES]));
 /// A bit for each allocated page.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// The backend and its one context. Both borrow the context state, so no heap is needed. With a
-/// heap it could be an `Arc`.
+/// The backend and its one context. Both borrow the context state, so no heap is needed.
 #[derive(Clone, Copy, Debug)]
 struct Board<'a>(&'a ContextState);
 
@@ -143,12 +140,11 @@ impl EventOps for Done {
 
 fn main() -> Result<()> {
     let shared = ContextState::new(Card.info());
-    let context = Context::new(&Board(&shared), &Card)?;
-    let queue = context.queue(QueueOrder::InOrder)?;
+    let queue = Context::new(&Board(&shared), &Card)?.queue(QueueOrder::InOrder)?;
     let device = UsmVec::<u32, Device, _>::from_slice(&queue, &[1, 2, 3])?;
     let mut back = [0; 3];
     queue.read_to_slice(&mut back, &device)?;
     assert_eq!(back, [1, 2, 3]);
-    println!("{}: {back:?}", context.info().name);
+    println!("{}: {back:?}", queue.context().info().name);
     Ok(())
 }
