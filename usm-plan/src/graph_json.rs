@@ -1,5 +1,7 @@
 //! `graph.json`: tensors with sizes in bytes, operators in processing order, outputs.
 
+mod range_search;
+
 use core::fmt;
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,6 +16,8 @@ use crate::error::{Error, Result, read_file};
 use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::json::Documents;
 use crate::ranged::{self, Amount, NamedDimension, Place, Planned};
+
+pub use range_search::{Found, Probe, search};
 
 #[derive(Deserialize, Serialize)]
 struct File {
@@ -236,26 +240,52 @@ impl File {
 
 /// The graph as a file that [`read`] reads back as the same graph, one tensor or operator a line.
 pub fn text(graph: &Graph) -> Result<String> {
-    let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors()[t].id).collect::<Vec<_>>();
-    let mut text = String::from("{\"tensors\": [");
-    lines(&mut text, graph.tensors().iter().map(|node| JsonTensor::of(node, graph)))?;
-    text.push_str("],\n\"ops\": [");
-    let op = |node: &OpNode| JsonOp {
-        name: node.name.clone(),
-        inputs: ids(&node.inputs),
-        outputs: ids(&node.outputs),
-        in_place: node.in_place.iter().map(|&(from, to)| (ids(&[from])[0], ids(&[to])[0])).collect(),
-        cost: (node.cost != 1).then_some(node.cost),
-    };
-    lines(&mut text, graph.ops().iter().map(op))?;
-    text.push_str("],\n\"outputs\": ");
-    text += &json(&ids(graph.outputs()))?;
-    if !graph.loops().is_empty() {
-        text.push_str(",\n\"loops\": ");
-        text += &json(&graph.loops())?;
+    File::of(graph).text()
+}
+
+impl File {
+    fn of(graph: &Graph) -> Self {
+        let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors()[t].id).collect::<Vec<_>>();
+        let op = |node: &OpNode| JsonOp {
+            name: node.name.clone(),
+            inputs: ids(&node.inputs),
+            outputs: ids(&node.outputs),
+            in_place: node.in_place.iter().map(|&(from, to)| (ids(&[from])[0], ids(&[to])[0])).collect(),
+            cost: (node.cost != 1).then_some(node.cost),
+        };
+        Self {
+            tensors: graph.tensors().iter().map(|node| JsonTensor::of(node, graph)).collect(),
+            ops: graph.ops().iter().map(op).collect(),
+            outputs: ids(graph.outputs()),
+            loops: graph.loops().to_vec(),
+            dims: Vec::new(),
+            plans: Vec::new(),
+        }
     }
-    text.push_str("}\n");
-    Ok(text)
+
+    fn text(&self) -> Result<String> {
+        let mut text = String::from("{\"tensors\": [");
+        lines(&mut text, self.tensors.iter())?;
+        text.push_str("],\n\"ops\": [");
+        lines(&mut text, self.ops.iter())?;
+        text.push_str("],\n\"outputs\": ");
+        text += &json(&self.outputs)?;
+        if !self.loops.is_empty() {
+            text.push_str(",\n\"loops\": ");
+            text += &json(&self.loops)?;
+        }
+        if !self.dims.is_empty() {
+            text.push_str(",\n\"dims\": ");
+            text += &json(&self.dims)?;
+        }
+        if !self.plans.is_empty() {
+            text.push_str(",\n\"plans\": [");
+            lines(&mut text, self.plans.iter())?;
+            text.push(']');
+        }
+        text.push_str("}\n");
+        Ok(text)
+    }
 }
 
 fn lines(text: &mut String, items: impl Iterator<Item = impl Serialize>) -> Result<()> {

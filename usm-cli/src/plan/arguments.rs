@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use usm_pool::range::Dimension;
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
@@ -29,9 +30,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
     /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
-    /// dimensions without a name are called INPUT.AXIS.
+    /// dimensions without a name are called INPUT.AXIS. LOW..HIGH[:STEP] of a graph.json with dims
+    /// plans it once for every value; both ends are values, STEP is 1 where it is not said.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
-    pub(super) dims: Vec<(String, u64)>,
+    pub(super) dims: Vec<(String, Values)>,
+    /// Write one plan for every value of the dimensions: a graph.json that is evaluated by --dim
+    /// NAME=VALUE without a search.
+    #[arg(long, value_name = "FILE")]
+    pub(super) range_plan: Option<PathBuf>,
     /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the
     /// column].
     #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
@@ -145,8 +151,45 @@ fn alignment(text: &str) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
+/// What a dimension is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Values {
+    One(u64),
+    Range(Dimension),
+}
+
+impl Arguments {
+    /// Whether one plan for many values is wanted.
+    pub(super) fn many_values(&self) -> bool {
+        self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Values::Range(_)))
+    }
+
+    /// The dimensions that have one value.
+    pub(super) fn dims(&self) -> Vec<(String, u64)> {
+        let one = |(name, values): &(String, Values)| match values {
+            Values::One(value) => Some((name.clone(), *value)),
+            Values::Range(_) => None,
+        };
+        self.dims.iter().filter_map(one).collect()
+    }
+}
+
 /// The name may contain the sign itself: exporters write expressions.
-fn dimension(text: &str) -> Result<(String, u64), String> {
-    let (name, value) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
-    Ok((name.to_owned(), number(value)?))
+fn dimension(text: &str) -> Result<(String, Values), String> {
+    let (name, values) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
+    let values = match values.split_once("..") {
+        None => Values::One(number(values)?),
+        Some((low, rest)) => {
+            let (high, step) = rest.split_once(':').unwrap_or((rest, "1"));
+            let (low, high, step) = (number(low)?, number(high)?, number(step)?);
+            if low > high {
+                return Err(format!("{low}..{high} has no value: {high} is below {low}"));
+            }
+            if step == 0 {
+                return Err("a step of 0 leads to no other value".to_owned());
+            }
+            Values::Range(Dimension { low, high, step })
+        }
+    };
+    Ok((name.to_owned(), values))
 }

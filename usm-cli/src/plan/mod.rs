@@ -1,6 +1,7 @@
 //! `usm plan`.
 
 mod arguments;
+mod range;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -31,9 +32,12 @@ const CURVE_POINTS: usize = 24;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<Exit> {
+    if arguments.many_values() {
+        return range::run(arguments, json, start);
+    }
     let hints = Hints {
         alignment: arguments.alignment,
-        dims: arguments.dims.clone(),
+        dims: arguments.dims(),
         keep_order: arguments.keep_order,
         no_views: arguments.no_views,
         out_of_order: matches!(arguments.queue, QueueArgument::OutOfOrder),

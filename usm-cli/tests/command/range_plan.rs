@@ -132,3 +132,83 @@ fn a_wrong_plan_for_every_value_is_refused() {
     let ran = usm(&[&["plan", &path, "--queue", "out-of-order"][..], &good].concat());
     assert!(ran.code == 0 || ran.code == 2, "{}", ran.stderr);
 }
+
+/// A net of many branches; sizes grow at different rates.
+fn branches() -> Value {
+    let sizes = ["w*h*4", "w*w", "h*4096", "max(w, h)*512+7", "w*h//3", "65536", "min(w*w, h*h)*2"];
+    let tensors: Vec<_> = (0..60)
+        .map(|id| json!({"id": id, "size": sizes[id / 2 * 5 % 7], "alignment": 1 << (id / 2 % 7)}))
+        .collect();
+    // Every odd one writes over the one before, which nobody else reads.
+    let ops: Vec<_> = (0..60_usize)
+        .map(|op| match op % 2 {
+            1 => json!({"inputs": [op - 1], "outputs": [op], "in_place": [[op - 1, op]]}),
+            _ => {
+                let back = |back: &usize| op.checked_sub(back + 2 * (op % 5));
+                let inputs: Vec<usize> = [1, 5, 9].iter().filter_map(back).collect();
+                json!({"inputs": inputs, "outputs": [op]})
+            }
+        })
+        .collect();
+    json!({"dims": [{"name": "w", "low": 32, "high": 512, "step": 16}, {"name": "h", "low": 1, "high": 300}],
+        "tensors": tensors, "ops": ops, "outputs": [59]})
+}
+
+#[test]
+fn plans_for_every_value_are_found_and_hold() {
+    let folder = folder("range_search");
+    let path = file(&folder, "g.json", branches().to_string());
+    let ranged = text(&folder.join("r.json"));
+    for queue in ["in-order", "out-of-order"] {
+        let found = usm(&["plan", &path, "--range-plan", &ranged, "--json", "--queue", queue]);
+        assert_eq!(found.code, 0, "{}", found.stderr);
+        let report = found.json();
+        assert!((1..=8).contains(&report["plans"].as_u64().unwrap()), "{report}");
+        assert!(report["worst"].as_f64().unwrap() >= 1.0, "{report}");
+        let file: Value = serde_json::from_str(&std::fs::read_to_string(&ranged).unwrap()).unwrap();
+        let over = file["tensors"].as_array().unwrap().iter().filter(|tensor| !tensor["over"].is_null());
+        assert!(over.count() > 0, "no permit was taken");
+        // Values that nobody planned, and the probes' own figures.
+        let evaluate = |w: u64, h: u64| {
+            let dims = [format!("w={w}"), format!("h={h}")];
+            let ran =
+                usm(&["plan", &ranged, "--json", "--queue", queue, "--dim", &dims[0], "--dim", &dims[1]]);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            ran.json()["peak"].clone()
+        };
+        for (w, h) in [(48, 5), (304, 77), (496, 299)] {
+            assert!(evaluate(w, h).as_u64() > Some(0));
+        }
+        for probe in report["probes"].as_array().unwrap().iter().step_by(7) {
+            let values = [&probe["values"][0], &probe["values"][1]].map(|value| value.as_u64().unwrap());
+            assert_eq!(evaluate(values[0], values[1]), probe["peak"]);
+            assert!(probe["peak"].as_u64() >= probe["lower_bound"].as_u64());
+        }
+    }
+    // A part of the range, said at the command line.
+    let ran = usm(&["plan", &path, "--dim", "w=64..128:32", "--dim", "h=7", "--json"]);
+    assert_eq!((ran.code, &ran.json()["dims"][0]["high"]), (0, &json!(128)), "{}", ran.stderr);
+    assert_eq!(ran.json()["probes"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_range_that_is_none_is_refused() {
+    let folder = folder("range_wrong");
+    let path = file(&folder, "g.json", branches().to_string());
+    let refused = |more: &[&str], parts: &[&str]| usm(&[&["plan", &path][..], more].concat()).refused(parts);
+    refused(&["--dim", "w=64..32"], &["--dim", "32 is below 64"]);
+    refused(&["--dim", "w=32..64:0"], &["--dim", "step of 0"]);
+    refused(&["--dim", "w=32..18446744073709551616"], &["--dim", "is above"]);
+    refused(&["--dim", "w=32.."], &["--dim"]);
+    refused(&["--dim", "w=32..64:16:2"], &["--dim"]);
+    refused(&["--dim", "w=0..64:16"], &["--dim", "32..512:16"]);
+    refused(&["--dim", "w=32..64"], &["--dim", "32..512:16"]);
+    refused(&["--dim", "depth=32..64:16"], &["--dim", "depth"]);
+    refused(&["--dim", "w=32..64:16", "--dim", "w=32..64:16"], &["--dim", "twice"]);
+    refused(&["--dim", "w=32..64:16", "--svg", "x.svg"], &["--svg"]);
+    refused(&["--range-plan", "x.json", "--capacity", "5"], &["--capacity"]);
+    let planned = file(&folder, "r.json", planned().to_string());
+    usm(&["plan", &planned, "--range-plan", "x.json"]).refused(&["r.json", "plans"]);
+    let table = file(&folder, "t.csv", "id,lower,upper,size\n0,0,1,4\n");
+    usm(&["plan", &table, "--dim", "w=4..8"]).refused(&["--dim", "t.csv"]);
+}

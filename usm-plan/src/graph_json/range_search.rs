@@ -1,0 +1,273 @@
+//! The search for plans of every value: plans of some values give orders, and those orders are kept
+//! that do best on all of them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use serde::Serialize;
+use usm_pool::alias::InPlace;
+use usm_pool::range::{Dimension, below};
+use usm_pool::{Options, Problem, plan};
+
+use super::{File, JsonPlan, JsonTensor};
+use crate::error::{Error, Result, read_file};
+use crate::input::Hints;
+use crate::json::Documents;
+use crate::ranged::{NamedDimension, PLANS, Planned};
+
+/// Values that are planned one by one, at most.
+const PROBES: usize = 64;
+
+/// Plans for every value, and how they do on some.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Found {
+    /// The graph with them as a file that [`read`](crate::read) reads.
+    pub text: String,
+    /// How many there are.
+    pub plans: usize,
+    /// The dimensions.
+    pub dims: Vec<NamedDimension>,
+    /// The values that were planned, and what came out.
+    pub probes: Vec<Probe>,
+}
+
+/// One value of every dimension.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Probe {
+    /// In the order of the dimensions.
+    pub values: Vec<u64>,
+    /// Peak in bytes by the best of the plans.
+    pub peak: u64,
+    /// Bytes that no plan for these values can do without.
+    pub lower_bound: u64,
+}
+
+/// Looks for plans of a graph.json with dimensions. `ranges` narrows them by name; dimensions that
+/// the hints give a value have that one alone.
+///
+/// # Errors
+/// Ranges outside of the file's, sizes without a value, and what a plan for one value is refused
+/// for.
+pub fn search(
+    path: &Path,
+    hints: &Hints<'_>,
+    ranges: &[(String, Dimension)],
+    options: &Options<'_>,
+) -> Result<Found> {
+    let search = |text: &[u8]| {
+        let mut json = Documents::new(text);
+        let file: File = json.only("")?;
+        hints.remark(json.unused());
+        found(file, hints, ranges, options)
+    };
+    search(&read_file(path)?).map_err(|error| error.in_file(path))
+}
+
+fn found(
+    mut file: File,
+    hints: &Hints<'_>,
+    ranges: &[(String, Dimension)],
+    options: &Options<'_>,
+) -> Result<Found> {
+    if !file.plans.is_empty() {
+        return Err(Error::bad("the file has plans for every value already").in_field("plans"));
+    }
+    let mut dims = file.dimensions()?;
+    if dims.is_empty() {
+        return Err(Error::bad("the graph has no dimension").in_field("dims"));
+    }
+    let fixed = hints
+        .dims
+        .iter()
+        .map(|(name, value)| (name.clone(), Dimension { low: *value, high: *value, step: 1 }));
+    narrow(&mut dims, &fixed.chain(ranges.iter().cloned()).collect::<Vec<_>>())?;
+    for (json, dim) in file.dims.iter_mut().zip(&dims) {
+        (json.low, json.high, json.step) = (dim.values.low, dim.values.high, dim.values.step);
+    }
+    let probes = probes(&dims);
+    take_permits(&mut file, &dims, &probes, hints, options)?;
+    // What was free alone may be in the way of another one for some value.
+    match plans(&mut file, &dims, &probes, hints, options) {
+        Err(_) if file.tensors.iter().any(|tensor| tensor.over.is_some()) => {
+            file.tensors.iter_mut().for_each(|tensor| tensor.over = None);
+            plans(&mut file, &dims, &probes, hints, options)
+        }
+        found => found,
+    }
+    .and_then(|probes| Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes }))
+}
+
+/// Gives the file plans, and answers how they do on the probes.
+fn plans(
+    file: &mut File,
+    dims: &[NamedDimension],
+    probes: &[Vec<u64>],
+    hints: &Hints<'_>,
+    options: &Options<'_>,
+) -> Result<Vec<Probe>> {
+    file.plans = vec![JsonPlan { below: Vec::new() }];
+    let mut part = *options;
+    part.nodes = (options.nodes / probes.len() as u64).max(1);
+    let mut orders = Vec::with_capacity(probes.len());
+    let mut bounds = Vec::with_capacity(probes.len());
+    for values in probes {
+        let problem = problem(file, dims, values, hints, options)?;
+        let made = plan(&problem, &part).map_err(Error::bad)?;
+        let id = |buffer: usize| problem.buffers()[buffer].id;
+        let pairs = below(&problem, &made.offsets).map_err(Error::bad)?;
+        let order: Vec<(u64, u64)> = pairs.into_iter().map(|(low, high)| (id(low), id(high))).collect();
+        if !orders.contains(&order) {
+            orders.push(order);
+        }
+        bounds.push(made.lower_bound);
+    }
+    let mut peaks = Vec::with_capacity(orders.len());
+    for order in &orders {
+        file.plans = vec![JsonPlan { below: order.clone() }];
+        let on = |values: &Vec<u64>| -> Result<u64> {
+            let graph = file.graph(dims, values, hints)?;
+            let planned: Planned = file.planned(dims.to_vec(), values.clone())?;
+            Ok(planned.plan(&graph, options)?.1.peak)
+        };
+        peaks.push(probes.iter().map(on).collect::<Result<Vec<u64>>>()?);
+    }
+    let chosen = choose(&peaks, &bounds);
+    let best = |probe: usize| chosen.iter().map(|&order| peaks[order][probe]).min().unwrap_or(0);
+    let outcome = probes.iter().zip(&bounds).enumerate();
+    let outcome = outcome.map(|(probe, (values, &lower_bound))| Probe {
+        values: values.clone(),
+        peak: best(probe),
+        lower_bound,
+    });
+    let outcome = outcome.collect();
+    file.plans = chosen.iter().map(|&order| JsonPlan { below: orders[order].clone() }).collect();
+    Ok(outcome)
+}
+
+/// Narrows dimensions to what the user says; all of it must be among their values.
+fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result<()> {
+    let refuse = |reason: String| Err(Error::bad(reason).in_field("--dim"));
+    let mut said = HashSet::new();
+    for (name, wanted) in ranges {
+        let Some(dim) = dims.iter_mut().find(|dim| dim.name == *name || dim.of.as_ref() == Some(name)) else {
+            return refuse(format!("the graph has no dimension {name:?}"));
+        };
+        if !said.insert(dim.name.clone()) {
+            return refuse(format!("{name} is given twice"));
+        }
+        let Dimension { low, high, step } = *wanted;
+        let last = last(*wanted);
+        let inside = dim.values.contains(low) && dim.values.contains(last);
+        if !inside || (low != last && step % dim.values.step != 0) {
+            return refuse(format!("{name}={low}..{high}:{step} is not all in {}", dim.values));
+        }
+        dim.values = Dimension { low, high: last, step };
+    }
+    Ok(())
+}
+
+/// The greatest value.
+fn last(of: Dimension) -> u64 {
+    of.low + (of.high - of.low) / of.step * of.step
+}
+
+/// Values that stand for all: the ends of every dimension, and some between where there is room.
+fn probes(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
+    let each = match dims.len() {
+        1 => 9,
+        2 => 5,
+        3 => 4,
+        _ => 2,
+    };
+    let mut probes = vec![Vec::new()];
+    for NamedDimension { values, .. } in dims {
+        let steps = (values.high - values.low) / values.step;
+        let at = |k: u64| values.low + (u128::from(steps) * u128::from(k) / (each - 1)) as u64 * values.step;
+        let mut some: Vec<u64> = (0..each as u64).map(at).collect();
+        some.dedup();
+        // Where all together are too many, the later dimensions go along with the first.
+        let room = PROBES / probes.len();
+        let grow = |probe: &Vec<u64>, value: u64| probe.iter().copied().chain([value]).collect::<Vec<_>>();
+        probes = if some.len() <= room {
+            probes.iter().flat_map(|probe| some.iter().map(move |&value| grow(probe, value))).collect()
+        } else {
+            probes.iter().enumerate().map(|(at, probe)| grow(probe, some[at % some.len()])).collect()
+        };
+    }
+    probes
+}
+
+/// Takes the permits between tensors of the same size, whatever the values are, that are free on
+/// the queue; none where they are not the same for all values.
+fn take_permits(
+    file: &mut File,
+    dims: &[NamedDimension],
+    probes: &[Vec<u64>],
+    hints: &Hints<'_>,
+    options: &Options<'_>,
+) -> Result<()> {
+    file.plans = vec![JsonPlan { below: Vec::new() }];
+    let size = |tensor: &JsonTensor| Some((tensor.id, (tensor.size.terms(dims).ok()?, tensor.padding)));
+    let sizes: HashMap<u64, _> = file.tensors.iter().filter_map(size).collect();
+    // From the output to the first input that it may lie over.
+    let mut over: HashMap<u64, u64> = HashMap::new();
+    for &(input, output) in file.ops.iter().flat_map(|op| &op.in_place) {
+        if sizes.get(&input).is_some_and(|size| sizes.get(&output) == Some(size)) {
+            over.entry(output).or_insert(input);
+        }
+    }
+    let take = |file: &mut File, over: &HashMap<u64, u64>| {
+        for tensor in &mut file.tensors {
+            tensor.over = over.get(&tensor.id).copied().filter(|_| tensor.alias_of.is_none());
+        }
+    };
+    take(file, &over);
+    let mut taken: Option<HashSet<u64>> = None;
+    for values in probes {
+        let problem = problem(file, dims, values, hints, options)?;
+        let joined = problem.members().iter().filter(|member| !member.view);
+        let joined = joined.filter(|member| problem.buffers()[member.buffer].id != member.tensor.id);
+        let joined: HashSet<u64> = joined.map(|member| member.tensor.id).collect();
+        let both = taken.as_ref().map_or_else(|| joined.clone(), |taken| taken & &joined);
+        taken = Some(both);
+    }
+    let taken = taken.unwrap_or_default();
+    over.retain(|output, _| taken.contains(output));
+    take(file, &over);
+    Ok(())
+}
+
+fn problem(
+    file: &File,
+    dims: &[NamedDimension],
+    values: &[u64],
+    hints: &Hints<'_>,
+    options: &Options<'_>,
+) -> Result<Problem> {
+    let graph = file.graph(dims, values, hints)?;
+    Problem::from_graph(&graph, options.queue, InPlace::Always).map_err(Error::bad)
+}
+
+/// Few orders that are together near the bounds of all probes: each that is added lowers the sum of
+/// peak against bound most.
+fn choose(peaks: &[Vec<u64>], bounds: &[u64]) -> Vec<usize> {
+    // In millionths of the bound.
+    let cost = |chosen: &[usize]| -> u128 {
+        let best = |probe: usize| chosen.iter().map(|&order| peaks[order][probe]).min().unwrap_or(u64::MAX);
+        let share =
+            |(probe, &bound): (usize, &u64)| u128::from(best(probe)) * 1_000_000 / u128::from(bound.max(1));
+        bounds.iter().enumerate().map(share).sum()
+    };
+    let mut chosen: Vec<usize> = Vec::new();
+    while chosen.len() < PLANS {
+        let with = |order: usize| [&chosen[..], &[order]].concat();
+        let Some(next) = (0..peaks.len()).min_by_key(|&order| (cost(&with(order)), order)) else { break };
+        if !chosen.is_empty() && cost(&with(next)) >= cost(&chosen) {
+            break;
+        }
+        chosen.push(next);
+    }
+    chosen
+}
