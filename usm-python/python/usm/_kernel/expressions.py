@@ -568,9 +568,27 @@ class Expressions:
             if name in ("eq", "ne"):
                 return Val(f"({name} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
             one, two = self.cast(one, "u8"), self.cast(two, "u8")
+        for value, other, turned in ((one, two, False), (two, one, True)):
+            # As NumPy compares Python's numbers: by what they are, and not by what the other type makes of them.
+            if value.ty == "wi" and value.const is None and is_int(other.ty) and other.ty != "wi":
+                if other.ty != "u64":
+                    return self.compared_as(name, one, two, "i64")
+                if value.high is not None:
+                    return self.compared_as(name, one, two, "u64")
+                value, other = self.simple(value), self.simple(other)
+                pair = (other, value) if turned else (value, other)
+                inside = self.compared_as(name, *pair, "u64").text
+                below = _FOLD[name](0, -1) if turned else _FOLD[name](-1, 0)
+                negative = f"(lt bool {value.text} (lit i64 0x0 {self.at}) {self.at})"
+                if below:
+                    return Val(f"(or-else bool {negative} {inside} {self.at})", "bool", None, None, False)
+                return Val(f"(and-then bool (not bool {negative} {self.at}) {inside} {self.at})", "bool", None, None, False)
         ty = self.common(one, two, node, "compared with")
         if ty == "bool":
             ty = "u8"
+        return self.compared_as(name, one, two, ty)
+
+    def compared_as(self, name, one, two, ty):
         return Val(f"({name} bool {self.to(one, ty)} {self.to(two, ty)} {self.at})", "bool", None, None, one.pure and two.pure)
 
     def conditional(self, node):

@@ -217,9 +217,8 @@ class Statements:
                 raise self.error(one, f"`range` of {bound.ty if bound.ty == 'bool' else 'floating point numbers'}: only integers are counted")
         zero, one = number(0, "wi", self.at), number(1, "wi", self.at)
         start, end, step = [(zero, *bounds, one), (*bounds, one), tuple(bounds)][len(bounds) - 1][:3]
-        ty = start.ty
-        for bound in (end, step) if step.const is None else (end,):
-            ty = self.common(start, bound, node, "and") if ty != bound.ty else ty
+        # What it counts are Python's numbers, whatever its bounds are.
+        ty = "wi"
         name = node.target.id
         key = f"{self.frame.key}.{name}"
         if step.const == 0:

@@ -79,7 +79,8 @@ def literal(value, ty):
         return struct.unpack("<Q", struct.pack("<d", value))[0]
     if ty == "bool":
         return int(bool(value))
-    return int(value) & 0xFFFFFFFFFFFFFFFF
+    low, high = limits(ty)
+    return ((int(value) - low) % (high - low + 1) + low) & 0xFFFFFFFFFFFFFFFF
 
 
 def of_dtype(value):
