@@ -207,7 +207,8 @@ impl<B: Backend> Context<B> {
     #[cold]
     fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<(Block, u64)> {
         let asked = MemoryType::try_from(request.kind)?;
-        let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
+        let refused = |_: &Error| self.shared().refused(asked, layout.size());
+        let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
         match self.raw.allocate(kind, layout) {
             Ok(pointer) => {
@@ -216,6 +217,7 @@ impl<B: Backend> Context<B> {
             }
             Err(error) => {
                 self.shared().unreserve(memory_type, layout.size());
+                refused(&error);
                 Err(error.in_backend(self.info().backend))
             }
         }
@@ -266,18 +268,25 @@ impl<B: Backend> Context<B> {
         self.shared().reset_peak();
     }
 
-    /// Calls `observer` for each allocation and free from now on; `None` removes it.
+    /// Calls `observer` for each allocation, free and refusal from now on; `None` removes it.
     pub fn set_observer(&self, observer: Option<Observer>) {
         self.shared().set_observer(observer);
     }
 
-    /// Keeps the last `records` allocations and frees; 0, the default, keeps none.
+    /// Keeps the last `records` allocations, frees and refusals; 0, the default, keeps none.
     #[cfg(feature = "alloc")]
     pub fn keep_history(&self, records: usize) {
         self.shared().history().set_capacity(records);
     }
 
-    /// The kept allocations and frees, oldest first.
+    /// The live allocations of this context, by address.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn blocks(&self) -> alloc::vec::Vec<PointerInfo> {
+        self.shared().blocks()
+    }
+
+    /// The kept allocations, frees and refusals, oldest first.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn history(&self) -> alloc::vec::Vec<crate::history::Record> {
@@ -414,7 +423,12 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         self.collect();
         let pointer = match self.raw.allocate(kind, layout) {
             Ok(pointer) => pointer,
-            Err(error) => return Err(error.in_backend(shared.info().backend)),
+            Err(error) => {
+                if let Ok(asked) = MemoryType::try_from(kind) {
+                    shared.refused(asked, layout.size());
+                }
+                return Err(error.in_backend(shared.info().backend));
+            }
         };
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
         match shared.allocated_within(&block, B::COUNTED) {

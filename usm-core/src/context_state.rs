@@ -9,7 +9,7 @@ use crate::backend::Block;
 use crate::backend::PointerInfo;
 use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
-use crate::history::{History, Observer, Operation, Record};
+use crate::history::{History, Observer, Operation, Record, now};
 use crate::ledger::{Amount, CurrentAndPeak, EntryId, Ledger};
 use crate::limits::{self, Fallback};
 #[cfg(feature = "std")]
@@ -271,6 +271,22 @@ impl ContextState {
         self.enter(block, None, owned).unwrap_or(0)
     }
 
+    /// Records a refused request, if there is a history or an observer.
+    #[cold]
+    pub(crate) fn refused(&self, memory_type: MemoryType, bytes: usize) {
+        if self.history.is_active() {
+            let row = *self.stats().of(memory_type);
+            let amount = Amount { memory_type, bytes };
+            self.record(Operation::Refuse, amount, 0, (row.current, row.peak));
+        }
+    }
+
+    /// The live blocks by address.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn blocks(&self) -> alloc::vec::Vec<PointerInfo> {
+        self.ledger.blocks(self.entry)
+    }
+
     /// Counts a foreign block: it exists, so no limit refuses it.
     pub(crate) fn taken(&self, block: &Block) -> u64 {
         // No sum exceeds the address space.
@@ -436,7 +452,15 @@ impl ContextState {
     fn record(&self, operation: Operation, amount: Amount, address: usize, (current, peak): CurrentAndPeak) {
         if self.history.is_active() {
             let Amount { memory_type, bytes } = amount;
-            self.history.record(Record { operation, memory_type, address, bytes, current, peak });
+            self.history.record(Record {
+                operation,
+                memory_type,
+                address,
+                bytes,
+                current,
+                peak,
+                time: now(),
+            });
         }
     }
 

@@ -12,14 +12,17 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 
 /// Allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Operation {
     /// Memory was allocated.
     Allocate,
     /// Memory was freed.
     Free,
+    /// A limit or the runtime refused a request. The address is 0.
+    Refuse,
 }
 
-/// One allocation or free. Bytes.
+/// One allocation, free or refusal. Bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
@@ -35,6 +38,19 @@ pub struct Record {
     pub current: usize,
     /// Peak of the live bytes of this type.
     pub peak: usize,
+    /// Microseconds since the beginning of 1970; 0 without `std`.
+    pub time: u64,
+}
+
+/// Microseconds since the beginning of 1970; 0 without `std`.
+pub(crate) fn now() -> u64 {
+    #[cfg(feature = "std")]
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+    #[cfg(not(feature = "std"))]
+    let now = 0;
+    now
 }
 
 impl fmt::Display for Record {
@@ -42,6 +58,7 @@ impl fmt::Display for Record {
         let verb = match self.operation {
             Operation::Allocate => "Allocate",
             Operation::Free => "Free",
+            Operation::Refuse => "Refuse",
         };
         write!(
             f,

@@ -260,6 +260,24 @@ impl Ledger {
         stats
     }
 
+    /// The live blocks of the entry's context, by address.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn blocks(&self, entry: EntryId) -> Vec<PointerInfo> {
+        let mut all = Vec::new();
+        loop {
+            let mut state = self.state.lock();
+            let blocks = &mut state.entries.at(entry).blocks;
+            let len = blocks.len();
+            if len <= all.capacity() {
+                blocks.for_each(|info| all.push(*info));
+                return all;
+            }
+            drop(state);
+            // Nothing is allocated with the lock held.
+            all.reserve(len);
+        }
+    }
+
     /// The live block of the entry's context that contains `address`.
     #[cfg(feature = "alloc")]
     #[inline]

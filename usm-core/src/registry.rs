@@ -91,6 +91,17 @@ impl Blocks {
         }
     }
 
+    /// At least the number of blocks.
+    pub(crate) fn len(&self) -> usize {
+        self.sorted.len + usize::from(self.youngest.is_some())
+    }
+
+    /// Calls `visit` for each block, by address.
+    pub(crate) fn for_each(&mut self, visit: impl FnMut(&PointerInfo)) {
+        let leaves = &self.sort().leaves;
+        leaves.iter().flat_map(|leaf| &leaf.infos[..leaf.len]).for_each(visit);
+    }
+
     /// Moves the youngest entry to its place among the others.
     fn sort(&mut self) -> &mut Sorted {
         if let Some((info, serial)) = self.youngest.take() {

@@ -123,7 +123,7 @@ fn number(json: &mut String, value: u64) {
 }
 
 /// A text that ends neither its quotes nor the element of HTML around it.
-fn text(json: &mut String, text: &str) {
+pub(crate) fn text(json: &mut String, text: &str) {
     json.push('"');
     for letter in text.chars() {
         if letter.is_control() || matches!(letter, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}') {

@@ -28,6 +28,8 @@ pub mod graph;
 pub mod html;
 pub mod lifetime;
 #[cfg(feature = "alloc")]
+mod pickle;
+#[cfg(feature = "alloc")]
 pub mod placement;
 #[cfg(feature = "alloc")]
 pub mod plan;
@@ -40,6 +42,8 @@ pub mod range;
 mod ranks;
 #[cfg(feature = "alloc")]
 pub mod report;
+#[cfg(feature = "alloc")]
+pub mod snapshot;
 #[cfg(feature = "alloc")]
 pub mod svg;
 #[cfg(feature = "alloc")]

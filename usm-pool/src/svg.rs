@@ -3,7 +3,7 @@
 //! Dark outlines mark the buffers of the certificate; the line of live bytes shows where the bound
 //! comes from. Everything has a tooltip.
 
-mod axis;
+pub(crate) mod axis;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -310,7 +310,7 @@ fn fill(id: u64) -> &'static str {
     FILLS[(id.wrapping_mul(3) % FILLS.len() as u64) as usize]
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

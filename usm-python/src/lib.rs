@@ -53,6 +53,7 @@ mod room;
 mod runtime;
 mod scalar;
 mod shapes;
+mod snapshot;
 mod stats;
 mod storage;
 mod sycl;
@@ -105,6 +106,8 @@ mod _usm {
     use crate::plan_arena::PyArena;
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
+    #[pymodule_export]
+    use crate::snapshot::{PySnapshot, snapshot};
     #[pymodule_export]
     use crate::stats::{history, reset_peak, stats};
     #[pymodule_export]

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_plan::usm_pool::{html, svg};
 
-use crate::error::Class;
 use crate::plan::PyPlan;
+use crate::snapshot::named;
 
 #[pymethods]
 impl PyPlan {
@@ -22,7 +22,7 @@ impl PyPlan {
     /// cannot be written.
     fn to_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let page = self.page(py)?;
-        py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, &path))
+        py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, path))
     }
 
     /// Shows the page of :meth:`to_html`: within a notebook, elsewhere in a browser, as a temporary
@@ -45,7 +45,7 @@ impl PyPlan {
         let made = py.import("tempfile")?.call_method("mkstemp", (), Some(&options))?;
         let (file, path): (i32, String) = made.extract()?;
         py.import("os")?.call_method1("close", (file,))?;
-        std::fs::write(&path, page).map_err(|error| named(&error, path.as_ref()))?;
+        std::fs::write(&path, page).map_err(|error| named(&error, PathBuf::from(&path)))?;
         let address = py.import("pathlib")?.getattr("Path")?.call1((&path,))?.call_method0("as_uri")?;
         py.import("webbrowser")?.call_method1("open", (address,))?;
         Ok(Some(path))
@@ -56,15 +56,6 @@ impl PyPlan {
     fn page(&self, py: Python<'_>) -> PyResult<String> {
         let outcome = self.drawn()?;
         Ok(py.detach(|| html::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
-    }
-}
-
-/// The failure with the file in it, as Python's own.
-fn named(error: &std::io::Error, path: &std::path::Path) -> PyErr {
-    let text = error.to_string();
-    match error.raw_os_error() {
-        Some(code) => pyo3::exceptions::PyOSError::new_err((code, text, path.to_path_buf())),
-        None => Class::Request.error(format!("{}: {text}", path.display())),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `usm.stats` and `usm.history`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use usm_core::backend::Dyn;
 use usm_core::history::{Operation, Record};
 use usm_core::{Context, Counters, MemoryType, Stats};
 
-use crate::runtime;
+use crate::runtime::{self, Scope};
 
 fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
     let Counters { current, peak, total, live, count, .. } = *counters;
@@ -40,6 +41,7 @@ pub(crate) fn records<'py>(py: Python<'py>, records: &[Record]) -> PyResult<Boun
         let operation = match record.operation {
             Operation::Allocate => "allocate",
             Operation::Free => "free",
+            _ => "refuse",
         };
         dict.set_item("operation", operation)?;
         dict.set_item("type", record.memory_type.name())?;
@@ -47,21 +49,32 @@ pub(crate) fn records<'py>(py: Python<'py>, records: &[Record]) -> PyResult<Boun
         dict.set_item("bytes", record.bytes)?;
         dict.set_item("current", record.current)?;
         dict.set_item("peak", record.peak)?;
+        dict.set_item("time", record.time as f64 / 1e6)?;
         dict.set_item("text", record.to_string())?;
         list.append(dict)?;
     }
     Ok(list)
 }
 
+/// How contexts are called: by the device's selector, with a number behind it for all but the first
+/// on a device.
+pub(crate) fn names(scopes: &[Arc<Scope>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        let selector = usm_core::Selector::of(scope.context.info()).to_string();
+        let is_known = names.contains(&selector);
+        names.push(if is_known { format!("{selector}#{}", scope.context.id()) } else { selector });
+    }
+    names
+}
+
 /// Counters of live memory per context that is in use, by the device's selector.
 #[pyfunction]
 pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for scope in runtime::scopes(py) {
-        let selector = usm_core::Selector::of(scope.context.info()).to_string();
-        let key =
-            if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
-        all.set_item(key, table(py, &scope.context.stats())?)?;
+    let scopes = runtime::scopes(py);
+    for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
+        all.set_item(name, table(py, &scope.context.stats())?)?;
     }
     Ok(all)
 }
@@ -86,8 +99,8 @@ pub(crate) fn reset_peak(py: Python<'_>) {
     }
 }
 
-/// The kept allocations and frees of the contexts in use, oldest first within each; `keep` sets how
-/// many each keeps from now on, also those that come later.
+/// The kept allocations, frees and refused requests of the contexts in use, oldest first within
+/// each; `keep` sets how many each keeps from now on, also those that come later.
 #[pyfunction]
 #[pyo3(signature = (keep=None))]
 pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_, PyDict>> {
@@ -95,14 +108,12 @@ pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_,
         KEPT.store(keep, Ordering::Relaxed);
     }
     let all = PyDict::new(py);
-    for scope in runtime::scopes(py) {
+    let scopes = runtime::scopes(py);
+    for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
         if let Some(keep) = keep {
             scope.context.keep_history(keep);
         }
-        let selector = usm_core::Selector::of(scope.context.info()).to_string();
-        let key =
-            if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
-        all.set_item(key, records(py, &scope.context.history())?)?;
+        all.set_item(name, records(py, &scope.context.history())?)?;
     }
     Ok(all)
 }

@@ -35,6 +35,28 @@ pub fn statistics_follow_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().sum.count, 6);
 }
 
+/// The live blocks by address, and in the history what was refused, with times.
+pub fn blocks_and_refusals_are_listed<B: Backend>(fixture: &Fixture<'_, B>) {
+    let context = fixture.context;
+    context.keep_history(1000);
+    let mut held: Vec<_> = (1..=80).map(|size| allocate(context, AllocKind::Host, size)).collect();
+    drop(held.split_off(70));
+    let mut expected: Vec<_> = held.iter().map(|it| (it.block().address(), it.size())).collect();
+    expected.sort_unstable();
+    let listed: Vec<_> = context.blocks().iter().map(|info| (info.base, info.size)).collect();
+    assert_eq!(listed, expected);
+    let much = isize::MAX as usize / 2;
+    assert!(context.allocate(&Request::new(AllocKind::Device, much)).is_err());
+    let records = context.history();
+    let last = records.last().expect("a record");
+    assert_eq!((last.operation, last.memory_type), (Operation::Refuse, MemoryType::UsmDevice));
+    assert_eq!((last.address, last.bytes), (0, much));
+    assert!(records.iter().all(|record| record.time > 1_600_000_000_000_000));
+    context.keep_history(0);
+    drop(held);
+    assert!(context.blocks().is_empty());
+}
+
 /// Not the sum of the peaks: the kinds were never live together.
 pub fn the_peak_is_that_of_the_sum<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {

@@ -115,7 +115,7 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, plan:
             a_graph_runs_in_the_arena_of_its_plan an_out_of_order_plan_holds_in_every_order);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, accounting:
-            statistics_follow_every_kind the_peak_is_that_of_the_sum history_keeps_the_last_records
+            statistics_follow_every_kind blocks_and_refusals_are_listed the_peak_is_that_of_the_sum history_keeps_the_last_records
             the_same_program_has_the_same_books
             a_failed_allocation_leaves_no_trace foreign_memory_releases_its_owner_after_use
             a_part_goes_back_to_its_source_with_its_uses threads_allocate_and_free

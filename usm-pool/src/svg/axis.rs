@@ -6,27 +6,27 @@ use alloc::vec::Vec;
 
 /// A unit for byte axes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub(super) name: &'static str,
-    pub(super) bytes: u64,
+pub(crate) struct Unit {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: u64,
 }
 
 impl Unit {
     /// The largest unit of which `bytes` is at least one and a half.
-    pub(super) fn of(bytes: u64) -> Self {
+    pub(crate) fn of(bytes: u64) -> Self {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
         let found = units.into_iter().find(|(_, shift)| bytes / 3 >= (1_u64 << shift) / 2);
         found.map_or(Self { name: "B", bytes: 1 }, |(name, shift)| Self { name, bytes: 1 << shift })
     }
 
     /// A tick label: the number alone.
-    pub(super) fn short(&self, bytes: u64) -> String {
+    pub(crate) fn short(&self, bytes: u64) -> String {
         let value = bytes as f64 / self.bytes as f64;
         if bytes % self.bytes == 0 { format!("{}", bytes / self.bytes) } else { format!("{value:.2}") }
     }
 
     /// Number and unit.
-    pub(super) fn exact(&self, bytes: u64) -> String {
+    pub(crate) fn exact(&self, bytes: u64) -> String {
         if self.bytes == 1 {
             format!("{bytes} B")
         } else {
@@ -37,7 +37,7 @@ impl Unit {
 
 /// Round positions 0, step, 2 step ... up to `end`, at most about `wanted` of them; steps are 1, 2
 /// or 5 times a power of ten of `unit`, or halves of the unit downwards.
-pub(super) fn ticks(end: u64, unit: u64, wanted: u64) -> Vec<u64> {
+pub(crate) fn ticks(end: u64, unit: u64, wanted: u64) -> Vec<u64> {
     let mut step = unit;
     // Down to a fraction of the unit for small ranges.
     while step > 1 && end / step < wanted / 2 {

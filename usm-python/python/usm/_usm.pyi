@@ -41,12 +41,13 @@ class Counters(TypedDict):
     count: int
 
 class Record(TypedDict):
-    operation: Literal["allocate", "free"]
+    operation: Literal["allocate", "free", "refuse"]
     type: Literal["cl_mem", "usm_host", "usm_shared", "usm_device"]
     address: int
     bytes: int
     current: int
     peak: int
+    time: float
     text: str
 
 @final
@@ -323,6 +324,15 @@ class Array:
     def __abs__(self) -> Any: ...
     def __hash__(self) -> int: ...
 
+@final
+class Snapshot:
+    """Memory of all contexts in use at one moment."""
+
+    def dump(self, path: builtins.str | os.PathLike[builtins.str]) -> None: ...
+    def trace(self, path: builtins.str | os.PathLike[builtins.str]) -> None: ...
+    def _repr_svg_(self) -> builtins.str: ...
+
+def snapshot() -> Snapshot: ...
 @final
 class track:
     """Counts the memory that this thread makes within a ``with`` block."""

@@ -25,12 +25,16 @@ def devices() -> None:
     assert_type(context.stats(), dict[str, Any])
     context.keep_history(2)
     for record in context.history():
-        assert_type(record["operation"], Literal["allocate", "free"])
+        assert_type(record["operation"], Literal["allocate", "free", "refuse"])
         assert_type((record["address"], record["bytes"], record["current"], record["peak"]), tuple[int, int, int, int])
-        assert_type(record["text"], str)
+        assert_type((record["text"], record["time"]), tuple[str, float])
         assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
     context.synchronize(timeout=1.0)
     assert usm.Context(device) != context and hash(context) == hash(device.context)
+    seen: usm.Snapshot = usm.snapshot()
+    seen.dump(os.devnull)
+    seen.trace(os.devnull)
+    assert_type(seen._repr_svg_(), str)
     with usm.track() as tracked:
         usm.reset_peak()
     assert_type((tracked.live, tracked.peak, tracked.allocations), tuple[int, int, int])

@@ -231,9 +231,10 @@ WITHOUT_MEMORY = {
     "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
-    "usm": set("backends devices empty full history open_ipc plan reset_peak stats zeros".split()),
+    "usm": set("backends devices empty full history open_ipc plan reset_peak snapshot stats zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),
+    "Snapshot": {"dump", "trace", "_repr_svg_"},
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
     "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),

@@ -1,0 +1,267 @@
+//! A snapshot of memory for people: what is live and what happened, in the formats of two viewers
+//! and as a picture.
+//!
+//! [`Snapshot::pickle`] opens in PyTorch's `memory_viz`, [`Snapshot::trace`] in Perfetto. Contexts
+//! and pools fill a snapshot; nothing here asks a device.
+
+mod picture;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
+use crate::pickle::Pickle;
+
+/// Memory of some devices at one moment.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "who takes a snapshot fills all of it")]
+pub struct Snapshot {
+    /// One for each context.
+    pub devices: Vec<Device>,
+}
+
+/// Memory of one context.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Device {
+    /// How the context is called.
+    pub name: String,
+    /// Bytes of the device's memory.
+    pub total: u64,
+    /// What the runtime gave.
+    pub segments: Vec<Segment>,
+    /// What happened, oldest first.
+    pub events: Vec<Event>,
+}
+
+/// Memory that a runtime gave at once.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Segment {
+    /// First byte.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Its kind: `host`, `shared` or `device`.
+    pub kind: &'static str,
+    /// Parts of it in use, by address, disjoint.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a segment that somebody has.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Block {
+    /// First byte.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What happened to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "what can happen")]
+pub enum Action {
+    /// It was allocated.
+    Allocate,
+    /// It was freed.
+    Free,
+    /// It was refused.
+    Refuse,
+}
+
+/// One event of a history.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Event {
+    /// What happened.
+    pub action: Action,
+    /// First byte, 0 for what was refused.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Microseconds since the beginning of 1970.
+    pub time: u64,
+    /// The memory's kind.
+    pub kind: &'static str,
+    /// Bytes of that kind in use afterwards.
+    pub current: u64,
+}
+
+impl Device {
+    /// Bytes of blocks in use.
+    #[must_use]
+    pub fn in_use(&self) -> u64 {
+        let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
+        blocks.fold(0, |sum: u64, block| sum.saturating_add(block.size))
+    }
+}
+
+impl Snapshot {
+    /// A pickle with the keys of `torch.cuda.memory._snapshot()`. Devices are numbers there, in the
+    /// order of this snapshot; their names are under `device_names`.
+    #[must_use]
+    pub fn pickle(&self) -> Vec<u8> {
+        let mut out = Pickle::new();
+        out.dict(|out| {
+            out.key("segments").list(|out| {
+                for (index, device) in self.devices.iter().enumerate() {
+                    device.segments.iter().for_each(|segment| segment.pickle(out, index));
+                }
+            });
+            out.key("device_traces").list(|out| {
+                for device in &self.devices {
+                    out.list(|out| device.events.iter().for_each(|event| event.pickle(out, device)));
+                }
+            });
+            out.key("allocator_settings").dict(|_| {});
+            out.key("device_names").list(|out| {
+                for device in &self.devices {
+                    out.text(&device.name);
+                }
+            });
+        });
+        out.finish()
+    }
+
+    /// A JSON document of trace events: a process for each context, a counter for each kind, a
+    /// slice for each block from its allocation to its free, an instant for each refusal.
+    #[must_use]
+    pub fn trace(&self) -> String {
+        let mut json = String::from("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+        let mut comma = "";
+        for (process, device) in self.devices.iter().enumerate() {
+            let _ = write!(
+                json,
+                "{comma}{{\"ph\":\"M\",\"pid\":{process},\"name\":\"process_name\",\"args\":{{\"name\":"
+            );
+            crate::html::text(&mut json, &device.name);
+            json.push_str("}}");
+            comma = ",\n";
+            let mut open: BTreeMap<u64, &Event> = BTreeMap::new();
+            for event in &device.events {
+                let Event { time, size, kind, current, address, .. } = *event;
+                let _ = write!(
+                    json,
+                    "{comma}{{\"ph\":\"C\",\"pid\":{process},\"ts\":{time},\"name\":\"{kind}\",\"args\":{{\"bytes\":{current}}}}}"
+                );
+                match event.action {
+                    Action::Allocate => drop(open.insert(address, event)),
+                    Action::Free => {
+                        if let Some(began) = open.remove(&address) {
+                            slice(&mut json, process, began, Some(time));
+                        }
+                    }
+                    Action::Refuse => {
+                        let _ = write!(
+                            json,
+                            "{comma}{{\"ph\":\"i\",\"s\":\"p\",\"pid\":{process},\"ts\":{time},\"name\":\"refused {size} bytes of {kind}\"}}"
+                        );
+                    }
+                }
+            }
+            open.values().for_each(|began| slice(&mut json, process, began, None));
+        }
+        json.push_str("]}\n");
+        json
+    }
+}
+
+/// The life of a block: asynchronous, because lives overlap in every way.
+fn slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
+    let Event { time, address, size, kind, .. } = *began;
+    let id = format!("\"{address:#x}.{time}\"");
+    let name = format!("\"{size} bytes\",\"cat\":\"{kind}\",\"id\":{id},\"pid\":{process}");
+    let _ = write!(
+        json,
+        ",\n{{\"ph\":\"b\",\"ts\":{time},\"name\":{name},\"args\":{{\"address\":\"{address:#x}\",\"bytes\":{size}}}}}"
+    );
+    if let Some(end) = end {
+        let _ = write!(json, ",\n{{\"ph\":\"e\",\"ts\":{end},\"name\":{name}}}");
+    }
+}
+
+impl Segment {
+    /// The viewer wants blocks that tile the segment: what nobody has is `inactive`.
+    fn pickle(&self, out: &mut Pickle, device: usize) {
+        let used = self.blocks.iter().fold(0, |sum: u64, block| sum.saturating_add(block.size));
+        out.dict(|out| {
+            out.key("device").number(device as u64);
+            out.key("address").number(self.address);
+            out.key("total_size").number(self.size);
+            out.key("allocated_size").number(used);
+            out.key("active_size").number(used);
+            out.key("requested_size").number(used);
+            out.key("stream").number(0);
+            out.key("segment_type").text(if self.size > SMALL { "large" } else { "small" });
+            out.key("segment_pool_id").tuple(|out| {
+                out.number(0);
+                out.number(0);
+            });
+            out.key("is_expandable").boolean(false);
+            out.key("frames").list(|_| {});
+            out.key("kind").text(self.kind);
+            out.key("blocks").list(|out| self.tiles(out));
+        });
+    }
+
+    fn tiles(&self, out: &mut Pickle) {
+        let end = self.address.saturating_add(self.size);
+        let mut at = self.address;
+        let tile = |out: &mut Pickle, address: u64, size: u64, state: &str| {
+            out.dict(|out| {
+                out.key("address").number(address);
+                out.key("size").number(size);
+                out.key("requested_size").number(size);
+                out.key("state").text(state);
+                out.key("frames").list(|_| {});
+            });
+        };
+        for block in &self.blocks {
+            if block.address > at {
+                tile(out, at, block.address - at, "inactive");
+            }
+            tile(out, block.address, block.size, "active_allocated");
+            at = block.address.saturating_add(block.size);
+        }
+        if end > at {
+            tile(out, at, end - at, "inactive");
+        }
+    }
+}
+
+/// Bytes above which PyTorch calls a segment large.
+const SMALL: u64 = 2 << 20;
+
+impl Event {
+    fn pickle(&self, out: &mut Pickle, device: &Device) {
+        let mut one = |action: &str| {
+            out.dict(|out| {
+                out.key("action").text(action);
+                out.key("addr").number(self.address);
+                out.key("size").number(self.size);
+                out.key("stream").number(0);
+                out.key("time_us").number(self.time);
+                out.key("frames").list(|_| {});
+                if self.action == Action::Refuse {
+                    out.key("device_free").number(device.total.saturating_sub(self.current));
+                }
+            });
+        };
+        match self.action {
+            // Each block is a segment of its own where no pool is.
+            Action::Allocate => {
+                one("segment_alloc");
+                one("alloc");
+            }
+            Action::Free => {
+                one("free_requested");
+                one("free_completed");
+                one("segment_free");
+            }
+            Action::Refuse => one("oom"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `usm.snapshot`: what is live and what happened, in files of two viewers and as a picture.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use usm_core::MemoryType;
+use usm_core::history::{Operation, Record};
+use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Segment, Snapshot};
+
+use crate::runtime;
+use crate::stats;
+
+/// Memory of all contexts in use at one moment, as :func:`usm.snapshot` took it.
+#[pyclass(frozen, weakref, module = "usm", name = "Snapshot")]
+#[derive(Debug)]
+pub(crate) struct PySnapshot(Snapshot);
+
+/// Takes what is live in every context in use, and the history that they keep
+/// (:func:`usm.history`).
+#[pyfunction]
+pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
+    let scopes = runtime::scopes(py);
+    let named = stats::names(&scopes).into_iter().zip(&scopes);
+    let devices = named.map(|(name, scope)| {
+        let (blocks, records) = (scope.context.blocks(), scope.context.history());
+        let segment = |info: &usm_core::PointerInfo| {
+            let (address, size) = (info.base as u64, info.size as u64);
+            let kind = info.kind.name();
+            Segment { address, size, kind, blocks: vec![Block { address, size }] }
+        };
+        let segments = blocks.iter().map(segment).collect();
+        let events = records.iter().map(event).collect();
+        Device { name, total: scope.context.info().global_mem_size, segments, events }
+    });
+    PySnapshot(Snapshot { devices: devices.collect() })
+}
+
+fn event(record: &Record) -> Event {
+    let action = match record.operation {
+        Operation::Allocate => Action::Allocate,
+        Operation::Free => Action::Free,
+        _ => Action::Refuse,
+    };
+    let kind = match record.memory_type {
+        MemoryType::UsmHost => "host",
+        MemoryType::UsmShared => "shared",
+        MemoryType::UsmDevice => "device",
+        _ => "buffer",
+    };
+    let (address, size) = (record.address as u64, record.bytes as u64);
+    Event { action, address, size, time: record.time, kind, current: record.current as u64 }
+}
+
+#[pymethods]
+impl PySnapshot {
+    /// Writes a pickle that PyTorch's ``memory_viz`` opens. ``OSError`` where the file cannot be
+    /// written.
+    fn dump(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        write(py, path, || self.0.pickle())
+    }
+
+    /// Writes a JSON document that Perfetto (``ui.perfetto.dev``) opens: bytes in use, the life of
+    /// each block, refusals. ``OSError`` where the file cannot be written.
+    fn trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        write(py, path, || self.0.trace().into_bytes())
+    }
+
+    /// The picture that notebooks show: bytes in use over time.
+    fn _repr_svg_(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.svg())
+    }
+
+    fn __repr__(&self) -> String {
+        let one = |device: &Device| {
+            let blocks: usize = device.segments.iter().map(|segment| segment.blocks.len()).sum();
+            let (bytes, events) = (device.in_use(), device.events.len());
+            format!("{}: {blocks} blocks, {bytes} bytes, {events} events", device.name)
+        };
+        let all: Vec<String> = self.0.devices.iter().map(one).collect();
+        format!("<usm.Snapshot {}>", all.join("; "))
+    }
+}
+
+fn write(py: Python<'_>, path: PathBuf, content: impl FnOnce() -> Vec<u8> + Send) -> PyResult<()> {
+    py.detach(|| std::fs::write(&path, content())).map_err(|error| named(&error, path))
+}
+
+/// The failure as Python's own, with the file in it.
+pub(crate) fn named(error: &std::io::Error, path: PathBuf) -> PyErr {
+    PyOSError::new_err((error.raw_os_error().unwrap_or(0), error.to_string(), path))
+}

@@ -1,0 +1,112 @@
+"""What is live and what happened, in the files of two viewers: their keys, their rules, and hostile names as text."""
+
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+import usm
+
+SEGMENT = set("device address total_size allocated_size active_size requested_size stream segment_type segment_pool_id is_expandable frames blocks".split())
+ACTIONS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"}
+
+
+@pytest.fixture
+def taken(queue, kind):
+    """A snapshot of a context of its own with two blocks live, one freed and one refused, and the two arrays."""
+    usm.history(1000)
+    context = usm.Device(queue.device.selector).context
+    context.keep_history(0)
+    context.keep_history(1000)
+    held = [usm.zeros(1000, "u1", kind=kind, queue=context), usm.zeros(70_000, "u1", kind=kind, queue=context)]
+    gone = usm.zeros(500, "u1", kind=kind, queue=context)
+    address = gone.pointer
+    del gone
+    with pytest.raises(usm.AllocationError):
+        usm.empty(1 << 60, "u1", kind=kind, queue=context)
+    yield usm.snapshot(), held, address
+    usm.history(0)
+
+
+def test_the_pickle_has_the_keys_of_memory_viz(taken, queue, tmp_path):
+    snapshot, held, freed = taken
+    path = tmp_path / "memory.pickle"
+    assert snapshot.dump(path) is None
+    document = pickle.loads(path.read_bytes())
+    assert {"segments", "device_traces", "allocator_settings"} <= set(document)
+    place = document["device_names"].index(queue.device.selector)
+    ours = [it for it in document["segments"] if it["device"] == place]
+    for segment in document["segments"]:
+        assert SEGMENT <= set(segment) and segment["segment_type"] in ("large", "small") and segment["segment_pool_id"] == (0, 0)
+        at = segment["address"]
+        for block in segment["blocks"]:
+            assert block["address"] == at and block["state"] in ("active_allocated", "inactive") and block["frames"] == []
+            at += block["size"]
+        assert at == segment["address"] + segment["total_size"]
+    blocks = {block["address"]: block["size"] for segment in ours for block in segment["blocks"]}
+    assert [blocks.get(it.pointer) for it in held] == [1000, 70_000]
+    assert sum(blocks.values()) == queue.device.context.stats()["sum"]["current"]
+    trace = document["device_traces"][place]
+    assert {it["action"] for it in trace} <= ACTIONS and all({"addr", "size", "stream", "time_us", "frames"} <= set(it) for it in trace)
+    said = [(it["action"], it["addr"], it["size"]) for it in trace]
+    for array in held:
+        assert ("alloc", array.pointer, array.nbytes) in said
+    assert said.index(("alloc", freed, 500)) < said.index(("free_requested", freed, 500)) < said.index(("free_completed", freed, 500))
+    refused = next(it for it in trace if it["action"] == "oom")
+    assert refused["size"] == 1 << 60 and refused["device_free"] >= 0
+    times = [it["time_us"] for it in trace]
+    assert times == sorted(times) and times[0] > 1_600_000_000_000_000
+
+
+def test_the_trace_is_one_of_perfetto(taken, queue, kind, tmp_path):
+    snapshot, held, freed = taken
+    path = str(tmp_path / "memory.json")
+    snapshot.trace(path)
+    events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
+    process = next(it["pid"] for it in events if it["ph"] == "M" and it["args"]["name"] == queue.device.selector)
+    ours = [it for it in events if it["pid"] == process]
+    counters = [it for it in ours if it["ph"] == "C" and it["name"] == kind]
+    assert counters and all(it["args"]["bytes"] >= 0 and it["ts"] > 0 for it in counters)
+    begun, ended = ({it["id"] for it in ours if it["ph"] == phase} for phase in "be")
+    assert ended <= begun
+    lives = {it["args"]["address"]: it for it in ours if it["ph"] == "b"}
+    assert all(lives[hex(it.pointer)]["args"]["bytes"] == it.nbytes and lives[hex(it.pointer)]["id"] not in ended for it in held)
+    assert lives[hex(freed)]["id"] in ended
+    assert [it["name"] for it in ours if it["ph"] == "i"] == [f"refused {1 << 60} bytes of {kind}"]
+
+
+def test_the_picture_has_a_panel_for_each_context(taken, queue):
+    picture = taken[0]._repr_svg_()
+    texts = [it.text for it in xml.etree.ElementTree.fromstring(picture).iter() if it.text]
+    assert queue.device.selector in texts and any(text.startswith("refused: ") for text in texts)
+    assert f"{queue.device.selector}: " in repr(taken[0])
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    snapshot = usm.snapshot()
+    for write in (snapshot.dump, snapshot.trace):
+        with pytest.raises(FileNotFoundError) as caught:
+            write(tmp_path / "no" / "folder")
+        assert os.fspath(caught.value.filename) == str(tmp_path / "no" / "folder")
+        with pytest.raises(TypeError):
+            write(5)
+
+
+def test_without_a_history_there_are_blocks_and_no_events(tmp_path):
+    program = """
+import pickle, sys, usm
+array = usm.zeros(1000, "u1", device="host")
+seen = usm.snapshot()
+assert repr(seen).endswith("host:host:0: 1 blocks, 1000 bytes, 0 events>"), seen
+seen.dump(sys.argv[1])
+document = pickle.load(open(sys.argv[1], "rb"))
+[block] = [block for segment in document["segments"] for block in segment["blocks"]]
+assert block["address"] == array.pointer and not any(document["device_traces"]) and "no history was kept" in seen._repr_svg_()
+assert "numpy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True, timeout=60)
