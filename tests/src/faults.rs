@@ -80,7 +80,7 @@ fn array<B: Backend>(queue: &Queue<B>) -> UsmVec<u32, Shared, B> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")
 }
 
-/// With the kind and the bytes that were asked for; the books are as they were.
+/// With the requested kind and bytes; the ledger is unchanged.
 pub fn out_of_memory_is_an_error_with_its_code<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     for (kind, function, code) in D::NO_MEMORY {
@@ -106,7 +106,7 @@ pub fn an_unknown_memory_type_is_unknown_memory<D: FailingDriver>(driver: &D) {
             let runtime = context.query_runtime(memory.as_ptr() as usize).expect("an answer");
             assert_eq!(runtime, PointerInfo::UNKNOWN);
             let ours = context.query(memory.as_ptr()).expect("an answer");
-            assert_eq!((ours.kind, ours.size), (AllocKind::Device, 64), "the books know better");
+            assert_eq!((ours.kind, ours.size), (AllocKind::Device, 64), "the ledger has the requested size");
         });
     }
 }

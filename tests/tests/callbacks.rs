@@ -363,9 +363,9 @@ fn an_observer_panics_below_the_drop_of_a_block() {
     assert_eq!((stats.sum.current, stats.leaked), (0, 2), "what nobody has is counted");
 }
 
-/// Without a frame in between it is the same panic, and the books are the same.
+/// Without a frame in between it is the same panic, and the ledger is the same.
 #[test]
-fn an_observer_panics_at_every_way_of_memory_and_the_books_stay_right() {
+fn an_observer_panics_at_every_way_of_memory_and_the_ledger_stays_right() {
     let _alone = alone();
     let context = observed();
     let request = Request::new(AllocKind::Host, 4096);

@@ -118,7 +118,7 @@ impl Ledger {
         bytes: usize,
         place: impl FnOnce(usize) -> Result<MemoryType>,
     ) -> Result<MemoryType> {
-        let _books = self.state.lock();
+        let _locked = self.state.lock();
         let placed = place(self.in_use())?;
         if placed.on_device() {
             // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are
@@ -130,7 +130,7 @@ impl Ledger {
 
     /// Cancels a reservation.
     pub(crate) fn unreserve(&self, bytes: usize) {
-        let _books = self.state.lock();
+        let _locked = self.state.lock();
         self.sub(bytes);
     }
 

@@ -78,7 +78,7 @@ pub mod ends {
 /// interface.
 #[cfg(any(loom, usm_valgrind))]
 #[doc(hidden)]
-pub mod stand_in {
+pub mod substitute {
     #[cfg(usm_valgrind)]
     pub use crate::sync::memcheck::without_values;
     #[cfg(loom)]

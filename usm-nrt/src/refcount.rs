@@ -5,8 +5,8 @@ use crate::sync::{AtomicUsize, Ordering, fence};
 /// Largest count that is still counted; above it the count is pinned (see [`RefCount`]).
 pub const MAX_REFCOUNT: usize = isize::MAX as usize;
 
-/// Where a pinned count is parked: as far from zero as from wrapping, so that no run of later
-/// acquires and releases, checked or compiled elsewhere, can bring it back to a plausible value.
+/// The value of a pinned count: as far from zero as from wrapping, so that no run of later acquires
+/// and releases, checked or compiled elsewhere, can bring it back to a plausible value.
 const PINNED: usize = MAX_REFCOUNT + MAX_REFCOUNT / 2;
 
 /// A thread-safe reference count with the memory layout of `std::atomic_size_t`.

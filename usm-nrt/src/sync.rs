@@ -1,4 +1,4 @@
-//! One door to the atomics and the lock of what is modelled, so that the models in `tests/loom.rs`
+//! The only source of atomics and locks for modelled code, so that the models in `tests/loom.rs`
 //! check the shipped code.
 
 #[cfg(all(feature = "std", not(loom)))]

@@ -140,7 +140,7 @@ pub(crate) fn released(mi: NonNull<MemInfo>) {
 /// Blocks that another runtime destroyed while counting was on.
 static FOREIGN: AtomicUsize = AtomicUsize::new(0);
 
-/// Another runtime destroyed a block and is about to free its memory: the books must know, or they
+/// Another runtime destroyed a block and is about to free its memory: the ledger must know, or it
 /// would look into it.
 pub(crate) fn left(mi: NonNull<MemInfo>) {
     if system::stats_enabled() {

@@ -199,14 +199,14 @@ fn the_environment_decides_at_start() {
     }
     let sanitized = std::env::var_os("ASAN_OPTIONS").is_some();
     let default = if cfg!(feature = "debug") || sanitized { "off" } else { "on" };
-    for (wish, expected) in [(None, default), (Some("0"), "off"), (Some("1"), default)] {
+    for (setting, expected) in [(None, default), (Some("0"), "off"), (Some("1"), default)] {
         let mut test = Command::new(std::env::current_exe().unwrap());
         test.args(["--exact", "the_environment_decides_at_start"]).env("USM_NRT_TEST_EXPECTED", expected);
-        match wish {
-            Some(wish) => test.env("USM_NRT_THREAD_CACHE", wish),
+        match setting {
+            Some(setting) => test.env("USM_NRT_THREAD_CACHE", setting),
             None => test.env_remove("USM_NRT_THREAD_CACHE"),
         };
         let output = test.output().unwrap();
-        assert!(output.status.success(), "{wish:?}: {}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{setting:?}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }

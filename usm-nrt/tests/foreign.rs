@@ -1,5 +1,5 @@
 //! Blocks that another runtime destroys: it goes by the allocator in the header and tells nobody.
-//! Books are global, so this is one test in a process of its own.
+//! The counts are global, so this is one test in its own process.
 #![cfg(feature = "capi")]
 
 use core::ffi::c_void;

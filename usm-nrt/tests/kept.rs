@@ -40,8 +40,8 @@ fn turn() -> Turn {
     turn
 }
 
-/// What an allocator was asked for.
-struct Books {
+/// An allocator that counts its calls.
+struct CountingAllocator {
     live: AtomicIsize,
     asked: AtomicUsize,
     /// Added to every address, below 16.
@@ -50,7 +50,7 @@ struct Books {
     refuses: core::sync::atomic::AtomicBool,
 }
 
-impl Books {
+impl CountingAllocator {
     const fn new() -> Self {
         Self {
             live: AtomicIsize::new(0),
@@ -77,17 +77,17 @@ impl Books {
 const ROOM: usize = 32;
 
 unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
-    // SAFETY: the books of a test, which live for ever.
-    let books = unsafe { &*opaque.cast::<Books>() };
+    // SAFETY: a test's static allocator.
+    let allocator = unsafe { &*opaque.cast::<CountingAllocator>() };
     let Ok(layout) = Layout::from_size_align(size.saturating_add(ROOM), 16) else {
         return core::ptr::null_mut();
     };
-    if books.refuses.load(Ordering::SeqCst) {
+    if allocator.refuses.load(Ordering::SeqCst) {
         return core::ptr::null_mut();
     }
-    books.live.fetch_add(1, Ordering::SeqCst);
-    books.asked.fetch_add(1, Ordering::SeqCst);
-    let shift = books.shift.load(Ordering::Relaxed);
+    allocator.live.fetch_add(1, Ordering::SeqCst);
+    allocator.asked.fetch_add(1, Ordering::SeqCst);
+    let shift = allocator.shift.load(Ordering::Relaxed);
     // SAFETY: not empty.
     let base = unsafe { alloc(layout) };
     // SAFETY: inside the block, which has room for the word.
@@ -98,8 +98,8 @@ unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn free(block: *mut c_void, opaque: *mut c_void) {
-    // SAFETY: the books of a test, which live for ever.
-    unsafe { &*opaque.cast::<Books>() }.live.fetch_sub(1, Ordering::SeqCst);
+    // SAFETY: a test's static allocator.
+    unsafe { &*opaque.cast::<CountingAllocator>() }.live.fetch_sub(1, Ordering::SeqCst);
     let block = block.cast::<u8>();
     // SAFETY: written by `malloc`.
     let word = unsafe { block.sub(8).cast::<u64>().read_unaligned() };
@@ -111,9 +111,9 @@ unsafe extern "C" fn free(block: *mut c_void, opaque: *mut c_void) {
     unsafe { dealloc(base, layout) };
 }
 
-fn install(books: &'static Books) {
-    // SAFETY: the books and functions live for ever.
-    unsafe { set_kept_allocator(&books.functions()) }.unwrap();
+fn install(allocator: &'static CountingAllocator) {
+    // SAFETY: the allocator and its functions are static.
+    unsafe { set_kept_allocator(&allocator.functions()) }.unwrap();
 }
 
 fn uninstall() {
@@ -127,28 +127,28 @@ fn block(size: usize) -> MemRef {
 
 #[test]
 fn blocks_in_a_loop_ask_for_one_slab() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     for _ in 0..10_000 {
         let (array, list) = (block(100), MemRef::new_varsize(64).unwrap());
         assert_eq!(array.data().addr() % 32, 0);
         drop((array, list));
     }
     // The array, the header of the list, and its payload: three sizes.
-    assert_eq!((BOOKS.asked(), kept_counts().live), (3, 0));
+    assert_eq!((ALLOCATOR.asked(), kept_counts().live), (3, 0));
     uninstall();
-    assert_eq!((BOOKS.live(), kept_counts()), (0, KeptCounts { slabs: 0, live: 0 }));
+    assert_eq!((ALLOCATOR.live(), kept_counts()), (0, KeptCounts { slabs: 0, live: 0 }));
 }
 
 #[test]
 fn blocks_that_live_at_once_share_slabs_and_nothing_else() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     let blocks: Vec<MemRef> = (0..5000).map(|index| block(index % 1025)).collect();
     assert_eq!(kept_counts().live, 5000);
-    assert!(BOOKS.asked() < 200, "{} requests for 5000 blocks", BOOKS.asked());
+    assert!(ALLOCATOR.asked() < 200, "{} requests for 5000 blocks", ALLOCATOR.asked());
     let mut ends: Vec<(usize, usize)> = blocks
         .iter()
         .map(|block| (block.as_ptr().addr().get(), block.data().addr() + block.size()))
@@ -156,39 +156,39 @@ fn blocks_that_live_at_once_share_slabs_and_nothing_else() {
     ends.sort_unstable();
     assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no two overlap");
     // What is larger than a class is asked for alone.
-    let asked = BOOKS.asked();
+    let asked = ALLOCATOR.asked();
     let (large, aligned) = (block(1025), MemRef::allocate(Request::new(10).align(64)).unwrap());
-    assert_eq!((BOOKS.asked() - asked, aligned.data().addr() % 64), (2, 0));
+    assert_eq!((ALLOCATOR.asked() - asked, aligned.data().addr() % 64), (2, 0));
     drop((blocks, large, aligned));
     uninstall();
-    assert_eq!(BOOKS.live(), 0);
+    assert_eq!(ALLOCATOR.live(), 0);
 }
 
 /// Memory that the program does not need any more does not stay with it.
 #[test]
 fn slabs_go_back_while_the_allocator_stays() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     let blocks: Vec<MemRef> = (0..50_000).map(|_| block(100)).collect();
-    let most = BOOKS.live();
+    let most = ALLOCATOR.live();
     assert!(most > 100);
     drop(blocks);
     drain_thread_cache();
     assert_eq!(
-        (BOOKS.live(), kept_counts()),
+        (ALLOCATOR.live(), kept_counts()),
         (1, KeptCounts { slabs: 1, live: 0 }),
         "the last one of a size stays"
     );
     drop(block(100));
-    assert_eq!(BOOKS.live(), 1, "and is used");
+    assert_eq!(ALLOCATOR.live(), 1, "and is used");
 }
 
 #[test]
 fn what_threads_keep_comes_back_although_they_sleep() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     let (wake, sleep) = channel::<()>();
     let sleep = Arc::new(Mutex::new(sleep));
     let (ready, all_ready) = channel::<()>();
@@ -206,20 +206,20 @@ fn what_threads_keep_comes_back_although_they_sleep() {
         })
         .collect();
     threads.iter().for_each(|_| all_ready.recv().unwrap());
-    assert!(BOOKS.live() > 0 && kept_counts().live == 0);
+    assert!(ALLOCATOR.live() > 0 && kept_counts().live == 0);
     uninstall();
     if cfg!(target_os = "linux") {
-        assert_eq!((BOOKS.live(), kept_counts().slabs), (0, 0));
+        assert_eq!((ALLOCATOR.live(), kept_counts().slabs), (0, 0));
     }
     threads.iter().for_each(|_| wake.send(()).unwrap());
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!((BOOKS.live(), kept_counts()), (0, KeptCounts { slabs: 0, live: 0 }));
+    assert_eq!((ALLOCATOR.live(), kept_counts()), (0, KeptCounts { slabs: 0, live: 0 }));
 }
 
 /// The owner of what is taken away may be in the middle of using it.
 #[test]
 fn threads_at_work_lose_nothing_when_the_allocator_is_exchanged() {
-    static BOOKS: [Books; 2] = [Books::new(), Books::new()];
+    static ALLOCATOR: [CountingAllocator; 2] = [CountingAllocator::new(), CountingAllocator::new()];
     let _turn = turn();
     static STOP: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
     // Not in a scope, which ends before its threads give back what they keep.
@@ -249,20 +249,23 @@ fn threads_at_work_lose_nothing_when_the_allocator_is_exchanged() {
     for round in 0..200 {
         match round % 3 {
             2 => uninstall(),
-            which => install(&BOOKS[which]),
+            which => install(&ALLOCATOR[which]),
         }
         std::thread::yield_now();
     }
     STOP.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     uninstall();
-    assert_eq!((BOOKS[0].live(), BOOKS[1].live(), kept_counts()), (0, 0, KeptCounts { slabs: 0, live: 0 }));
+    assert_eq!(
+        (ALLOCATOR[0].live(), ALLOCATOR[1].live(), kept_counts()),
+        (0, 0, KeptCounts { slabs: 0, live: 0 })
+    );
 }
 
 #[test]
 fn live_blocks_outlast_the_allocator_they_came_from() {
-    static FIRST: Books = Books::new();
-    static SECOND: Books = Books::new();
+    static FIRST: CountingAllocator = CountingAllocator::new();
+    static SECOND: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
     install(&FIRST);
     let (old, list) = (block(100), MemRef::new_varsize(100).unwrap());
@@ -294,9 +297,9 @@ fn live_blocks_outlast_the_allocator_they_came_from() {
 /// Blocks that go from thread to thread pile up nowhere.
 #[test]
 fn blocks_that_wander_do_not_pile_up() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     let (send, receive) = channel::<MemRef>();
     let (acknowledge, acknowledged) = channel::<()>();
     let consumer = std::thread::spawn(move || {
@@ -312,7 +315,7 @@ fn blocks_that_wander_do_not_pile_up() {
         send.send(block(count % 1000)).unwrap();
         if count % 100 == 99 {
             acknowledged.recv().unwrap();
-            most = most.max(BOOKS.live());
+            most = most.max(ALLOCATOR.live());
         }
     }
     drop(send);
@@ -320,62 +323,62 @@ fn blocks_that_wander_do_not_pile_up() {
     // A slab of each of the 33 sizes, and twice 256 KiB.
     assert!(most < 33 + 2 * 8 + 8, "{most} slabs");
     uninstall();
-    assert_eq!(BOOKS.live(), 0);
+    assert_eq!(ALLOCATOR.live(), 0);
 }
 
 #[test]
 fn switched_off_or_watched_every_block_is_asked_for() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
+    install(&ALLOCATOR);
     let kept = block(100);
     set_thread_cache(false);
     let (first, second) = (block(100), block(100));
-    assert_eq!((BOOKS.live(), kept_counts().live), (3, 1));
+    assert_eq!((ALLOCATOR.live(), kept_counts().live), (3, 1));
     drop((first, second, kept));
     assert_eq!(kept_counts().live, 0);
     set_thread_cache(true);
     drain_thread_cache();
     set_tracking(true);
-    let live = BOOKS.live();
+    let live = ALLOCATOR.live();
     let watched = block(100);
-    assert_eq!(BOOKS.live(), live + 1);
+    assert_eq!(ALLOCATOR.live(), live + 1);
     let report = live_blocks().unwrap();
     assert_eq!((report.len(), report[0].size, report[0].refcount), (1, 100, 1));
     drop(watched);
-    assert_eq!((BOOKS.live(), live_blocks().unwrap().len()), (live, 0));
+    assert_eq!((ALLOCATOR.live(), live_blocks().unwrap().len()), (live, 0));
     set_tracking(false);
     uninstall();
-    assert_eq!(BOOKS.live(), 0);
+    assert_eq!(ALLOCATOR.live(), 0);
 }
 
 #[test]
 fn an_allocator_that_refuses_gives_an_error_and_then_goes_on() {
-    static BOOKS: Books = Books::new();
+    static ALLOCATOR: CountingAllocator = CountingAllocator::new();
     let _turn = turn();
-    install(&BOOKS);
-    BOOKS.refuses.store(true, Ordering::SeqCst);
+    install(&ALLOCATOR);
+    ALLOCATOR.refuses.store(true, Ordering::SeqCst);
     assert_eq!(MemRef::allocate(Request::new(100)).unwrap_err(), Error::OutOfMemory { size: 100 });
     assert_eq!(MemRef::new_varsize(100).unwrap_err(), Error::OutOfMemory { size: 100 });
-    BOOKS.refuses.store(false, Ordering::SeqCst);
+    ALLOCATOR.refuses.store(false, Ordering::SeqCst);
     let list = MemRef::new_varsize(100).unwrap();
-    BOOKS.refuses.store(true, Ordering::SeqCst);
+    ALLOCATOR.refuses.store(true, Ordering::SeqCst);
     let before = list.data();
     // SAFETY: used by this thread alone.
     assert!(unsafe { list.varsize_realloc(5000) }.is_err());
     assert_eq!(list.data(), before);
     assert!(MemRef::new_varsize(100).is_ok(), "of slabs that are there");
     drop(list);
-    BOOKS.refuses.store(false, Ordering::SeqCst);
+    ALLOCATOR.refuses.store(false, Ordering::SeqCst);
     for incomplete in [
-        ExternalAllocator { malloc: None, ..BOOKS.functions() },
-        ExternalAllocator { free: None, ..BOOKS.functions() },
+        ExternalAllocator { malloc: None, ..ALLOCATOR.functions() },
+        ExternalAllocator { free: None, ..ALLOCATOR.functions() },
     ] {
         // SAFETY: refused.
         assert_eq!(unsafe { set_kept_allocator(&incomplete) }, Err(Error::IncompleteAllocator));
     }
     uninstall();
-    assert_eq!(BOOKS.live(), 0);
+    assert_eq!(ALLOCATOR.live(), 0);
 }
 
 #[test]
@@ -449,9 +452,9 @@ proptest! {
     /// was, and all of it goes back.
     #[test]
     fn blocks_are_whole_and_go_back(steps in prop::collection::vec(step(), 1..150), shift in 0_usize..16) {
-        static BOOKS: [Books; 2] = [Books::new(), Books::new()];
+        static ALLOCATOR: [CountingAllocator; 2] = [CountingAllocator::new(), CountingAllocator::new()];
         let _turn = turn();
-        BOOKS.iter().for_each(|books| books.shift.store(shift, Ordering::Relaxed));
+        ALLOCATOR.iter().for_each(|allocator| allocator.shift.store(shift, Ordering::Relaxed));
         let mut held: Vec<Held> = Vec::new();
         for (index, step) in steps.into_iter().enumerate() {
             let byte = index as u8;
@@ -487,7 +490,7 @@ proptest! {
                     let one = held.swap_remove(which % held.len());
                     prop_assert!(std::thread::spawn(move || one.is_whole(one.size)).join().unwrap());
                 }
-                Step::Install(which) => install(&BOOKS[usize::from(which)]),
+                Step::Install(which) => install(&ALLOCATOR[usize::from(which)]),
                 Step::Uninstall => uninstall(),
                 Step::Cache(on) => set_thread_cache(on),
                 Step::Drain => drain_thread_cache(),
@@ -500,7 +503,7 @@ proptest! {
         held.clear();
         set_thread_cache(true);
         uninstall();
-        prop_assert_eq!((BOOKS[0].live(), BOOKS[1].live()), (0, 0));
+        prop_assert_eq!((ALLOCATOR[0].live(), ALLOCATOR[1].live()), (0, 0));
         prop_assert_eq!(kept_counts(), KeptCounts { slabs: 0, live: 0 });
     }
 }

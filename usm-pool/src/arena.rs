@@ -88,8 +88,8 @@ impl Range {
     }
 }
 
-/// What is in use, and what was used by operations that may be unfinished.
-struct Books<B: Backend> {
+/// The ranges in use, and released ranges that unfinished operations may still use.
+struct Ranges<B: Backend> {
     held: Vec<(Range, u64)>,
     released: Vec<(Range, Pending<B>)>,
 }
@@ -99,7 +99,7 @@ struct Inner<B: Backend> {
     device: Option<Allocation<B>>,
     host: Option<Allocation<B>>,
     rows: BTreeMap<u64, Row>,
-    books: Mutex<Books<B>>,
+    ranges: Mutex<Ranges<B>>,
 }
 
 impl<B: Backend> Inner<B> {
@@ -111,9 +111,9 @@ impl<B: Backend> Inner<B> {
     }
 
     fn let_go(&self, range: &Range, id: u64) {
-        let mut books = self.books.lock();
-        if let Some(at) = books.held.iter().position(|(held, holder)| held == range && *holder == id) {
-            books.held.swap_remove(at);
+        let mut ranges = self.ranges.lock();
+        if let Some(at) = ranges.held.iter().position(|(held, holder)| held == range && *holder == id) {
+            ranges.held.swap_remove(at);
         }
     }
 }
@@ -204,7 +204,7 @@ impl<B: Backend> Arena<B> {
                 device,
                 host,
                 rows: plan.rows.iter().map(|row| (row.id, *row)).collect(),
-                books: Mutex::new(Books { held: Vec::new(), released }),
+                ranges: Mutex::new(Ranges { held: Vec::new(), released }),
             }),
         })
     }
@@ -235,11 +235,11 @@ impl<B: Backend> Arena<B> {
             return Err(ArenaError::Empty { id });
         }
         let range = Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) };
-        let mut books = self.inner.books.lock();
-        if let Some(&(_, held_by)) = books.held.iter().find(|(held, _)| held.meets(&range)) {
+        let mut ranges = self.inner.ranges.lock();
+        if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.meets(&range)) {
             return Err(ArenaError::InUse { id, held_by });
         }
-        books.held.push((range, id));
+        ranges.held.push((range, id));
         Ok(Claim { inner: self.inner.clone(), range, id, taken: Mutex::new(false) })
     }
 }
@@ -301,14 +301,14 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
         // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps
         // alive, and in whose context it is, whatever a source says of itself. It is disjoint from
-        // all other parts: its range is in the books from the claim on, `tensor` refuses ranges
-        // that meet it, it leaves the books only in `reclaim`, and `taken` lets each claim serve
+        // all other parts: its range is in the ranges from the claim on, `tensor` refuses ranges
+        // that meet it, it leaves the ranges only in `reclaim`, and `taken` lets each claim serve
         // once. The base itself is never handed out.
         let allocation = unsafe { Allocation::carved(base.context().clone(), block, source) };
         *taken = true;
         drop(taken);
         let mut earlier = Vec::new();
-        self.inner.books.lock().released.retain(|(range, pending)| {
+        self.inner.ranges.lock().released.retain(|(range, pending)| {
             if range.meets(&self.range) {
                 earlier.push(pending.clone());
             }
@@ -318,7 +318,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         // What is pending may still read what lay here.
         #[cfg(usm_valgrind)]
         if earlier.is_empty() {
-            usm_core::stand_in::without_values(allocation.as_ptr(), allocation.size());
+            usm_core::substitute::without_values(allocation.as_ptr(), allocation.size());
         }
         earlier.into_iter().try_for_each(|pending| allocation.absorb(pending))?;
         Ok(allocation)
@@ -352,7 +352,7 @@ impl<B: Backend> Reclaim<B> for Part<B> {
                 // Of one context: the part's is the base's.
                 let _ = base.absorb(pending.clone());
             }
-            self.inner.books.lock().released.push((self.range, pending));
+            self.inner.ranges.lock().released.push((self.range, pending));
         }
         self.inner.let_go(&self.range, self.id);
     }

@@ -157,7 +157,7 @@ fn eval(
         path.push(node);
         node = ancestor[node as usize];
     }
-    // `node` hangs directly below an unprocessed one: its label is settled. Compress the rest onto
+    // `node` hangs directly below an unprocessed one: its label is final. Compress the rest onto
     // it.
     let top = ancestor[node as usize];
     let mut best = label[node as usize];

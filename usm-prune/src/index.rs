@@ -108,8 +108,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Whether no increment, or no decrement, is left: then there is nothing to cancel.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether no increment or no decrement is left, so that no pair can cancel.
+    pub(crate) fn has_no_pairs(&self) -> bool {
         self.increments.iter().all(|(_, op)| self.removed[op.id as usize])
             || self.dec_count.iter().all(|&count| count == 0)
     }

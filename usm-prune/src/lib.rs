@@ -169,7 +169,7 @@ fn prune_index(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats)
         // What is left in a block then has no partner there, ever: once is enough.
         stats.per_block = per_block::prune(index);
     }
-    if index.is_settled() {
+    if index.has_no_pairs() {
         return;
     }
     let mut walker = Walker::new(index.cfg);

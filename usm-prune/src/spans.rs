@@ -91,7 +91,7 @@ impl Spans {
         }
         let groups = (0u32..).zip(&spans.reasons);
         spans.idle = groups.filter(|(_, reasons)| **reasons == 0).map(|(group, _)| group).collect();
-        spans.settle(idle);
+        spans.propagate_idle(idle);
         spans
     }
 
@@ -104,7 +104,7 @@ impl Spans {
     /// on to `idle`, with its nearest busy ancestor at that moment.
     pub(crate) fn clear(&mut self, block: u32, idle: &mut Vec<(u32, u32)>) {
         self.drop_reason(self.group[block as usize]);
-        self.settle(idle);
+        self.propagate_idle(idle);
     }
 
     /// The edges that make ways, with the sibling of their start that is above their end.
@@ -132,7 +132,7 @@ impl Spans {
         }
     }
 
-    fn settle(&mut self, idle: &mut Vec<(u32, u32)>) {
+    fn propagate_idle(&mut self, idle: &mut Vec<(u32, u32)>) {
         while let Some(group) = self.idle.pop() {
             for at in self.first[group as usize]..self.first[group as usize + 1] {
                 let block = self.members[at as usize];

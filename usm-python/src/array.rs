@@ -14,7 +14,7 @@ use crate::array_text;
 use crate::context::PyContext;
 use crate::cuda;
 use crate::device::PyDevice;
-use crate::dlpack::{self, Wishes};
+use crate::dlpack::{self, ExportOptions};
 use crate::dtype::PyDtype;
 use crate::error::OrRaise;
 use crate::export;
@@ -220,7 +220,7 @@ impl Array {
     /// Waits for the work on this array that usm knows of.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let storage = self.storage();
-        py.detach(|| storage.settle()).or_raise()
+        py.detach(|| storage.wait_for_uses()).or_raise()
     }
 
     /// The one element of an array of size 1.
@@ -340,7 +340,7 @@ impl Array {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        dlpack::export(py, &self.side(), &Wishes { stream, max_version, dl_device, copy })
+        dlpack::export(py, &self.side(), &ExportOptions { stream, max_version, dl_device, copy })
     }
 
     /// For NumPy; an :class:`usm.AccessError` where the host may not look.

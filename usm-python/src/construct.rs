@@ -23,7 +23,7 @@ use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::{MAX_DIMS, View};
 
-/// Anything as an array: without a copy where the object's protocol and the wishes allow it.
+/// Anything as an array: without a copy if the object's protocol and the options allow it.
 ///
 /// `kind`, `device` and `queue` ask for memory of a kind, of a device and of a queue's context;
 /// what is not there already is copied. `copy` True always copies, False never: it raises where a

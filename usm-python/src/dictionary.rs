@@ -374,14 +374,14 @@ fn data(
     let Some(value) = value else {
         return match protocol {
             Protocol::Cuda => Ok((Data::Absent, None)),
-            _ => stand_in(producer, true),
+            _ => buffer_as_data(producer, true),
         };
     };
     let pair = match value.cast::<PyTuple>() {
         Ok(pair) => pair.clone(),
         Err(_) => match value.cast::<PyList>() {
             Ok(list) => list.to_tuple(),
-            Err(_) if protocol == Protocol::Array => return stand_in(&value, false),
+            Err(_) if protocol == Protocol::Array => return buffer_as_data(&value, false),
             Err(_) => return Err(wrong(Key::Data.path(), "(address, flag) or None", &value)),
         },
     };
@@ -403,19 +403,22 @@ fn data(
     }
 }
 
-/// The bytes of an object's buffer in the place of an address.
+/// Uses an object's buffer in place of an address.
 #[cold]
-fn stand_in(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<Held>)> {
+fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<Held>)> {
     let py = object.py();
     // SAFETY: an object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Err(match own {
-            true => Class::Interface.error("data: missing, and the producer has no buffer to stand in"),
+            true => {
+                Class::Interface.error("data: missing, and the producer has no buffer to use in its place")
+            }
             false => wrong(Key::Data.path(), "(address, flag), an object with a buffer, or None", object),
         });
     }
     let held = Held::new(object, false).map_err(|error| {
-        let raised = Class::Interface.error(format!("data: the buffer cannot be had: {}", error.value(py)));
+        let raised =
+            Class::Interface.error(format!("data: the buffer is not available: {}", error.value(py)));
         raised.set_cause(py, Some(error));
         raised
     })?;

@@ -1,8 +1,8 @@
-//! What an array holds: memory, in a storage or lent by its producer, and a view of it.
+//! The content of an array: memory, in a storage or borrowed from its producer, and a view of it.
 //!
-//! Most imported arrays are only handed on, so what work on them needs, a storage with its books
-//! and locks, is made when somebody asks for it. Until then an array is one object that keeps the
-//! producer alive, and making it allocates nothing else.
+//! Most imported arrays are only passed on. So the storage with its ledger entry and locks, which
+//! work on an array needs, is made at the first use. Until then an array is one object that keeps
+//! the producer alive, and making it allocates nothing else.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -71,8 +71,8 @@ pub(crate) enum Keeper {
     /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as
     /// NumPy's scalars do.
     Dictionary(Py<PyAny>, Py<PyDict>),
-    /// The same, and the buffer that stands in for `data`.
-    StandIn(Py<PyAny>, Py<PyDict>, Held),
+    /// The same, and the buffer that replaces a missing `data`.
+    DataBuffer(Py<PyAny>, Py<PyDict>, Held),
     Buffer(Held),
     Tensor(Managed<DLManagedTensorVersioned>),
     OldTensor(Managed<DLManagedTensor>),

@@ -165,7 +165,7 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
     let (producer, dict) = (object.clone().unbind(), dict.unbind());
     let keeper = match held {
         None => Keeper::Dictionary(producer, dict),
-        Some(held) => Keeper::StandIn(producer, dict, held),
+        Some(held) => Keeper::DataBuffer(producer, dict, held),
     };
     Owner { object: Some(object.clone().unbind()), keeper }
 }

@@ -1,6 +1,6 @@
 //! `libusm_nrt`, opened once. It is the one runtime of this process: the extension counts, wraps
-//! and frees through its table and never uses the runtime inside the Rust crate, whose books nobody
-//! else would see.
+//! and frees through its table and never uses the runtime inside the Rust crate, whose counts
+//! nobody else would see.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

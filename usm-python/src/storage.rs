@@ -180,9 +180,9 @@ impl Storage {
         Turn(self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner), None, inside)
     }
 
-    /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of
-    /// our events.
-    pub(crate) fn settle(&self) -> usm_core::Result<()> {
+    /// Waits until all work on the memory is complete, for any kind, before a consumer that does
+    /// not know our events gets it.
+    pub(crate) fn wait_for_uses(&self) -> usm_core::Result<()> {
         self.allocation().wait_for_uses(Access::Write)
     }
 

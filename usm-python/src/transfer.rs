@@ -227,7 +227,7 @@ pub(crate) fn copy_async(
 /// Waits until the memory may be shown to somebody who knows nothing of our events, and says where
 /// it is.
 pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
-    py.detach(|| storage.settle()).or_raise()
+    py.detach(|| storage.wait_for_uses()).or_raise()
 }
 
 /// As [`expose`], for a host that wants to look. For how long it looks nobody here is told: where

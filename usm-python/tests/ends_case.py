@@ -97,7 +97,7 @@ def refused():
 
 
 def forked():
-    """Children of a program whose threads are at the books of host memory."""
+    """Children of a program whose threads allocate and free host memory."""
     stop = threading.Event()
     host = usm.Queue("host")
     shared = [usm.zeros(1 << 16, dtype="u1", queue=host) for _ in range(2)]

@@ -235,7 +235,7 @@ def test_objects_are_no_bytes(np, members):
     memory = usm.memory.MemoryUSMHost(data.nbytes, queue="host")
     byte = usm.DType("|u1")
 
-    class StandIn:
+    class Substitute:
         def __init__(self, buffer):
             self.__array_interface__ = {"data": buffer, "shape": (data.nbytes,), "typestr": "|u1", "version": 3}
 
@@ -244,9 +244,9 @@ def test_objects_are_no_bytes(np, members):
         usm.nrt.MemInfo,
         memory.copy_to_host,
         memory.copy_from_host,
-        lambda it: usm.asarray(StandIn(it)),
-        lambda it: usm.validate(StandIn(it)),
-        lambda it: usm.copy(StandIn(it), bytes(data.nbytes)),
+        lambda it: usm.asarray(Substitute(it)),
+        lambda it: usm.validate(Substitute(it)),
+        lambda it: usm.copy(Substitute(it), bytes(data.nbytes)),
         lambda it: usm._usm._rebuild_array(it, (data.nbytes,), byte, "host", "host", False),
     )
     for number, take in enumerate(takers):

@@ -118,7 +118,7 @@ def test_arrays_of_others_may_die_on_any_thread():
 def test_the_producer_is_asked_by_the_protocol():
     producer = Producer()
     usm.from_dlpack(producer)
-    # The host has no streams, so none is named; wishes that nobody has are not passed on.
+    # The host has no streams, so none is passed; options that were not set are not passed on.
     assert producer.asked == [{"max_version": (1, 3)}]
     producer = Producer()
     usm.from_dlpack(producer, copy=False, dl_device=(1, 0))
@@ -128,7 +128,7 @@ def test_the_producer_is_asked_by_the_protocol():
     with pytest.raises(usm.AccessError, match="copy"):
         usm.from_dlpack(producer, copy=False)
     assert len(producer.deleted) == 1
-    # A producer that knows no wish must not be asked without it.
+    # A producer that does not know an option must not be called without it.
     old = type("Old", (), {"__dlpack__": lambda self, stream=None: producer.capsule})()
     with pytest.raises(TypeError):
         usm.from_dlpack(old, copy=True)

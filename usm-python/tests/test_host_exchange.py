@@ -222,9 +222,9 @@ def test_what_dlpack_is_asked_for(queue):
     assert device == ((14, 0) if array.device.backend == "sycl" else (1, 0))
     assert array.__dlpack__(dl_device=(1, 0), copy=False) is not None
     assert array.__dlpack__(dl_device=device, copy=True) is not None
-    for wish in ({"dl_device": (2, 0)}, {"dl_device": (14, 99)}, {"dl_device": (77, 0)}):
+    for arguments in ({"dl_device": (2, 0)}, {"dl_device": (14, 99)}, {"dl_device": (77, 0)}):
         with pytest.raises(usm.Error):
-            array.__dlpack__(**wish)
+            array.__dlpack__(**arguments)
     with pytest.raises((usm.InterfaceError, TypeError)):
         array.__dlpack__(stream=0)
     with pytest.raises(TypeError):

@@ -214,10 +214,10 @@ def test_slabs_are_off_where_the_environment_says_so():
     print(held("host")["count"])
     """)
     counts = []
-    for wish in "0", "1":
+    for setting in "0", "1":
         done = subprocess.run(
             [sys.executable, "-c", SETUP + code], capture_output=True, text=True, timeout=600,
-            env={**os.environ, "USM_NRT_THREAD_CACHE": wish},
+            env={**os.environ, "USM_NRT_THREAD_CACHE": setting},
         )
         assert done.returncode == 0, done.stderr
         counts.append(int(done.stdout))

@@ -1,4 +1,4 @@
-//! The single door for people and CI: `cargo xtask <command>`.
+//! The entry point for people and CI: `cargo xtask <command>`.
 //!
 //! No dependencies, because every command waits for this crate to compile.
 

@@ -1,7 +1,8 @@
 //! `cargo xtask prose`: what a reader may rely on in comments and pages.
 //!
 //! Comments of Rust files keep to 100 columns; paragraphs of pages keep to 120 words; the map names
-//! files that exist and stays short; a decision record has its four parts.
+//! files that exist and stays short; a decision record has its four parts; code and pages use the
+//! terms of GLOSSARY.md.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +19,30 @@ const PARAGRAPH: usize = 120;
 const MAP: usize = 1200;
 /// The parts of a decision record, in order.
 const PARTS: [&str; 4] = ["## Context", "## Decision", "## Alternatives", "## Measured"];
+/// Words that a term of GLOSSARY.md or of the field has replaced, in lower case.
+const RETIRED: [(&str, &str); 18] = [
+    ("book", "ledger, registry or statistics"),
+    ("books", "ledger, registry or statistics"),
+    ("door", "entry point"),
+    ("doors", "entry points"),
+    ("orphan", "say which owner is dropped"),
+    ("orphans", "say which owner is dropped"),
+    ("parked", "kept, or say until when"),
+    ("parking", "the list of kept values"),
+    ("roster", "queue list"),
+    ("rosters", "queue lists"),
+    ("settle", "say what it does: report, release, resolve"),
+    ("settled", "say what is done: reported, released, resolved"),
+    ("settles", "say what it does: reports, releases, resolves"),
+    ("standin", "substitute"),
+    ("territory", "pool pages"),
+    ("untold", "unreported"),
+    ("wish", "option, setting or request"),
+    ("wishes", "options, settings or requests"),
+];
+/// Where retired words stay: history, and cases whose bodies do not change.
+const OLD_WORDS: [&str; 5] =
+    ["CHANGELOG.md", "docs/adr/", "xtask/src/prose.rs", "tests/src/conformance/", "usm-python/licenses/"];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -26,18 +51,21 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 pub(crate) fn parts(report: &mut Report) {
-    report.check("prose: comments", || files(&[".rs"], comments));
-    report.check("prose: pages", || files(&[".md"], page));
+    report.check("prose: comments", || files(&[".rs"], &[], comments));
+    report.check("prose: pages", || files(&[".md"], &[], page));
+    report.check("prose: words", || {
+        [".rs", ".py", ".pyi", ".h", ".c", ".md"].iter().try_for_each(|end| files(&[end], &OLD_WORDS, words))
+    });
     report.check("prose: map", || {
         let path = environment::root().join("ARCHITECTURE.md");
         verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
     });
-    report.check("prose: decisions", || files(&["docs/adr/", ".md"], decision));
+    report.check("prose: decisions", || files(&["docs/adr/", ".md"], &[], decision));
 }
 
 /// Applies `check` to every file of the repository whose path has all of `parts` in it, the last
-/// one at its end.
-fn files(parts: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
+/// one at its end, and none of `skip`.
+fn files(parts: &[&str], skip: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
     let listed = command("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(environment::root())
@@ -48,7 +76,8 @@ fn files(parts: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
         let fits = parts.iter().all(|part| path.contains(part))
             && parts.last().is_none_or(|end| path.ends_with(end));
         // Messages of the compiler name lines of these, and they are read as they are.
-        if !fits || path.contains("/ui/") || path.contains("/data/") {
+        let skipped = skip.iter().any(|skipped| path.contains(skipped));
+        if !fits || skipped || path.contains("/ui/") || path.contains("/data/") {
             continue;
         }
         let full = environment::root().join(path);
@@ -91,6 +120,45 @@ fn comments(text: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Retired words in comments, names and texts, each with its replacement.
+fn words(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let lower = line.to_ascii_lowercase().replace(['-', '_'], "");
+        if !RETIRED.iter().any(|(retired, _)| lower.contains(retired)) {
+            continue;
+        }
+        for name in line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-') {
+            for word in parts_of(name) {
+                if let Some((_, term)) = RETIRED.iter().find(|(retired, _)| *retired == word) {
+                    faults.push(format!("{}: `{word}` is retired: {term}", number + 1));
+                }
+            }
+        }
+    }
+    faults
+}
+
+/// The words of a name: `standIn` has two of its own and, together, `standin`.
+fn parts_of(name: &str) -> Vec<String> {
+    let mut words = vec![name.replace('-', "").to_ascii_lowercase()];
+    let mut word = String::new();
+    for letter in name.chars() {
+        if letter == '-'
+            || letter.is_ascii_uppercase() && !word.ends_with(|last: char| last.is_ascii_uppercase())
+        {
+            words.push(core::mem::take(&mut word).to_ascii_lowercase());
+        }
+        if letter != '-' {
+            word.push(letter);
+        }
+    }
+    words.push(word.to_ascii_lowercase());
+    words.retain(|word| !word.is_empty());
+    words.dedup();
+    words
 }
 
 /// Paragraphs that are too long, each by its first line.
@@ -158,7 +226,18 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comments, decision, map, page};
+    use super::{comments, decision, map, page, words};
+
+    #[test]
+    fn retired_words_are_found_in_text_and_in_names() {
+        assert_eq!(words("fn a() {}\n/// The roster.\n")[0], "2: `roster` is retired: queue list");
+        for planted in
+            ["struct Books;", "BOOKS.lock()", "fn settle_views()", "is_settled", "a stand-in", "StandIn"]
+        {
+            assert_eq!(words(planted).len(), 1, "{planted}");
+        }
+        assert_eq!(words("/// The bookkeeping of a facebook: doorway, settlement, outdoors."), [""; 0]);
+    }
 
     #[test]
     fn wide_comments_are_found_and_tables_are_not() {

@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<Row> {
     if level_zero::is_child() {
         return level_zero::rows().unwrap_or_else(|reason| skipped("Level Zero", &reason));
     }
-    let mut rows = vec![registry(), books()];
+    let mut rows = vec![registry(), ledger()];
     rows.extend(middle(opencl::rows).unwrap_or_else(|reason| skipped("OpenCL", &reason)));
     rows.extend(middle(sycl::rows).unwrap_or_else(|reason| skipped("SYCL", &reason)));
     rows.extend(level_zero::on_the_host().unwrap_or_else(|reason| skipped("Level Zero", &reason)));
@@ -84,8 +84,8 @@ fn registry() -> Row {
     pairs.row("registry query, 10,000 live", "binary search", "ns", 1.0)
 }
 
-/// What accounting costs: an allocation of host memory beside the allocator's own call.
-fn books() -> Row {
+/// The cost of the ledger: an allocation of host memory beside the allocator's own call.
+fn ledger() -> Row {
     let context = HostHeap::new().context();
     let request = Request::new(AllocKind::Host, 4096);
     let layout = std::alloc::Layout::from_size_align(4096, 64).expect("a valid layout");

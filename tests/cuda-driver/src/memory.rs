@@ -153,8 +153,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes an allocation out of the books and gives its memory back, unless a command in flight
-    /// uses it.
+    /// Removes an allocation from the table and frees its memory, unless a command in flight uses
+    /// it.
     pub(crate) fn release(&mut self, address: usize) {
         let size = self.allocations.get(&address).map_or(0, |live| live.size);
         let used = self.is_used(address, size);

@@ -1,4 +1,4 @@
-//! The erased backend: handles that can be opened again, and books that are shared.
+//! The erased backend: handles can be downcast, and both sides share one ledger.
 
 use usm_core::backend::Dyn;
 use usm_core::backend::host::HostHeap;
@@ -17,7 +17,7 @@ fn handles_can_be_opened_again() {
 }
 
 #[test]
-fn an_erased_context_keeps_the_same_books() {
+fn an_erased_context_keeps_the_same_ledger() {
     let mock = Mock::default();
     let plain = mock.context();
     let erased: Context<Dyn> = Context::from_raw(Dyn::erase_context::<Mock>(plain.raw().clone()));

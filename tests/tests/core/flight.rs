@@ -222,7 +222,7 @@ fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
         assert!(gone.load(Ordering::Relaxed));
         mock.inject(Fault { operation: Operation::Allocate, skip: 0, error, late: false });
         let refused = context.allocate(&all).expect_err("the driver refuses");
-        assert_eq!(refused.kind, error.kind, "and not the books");
+        assert_eq!(refused.kind, error.kind, "and not the ledger's");
     }
 }
 

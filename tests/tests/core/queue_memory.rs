@@ -194,7 +194,7 @@ fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
     let _ = fill(&other, &mut memory, 1);
     mock.inject(fault(Operation::FreeInOrder, false, ErrorKind::Native { operation: "the driver's call" }));
     drop(memory);
-    // Out of the books like any other memory of a queue, and still taken.
+    // Not in the statistics, like any other memory of a queue, and still allocated.
     assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (0, 1, 1));
     drop(own);
     context.collect();
@@ -335,7 +335,7 @@ fn a_driver_that_has_it_and_refuses_gives_plain_memory() {
     assert_eq!(waits(&mock, Operation::FreeInOrder), [0; 0]);
 }
 
-/// Out of the books, and still against the memory's size until it is really back.
+/// Not in the statistics, but counted against the memory's size until the runtime has it back.
 #[test]
 fn bytes_count_until_the_runtime_has_them() {
     let small = |info: &mut usm_core::DeviceInfo| info.global_mem_size = 3 * BYTES as u64 / 2;

@@ -34,7 +34,7 @@ proptest! {
 }
 
 proptest! {
-    /// A runtime gives memory out again while the books still have the old block.
+    /// A runtime reuses memory while the registry still has the old block.
     #[test]
     fn a_block_replaces_those_that_begin_inside_it(
         blocks in prop::collection::vec((0_usize..300, 1_usize..200), 0..200),

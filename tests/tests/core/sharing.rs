@@ -20,7 +20,7 @@ fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
     // SAFETY: `array` outlives the opened memory; both ends only read from here on.
     let opened = unsafe { other.open_ipc(&handle) }.unwrap();
     assert_eq!((opened.kind(), opened.size(), mock.opened_blocks()), (AllocKind::Device, 64, 1));
-    assert_eq!(other.stats().sum.live, 0, "memory of others is in no book");
+    assert_eq!(other.stats().sum.live, 0, "the ledger does not count foreign memory");
     let mut copy = other.allocate(&Request::new(AllocKind::Host, 64)).unwrap();
     let _ = reader.copy_bytes(&mut copy, 0, &opened, 0, 64).unwrap();
     drop(opened);

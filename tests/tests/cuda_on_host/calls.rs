@@ -214,12 +214,12 @@ fn work_without_an_event_is_never_taken_to_be_complete() {
     fail("");
     assert!(lost.wait().is_err() && lost.status().is_err());
     let address = lost.raw().as_raw();
-    let books = context.stats();
+    let before = context.stats();
     drop((lost, a));
     drop(queue);
     // The memory is not freed while the context lives, and its event stands for nothing else.
     drop(context.allocate(&Request::new(AllocKind::Device, 1)).unwrap());
-    assert_eq!(context.stats().sum.current, books.sum.current);
+    assert_eq!(context.stats().sum.current, before.sum.current);
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let mut b = array(&queue);
     assert_ne!(launch(&queue, &function, &mut b).unwrap().raw().as_raw(), address);

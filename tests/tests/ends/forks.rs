@@ -45,7 +45,7 @@ pub(crate) fn child_ends(program: Program) -> ExitCode {
     exit(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) })
 }
 
-/// Many children of a program whose threads are at the books.
+/// Many children of a program whose threads allocate and free.
 pub(crate) fn many(program: Program) -> ExitCode {
     static STOP: AtomicBool = AtomicBool::new(false);
     let count = std::env::var("USM_FORKS").ok().and_then(|count| count.parse().ok()).unwrap_or(12);

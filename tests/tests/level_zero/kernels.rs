@@ -1,4 +1,4 @@
-//! Kernels on the driver that executes: what only its books can tell.
+//! Kernels on the driver that executes: what only its own counts show.
 
 use std::time::Duration;
 

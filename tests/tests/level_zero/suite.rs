@@ -113,7 +113,7 @@ pub(crate) fn of_machine() -> Result<(), String> {
     if devices(&backend).is_empty() { Err("no device".to_owned()) } else { Ok(()) }
 }
 
-/// Counted by the driver, not by our own books.
+/// Counted by the driver, not by our own ledger.
 fn twenty_thousand_pairs_leave_nothing_behind() -> Result<(), String> {
     let context = first();
     let before = driver::objects();

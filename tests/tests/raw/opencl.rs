@@ -229,7 +229,11 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
             assert_eq!((taken.kind(), taken.size()), (AllocKind::Shared, 4096));
             let row = *context.stats().of(MemoryType::UsmShared);
             assert_eq!((row.live, row.current), (1, 4096));
-            assert_eq!(context.stats().of(MemoryType::UsmDevice).live, 0, "borrowed memory is in no book");
+            assert_eq!(
+                context.stats().of(MemoryType::UsmDevice).live,
+                0,
+                "the ledger does not count borrowed memory"
+            );
             round_trip(&queue, &mut borrowed, &mut taken);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();

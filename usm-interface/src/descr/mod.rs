@@ -51,7 +51,7 @@ pub fn parse<'a, 'f, S: Source<'a>>(
         }
     };
     let fields = table.get_mut(..parsed.count).unwrap_or_default();
-    settle(fields, native_bar, policy, Key::Descr)?;
+    resolve_bars(fields, native_bar, policy, Key::Descr)?;
     Ok(Structure { fields, size: parsed.size })
 }
 
@@ -62,12 +62,17 @@ pub(crate) struct Parsed {
     pub(crate) size: u32,
 }
 
-/// The two rules that need the protocol: what `|` means ([`typestr::resolve`]), and whether members
-/// may be Python objects.
+/// Applies the two rules that need the protocol: the meaning of `|` ([`typestr::resolve`]), and
+/// whether members may be Python objects.
 #[inline]
-pub(crate) fn settle(fields: &mut [Field<'_>], native_bar: bool, policy: &Policy, key: Key) -> Result<()> {
-    let settled = |field: &Field<'_>| field.dtype.order != ByteOrder::None;
-    if fields.iter().all(settled) {
+pub(crate) fn resolve_bars(
+    fields: &mut [Field<'_>],
+    native_bar: bool,
+    policy: &Policy,
+    key: Key,
+) -> Result<()> {
+    let has_order = |field: &Field<'_>| field.dtype.order != ByteOrder::None;
+    if fields.iter().all(has_order) {
         return Ok(());
     }
     resolve_orders(fields, native_bar || policy.mode == Mode::Numpy, key)?;

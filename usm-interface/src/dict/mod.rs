@@ -71,7 +71,7 @@ pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
         None => None,
         Some((key, parsed)) => {
             let fields = table.get_mut(..parsed.count).unwrap_or_default();
-            descr::settle(fields, protocol == Protocol::Sycl, policy, key)?;
+            descr::resolve_bars(fields, protocol == Protocol::Sycl, policy, key)?;
             Some(Structure { fields, size: parsed.size })
         }
     };

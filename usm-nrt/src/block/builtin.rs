@@ -1,5 +1,5 @@
-//! The doors for who allocates without a header: `malloc`-shaped functions, and the table of them
-//! that every header names.
+//! The entry points for allocations without a header: `malloc`-shaped functions, and the table of
+//! them that every header names.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};

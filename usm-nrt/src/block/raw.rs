@@ -1,6 +1,5 @@
-//! Where memory comes from: the global allocator, which the program that links this crate chooses.
-//! In the C library nobody can choose another than the system's, so it is called without the doors
-//! in between.
+//! The source of memory: the global allocator, which the program that links this crate chooses. The
+//! C library can only have the system's allocator, so it calls that directly.
 
 #[cfg(not(all(usm_nrt_export, feature = "std")))]
 pub(super) use alloc::alloc::{alloc, dealloc, realloc};

@@ -18,9 +18,9 @@ use crate::system;
 
 /// All threads' counters.
 static SHARDS: Claims<Counters> = Claims::new();
-/// Counts of threads whose own shard is already gone (destructors that run late in a thread's
-/// life).
-static ORPHANS: Counters = Counters::new();
+/// Counts of threads that have already given up their own shard (destructors that run late in a
+/// thread's life).
+static LATE_COUNTERS: Counters = Counters::new();
 
 /// On the heap, so that a thread-local variable is one pointer: a C library gets its variables at
 /// fixed places only while they are small.
@@ -137,13 +137,13 @@ pub(crate) fn count<const N: usize>(events: [Event; N]) {
 fn count_late<const N: usize>(events: [Event; N]) {
     match open().and_then(Local::shard) {
         Some(shard) => events.into_iter().for_each(|event| shard.add_owned(event)),
-        None => events.into_iter().for_each(|event| ORPHANS.add_shared(event)),
+        None => events.into_iter().for_each(|event| LATE_COUNTERS.add_shared(event)),
     }
 }
 
 /// Visits the counters of all threads.
 pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
-    visit(&ORPHANS);
+    visit(&LATE_COUNTERS);
     SHARDS.iter().for_each(|shard| visit(shard));
 }
 

@@ -61,7 +61,7 @@ static int by_name(void) {
     NRT_MemInfo_destroy(mi);
     CHECK(destroyed == 2);
     mi = NRT_Allocate(100);
-    NRT_MemSys_disable_stats(); /* the header is not counted here either, so that the books balance at the end */
+    NRT_MemSys_disable_stats(); /* the header is not counted here either, so that the counts balance at the end */
     NRT_MemInfo_init(mi, bytes, 7, dtor, NULL, NULL);
     NRT_MemSys_enable_stats();
     NRT_MemInfo_destroy(NULL);

@@ -55,9 +55,13 @@ impl Control {
         self.loops.is_empty() && self.same.is_empty()
     }
 
-    /// Takes the branches that cannot run out of the graphs; answers whether there was one. Their
-    /// nodes become constants without a name, so that the others keep their places.
-    pub(crate) fn settle(&mut self, truths: &HashMap<String, bool>, graphs: [&mut GraphProto; 2]) -> bool {
+    /// Removes the branches that cannot run from the graphs. Returns whether there was one. Their
+    /// nodes become constants without a name, so that other nodes keep their positions.
+    pub(crate) fn remove_dead_branches(
+        &mut self,
+        truths: &HashMap<String, bool>,
+        graphs: [&mut GraphProto; 2],
+    ) -> bool {
         let mut dead: HashSet<String> = HashSet::new();
         self.choices.retain_mut(|choice| match truths.get(&choice.condition) {
             Some(&truth) => {

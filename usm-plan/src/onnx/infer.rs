@@ -41,7 +41,7 @@ pub(super) fn complete(
             control::standard(&mut standard);
         }
         let inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
-        if !control.settle(&inferred.truths, [graph, &mut light]) {
+        if !control.remove_dead_branches(&inferred.truths, [graph, &mut light]) {
             for (name, shape) in inferred.shapes {
                 shapes.entry(name).or_insert(shape);
             }

@@ -125,7 +125,7 @@ impl GraphBuilder {
         let ops = self.op_nodes(&index)?;
         let families = self.resolve_views(&index, &mut tensors)?;
         self.link(&ops, &mut tensors)?;
-        self.settle_views(&mut tensors, &families)?;
+        self.inherit_kinds(&mut tensors, &families)?;
         let mut outputs = Vec::new();
         for &id in &self.outputs {
             let &tensor = index.get(&id).ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
@@ -313,7 +313,7 @@ impl GraphBuilder {
     }
 
     /// Gives views the kind of their root, and their alignment to the root.
-    fn settle_views(&self, tensors: &mut [TensorNode], families: &[Vec<usize>]) -> Result<(), GraphError> {
+    fn inherit_kinds(&self, tensors: &mut [TensorNode], families: &[Vec<usize>]) -> Result<(), GraphError> {
         for family in families.iter().filter(|family| family.len() > 1) {
             let Some(&root) = family.iter().find(|&&t| tensors[t].alias.is_none()) else {
                 continue;

@@ -97,7 +97,7 @@ def get_allocation_stats() -> AllocationStats:
     counts, foreign = _usm._nrt_stats()
     if _numba_stats is None:
         return AllocationStats(*counts)
-    # A block of ours that Numba's runtime destroyed is in both books.
+    # Both runtimes count a block of ours that Numba's runtime destroyed.
     both = (0, foreign, 0, foreign)
     return AllocationStats(*(ours + theirs - twice for ours, theirs, twice in zip(counts, _numba_stats(), both)))
 

@@ -25,7 +25,7 @@ use crate::view::{FEW_DIMS, MAX_DIMS};
 
 /// The arguments of `__dlpack__`.
 #[derive(Debug)]
-pub(crate) struct Wishes<'a, 'py> {
+pub(crate) struct ExportOptions<'a, 'py> {
     pub(crate) stream: Option<&'a Bound<'py, PyAny>>,
     pub(crate) max_version: Option<(u32, u32)>,
     pub(crate) dl_device: Option<(i32, i32)>,
@@ -38,14 +38,14 @@ pub(crate) struct Wishes<'a, 'py> {
 pub(crate) fn export<'py>(
     py: Python<'py>,
     side: &Side,
-    wishes: &Wishes<'_, 'py>,
+    options: &ExportOptions<'_, 'py>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let here = device(side);
-    let wanted = match wishes.dl_device {
+    let wanted = match options.dl_device {
         Some((kind, id)) => Device::from_codes(kind, id).or_raise()?,
         None => here,
     };
-    let stream = read_stream(wanted, wishes.stream)?;
+    let stream = read_stream(wanted, options.stream)?;
     let to_host = wanted.kind == DeviceType::Cpu;
     if wanted != here && !(to_host && wanted.id == 0) {
         let (kind, id) = (wanted.kind.code(), wanted.id);
@@ -54,10 +54,10 @@ pub(crate) fn export<'py>(
         );
     }
     let must_copy = to_host && !side.storage.is_host_accessible();
-    if must_copy && wishes.copy == Some(false) {
+    if must_copy && options.copy == Some(false) {
         return Err(Class::Access.error("copy=False, but device memory reaches the host only by a copy"));
     }
-    let copied = must_copy || wishes.copy == Some(true);
+    let copied = must_copy || options.copy == Some(true);
     let side = match (copied, to_host) {
         (false, _) => side.clone(),
         (true, true) => {
@@ -72,7 +72,7 @@ pub(crate) fn export<'py>(
         transfer::expose(py, &side.storage)?;
     }
     let copied = if copied { FLAG_IS_COPIED } else { 0 };
-    let versioned = wishes.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
+    let versioned = options.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
     if side.view.ndim() <= FEW_DIMS {
         fresh::<FEW_DIMS>(py, side, wanted, copied, versioned)
     } else {

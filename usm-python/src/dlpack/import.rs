@@ -53,7 +53,7 @@ pub(crate) fn import<'py>(
     };
     let capsule = match (&stream, request) {
         (None, Request { dl_device: None, copy: None }) => plainly(object)?,
-        _ => with_wishes(object, request, stream.as_deref())?,
+        _ => with_options(object, request, stream.as_deref())?,
     };
     let Some(capsule) = capsule else { return Ok(None) };
     let capsule = capsule
@@ -96,8 +96,8 @@ fn plainly<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     }
 }
 
-/// `__dlpack__` with a stream or with wishes; `None` without such a method.
-fn with_wishes<'py>(
+/// Calls `__dlpack__` with a stream or with options; `None` without such a method.
+fn with_options<'py>(
     object: &Bound<'py, PyAny>,
     request: Request,
     stream: Option<&Stream>,
@@ -115,7 +115,7 @@ fn with_wishes<'py>(
     if let Some(device) = request.dl_device {
         arguments.set_item(intern!(py, "dl_device"), device)?;
     }
-    // With such a wish a producer that cannot serve it must not be asked without it.
+    // If a producer cannot serve such an option, it must not be called without it.
     let optional = arguments.len() == least.len();
     arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
     match method.call((), Some(&arguments)) {

@@ -12,7 +12,7 @@ use usm_interface::dlpack::{Device, DeviceType};
 use crate::transfer::Side;
 
 pub(crate) use exchange::{Dims, capsule as exchange_api};
-pub(crate) use export::{Wishes, export};
+pub(crate) use export::{ExportOptions, export};
 pub(crate) use import::{Request, import, is_rocm};
 
 /// Where DLPack says that an array is. USM of SYCL has one device type whatever the kind, CUDA has

@@ -241,7 +241,7 @@ impl Generator {
         let other = if self.random.percent(50) { self.inside(!uniform, count, depth) } else { Vec::new() };
         self.join(&after);
         body.push(self.stmt(StmtKind::If(condition, then, other)));
-        self.settle(body);
+        self.add_barrier_if_fresh(body);
     }
 
     /// Arrays that two ways leave in different states are nobody's until they are written anew.
@@ -254,7 +254,7 @@ impl Generator {
     }
 
     /// What is nobody's must not be written before those who may still read it have come.
-    fn settle(&mut self, body: &mut Vec<Stmt>) {
+    fn add_barrier_if_fresh(&mut self, body: &mut Vec<Stmt>) {
         if self.barriers && !self.divergent && self.states.iter().any(|(_, state)| *state == State::Fresh) {
             body.push(self.stmt(StmtKind::Barrier { local: true, global: false }));
         }

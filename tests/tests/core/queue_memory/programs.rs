@@ -20,7 +20,7 @@ enum Step {
 /// Bytes of an array, if there is one.
 type Content = Option<Vec<u8>>;
 /// Bytes live, blocks live, blocks ever.
-type Books = (usize, usize, usize);
+type Totals = (usize, usize, usize);
 
 const QUEUES: usize = 3;
 const PLACES: usize = 4;
@@ -39,14 +39,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs the steps; what each place holds in the end, and what the books said after each step.
-fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Books>) {
+/// Runs the steps. Returns the final content of each place and the totals after each step.
+fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Totals>) {
     let context = mock.context();
     let order = |index: usize| [QueueOrder::InOrder, QueueOrder::InOrder, QueueOrder::OutOfOrder][index];
     let new_queue = |index| context.queue(order(index)).expect("a queue");
     let mut queues: Vec<_> = (0..QUEUES).map(new_queue).collect();
     let mut places: Vec<Option<UsmVec<u8, Device, Mock>>> = (0..PLACES).map(|_| None).collect();
-    let mut books = Vec::new();
+    let mut totals = Vec::new();
     for step in steps {
         match *step {
             Step::Allocate { queue, place } => {
@@ -71,7 +71,7 @@ fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Books>) {
             Step::Run => _ = mock.step(),
         }
         let sum = context.stats().sum;
-        books.push((sum.current, sum.live, sum.count));
+        totals.push((sum.current, sum.live, sum.count));
     }
     mock.finish();
     let queue = new_queue(2);
@@ -82,7 +82,7 @@ fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Books>) {
         copy.read().expect("a view").to_vec()
     };
     let content = places.iter().map(|place| place.as_ref().map(read)).collect();
-    (content, books)
+    (content, totals)
 }
 
 /// The content that each place has when everything is done at once.
@@ -104,16 +104,16 @@ fn model(steps: &[Step]) -> Vec<Content> {
 
 proptest! {
     /// On three queues in any legal order, and on the same driver without queue order, with the
-    /// same books after each step.
+    /// same totals after each step.
     #[test]
     fn any_program_is_the_one_without_queues(steps in prop::collection::vec(step(), 0..40), seed in any::<u64>()) {
         let (ordered, plain) = (Mock::new(Progress::Manual), Mock::new(Progress::Manual).without_queue_memory());
         ordered.seed(seed);
         plain.seed(seed);
-        let (content, books) = run(&ordered, &steps);
+        let (content, totals) = run(&ordered, &steps);
         prop_assert_eq!(&content, &model(&steps));
         prop_assert_eq!(ordered.violations(), []);
-        prop_assert_eq!(run(&plain, &steps), (content, books));
+        prop_assert_eq!(run(&plain, &steps), (content, totals));
         prop_assert_eq!(plain.violations(), []);
         let is_in_order = |call: &Call| call.operation == Operation::AllocateInOrder;
         prop_assert!(!plain.calls().iter().any(is_in_order));

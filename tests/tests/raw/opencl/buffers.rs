@@ -75,7 +75,7 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
         assert_eq!((borrowed.raw().as_raw(), taken.raw().as_raw()), (kept, given));
         assert_eq!((theirs.buffer_references(kept), theirs.buffer_references(given)), (2, 1));
         let row = *context.stats().of(MemoryType::Buffer);
-        assert_eq!((row.live, row.current), (1, 4096), "what is borrowed is in no book");
+        assert_eq!((row.live, row.current), (1, 4096), "the ledger does not count borrowed buffers");
         let _ = queue.fill_buffer(&mut taken, 0, 4096, &[1, 2, 3, 4]).unwrap();
         let _ = queue.fill_buffer(&mut taken, 16, 16, &pattern(16)).unwrap();
         queue.copy_buffer(&mut borrowed, 0, &taken, 0, 4096).unwrap().wait().unwrap();

@@ -62,8 +62,8 @@ struct Choice {
     sorted: u32,
     /// Lengths of the trail, the parts and the members to return to.
     marks: (u32, u32, u32),
-    /// The candidate tried last stood free: no other can do better.
-    settled: bool,
+    /// The last tried candidate conflicted with nothing, so no other one can be better.
+    is_last: bool,
 }
 
 /// The search with its tables, used again for every restart.
@@ -146,7 +146,7 @@ impl<'m> Search<'m> {
                     }
                 }
                 Frame::Choice(choice) => {
-                    if choice.next >= choice.end || choice.settled {
+                    if choice.next >= choice.end || choice.is_last {
                         self.part_failed();
                         continue;
                     }
@@ -163,7 +163,7 @@ impl<'m> Search<'m> {
                     let (part, mark) = (choice.part, choice.marks.0);
                     let Part { members, cliques } = self.parts[part as usize];
                     let placed = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);
-                    choice.settled = placed.free;
+                    choice.is_last = placed.free;
                     if !placed.fits {
                         self.state.undo(mark as usize);
                         continue;
@@ -261,7 +261,7 @@ impl<'m> Search<'m> {
             sorted,
             end: self.candidates.len() as u32,
             marks: (self.state.mark() as u32, self.parts.len() as u32, self.members.len() as u32),
-            settled: false,
+            is_last: false,
         }));
         true
     }

@@ -37,7 +37,7 @@ class Compiler(Statements, Expressions, Calls):
             text = self.round()
             if not self.changed:
                 return text, self.sources, self.tables, self.indices
-        raise self.source.error(self.source.tree, "the types of its variables do not settle; write casts")
+        raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
 

@@ -77,7 +77,7 @@ def pointers_of_another_context_are_unknown(b):
     array = usm.zeros(1000, "|u1", kind="device", queue=one)
     assert one != two and one.query(array.pointer) == ("device", array.pointer, 1000)
     # SYCL, CUDA and HIP have one native context for a device, which knows the memory of all of
-    # ours; the books do not.
+    # ours; the ledger does not.
     expected = "device" if b.kind in ("sycl", "cuda", "hip") else "unknown"
     assert two.query(array.pointer)[0] == expected
 
@@ -202,7 +202,7 @@ def memory_pickles_by_way_of_the_host(b):
         assert again._pointer != memory._pointer and again.queue.device == b.device
 
 
-def books_are_kept_alike_everywhere(b):
+def statistics_are_alike_everywhere(b):
     """Numbers and records of one program, whatever the backend."""
     context = b.context()
     context.keep_history(8)
@@ -226,7 +226,7 @@ def books_are_kept_alike_everywhere(b):
     assert sorted(records[3:]) == sorted(("free", type, size) for type, size in sizes.items())
 
 
-def copies_of_views_leave_nothing_in_the_books(b):
+def copies_of_views_leave_no_memory_behind(b):
     """What a copy needs on its way is given back with it."""
     context = b.context()
     array = usm.zeros((512, 512), "<i4", kind="device", queue=context)

@@ -194,7 +194,7 @@ impl Drop for Inner {
         let free = |block: &Block| unsafe { self.free(block) };
         // SAFETY: as above.
         let destroy = |(raw, _): (MockBuffer, Fault)| unsafe { Mock::destroy(&self.mock, raw) };
-        // SAFETY: the books of this context, and blocks go back to its mock.
+        // SAFETY: the state of this context, and blocks return to its mock.
         unsafe { self.deferred.drain(shared, shared.wait_limit(), free, destroy) };
     }
 }
