@@ -1,5 +1,5 @@
-//! A plan made real: one allocation, and arrays in parts of it.
-//! `cargo run -p usm-pool --example arena`
+//! A plan in use: one allocation, and arrays in parts of it. `cargo run -p usm-pool --example
+//! arena`
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, QueueOrder, Shared, UsmVec};

@@ -11,17 +11,17 @@ use crate::dependency::Reachability;
 use crate::graph::{Graph, TensorKind};
 use crate::{Error, Lifetime};
 
-/// How far in-place permits are used. More sharing usually lowers the peak, but a small result in a
-/// large block keeps the block alive.
+/// How many in-place permits are used. More sharing usually lowers the peak, but a small result in
+/// a large block keeps the block alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InPlace {
     /// Permits are ignored.
     Never,
-    /// Only when input and output have the same size.
+    /// Only if input and output have the same size.
     #[default]
     SameSize,
-    /// Whenever a permit is legal.
+    /// All legal permits.
     Always,
 }
 
@@ -41,9 +41,9 @@ pub struct Block {
     pub alignment: u64,
     /// Operators that read or write a member, ascending, each once.
     pub ops: Vec<usize>,
-    /// Its content is there before the first operator: nothing may use the bytes earlier.
+    /// Its content exists before the first operator, so no other block may use the bytes earlier.
     pub from_start: bool,
-    /// The caller reads a member after the run: nothing may use the bytes later.
+    /// The caller reads a member after the run, so no other block may use the bytes later.
     pub to_end: bool,
 }
 
@@ -55,9 +55,9 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Joins views, and what `in_place` allows. With `reach` the permits are judged for an
-    /// out-of-order queue, where every other access to the input must be an ancestor of the
-    /// operator; without it for the processing order.
+    /// Joins views, and the pairs that `in_place` allows. With `reach`, a permit is legal on an
+    /// out-of-order queue if every other access to the input is an ancestor of the operator.
+    /// Without it, the processing order decides.
     ///
     /// # Errors
     /// [`Error::SizeOverflow`] never; reserved for tables that cannot be allocated.
@@ -80,7 +80,7 @@ impl Blocks {
                 }
             }
         }
-        // Joined blocks left holes; close them in order.
+        // Joined blocks left holes in the list; closes them in order.
         let mut renumber = alloc::vec![0; blocks.len()];
         let mut kept = Vec::with_capacity(blocks.len());
         for (old, block) in blocks.into_iter().enumerate() {
@@ -123,8 +123,8 @@ fn family_block(graph: &Graph, root: usize) -> Block {
         first_write = first_write.min(tensor.producer.unwrap_or(usize::MAX));
         first_read = first_read.min(tensor.users.first().copied().unwrap_or(usize::MAX));
         to_end |= tensor.is_output;
-        // An unproduced root begins where the family is first written, not at the start; the start
-        // is added below.
+        // A root without a producer begins at the first write to its family, not at the start; the
+        // lines below add the start.
         let life = graph.lifetime(member);
         let counts = tensor.producer.is_some() || tensor.alias.is_some();
         let lower = if counts { life.lower } else { life.upper - 1 };
@@ -133,8 +133,8 @@ fn family_block(graph: &Graph, root: usize) -> Block {
     ops.sort_unstable();
     ops.dedup();
     for &(first, last) in graph.loops() {
-        // Iterations may overlap on an out-of-order queue: whoever is used in the body is used by
-        // all of it.
+        // Iterations may overlap on an out-of-order queue, so a block that the body uses is used by
+        // all of the body.
         if ops.iter().any(|op| (first..=last).contains(op)) {
             ops.extend(first..=last);
             ops.sort_unstable();
@@ -163,7 +163,7 @@ fn family_block(graph: &Graph, root: usize) -> Block {
     }
 }
 
-/// Puts the output's block into the input's when the permit is legal.
+/// Puts the output's block into the input's if the permit is legal.
 fn join(
     graph: &Graph,
     in_place: InPlace,
@@ -192,12 +192,12 @@ fn join(
         }
     };
     let begins_here = target.lifetime.lower == op as u64 && !target.from_start;
-    // What else is written to the output's block, by operators that nothing puts behind this one,
-    // could come too early.
+    // Other operators that write the output's block and are not ordered after this one could write
+    // too early.
     let follows =
         reach.is_none_or(|reach| target.ops.iter().all(|&other| other == op || reach.precedes(op, other)));
     let disturbs = disturbs(graph, op, (from, delta), to, place);
-    // Two outputs over one input, or one beside a view that is made here, would overwrite each
+    // Two outputs over one input, or an output and a view that is made here, would overwrite each
     // other.
     let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
     let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
@@ -233,7 +233,7 @@ fn join(
     source.to_end |= target.to_end;
 }
 
-/// Whether `op` would write over an input that it may still read, were the block `to` at `delta` in
+/// Whether `op` would overwrite an input that it may still read if the block `to` was at `delta` in
 /// the block `from`. A permit names one input: each other one that an output touches needs its own,
 /// also a view of the same bytes.
 fn disturbs(

@@ -1,9 +1,9 @@
-//! A plan made real: one allocation for each memory, and parts of it handed out tensor by tensor.
+//! A plan in use: one allocation for each memory, and a part of it for each tensor.
 //!
-//! The arena does not trust that the plan is followed. Bytes that somebody still holds are refused,
-//! with the name of the holder; bytes that an unfinished operation still uses are handed out
-//! together with the events to wait for. So no order of calls gives two owners the same bytes, and
-//! a plan that is wrong for its queue costs time, never data.
+//! The arena does not trust callers to follow the plan. It refuses bytes that another tensor still
+//! holds, and names that tensor. Bytes that an unfinished operation still uses come with the events
+//! to wait for. So no order of calls gives two owners the same bytes, and a plan that is wrong for
+//! its queue costs time, never data.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -17,7 +17,7 @@ use usm_core::{
 use crate::plan::{Memory, Plan, Row};
 use crate::sync::Mutex;
 
-/// Why the arena gave nothing.
+/// Why the arena refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArenaError {
@@ -38,7 +38,7 @@ pub enum ArenaError {
         /// The tensor that holds the bytes.
         held_by: u64,
     },
-    /// The memory itself could not be had.
+    /// The source refused the memory.
     Memory(usm_core::Error),
 }
 
@@ -118,7 +118,7 @@ impl<B: Backend> Inner<B> {
     }
 }
 
-/// Memory for one run of a plan at a time. Cloning gives another handle on the same memory.
+/// Memory for one run of a plan at a time. A clone is another handle to the same memory.
 ///
 /// ```
 /// use usm_core::backend::host::HostHeap;
@@ -162,8 +162,8 @@ impl<B: Backend> fmt::Debug for Arena<B> {
 }
 
 impl<B: Backend> Arena<B> {
-    /// Allocates what the plan needs: `device_kind` for what lies in device memory (device or
-    /// shared), host memory for the rest.
+    /// Allocates the plan's memory: `device_kind` (device or shared) for the part in device memory,
+    /// host memory for the rest.
     ///
     /// # Errors
     /// [`ArenaError::Memory`] when the source refuses.
@@ -187,8 +187,8 @@ impl<B: Backend> Arena<B> {
         };
         let device = allocate(Memory::Device, device_kind)?;
         let host = allocate(Memory::Host, AllocKind::Host)?;
-        // A queue's memory is there after an event, and other sources give bytes that late
-        // operations still use: parts wait for those.
+        // A queue's memory exists after an event, and other sources may return bytes that late
+        // operations still use. Parts wait for both.
         let whole = |memory, base: &Allocation<B>| {
             (Range { memory, low: 0, high: base.size() as u64 }, base.pending())
         };
@@ -228,7 +228,7 @@ impl<B: Backend> Arena<B> {
     /// # Errors
     /// [`ArenaError::Unknown`], [`ArenaError::Empty`], and [`ArenaError::InUse`] as long as a
     /// tensor that shares bytes is held. A view, or the result of work in place, shares bytes with
-    /// what it is made of: let go of that first; the bytes stay as they are.
+    /// its source: drop the source first. The bytes keep their content.
     pub fn tensor(&self, id: u64) -> Result<Claim<B>, ArenaError> {
         let row = self.inner.rows.get(&id).ok_or(ArenaError::Unknown { id })?;
         if row.size == 0 {
@@ -244,7 +244,7 @@ impl<B: Backend> Arena<B> {
     }
 }
 
-/// The right to one tensor's bytes.
+/// A claim to one tensor's bytes.
 pub struct Claim<B: Backend> {
     inner: Arc<Inner<B>>,
     range: Range,
@@ -271,7 +271,7 @@ impl<B: Backend + 'static> Claim<B> {
     /// As [`MemorySource::allocate`]: the claim serves once.
     pub fn allocation(&self) -> usm_core::Result<Allocation<B>> {
         let kind = self.inner.base(self.range.memory).map_or(AllocKind::Unknown, Allocation::kind);
-        // Fits: the whole arena's size does.
+        // Fits, because the size of the whole arena does.
         self.allocate(&Request::new(kind, self.bytes() as usize).aligned_to(1))
     }
 }
@@ -312,10 +312,10 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
             if range.meets(&self.range) {
                 earlier.push(pending.clone());
             }
-            // What lies inside is this allocation's to remember from now on.
+            // From now on this allocation keeps the uses of the bytes inside it.
             !range.inside(&self.range)
         });
-        // What is pending may still read what lay here.
+        // Pending operations may still read the old content.
         #[cfg(usm_valgrind)]
         if earlier.is_empty() {
             usm_core::substitute::without_values(allocation.as_ptr(), allocation.size());
@@ -347,9 +347,9 @@ struct Part<B: Backend> {
 impl<B: Backend> Reclaim<B> for Part<B> {
     fn reclaim(&self, _: Block, pending: Pending<B>) {
         if !pending.is_done() {
-            // The base is freed after everything that used a part of it.
+            // The base is freed after all operations that used a part of it.
             if let Some(base) = self.inner.base(self.range.memory) {
-                // Of one context: the part's is the base's.
+                // Cannot fail: the part and the base are of one context.
                 let _ = base.absorb(pending.clone());
             }
             self.inner.ranges.lock().released.push((self.range, pending));

@@ -19,13 +19,13 @@ pub use time_cut::{TimeCut, time_cut};
 use crate::Buffer;
 use crate::lifetime::align_up;
 
-/// Bytes that pairwise conflicting buffers need at least, alignment counted; `None` when the sum
-/// exceeds 64 bits.
+/// Minimum bytes of pairwise conflicting buffers, with alignment; `None` if the sum exceeds 64
+/// bits.
 ///
 /// With `g` the smallest alignment in a subset, all its offsets are multiples of `g`, so each
-/// buffer but the topmost takes its size rounded up to `g`. Every alignment that occurs is tried as
-/// `g`, with the buffers aligned at least so; the best one counts. Needs no heap: the certificate
-/// of a plan can be checked where the plan is used.
+/// buffer but the topmost takes its size rounded up to `g`. Tries every occurring alignment as `g`,
+/// with the buffers of at least that alignment, and takes the best result. Needs no heap, so a
+/// program without one can check a plan's certificate.
 #[must_use]
 pub fn stacked<'a>(set: impl Iterator<Item = &'a Buffer> + Clone) -> Option<u64> {
     let mut best = 0;

@@ -118,7 +118,7 @@ impl ConflictGraph {
         self.n == 0
     }
 
-    /// Records that `i` and `j` may be live together. A self pair says nothing and is ignored.
+    /// Records that `i` and `j` may be live together. A self pair is ignored.
     ///
     /// # Panics
     /// When `i` or `j` is out of range.
@@ -132,7 +132,7 @@ impl ConflictGraph {
         self.words[j * width + i / 64] |= 1 << (i % 64);
     }
 
-    /// Takes a conflict back.
+    /// Removes a conflict.
     ///
     /// # Panics
     /// When `i` or `j` is out of range.

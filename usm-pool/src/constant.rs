@@ -1,5 +1,5 @@
-//! Constants: created in host memory, moved to device memory once their users are known, shared by
-//! all batches and streams.
+//! Constants: created in host memory, moved to device memory once their users are known, and shared
+//! by all batches and streams.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -13,10 +13,10 @@ use crate::graph::{Graph, TensorKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Readers {
-    /// Kernels on the device only: device memory is best.
+    /// Only kernels on the device: device memory is best.
     Device,
-    /// The host too (a host operator, a shape computation): it must stay where the host can read
-    /// it.
+    /// Also the host (a host operator, a shape computation): the constant must stay host
+    /// accessible.
     Host,
 }
 
@@ -37,7 +37,7 @@ impl<B: Backend> Default for ConstantBuilder<B> {
     }
 }
 
-/// What a transfer did.
+/// Result of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transferred {
@@ -47,7 +47,7 @@ pub struct Transferred {
     pub bytes: u64,
     /// Constants that stay in host memory because the host reads them.
     pub kept: usize,
-    /// Constants that stay because device memory refused them.
+    /// Constants that stay because device memory had no room.
     pub refused: usize,
 }
 
@@ -61,8 +61,7 @@ impl<B: Backend> ConstantBuilder<B> {
     /// Copies a constant's bytes into host memory. A repeated id replaces the value.
     ///
     /// # Errors
-    /// What the memory refuses; a constant without bytes is refused as
-    /// [`usm_core::ErrorKind::ZeroSize`].
+    /// The allocation's error; [`usm_core::ErrorKind::ZeroSize`] for a constant without bytes.
     pub fn insert<S: MemorySource<B>>(
         &mut self,
         queue: &Queue<B>,
@@ -77,9 +76,9 @@ impl<B: Backend> ConstantBuilder<B> {
         Ok(())
     }
 
-    /// Moves every constant that only the device reads: allocate there, copy, wait, drop the host
-    /// copy. What device memory refuses stays in host memory, which the device can read too. The
-    /// result is shared by cloning it.
+    /// Moves every constant that only the device reads: allocates device memory, copies, waits, and
+    /// drops the host copy. Constants without room in device memory stay in host memory, which the
+    /// device can read too. Clone the result to share it.
     ///
     /// # Errors
     /// A copy that failed.

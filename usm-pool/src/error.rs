@@ -1,4 +1,4 @@
-//! What can go wrong between a problem and a plan.
+//! Errors of planning.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A buffer's life ends before it begins.
+    /// A buffer whose life ends before it begins.
     ReversedLifetime {
         /// Buffer id.
         id: u64,
@@ -60,7 +60,7 @@ pub enum Error {
         /// First instant after the gap.
         upper: u64,
     },
-    /// The memory for the planner's own tables could not be had.
+    /// No memory for the planner's own tables.
     OutOfMemory {
         /// Bytes asked for.
         bytes: u64,

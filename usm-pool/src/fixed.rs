@@ -67,9 +67,9 @@ const fn place<const N: usize>(
         if !alignment.is_power_of_two() {
             return Err(Error::BadAlignment { id, alignment });
         }
-        // Room for every buffer on top of all others, each pushed up by its alignment: nothing
-        // below can overflow then. The same room as a `Problem` asks for, so that both refuse the
-        // same tables.
+        // Checks that all buffers fit on top of each other, each moved up by its alignment, so
+        // nothing below can overflow. A `Problem` makes the same check, so both refuse the same
+        // tables.
         let room = match align_up(size, alignment) {
             Some(room) => room.checked_add(alignment - 1),
             None => None,
@@ -85,7 +85,7 @@ const fn place<const N: usize>(
     }
     let mut round = 0;
     while round < N {
-        // The largest that is left, the first of equals.
+        // The largest remaining buffer, the first of equals.
         let mut next = N;
         let mut k = 0;
         while k < N {
@@ -118,8 +118,8 @@ const fn lowest<const N: usize>(
     if item.size == 0 {
         return at;
     }
-    // Whoever is in the way pushes the buffer above its end; what was free below stays free, so one
-    // more pass is made after each push.
+    // A conflicting buffer in the way moves this one above its end. After each move another pass
+    // checks the new offset.
     let mut k = 0;
     while k < N {
         let other = &buffers[k];

@@ -23,7 +23,7 @@ pub enum TensorKind {
     Constant,
     /// Survives from one run of the graph to the next.
     State,
-    /// Handed in by the caller.
+    /// Passed in by the caller.
     Input,
 }
 
@@ -97,8 +97,8 @@ impl Tensor {
         self
     }
 
-    /// What people call the tensor: any text, shown beside the id. Several tensors may have the
-    /// same name.
+    /// Display name of the tensor: any text, shown beside the id. Several tensors may have the same
+    /// name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -139,7 +139,7 @@ impl Op {
     }
 
     /// Permits the operator to write `output` over its dying `input`: same address, same or smaller
-    /// size. It speaks for this input only; another one whose bytes the output touches needs its
+    /// size. A permit covers one input. Another input whose bytes the output overwrites needs its
     /// own permit, also a view of the same bytes.
     #[must_use]
     pub fn in_place(mut self, input: u64, output: u64) -> Self {
@@ -161,7 +161,7 @@ impl Op {
 pub struct TensorNode {
     /// The caller's id.
     pub id: u64,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
     /// Size in bytes, padding included.
     pub size: u64,
@@ -191,7 +191,7 @@ pub struct TensorNode {
 pub struct OpNode {
     /// Unique name.
     pub name: String,
-    /// Indices of the tensors it reads, as given (a tensor used twice stands twice).
+    /// Indices of the tensors it reads, as given (a tensor used twice appears twice).
     pub inputs: Vec<usize>,
     /// Indices of the tensors it writes.
     pub outputs: Vec<usize>,
@@ -201,7 +201,7 @@ pub struct OpNode {
     pub cost: u64,
 }
 
-/// A checked operator graph. Operators stand in processing order, which is topological.
+/// A checked operator graph. Operators are in processing order, which is topological.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) tensors: Vec<TensorNode>,
@@ -251,7 +251,7 @@ impl Graph {
         self.index.get(&id).copied()
     }
 
-    /// What people call the tensor with this id, and the operator that writes it.
+    /// Display name of the tensor with this id, and of the operator that writes it.
     pub(crate) fn labels(&self, id: u64) -> (Option<&str>, Option<&str>) {
         let Some(node) = self.tensor_index(id).map(|tensor| &self.tensors[tensor]) else {
             return (None, None);
@@ -267,12 +267,12 @@ impl Graph {
     }
 
     /// The same graph with other tensor sizes, `(id, bytes without padding)`: for shapes that
-    /// became known, or grew beyond the bound that was planned for. A plan for larger sizes holds
-    /// for smaller ones too, so only growth asks for a new plan.
+    /// became known, or grew beyond the planned bound. A plan for larger sizes is valid for smaller
+    /// ones too, so only growth needs a new plan.
     ///
     /// # Errors
-    /// [`GraphError::UnknownTensor`], and whatever the new sizes break: a view that reaches beyond
-    /// its tensor, a size beyond 64 bits.
+    /// [`GraphError::UnknownTensor`], and errors of the new sizes: a view that exceeds its tensor,
+    /// a size beyond 64 bits.
     ///
     /// ```
     /// use usm_pool::{Graph, Op, Options, Tensor, plan_graph};
@@ -315,8 +315,8 @@ impl Graph {
         for &(first, last) in &self.loops {
             let body = first..=last;
             let read_inside = node.users.iter().any(|op| body.contains(op));
-            // Read again in every iteration: it must survive them all. What was filled before the
-            // run is older than a loop that begins with it.
+            // Every iteration reads it again, so it must survive them all. Content from before the
+            // run is older than a loop that begins with the run.
             let given = node.producer.is_none() && node.alias.is_none();
             if (given || begin < first) && read_inside {
                 upper = upper.max(last + 1);
@@ -349,7 +349,8 @@ impl Graph {
         found
     }
 
-    /// Operators that write bytes of `tensor`. Who makes a view of what it reads writes nothing.
+    /// Operators that write bytes of `tensor`. An operator that makes a view of its input writes
+    /// nothing.
     fn writers_under(&self, tensor: usize) -> impl Iterator<Item = usize> + '_ {
         let node = &self.tensors[tensor];
         let (low, high) = (node.root_offset, node.root_offset.saturating_add(node.size));

@@ -1,5 +1,5 @@
-//! A plan as one page for a browser: zoom, search, and a click says what a block is. Nothing comes
-//! from the network.
+//! A plan as one HTML page: zoom, search, and a click describes a block. It loads nothing from the
+//! network.
 //!
 //! The page is a fixed text with the plan as JSON in it. Names are data there, and the page's
 //! script shows them as text only, so no name can be markup.
@@ -16,10 +16,10 @@ use crate::plan::{Certificate, Plan};
 /// The page around the data.
 const PAGE: &str = include_str!("html/page.html");
 
-/// What the page has in the place of the data.
+/// The placeholder of the data in the page.
 const PLACE: &str = "{\"here\":\"the plan\"}";
 
-/// Integers above this one are no numbers of JavaScript's.
+/// The largest integer that JavaScript represents exactly.
 const LARGEST: u64 = (1 << 53) - 1;
 
 /// Writes the page of a plan; `title` is the name of the graph or table. Names, producers and
@@ -117,7 +117,7 @@ fn list<T>(json: &mut String, items: impl IntoIterator<Item = T>, mut each: impl
     }
 }
 
-/// A number that JavaScript holds exactly, else its digits as a text.
+/// A number if JavaScript represents it exactly, otherwise its digits as a string.
 fn number(json: &mut String, value: u64) {
     let _ = if value > LARGEST { write!(json, "\"{value}\"") } else { write!(json, "{value}") };
 }

@@ -1,6 +1,6 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
-// One exception, where the arena proves that the parts it hands out are disjoint.
+// One exception: the arena proves that its parts are disjoint.
 #![deny(unsafe_code)]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 

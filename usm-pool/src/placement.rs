@@ -1,9 +1,9 @@
 //! Device memory first, within limits; host memory for what does not fit.
 //!
 //! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator
-//! whose inputs and outputs together exceed the memory. What breaks one of them goes to host
-//! memory; so does, tensor by tensor, what makes the plan exceed the memory, chosen so that few
-//! bytes move. A buffer and everything in it lies in one memory.
+//! whose inputs and outputs together exceed the memory. A buffer that breaks one of them goes to
+//! host memory. If the plan exceeds the memory, further buffers follow one by one, chosen so that
+//! few bytes move. A buffer and all tensors in it are in one memory.
 
 mod spread;
 
@@ -74,7 +74,7 @@ fn fits(plan: &Plan, limits: &Limits) -> bool {
     room(limits).is_none_or(|room| plan.peak <= room)
 }
 
-/// What the device part may need.
+/// Limit for the device part.
 fn room(limits: &Limits) -> Option<u64> {
     match (limits.device_memory, limits.max_alloc) {
         (Some(memory), Some(object)) => Some(memory.min(object)),
@@ -102,8 +102,8 @@ fn operands(graph: &Graph, problem: &Problem) -> Vec<Vec<usize>> {
 
 fn operators_fit(graph: &Graph, problem: &Problem, limits: &Limits) -> bool {
     let Some(limit) = limits.device_memory else { return true };
-    // Operands of one operator are live together, so a plan that fits has room for them; only the
-    // sum over 64 bits could lie.
+    // Operands of one operator are live together, so a plan that fits has room for them; only a sum
+    // beyond 64 bits could be wrong.
     operands(graph, problem).into_iter().all(|operands| {
         let sizes = operands.into_iter().map(|buffer| problem.buffers()[buffer].size);
         sizes.fold(0, u64::saturating_add) <= limit
@@ -162,8 +162,8 @@ fn plan_placed(
     Ok(whole)
 }
 
-/// Plans what `placement` has in device memory, moving buffers to host memory until `room` bytes
-/// suffice.
+/// Plans the buffers that `placement` puts in device memory, and moves some to host memory until
+/// `room` bytes suffice.
 fn plan_part(
     problem: &Problem,
     options: &Options<'_>,
@@ -175,8 +175,8 @@ fn plan_part(
     loop {
         let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
         let part = problem.subset(&here)?;
-        // The cheap strategy says what must go; the one that was asked for gets the last word when
-        // it is close.
+        // The cheap strategy selects buffers to move; near the limit the requested strategy
+        // decides.
         options.strategy = Strategy::GreedyBySize;
         let mut found = plan(&part, &options)?;
         if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {

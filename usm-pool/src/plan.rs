@@ -1,4 +1,4 @@
-//! A finished plan: where every tensor lies, how good that is, and the proof.
+//! A finished plan: the offset of every tensor, the peak, and the proof of its bound.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::report::quoted;
 use crate::verify::{self, Violation};
 
-/// The memory that a buffer was given.
+/// The memory of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Memory {
@@ -71,18 +71,18 @@ pub enum Certificate {
         /// Ids of the buffers.
         buffers: Vec<u64>,
     },
-    /// The search tried everything below this capacity.
+    /// The search found no plan below this capacity.
     Search {
         /// Nodes visited.
         nodes: u64,
-        /// The capacity in bytes at which nothing was found.
+        /// The capacity in bytes without a plan.
         capacity: u64,
     },
 }
 
 impl Certificate {
-    /// Whether the bound rests on somebody's word: that a search tried everything. Other
-    /// certificates are proofs, which [`Plan::verify`] checks.
+    /// Whether the bound is only a claim: that a search was exhaustive. Other certificates are
+    /// proofs, which [`Plan::verify`] checks.
     #[must_use]
     pub const fn is_claim(&self) -> bool {
         matches!(self, Self::Search { .. })
@@ -101,7 +101,7 @@ pub struct MemoryUse {
     pub buffers: usize,
 }
 
-/// Where every tensor lies. Sizes and offsets in bytes.
+/// The offset of every tensor. Sizes and offsets in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
@@ -124,11 +124,11 @@ pub struct Plan {
     pub strategy: Strategy,
     /// The queue it is safe on.
     pub queue: Queue,
-    /// Capacity that was asked for.
+    /// The requested capacity.
     pub capacity: Option<u64>,
     /// Search nodes visited.
     pub nodes: u64,
-    /// Operators (earlier, later) that the executor must order by events, beside the data
+    /// Operators (earlier, later) that the executor must order by events, in addition to the data
     /// dependencies.
     pub ordering_edges: Vec<(usize, usize)>,
     /// Use of each memory, device first.
@@ -201,7 +201,7 @@ impl Plan {
         self.peak = self.memories.iter().map(|used| used.peak).fold(0, u64::saturating_add);
     }
 
-    /// Number of buffers placed; views and tensors that work in place take none.
+    /// Number of placed buffers; views and tensors in place add none.
     #[must_use]
     pub fn buffers(&self) -> usize {
         self.offsets.len()
@@ -213,7 +213,7 @@ impl Plan {
         self.peak == self.lower_bound
     }
 
-    /// Whether the plan keeps within the capacity that was asked for.
+    /// Whether the plan fits in the requested capacity.
     #[must_use]
     pub fn feasible(&self) -> bool {
         self.capacity.is_none_or(|capacity| self.peak <= capacity)
@@ -225,7 +225,7 @@ impl Plan {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Checks all of the plan against its problem with the independent checker; answers the peak of
+    /// Checks the whole plan against its problem with the independent checker. Returns the peak of
     /// each memory, device first. Afterwards the bound is proven, unless its certificate [is a
     /// claim](Certificate::is_claim).
     ///

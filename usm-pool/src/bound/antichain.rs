@@ -15,9 +15,9 @@ use crate::{Buffer, Error};
 /// prove.
 ///
 /// `conflicts` must come from a partial order that agrees with the lives: of two buffers without
-/// conflict the one whose life begins first is over before the other begins. That holds for every
-/// relation made from a graph. The answer is checked pair by pair in any case, so a foreign
-/// relation costs quality, never truth. `None` when the network would not fit in memory.
+/// conflict, the one whose life begins first ends before the other begins. That holds for every
+/// relation made from a graph. The function checks its result pair by pair, so another relation
+/// costs quality, never correctness. `None` when the network would not fit in memory.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] when the relation is of another size, [`Error::OutOfMemory`].
@@ -25,7 +25,7 @@ pub fn antichain(buffers: &[Buffer], conflicts: &ConflictGraph) -> Result<(u64, 
     antichain_until(buffers, conflicts, &|| false)
 }
 
-/// As [`antichain`]; the largest buffer alone when `stop` says so before the end.
+/// As [`antichain`]; returns only the largest buffer if `stop` ends it early.
 pub(crate) fn antichain_until(
     buffers: &[Buffer],
     conflicts: &ConflictGraph,
@@ -46,7 +46,7 @@ pub(crate) fn antichain_until(
 }
 
 /// As [`antichain`], over the buffers of `order`, a linear extension of the partial order; `None`
-/// when `stop` said so.
+/// if `stop` ended it.
 fn antichain_of(
     buffers: &[Buffer],
     conflicts: &ConflictGraph,
@@ -62,8 +62,8 @@ fn antichain_of(
     for (k, &weight) in weights.iter().enumerate() {
         network.edge(source, k, weight);
         network.edge(n + k, sink, weight);
-        // A chain may pass through a buffer that another chain covers: this is what lets the cover
-        // relation stand for the order.
+        // A chain may pass through a buffer that another chain covers, so the cover relation is
+        // enough to represent the order.
         network.edge(n + k, k, u64::MAX);
     }
     let Some(covers) = cover_relation(conflicts, order, stop)? else { return Ok(None) };
@@ -77,8 +77,8 @@ fn antichain_of(
     }
     let reached = network.reachable(source);
     let mut set: Vec<usize> = (0..n).filter(|&k| reached[k] && !reached[n + k]).map(|k| order[k]).collect();
-    // A relation that is no order could give a set with holes: drop what does not conflict with all
-    // before it.
+    // If the relation is no order, the set may have pairs without conflict: drops buffers that do
+    // not conflict with all earlier ones.
     let mut kept: Vec<usize> = Vec::with_capacity(set.len());
     for i in set.drain(..) {
         if kept.iter().all(|&other| conflicts.contains(i, other)) {
@@ -90,15 +90,14 @@ fn antichain_of(
     Ok(Some((bytes, kept)))
 }
 
-/// For each buffer of `order` (by position) those that follow it with nothing in between; `None`
-/// when `stop` said so.
+/// For each buffer of `order` (by position) its direct successors; `None` if `stop` ended it.
 fn cover_relation(
     conflicts: &ConflictGraph,
     order: &[usize],
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<Vec<u32>>>, Error> {
     let n = order.len();
-    // `after` row `k`, by position: all that begin after buffer `k` is over.
+    // `after` row `k`, by position: all buffers that begin after the end of buffer `k`.
     let mut after = ConflictGraph::new(n)?;
     let as_given = n == conflicts.len() && order.iter().enumerate().all(|(k, &i)| k == i);
     for k in 0..n {
@@ -107,7 +106,7 @@ fn cover_relation(
         }
         let row = after.row_mut(k);
         if as_given {
-            // 64 at a time: all that have no conflict, without those up to `k` and beyond `n`.
+            // 64 at a time: all without a conflict, except those up to `k` and beyond `n`.
             for (word, (mine, theirs)) in row.iter_mut().zip(conflicts.row(k)).enumerate().skip(k / 64) {
                 let above = if word == k / 64 { u64::MAX << (k % 64) << 1 } else { u64::MAX };
                 let below = if word == n / 64 { (1 << (n % 64)) - 1 } else { u64::MAX };
@@ -160,7 +159,7 @@ impl Network {
         }
     }
 
-    /// Dinic's algorithm with explicit stacks. Deterministic. False when `stop` said so.
+    /// Dinic's algorithm with explicit stacks. Deterministic. Returns `false` if `stop` ended it.
     fn maximise(&mut self, source: usize, sink: usize, stop: &dyn Fn() -> bool) -> bool {
         let mut steps = 0_u32;
         let nodes = self.heads.len();

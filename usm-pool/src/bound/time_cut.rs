@@ -42,15 +42,15 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
     best
 }
 
-/// The heaviest instant where every size is a multiple of the unit, so that stacking leaves no byte
-/// free: the plain sum of sizes.
+/// The heaviest instant if every size is a multiple of the unit. Stacking then leaves no byte free,
+/// so the sum of the sizes counts.
 fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
     let aligned = || {
         let all = buffers.iter().zip(&ranks.lives);
         all.filter(|(buffer, _)| buffer.occupies() && buffer.alignment >= unit)
     };
-    // Changes of the load; sums of a checked problem fit, so they come out right after any detour
-    // around 2^64.
+    // Changes of the load. The sums of a checked problem fit, so they are right even if
+    // intermediate values wrap around 2^64.
     let mut changes = alloc::vec![0_u64; ranks.count as usize];
     for (buffer, life) in aligned() {
         let (begin, end) = (life.0 as usize, life.1 as usize);
@@ -64,12 +64,12 @@ fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
             best = (load, rank as u32);
         }
     }
-    // The load only rises where something begins.
+    // The load only rises where a life begins.
     let begins = aligned().find(|(_, life)| life.0 == best.1);
     TimeCut { bytes: best.0, time: begins.map_or(0, |(buffer, _)| buffer.lower) }
 }
 
-/// Buffers that live in order of begin and in order of end.
+/// Buffers that need bytes, in order of begin and in order of end.
 fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
     let mut begins: Vec<u32> =
         (0..buffers.len() as u32).filter(|&i| buffers[i as usize].occupies()).collect();
@@ -82,8 +82,8 @@ fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
 fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut {
     let mut best = TimeCut::default();
     let mut load = 0_u64;
-    // What the topmost buffer may leave free; the largest counts, so the live ones are kept in
-    // order.
+    // The bytes that the topmost buffer may leave free. The largest value counts, so this keeps the
+    // values of live buffers sorted.
     let mut slacks: BTreeMap<u64, u32> = BTreeMap::new();
     let rounded = |buffer: &Buffer| align_up(buffer.size, unit).unwrap_or(u64::MAX);
     let mut end =

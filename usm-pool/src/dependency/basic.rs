@@ -1,4 +1,4 @@
-//! What an operator needs at the same time: its outputs beside its inputs and beside each other.
+//! Conflicts inside an operator: its outputs with its inputs and with each other.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
 //! The conflicts in OpenVINO's form: for each operator, the operators whose output buffers it must
-//! not be given.
+//! not reuse.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;

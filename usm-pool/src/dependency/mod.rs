@@ -19,14 +19,14 @@ use crate::alias::{Block, Blocks};
 use crate::graph::Graph;
 use crate::{ConflictGraph, Error};
 
-/// In which order a queue runs what it was given.
+/// The order in which a queue runs its operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Queue {
     /// One operator after the other, in processing order.
     #[default]
     InOrder,
-    /// Any order that the data dependencies allow, also at the same time.
+    /// Any order that the data dependencies allow, also concurrently.
     OutOfOrder,
 }
 

@@ -1,4 +1,4 @@
-//! What may run at the same time when only data dependencies order the operators.
+//! Operators that may run concurrently if only data dependencies order them.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ impl Reachability {
         let mut successors: Vec<Vec<usize>> = (0..n).map(|_| Vec::new()).collect();
         for op in 0..n {
             for before in graph.predecessors(op) {
-                // A read of the iteration before orders nothing within one.
+                // A read of the previous iteration orders nothing within an iteration.
                 if before < op {
                     successors[before].push(op);
                 }
@@ -62,7 +62,7 @@ impl Reachability {
         let mut descendants = zeroed_words(n * width)?;
         let mut row = alloc::vec![0_u64; width];
         for &op in order.iter().rev() {
-            // Nearest successors first: what they reach needs no second pass.
+            // Nearest successors first, because operators that they reach need no second pass.
             successors[op].sort_unstable_by_key(|&next| position[next]);
             row.fill(0);
             for &next in &successors[op] {
@@ -79,7 +79,7 @@ impl Reachability {
         Ok(Self { n, descendants, order, edges: edges.to_vec() })
     }
 
-    /// The edges (earlier, later operator) that stand beside the data dependencies.
+    /// The edges (earlier, later operator) added to the data dependencies.
     #[must_use]
     pub fn edges(&self) -> &[(usize, usize)] {
         &self.edges
@@ -111,7 +111,7 @@ impl Reachability {
         after < self.n && self.row(before).get(after / 64).is_some_and(|word| word >> (after % 64) & 1 == 1)
     }
 
-    /// Bits of the operators that `op` leads to.
+    /// Bits of the operators that are reachable from `op`.
     #[must_use]
     pub fn row(&self, op: usize) -> &[u64] {
         let width = words_per_row(self.n);
@@ -160,7 +160,7 @@ pub fn out_of_order(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGra
 pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGraph, Error> {
     let blocks = blocks.blocks();
     let mut before = ConflictGraph::new(blocks.len())?;
-    // Most blocks have one first access; the bit test is then all there is to do.
+    // Most blocks have one first access, and then a bit test is enough.
     let firsts: Vec<Vec<usize>> = blocks.iter().map(|block| first_accesses(block, reach)).collect();
     let spans: Vec<Span> = firsts.chunks(64).map(Span::of).collect();
     let width = words_per_row(reach.len());
@@ -182,8 +182,8 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
             !other.is_empty() && other.iter().all(|&op| common[op / 64] >> (op % 64) & 1 == 1)
         };
         for (word, (others, span)) in before.row_mut(i).iter_mut().zip(firsts.chunks(64).zip(&spans)) {
-            // Blocks that lie side by side mostly begin side by side: all of the 64 after this one,
-            // or none.
+            // Neighbouring blocks usually have neighbouring first accesses, so usually all or none
+            // of these 64 begin after this one.
             let near = &common[span.words.clone()];
             *word = if near.iter().all(|&bits| bits == u64::MAX) {
                 span.begun
@@ -197,11 +197,11 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
     Ok(before)
 }
 
-/// Where the first accesses of 64 blocks lie among the operators.
+/// The positions of 64 blocks' first accesses among the operators.
 struct Span {
     /// Words of a row of operators that hold them all.
     words: core::ops::Range<usize>,
-    /// The blocks that have any.
+    /// The blocks with at least one.
     begun: u64,
 }
 
@@ -215,8 +215,8 @@ impl Span {
     }
 }
 
-/// Accesses that no other access of the block leads to; none when the content is there before the
-/// run.
+/// Accesses that are reachable from no other access of the block; none if the content exists before
+/// the run.
 pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
     if block.from_start {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What begins while another block still waits for its last user.
+//! Conflicts with blocks that begin before another block's last user.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::{ConflictGraph, Error};
 
 /// Conflicts between each block and all blocks that begin strictly between its first access and its
-/// last user in processing order. What was there before the run begins before every operator.
+/// last user in processing order. A block with content before the run begins before every operator.
 ///
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
@@ -24,8 +24,8 @@ pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, 
             if at >= end {
                 break;
             }
-            // Blocks of the same operator are the business of `basic`; what is there before the run
-            // has no operator.
+            // `basic` handles blocks of the same operator; content from before the run has no
+            // operator.
             if at > begin || begin == 0 {
                 found.insert(block, other);
             }

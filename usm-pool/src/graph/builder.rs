@@ -30,7 +30,7 @@ impl Default for GraphBuilder {
     }
 }
 
-/// The descriptions that a graph was built from, everything said that was left to defaults.
+/// The descriptions of a built graph, with all defaults filled in.
 impl From<&Graph> for GraphBuilder {
     fn from(graph: &Graph) -> Self {
         let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors[t].id).collect::<Vec<_>>();
@@ -210,7 +210,7 @@ impl GraphBuilder {
         Ok(nodes)
     }
 
-    /// Enters producers and users, and checks that every read comes after the write.
+    /// Fills in producers and users, and checks that every read comes after the write.
     fn link(&self, ops: &[OpNode], tensors: &mut [TensorNode]) -> Result<(), GraphError> {
         for (op, node) in ops.iter().enumerate() {
             for &t in &node.outputs {
@@ -220,7 +220,7 @@ impl GraphBuilder {
                     continue;
                 }
                 let tensor = &mut tensors[t];
-                // Who makes a view of an input writes nothing.
+                // An operator that makes a view of its input writes nothing.
                 if tensor.kind == TensorKind::Input && tensor.alias.is_none() {
                     return Err(GraphError::WrittenInput { op, tensor: tensor.id });
                 }
@@ -320,7 +320,7 @@ impl GraphBuilder {
             };
             let written = family.iter().any(|&t| tensors[t].producer.is_some());
             if written && self.tensors[root].kind.is_none() {
-                // Its bytes come from the graph, if only through views (concatenation in place).
+                // The graph writes its bytes, even if only through views (concatenation in place).
                 tensors[root].kind = TensorKind::Activation;
             }
             for &view in family {

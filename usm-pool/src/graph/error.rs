@@ -1,4 +1,4 @@
-//! What a graph can get wrong; every message names the tensor or operator and the numbers.
+//! Errors of graphs. Every message names the tensor or operator and the numbers.
 
 use core::fmt;
 
@@ -24,9 +24,9 @@ pub enum GraphError {
     ViewCycle { tensor: u64 },
     /// A view that reaches beyond the tensor it is declared on.
     ViewOutside { tensor: u64, offset: u64, size: u64, of: u64, of_size: u64 },
-    /// A view whose place in the root contradicts the alignment asked for.
+    /// A view whose offset in the root contradicts its alignment.
     ViewMisaligned { tensor: u64, offset: u64, alignment: u64 },
-    /// A view that says another kind than its root has.
+    /// A view with another kind than its root.
     ViewKind { tensor: u64, of: u64 },
     /// An alignment that is zero or no power of two.
     BadAlignment { tensor: u64, alignment: u64 },

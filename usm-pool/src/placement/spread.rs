@@ -20,13 +20,13 @@ pub struct Space {
 }
 
 impl Space {
-    /// A memory of so many bytes.
+    /// A memory with this size in bytes.
     #[must_use]
     pub const fn new(size: u64) -> Self {
         Self { size, max_alloc: None }
     }
 
-    /// The same with objects of at most so many bytes.
+    /// The same with a limit on single objects, in bytes.
     #[must_use]
     pub const fn max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);
@@ -38,8 +38,7 @@ impl Space {
     }
 }
 
-/// What lies in one memory: a problem of its own with its plan, for an
-/// [`Arena`](crate::arena::Arena) of its own.
+/// The part in one memory: its own problem and plan, for its own [`Arena`](crate::arena::Arena).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Part {
@@ -54,7 +53,7 @@ pub struct Part {
 #[non_exhaustive]
 #[must_use]
 pub struct Spread {
-    /// For each buffer of the problem the index of its memory; `None` for what fits nowhere.
+    /// For each buffer of the problem the index of its memory; `None` if it fits nowhere.
     pub memory: Vec<Option<usize>>,
     /// One part for each memory, in the order given.
     pub parts: Vec<Part>,
@@ -62,9 +61,9 @@ pub struct Spread {
     pub spilled: Vec<u64>,
 }
 
-/// Fills the memories one after the other: each takes what fits of what the ones before it left
-/// over. A buffer lies in one memory. Node budget and capacity of the options hold for each memory
-/// by itself; a capacity is ignored.
+/// Fills the memories in order: each takes the buffers that fit among those that the earlier
+/// memories left. A buffer is in one memory. The node budget of the options applies to each memory
+/// separately; a capacity is ignored.
 ///
 /// # Errors
 /// As [`plan`](crate::plan).
@@ -91,8 +90,8 @@ pub fn spread(problem: &Problem, options: &Options<'_>, spaces: &[Space]) -> Res
         spilled: Vec::new(),
     };
     for (index, space) in spaces.iter().enumerate() {
-        // For `plan_part` this memory is the device and everything else the host; what lies in an
-        // earlier one is out of sight.
+        // For `plan_part` this memory is the device and all others the host; it does not see
+        // buffers in earlier memories.
         let left: Vec<usize> = (0..found.memory.len()).filter(|&i| found.memory[i].is_none()).collect();
         let rest = problem.subset(&left)?;
         let fits = |&size: &u64| size <= space.room();

@@ -1,4 +1,4 @@
-//! Begins of lives in ranks, ascending: where do those from an instant on start?
+//! The begins of lives, sorted: finds the first life that begins at or after an instant.
 
 use alloc::vec::Vec;
 

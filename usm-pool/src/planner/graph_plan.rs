@@ -1,5 +1,5 @@
-//! Plans of graphs: in-place permits used as far as they help, ordering edges where they are
-//! allowed, one bound for all of it.
+//! Plans of graphs: uses in-place permits that help and allowed ordering edges, with one bound for
+//! all choices.
 
 use super::order::{Lever, Ordering, ordering_edges_until};
 use super::{Options, plan};
@@ -11,8 +11,8 @@ use crate::graph::Graph;
 use crate::plan::{Certificate, Plan};
 use crate::problem::Problem;
 
-/// Makes a plan for the activations of a graph on the queue of the options; answers the problem
-/// that it solves beside it.
+/// Makes a plan for the activations of a graph on the queue of the options. Returns the problem and
+/// its plan.
 ///
 /// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest
 /// peak wins. On an out-of-order queue at most `options.ordering_edges` edges are added, as long as
@@ -29,8 +29,8 @@ pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan
     }
 }
 
-/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first)
-/// instead of looked for. A plan for an in-order queue needs none, and has none.
+/// As [`plan_graph`], with given ordering edges (operators by index, the earlier one first) instead
+/// of a search for them. A plan for an in-order queue needs none, and has none.
 ///
 /// # Errors
 /// As [`plan_graph`], and [`Error::OrderingEdge`] for an edge outside of the graph or one that
@@ -64,7 +64,7 @@ pub fn plan_graph_with(
     // `choices` is never empty.
     let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
     if permits {
-        // A bound proven for one choice of permits says nothing about the others.
+        // A bound for one choice of permits proves nothing for the others.
         let (bytes, certificate) = common_bound(graph, reach.as_ref(), options, &problem)?;
         plan.lower_bound = bytes;
         plan.certificate = certificate;
@@ -82,8 +82,8 @@ pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering,
     ordering_edges_until(graph, &lever, &|| options.over())
 }
 
-/// A bound for every choice of permits: an output that may take its input's place is not counted
-/// beside it.
+/// A bound for every choice of permits: an output that may replace its input is not counted in
+/// addition to it.
 fn common_bound(
     graph: &Graph,
     reach: Option<&Reachability>,
@@ -91,8 +91,7 @@ fn common_bound(
     solved: &Problem,
 ) -> Result<(u64, Certificate), Error> {
     if options.over() {
-        // No relation is made any more: one tensor alone needs its own size, with and without
-        // permits.
+        // No time for a relation: the largest tensor alone is a bound, with and without permits.
         let roots = solved.members().iter().filter(|member| !member.view);
         let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);
         let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
@@ -102,8 +101,7 @@ fn common_bound(
         Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
     };
-    // Buffers are called by their root; without permits each root that is placed has one of its
-    // own.
+    // Buffers have the id of their root; without permits each placed root has its own buffer.
     let mut buffer_of = alloc::vec![None; graph.tensors().len()];
     for (at, buffer) in problem.buffers().iter().enumerate() {
         if let Some(root) = graph.tensor_index(buffer.id) {
@@ -116,7 +114,8 @@ fn common_bound(
         .iter()
         .enumerate()
         .flat_map(|(op, node)| node.in_place.iter().map(move |&pair| (op, pair)));
-    // What any legal use of a permit needs: room, and on an in-order queue an input that dies here.
+    // The conditions of a legal permit: enough size and, on an in-order queue, an input whose life
+    // ends here.
     let usable = |&(op, (input, output)): &(usize, (usize, usize))| {
         let dies = graph.lifetime(input).upper == op as u64 + 1;
         graph.tensors()[output].size <= graph.tensors()[input].size && (dies || reach.is_some())
@@ -136,7 +135,8 @@ fn common_bound(
             Ok((bytes, Certificate::Antichain { buffers }))
         }
         None => {
-            // The output counts from the instant after its operator on, when the input is over.
+            // The output counts from the instant after its operator, when the input's life has
+            // ended.
             for (_, output) in pairs {
                 let buffer = &mut buffers[output];
                 buffer.lower = buffer.upper.min(problem.buffers()[output].lower + 1);

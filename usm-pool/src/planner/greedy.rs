@@ -10,41 +10,41 @@ use super::time_tree::TimeTree;
 use crate::Buffer;
 use crate::lifetime::align_up;
 
-/// When an attempt is not worth going on with.
+/// When to abandon an attempt.
 #[derive(Clone, Copy)]
 pub(crate) struct Until<'a> {
-    /// Highest end in bytes that is still of use.
+    /// Highest useful end in bytes.
     pub(crate) limit: u64,
     /// Steps that may be taken, all in all, on an instance of [`MANY`] buffers or more.
     pub(crate) work: u64,
-    /// `true` ends the attempt; asked now and then.
+    /// Called regularly; `true` ends the attempt.
     pub(crate) stop: &'a dyn Fn() -> bool,
-    /// Whether an attempt that is stopped still answers a plan: what is not placed then goes on
-    /// top, one after the other.
+    /// Whether a stopped attempt still returns a plan, with the remaining buffers on top, one after
+    /// the other.
     pub(crate) on_top: bool,
 }
 
 impl Until<'_> {
-    /// Whether the attempt ends after so many buffers, for the work or for the time.
+    /// Whether the attempt ends after this many buffers, because of its work or its time.
     pub(crate) fn over(&self, placed: usize, work: u64) -> bool {
         work > self.work || self.late(placed)
     }
 
-    /// Whether time is over after so many buffers.
+    /// Whether time has run out after this many buffers.
     pub(crate) fn late(&self, placed: usize) -> bool {
         placed % ASK == ASK - 1 && (self.stop)()
     }
 }
 
-/// Buffers between two looks at the clock: with lists of 65,536 some hundredths of a second.
+/// Buffers between two calls of `stop`: some hundredths of a second with lists of 65,536.
 const ASK: usize = 256;
 
-/// Buffers from which on a tree over time is worth its memory; below that, reading all that was
-/// placed is fast.
+/// From this many buffers on, a tree over time is worth its memory. Below that, reading all placed
+/// buffers is fast.
 pub(crate) const MANY: usize = 4096;
 
-/// Places the buffers in the given order; answers one offset for each buffer, or `None` as soon as
-/// that is left.
+/// Places the buffers in the given order. Returns one offset for each buffer, or `None` if the
+/// attempt was abandoned.
 pub(crate) fn in_order(
     instance: Instance<'_>,
     order: &[u32],
@@ -60,7 +60,7 @@ pub(crate) fn in_order(
     run(instance, order, until, |buffer| (placed.place(buffer, fit), 0))
 }
 
-/// `place` answers the offset of a buffer and the work so far.
+/// `place` returns the offset of a buffer and the work so far.
 fn run(
     instance: Instance<'_>,
     order: &[u32],
@@ -86,8 +86,8 @@ fn run(
     Some(offsets)
 }
 
-/// Places the rest above all else, one after the other. Problems are checked so that even all
-/// buffers fit like that.
+/// Places the remaining buffers on top of all others. Checked problems ensure that even all buffers
+/// fit this way.
 fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
     for &buffer in rest.iter().filter(|&&buffer| instance.occupies(buffer as usize)) {

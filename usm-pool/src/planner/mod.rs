@@ -32,14 +32,14 @@ pub use search::Progress;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Every simple strategy, then the search, until the bound is reached or the budget is spent.
+    /// Every simple strategy, then the search, until it reaches the bound or spends the budget.
     #[default]
     Auto,
     /// Descending size, each at the lowest offset that is free.
     GreedyBySize,
     /// Each in the smallest gap that fits; the better of descending size and order of begin.
     BestFit,
-    /// Whole buffers are used again, never parts of them: what OpenVINO's pool does.
+    /// Reuses only whole buffers, never parts, like OpenVINO's pool.
     WholeBuffer,
     /// The search, from the greedy plan.
     Search,
@@ -72,7 +72,7 @@ impl Strategy {
     }
 }
 
-/// What is wanted of a plan. Sizes in bytes.
+/// Options of a plan. Sizes in bytes.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Options<'a> {
@@ -82,9 +82,9 @@ pub struct Options<'a> {
     pub queue: Queue,
     /// Ordering edges (events) that an out-of-order plan of a graph may add, at most.
     pub ordering_edges: usize,
-    /// Only ordering edges that leave the critical path as it is.
+    /// Only ordering edges that do not lengthen the critical path.
     pub keep_critical_path: bool,
-    /// Decide whether the plan fits in so many bytes; the search stops when it does.
+    /// Decide whether a plan fits in this many bytes; the search stops at one that does.
     pub capacity: Option<u64>,
     /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an
     /// instance of more than about a thousand buffers counts as several, so that a budget is about
@@ -94,14 +94,14 @@ pub struct Options<'a> {
     /// every budget as long as such a strategy takes no more than 2^24 steps (a look into a list of
     /// what is placed at the time of a buffer) before it is worse.
     pub nodes: u64,
-    /// Asked now and then; `true` ends the search with the best plan so far. This is how a time
-    /// limit works without a clock.
+    /// Called regularly; `true` ends the search with the best plan so far. With it the caller sets
+    /// a time limit, so the planner needs no clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Whether `stop` is asked before the search too: while a bound, ordering edges and simple
-    /// plans are made. What is left out then is worse and still right: the bound of one buffer,
-    /// fewer edges, the first simple plan, in which what was not placed yet lies on top.
+    /// Whether `stop` is also called before the search, during bounds, ordering edges and simple
+    /// plans. If it ends these, the result is worse but still correct: the bound of one buffer,
+    /// fewer edges, and the first simple plan with the remaining buffers on top.
     pub stop_early: bool,
-    /// Told about every better plan and every better bound that the search finds.
+    /// Called with every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
@@ -138,13 +138,13 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
-    /// Whether what comes before the search is to end too.
+    /// Whether the steps before the search must end too.
     pub(crate) fn over(&self) -> bool {
         self.stop_early && self.stop.is_some_and(|stop| stop())
     }
 }
 
-/// Buffers and who may not share, as the planners see them.
+/// Buffers and their conflicts, as the planners see them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instance<'a> {
     pub(crate) buffers: &'a [Buffer],
@@ -156,7 +156,7 @@ impl<'a> Instance<'a> {
         Self { buffers: problem.buffers(), conflicts: problem.conflicts() }
     }
 
-    /// Whether a buffer needs bytes at all. An explicit relation stands above the lives.
+    /// Whether a buffer needs bytes at all. An explicit relation overrides the lives.
     pub(crate) fn occupies(&self, buffer: usize) -> bool {
         let buffer = &self.buffers[buffer];
         buffer.size > 0 && (self.conflicts.is_some() || !buffer.lifetime().is_empty())
@@ -175,10 +175,10 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// The best bound that needs no search, and what makes it.
+/// The best bound without a search, and its buffers.
 struct Heaviest {
     bytes: u64,
-    /// The instant, where there is one.
+    /// The instant, if the bound is a cut.
     time: Option<u64>,
     /// Indices of the buffers.
     buffers: Vec<usize>,
@@ -194,8 +194,8 @@ impl Heaviest {
             let quick = stop().then(|| Self::in_the_order_given(buffers, conflicts));
             return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(found));
         }
-        // Lives with gaps: a cut through the hulls would count what is not needed, so it goes
-        // through the pieces.
+        // For lives with gaps the cut goes through the pieces, because a cut through the hulls
+        // would count the gaps.
         let pieces = problem.pieces();
         let lives = if problem.conflicts().is_some() { pieces } else { buffers };
         let cut = bound::time_cut(lives);
@@ -232,7 +232,7 @@ impl Heaviest {
     }
 }
 
-/// The best bound in bytes that needs no search, and its certificate.
+/// The best bound in bytes without a search, and its certificate.
 pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Certificate), Error> {
     let heaviest = Heaviest::of(problem, &|| options.over())?;
     Ok((heaviest.bytes, heaviest.certificate(problem)))
@@ -291,11 +291,11 @@ fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, 
     Ok((Some(offsets), if met { quick } else { Heaviest::of(problem, &early)? }))
 }
 
-/// Nodes for each buffer with which the simple strategies are run on a large instance too.
+/// From this many nodes for each buffer, the simple strategies also run on a large instance.
 const NODES_PER_BUFFER: u64 = 64;
 
-/// Runs the strategy that was asked for; answers the one that won, the offsets, and what the search
-/// did.
+/// Runs the requested strategy. Returns the winning one, the offsets, and the outcome of the
+/// search.
 fn solve(
     instance: Instance<'_>,
     options: &Options<'_>,

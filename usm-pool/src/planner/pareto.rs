@@ -1,4 +1,4 @@
-//! Peak against ordering edges: what each further edge of an out-of-order graph buys.
+//! Peak against ordering edges: how each further edge of an out-of-order graph lowers the peak.
 
 use alloc::vec::Vec;
 
@@ -8,15 +8,15 @@ use super::{Options, plan_graph_with};
 use crate::Error;
 use crate::graph::Graph;
 
-/// One point of the curve. No other point has both fewer edges and a peak that is as low.
+/// One point of the curve. No other point has both fewer edges and an equal or lower peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tradeoff {
-    /// Ordering edges, the first so many of the plan with most edges.
+    /// Number of ordering edges, the first ones of the plan with most edges.
     pub edges: usize,
     /// Least possible peak with them in bytes (the heaviest antichain).
     pub bound: u64,
-    /// Peak of the plan that was found, in bytes.
+    /// Peak of the found plan, in bytes.
     pub peak: u64,
     /// Longest path in units of operator cost.
     pub critical_path: u64,
@@ -65,8 +65,7 @@ pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec
         let point = found.curve[round];
         let edges = &found.edges[..point.edges];
         let (_, plan) = plan_graph_with(graph, &options, edges)?;
-        // With more edges everything that was possible still is, so a worse plan is not on the
-        // curve.
+        // With more edges the earlier plans stay valid, so a worse plan is not on the curve.
         if curve.last().is_none_or(|last| plan.peak < last.peak) {
             let (bound, peak) = (plan.lower_bound, plan.peak);
             curve.push(Tradeoff {

@@ -1,4 +1,4 @@
-//! OpenVINO's GPU memory pool with all its rules: which whole buffer a request may take over, by
+//! OpenVINO's GPU memory pool with all its rules: which whole buffer a request may reuse, by
 //! layout, size and use.
 
 use alloc::vec::Vec;
@@ -29,11 +29,11 @@ pub struct PaddedLayout {
     pub batch: u64,
 }
 
-/// Layout of a request, as far as the pool cares.
+/// Layout of a request, as the pool uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PoolLayout {
-    /// No padding: any buffer that is large enough will do.
+    /// No padding: any buffer of sufficient size.
     #[default]
     Plain,
     /// Features in slices of 32 (`fs_b_yx_fsv32`): the pool takes it only when the number of
@@ -46,14 +46,14 @@ pub enum PoolLayout {
     Padded(PaddedLayout),
 }
 
-/// What the pool must know of one buffer of a problem beside size and life.
+/// The pool's properties of a buffer besides size and life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PoolRequest {
     /// Layout.
     pub layout: PoolLayout,
-    /// The size is an upper bound of a dynamic shape: a buffer is taken over only when more than
-    /// half of it will be used.
+    /// The size is an upper bound of a dynamic shape: a buffer is reused only if the request needs
+    /// more than half of it.
     pub dynamic: bool,
     /// Never shares (images, buffers that the user asked to keep).
     pub exclusive: bool,
@@ -133,7 +133,7 @@ pub struct PoolEntry {
     pub memory: Memory,
     /// Buffers of the problem that use it, in the order in which they were given it.
     pub users: Vec<usize>,
-    /// Users that must clear the padding first, because somebody else may have written there. On an
+    /// Users that must clear the padding first, because another user may have written there. On an
     /// out-of-order queue the clearing must wait for the readers before: they are strict ancestors
     /// of the user's writer, as the conflicts demand.
     pub clear: Vec<usize>,
@@ -166,7 +166,8 @@ pub fn pool(problem: &Problem, requests: &[PoolRequest]) -> Result<Vec<PoolEntry
                 && (!request.dynamic || u128::from(size) * 2 > u128::from(entry.size))
                 && !entry.users.iter().any(|&user| problem.conflict(user, i))
         };
-        // Descending requests make descending entries: the last that suits is the smallest.
+        // Requests are in descending order and so are entries, so the last suitable entry is the
+        // smallest.
         match entries.iter_mut().rev().find(|entry| suits(entry)) {
             Some(entry) => {
                 entry.users.push(i);
@@ -189,7 +190,7 @@ pub fn pool(problem: &Problem, requests: &[PoolRequest]) -> Result<Vec<PoolEntry
     Ok(entries)
 }
 
-/// Bytes that the entries need when they lie one after the other, for each memory: device, host.
+/// Sum of the entries' bytes for each memory: device, host.
 #[must_use]
 pub fn pool_bytes(entries: &[PoolEntry]) -> [u64; 2] {
     let mut ends = [0_u64; 2];

@@ -1,4 +1,4 @@
-//! The strategies that need no search, and the best of them.
+//! The strategies without a search, and the best of them.
 
 use alloc::vec::Vec;
 
@@ -24,7 +24,7 @@ enum Attempt {
     PeakFirst(Stack, Rest),
 }
 
-/// What a user can ask for by name: `auto` is never worse than any of them.
+/// The strategies that have names for users: `auto` is never worse than any of them.
 const NAMED: [Attempt; 4] = [Attempt::SizeFirst, Attempt::BeginBest, Attempt::SizeBest, Attempt::WholeBySize];
 
 /// All strategies without search, those by name among them.
@@ -52,7 +52,7 @@ impl Attempt {
         }
     }
 
-    /// Offsets, or `None` when the attempt was left.
+    /// Offsets, or `None` for an abandoned attempt.
     fn run(
         self,
         instance: Instance<'_>,
@@ -90,7 +90,7 @@ pub(super) fn is_large(instance: Instance<'_>) -> bool {
 /// long for a plan in three seconds.
 const HUGE: usize = 1 << 18;
 
-/// An attempt that goes on to its end.
+/// An attempt without a limit.
 const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false, on_top: false };
 
 /// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths

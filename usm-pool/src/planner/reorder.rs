@@ -24,8 +24,8 @@ pub struct Reordered {
     pub given: u64,
 }
 
-/// Looks for a processing order with a lower peak. Answers the given order when none of those tried
-/// is better. Graphs with loops keep their order: a loop's body must stay together.
+/// Searches for a processing order with a lower peak. Returns the given order if no tried one is
+/// better. Graphs with loops keep their order: a loop's body must stay together.
 ///
 /// # Errors
 /// Tables that do not fit.
@@ -86,8 +86,8 @@ impl Links {
         Self { before, after }
     }
 
-    /// List scheduling: of the operators that are ready the one that adds least to what is live; of
-    /// equals the one whose inputs are freshest.
+    /// List scheduling: takes the ready operator that adds the fewest live bytes; of equals the one
+    /// with the most recent inputs.
     fn least_growth(&self, graph: &Graph) -> Vec<usize> {
         let n = self.before.len();
         let mut users: Vec<usize> =
@@ -130,8 +130,8 @@ impl Links {
         order
     }
 
-    /// Every operator right after what it needs, the branch that makes the largest tensors first;
-    /// results from the last operator back.
+    /// Puts every operator right after its inputs, the branch with the largest tensors first, from
+    /// the last operator backwards.
     fn depth_first(&self, graph: &Graph) -> Vec<usize> {
         let n = self.before.len();
         let made = |op: usize| {
@@ -154,7 +154,7 @@ impl Links {
                 stack.push((op, true));
                 let mut needs: Vec<usize> =
                     self.before[op].iter().copied().filter(|&earlier| !done[earlier]).collect();
-                // The stack turns them round.
+                // The stack reverses them.
                 needs.sort_by_key(|&earlier| (made(earlier), core::cmp::Reverse(earlier)));
                 stack.extend(needs.into_iter().map(|earlier| (earlier, false)));
             }
@@ -162,7 +162,7 @@ impl Links {
         order
     }
 
-    /// The same order with operators that wait for nothing moved to just before their first user.
+    /// The same order with operators without inputs moved to just before their first user.
     fn late_sources(&self, order: &[usize]) -> Vec<usize> {
         let mut moved = Vec::with_capacity(order.len());
         let mut done = alloc::vec![false; order.len()];

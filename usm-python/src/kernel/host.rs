@@ -82,7 +82,10 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
     let given = Given { arrays: &addresses, values: &values, lengths: &lengths, sizes: &sizes };
     let ran = py.detach(|| {
         with_turns(&storages, || {
-            storages.iter().try_for_each(|storage| storage.wait_for_uses()).map_err(|error| error.to_string())?;
+            storages
+                .iter()
+                .try_for_each(|storage| storage.wait_for_uses())
+                .map_err(|error| error.to_string())?;
             // SAFETY: the arrays live as long as their storages, which nobody else works on: what
             // did has finished, and the turns are held. Indices are inside: that was proven for
             // this launch, or the code looks at each.

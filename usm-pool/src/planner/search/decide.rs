@@ -79,7 +79,7 @@ pub(super) struct Search<'m> {
     /// Last expansion in which a class had a candidate.
     seen: Vec<u64>,
     expansion: u64,
-    /// What a node of this instance takes from the budget.
+    /// The cost of a node of this instance.
     pub(super) weight: u64,
 }
 
@@ -100,7 +100,7 @@ impl<'m> Search<'m> {
     }
 
     /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node
-    /// takes its weight from `nodes`; `stop` is asked once in many nodes.
+    /// subtracts its weight from `nodes`; `stop` is called once in many nodes.
     pub(super) fn decide(
         &mut self,
         capacity: u64,
@@ -266,7 +266,7 @@ impl<'m> Search<'m> {
         true
     }
 
-    /// Brings the next candidates to the front, in order of offset and rank; answers how many.
+    /// Moves the next candidates to the front, in order of offset and rank. Returns their number.
     /// Sorts piecewise: most choices are left after a few candidates.
     fn sort_ahead(candidates: &mut [Candidate]) -> u32 {
         let key = |candidate: &Candidate| (candidate.offset, candidate.rank);
