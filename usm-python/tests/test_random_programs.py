@@ -1,0 +1,31 @@
+"""Random programs over the package end as they should, and write nothing that may be read only.
+
+`USM_RANDOM_PROGRAMS` says how many of each sort, without it there are two.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backends.configurations import CONFIGURATIONS, Missing
+from conftest import lacking, require
+
+PROGRAM = Path(__file__).with_name("random_programs.py")
+
+
+@pytest.mark.parametrize("name", ["host", "opencl", "sycl", "cuda_on_host_late"])
+def test_random_programs_end_and_write_nothing_that_is_read_only(name, request):
+    require("numpy", "a consumer and a producer")
+    if name == "sycl":
+        request.getfixturevalue("dpctl")
+    try:
+        environment = CONFIGURATIONS[name].environment(request.getfixturevalue)
+    except Missing as reason:
+        lacking(name, reason)
+    for seed in range(int(os.environ.get("USM_RANDOM_PROGRAMS", "2"))):
+        command = [sys.executable, str(PROGRAM), str(seed), "4000", "host", CONFIGURATIONS[name].backend]
+        done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stdout) == (0, "held\n"), (seed, done.returncode, done.stderr[-3000:])
