@@ -3,7 +3,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Advice, Backend, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder};
 use crate::context::Context;
@@ -101,9 +100,7 @@ impl<B: Backend> Queue<B> {
     /// `run` submits work to its queue argument, after its event argument, and returns that work's
     /// event. The work touches only memory in `usages`, as they declare, and memory that stays
     /// valid otherwise. If `run` returns an error, it submitted nothing. No other code uses the
-    /// bytes that the work writes before the event is complete, unless it waits for the event. The
-    /// promise of [`Usage::exclusive`] holds until the call returns: `usages` names its allocation
-    /// once, and no other thread names or reaches it meanwhile.
+    /// bytes that the work writes before the event is complete, unless it waits for the event.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
@@ -226,9 +223,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         dst.check_range(dst_offset, len)?;
         src.check_range(src_offset, len)?;
-        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
-        // the usages.
-        let usages = [unsafe { Usage::exclusive(dst, Access::Write) }, Usage::read(src)];
+        let usages = [Usage::write(dst), Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
         // Two owners overlap only if one is foreign; then the addresses decide.
@@ -261,9 +256,7 @@ impl<B: Backend> Queue<B> {
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
-        // the usage.
-        let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
+        let usage = Usage::write(allocation);
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
             unsafe { queue.copy(to, from, len, after) }
@@ -287,9 +280,7 @@ impl<B: Backend> Queue<B> {
         allocation.check_range(offset, len)?;
         let to = allocation.as_ptr().wrapping_add(offset);
         suits(pattern, to as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission returns, and only that submission gets
-        // the usage.
-        let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
+        let usage = Usage::write(allocation);
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
             // of the pattern, and the usage keeps the allocation alive and ordered until the fill

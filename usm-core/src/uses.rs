@@ -230,22 +230,6 @@ impl<B: Backend> Uses<B> {
         if B::SYNCHRONOUS { 0 } else { self.list.lock().dependencies(access, queue, after) }
     }
 
-    /// As [`dependencies`](Self::dependencies), without the lock.
-    ///
-    /// # Safety
-    /// No other code reaches these uses during the call.
-    #[inline]
-    pub(crate) unsafe fn dependencies_exclusive(
-        &self,
-        access: Access,
-        queue: u64,
-        after: &mut Vec<B::Event>,
-    ) -> u64 {
-        // SAFETY: the caller's promise.
-        let list = unsafe { &*self.list.as_mut_ptr() };
-        if B::SYNCHRONOUS { 0 } else { list.dependencies(access, queue, after) }
-    }
-
     /// Records that `event` uses the block. Replaces uses with serial <= `known` that this one is
     /// ordered after. Uses recorded meanwhile stay; they may be later.
     #[inline]
@@ -255,23 +239,6 @@ impl<B: Backend> Uses<B> {
         }
         // Dropping an event may call the driver, so it happens after the lock is released.
         let succeeded = self.list.lock().succeed(access, queue, event, known);
-        match succeeded {
-            Ok(gone) => drop(gone),
-            Err(event) => self.record_beside(access, queue, event, known),
-        }
-    }
-
-    /// As [`record`](Self::record), mostly without the lock.
-    ///
-    /// # Safety
-    /// No other code reaches these uses during the call.
-    #[inline]
-    pub(crate) unsafe fn record_exclusive(&self, access: Access, queue: u64, event: B::Event, known: u64) {
-        if B::SYNCHRONOUS {
-            return;
-        }
-        // SAFETY: the caller's promise; the borrow ends with the statement.
-        let succeeded = unsafe { &mut *self.list.as_mut_ptr() }.succeed(access, queue, event, known);
         match succeeded {
             Ok(gone) => drop(gone),
             Err(event) => self.record_beside(access, queue, event, known),

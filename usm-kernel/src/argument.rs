@@ -322,8 +322,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
 /// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in,
 /// all elements are aligned and, except for [`Output`], initialised, written arguments say so, and
 /// `Self` holds the borrow (`&` or `&mut`) that excludes conflicting host access while the launch
-/// is submitted. With [`EXCLUSIVE`](Self::EXCLUSIVE), no other code reaches the allocation while
-/// `Self` lives.
+/// is submitted.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
     label = "not an argument for `{P}`",
@@ -331,9 +330,6 @@ impl<T: Pod + Send> Parameter for Value<T> {
             takes a `T`; host views are never arguments"
 )]
 pub unsafe trait Bind<P: Parameter, B: Backend> {
-    /// Whether `Self` holds the only borrow of the allocation: a launch then takes no lock for it.
-    const EXCLUSIVE: bool = false;
-
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> P::Raw;
 
@@ -355,8 +351,6 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &Usm
 
 // SAFETY: as above; a write needs `&mut`.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mut UsmVec<T, K, B> {
-    const EXCLUSIVE: bool = true;
-
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
     }
@@ -368,8 +362,6 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mu
 
 // SAFETY: as above; the elements need no value.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
-    const EXCLUSIVE: bool = true;
-
     fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
         RawSlice::new(self.allocation().as_ptr().cast(), self.len())
     }
@@ -381,8 +373,6 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &m
 
 // SAFETY: as above.
 unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut UsmVec<T, K, B> {
-    const EXCLUSIVE: bool = true;
-
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
     }
@@ -507,12 +497,7 @@ pub unsafe trait Arguments<S: Signature, B: Backend> {
     fn for_each_allocation(&self, visit: impl FnMut(&Allocation<B>));
 
     /// Calls `receive` with the usages of the allocations.
-    ///
-    /// # Safety
-    /// Arguments with [`EXCLUSIVE`](Bind::EXCLUSIVE) give their usages by [`Usage::exclusive`].
-    /// While `receive` runs, no other code reaches `self` or has called this, and `receive` gives
-    /// the usages to one submission.
-    unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
+    fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
 }
 
 macro_rules! signature {
@@ -582,16 +567,9 @@ macro_rules! signature {
             }
 
             #[inline]
-            unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
-                let usages = [$(self.$index.usage().map(|(allocation, access)| {
-                    if $argument::EXCLUSIVE {
-                        // SAFETY: the argument has the only borrow, and the caller promises that
-                        // nobody else has the argument.
-                        unsafe { Usage::exclusive(allocation, access) }
-                    } else {
-                        Usage::of(allocation, access)
-                    }
-                })),+];
+            fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
+                let usages =
+                    [$(self.$index.usage().map(|(allocation, access)| Usage::of(allocation, access))),+];
                 let mut usages = usages.iter().flatten();
                 let Some(first) = usages.next() else { return receive(&[]) };
                 let mut packed = [*first; $count];

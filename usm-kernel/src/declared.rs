@@ -134,7 +134,6 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             // race where `check` accepts; a `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
         };
-        // SAFETY: the arguments are this call's own, and their usages go to one submission.
-        unsafe { arguments.with_usages(submit) }
+        arguments.with_usages(submit)
     }
 }

@@ -219,8 +219,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             // and has no race; a `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, function, usages, false) }
         };
-        // SAFETY: the arguments are this call's own, and their usages go to one submission.
-        unsafe { arguments.with_usages(submit) }
+        arguments.with_usages(submit)
     }
 }
 
@@ -253,8 +252,7 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
         // record.
         unsafe { call.submit(space, function, &all, false) }
     };
-    // SAFETY: the arguments are this call's own, and their usages go to one submission.
-    let event = unsafe { arguments.with_usages(submit) }?;
+    let event = arguments.with_usages(submit)?;
     Ok(event.with_record(Arc::new(record)))
 }
 

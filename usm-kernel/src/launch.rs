@@ -238,8 +238,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             let event = unsafe { queue.submit(usages, after, run) };
             Ok(event?)
         };
-        // SAFETY: the arguments are this call's own, and their usages go to one submission.
-        unsafe { arguments.with_usages(submit) }
+        arguments.with_usages(submit)
     }
 }
 

@@ -12,18 +12,14 @@ use crate::uses::Uses;
 ///
 /// A usage touches no memory, so a write takes a shared reference too: the object then records the
 /// work as a write. Several threads may name one object at the same time; it records all of their
-/// work and is freed after all of it. [`exclusive`](Self::exclusive) takes no lock and requires
-/// exclusive access. Code that Rust did not check may write through a usage; its caller promises
-/// ([`Queue::submit`](super::Queue::submit), a launch of such code) that no other code uses the
-/// bytes meanwhile.
+/// work and is freed after all of it. Code that Rust did not check may write through a usage; its
+/// caller promises ([`Queue::submit`](super::Queue::submit), a launch of such code) that no other
+/// code uses the bytes meanwhile.
 pub struct Usage<'a, B: Backend> {
     pub(super) uses: &'a Uses<B>,
     pub(super) context: u64,
     pub(super) bytes: usize,
     access: Access,
-    /// Whether this usage has exclusive access, so that the lock of the uses is not needed.
-    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "there is no list of uses"))]
-    exclusive: bool,
 }
 
 // Not derived: that would ask for a backend that can be copied.
@@ -62,45 +58,25 @@ impl<'a, B: Backend> Usage<'a, B> {
     #[must_use]
     pub fn of(allocation: &'a Allocation<B>, access: Access) -> Self {
         let (uses, context, bytes) = (allocation.uses(), allocation.context().id(), allocation.size());
-        Self { uses, context, bytes, access, exclusive: false }
-    }
-
-    /// As [`of`](Self::of), with exclusive access, such as through a `&mut`: a submission then
-    /// takes no lock for it.
-    ///
-    /// # Safety
-    /// While a submission uses the result or a copy of it, no other code reaches the allocation,
-    /// not even through another usage.
-    #[inline]
-    #[must_use]
-    pub unsafe fn exclusive(allocation: &'a Allocation<B>, access: Access) -> Self {
-        Self { exclusive: true, ..Self::of(allocation, access) }
+        Self { uses, context, bytes, access }
     }
 
     /// An access of a buffer.
     #[must_use]
     pub fn buffer(buffer: &'a Buffer<B>, access: Access) -> Self {
         let (uses, context, bytes) = (buffer.uses(), buffer.context().id(), buffer.size());
-        Self { uses, context, bytes, access, exclusive: false }
+        Self { uses, context, bytes, access }
     }
 
     #[cfg(feature = "alloc")]
     #[inline]
     pub(super) fn dependencies(&self, queue: u64, after: &mut alloc::vec::Vec<B::Event>) -> u64 {
-        if self.exclusive {
-            // SAFETY: the promise that `exclusive` was given.
-            return unsafe { self.uses.dependencies_exclusive(self.access, queue, after) };
-        }
         self.uses.dependencies(self.access, queue, after)
     }
 
     #[cfg(feature = "alloc")]
     #[inline]
     pub(super) fn record(&self, queue: u64, event: B::Event, known: u64) {
-        if self.exclusive {
-            // SAFETY: the promise that `exclusive` was given.
-            return unsafe { self.uses.record_exclusive(self.access, queue, event, known) };
-        }
         self.uses.record(self.access, queue, event, known);
     }
 }

@@ -77,11 +77,6 @@ impl<T> Mutex<T> {
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
-
-    /// Consumes the lock and returns the value.
-    pub fn as_mut_ptr(&self) -> *mut T {
-        self.value.get()
-    }
 }
 
 /// The value of a locked [`Mutex`].
