@@ -44,8 +44,8 @@ enum Owner<B: Backend> {
 /// The one owner of a block of USM memory. Dropping it gives the block back after every operation
 /// that uses it.
 pub struct Allocation<B: Backend> {
-    /// Dropped last, by hand.
-    context: ManuallyDrop<Context<B>>,
+    /// Dropped last, by the compiler.
+    context: Context<B>,
     block: Block,
     /// Dropped by hand: the usual end of an allocation has nothing to drop in it.
     body: ManuallyDrop<Body<B>>,
@@ -75,8 +75,7 @@ impl<B: Backend> Allocation<B> {
 
     #[inline]
     fn new(context: Context<B>, block: Block, uses: Uses<B>, owner: Owner<B>) -> Self {
-        let body = ManuallyDrop::new(Body { uses, owner });
-        Self { context: ManuallyDrop::new(context), block, body }
+        Self { context, block, body: ManuallyDrop::new(Body { uses, owner }) }
     }
 
     /// Memory that the runtime allocated in the order of a queue. The ledger has its bytes, and its
@@ -288,42 +287,22 @@ impl<B: Backend> Allocation<B> {
 impl<B: Backend> Drop for Allocation<B> {
     #[inline]
     fn drop(&mut self) {
-        let unwinding = Unwinding(&raw mut self.context);
         let Body { uses, owner } = &mut *self.body;
-        let with_handle = match owner {
+        match owner {
             // SAFETY: the block came from this context's backend, its owner is being dropped, and
             // nothing uses it.
             Owner::Context(serial) if uses.is_untouched() => unsafe {
-                free_now(&self.context, &self.block, *serial)
+                free_now(&self.context, &self.block, *serial);
             },
             _ => self.drop_in_use(),
-        };
-        core::mem::forget(unwinding);
-        if !with_handle {
-            // SAFETY: drop runs once, and nothing reads the context afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.context) };
         }
     }
 }
 
-/// Drops the context handle if an observer or an owner panics.
-struct Unwinding<B: Backend>(*mut ManuallyDrop<Context<B>>);
-
-impl<B: Backend> Drop for Unwinding<B> {
-    #[cold]
-    fn drop(&mut self) {
-        // SAFETY: the allocation is being dropped, and nothing reads its context afterwards.
-        let context = unsafe { &mut *self.0 };
-        // SAFETY: drop runs once, and does not reach the handle itself after a panic.
-        unsafe { ManuallyDrop::drop(context) };
-    }
-}
-
 impl<B: Backend> Allocation<B> {
-    /// Drops an allocation that has uses or another owner than the context. Returns whether the
-    /// context handle was released too.
+    /// Drops an allocation that has uses or another owner than the context.
     #[inline(never)]
-    fn drop_in_use(&mut self) -> bool {
+    fn drop_in_use(&mut self) {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
         let Body { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.body) };
         #[cfg(feature = "alloc")]
@@ -335,7 +314,7 @@ impl<B: Backend> Allocation<B> {
             #[cfg(feature = "alloc")]
             Owner::Context(serial) if pending.events().is_empty() => {
                 // SAFETY: as in `drop`.
-                return unsafe { free_now(&self.context, &self.block, serial) };
+                unsafe { free_now(&self.context, &self.block, serial) };
             }
             #[cfg(feature = "alloc")]
             Owner::Context(serial) => {
@@ -355,22 +334,20 @@ impl<B: Backend> Allocation<B> {
             #[cfg(not(feature = "alloc"))]
             Owner::Never(never, _) => match never {},
         }
-        false
     }
 }
 
-/// Frees the block now. Returns whether a context handle was released with it; the caller must not
-/// drop that handle again.
+/// Frees the block now.
 ///
 /// # Safety
 /// As [`ContextOps::free`].
 #[inline]
-unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64) -> bool {
-    let Ok(_entered) = context.shared().ask() else { return false };
+unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64) {
+    let Ok(_entered) = context.shared().ask() else { return };
     // SAFETY: the caller's promise.
     let free = || unsafe { context.raw().free(block) };
     let memory_type = MemoryType::of(block.kind);
-    context.shared().free(memory_type, Some((block, serial)), block.size, B::COUNTED, free)
+    context.shared().free(memory_type, Some((block, serial)), block.size, free);
 }
 
 /// Releases at once if nothing is pending, otherwise once the events are complete.

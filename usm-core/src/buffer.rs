@@ -124,7 +124,7 @@ impl<B: Backend> Drop for Buffer<B> {
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
             match counted {
                 Some(bytes) => {
-                    self.context.shared().free(crate::MemoryType::Buffer, None, bytes, false, destroy);
+                    self.context.shared().free(crate::MemoryType::Buffer, None, bytes, destroy);
                 }
                 None => destroy(),
             }

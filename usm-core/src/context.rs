@@ -181,17 +181,6 @@ impl<B: Backend> Context<B> {
         }
     }
 
-    /// A handle that the ledger has already counted, if the backend's contexts are counted there.
-    #[inline]
-    pub(crate) fn counted(&self) -> Self {
-        if !B::COUNTED {
-            return self.clone();
-        }
-        // SAFETY: the context is a `Counted`, by the promise of `COUNTED`, and an owner more was
-        // counted.
-        Self { raw: unsafe { core::ptr::read(&raw const self.raw) } }
-    }
-
     /// Allocates again after other threads took the rest of the memory.
     ///
     /// # Safety
@@ -213,7 +202,7 @@ impl<B: Backend> Context<B> {
         match self.raw.allocate(kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                Ok((block, self.shared().allocated(&block, B::COUNTED)))
+                Ok((block, self.shared().allocated(&block)))
             }
             Err(error) => {
                 self.shared().unreserve(memory_type, layout.size());
@@ -415,7 +404,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let owned = |(block, serial): (Block, u64)| {
             #[cfg(usm_valgrind)]
             crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
-            Allocation::owned(self.counted(), block, serial)
+            Allocation::owned(self.clone(), block, serial)
         };
         if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
             return self.allocate_reserved(request, layout).map(owned);
@@ -431,7 +420,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
             }
         };
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-        match shared.allocated_within(&block, B::COUNTED) {
+        match shared.allocated_within(&block) {
             Some(serial) => Ok(owned((block, serial))),
             // SAFETY: just allocated, used by nobody.
             None => unsafe { self.allocate_again(request, block) }.map(owned),

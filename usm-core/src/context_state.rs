@@ -259,16 +259,16 @@ impl ContextState {
 
     /// Counts a block from the driver whose bytes were not reserved. Returns its serial number,
     /// which [`free`](Self::free) takes. Returns `None` and counts nothing if other threads took
-    /// the rest of the memory meanwhile. With `owned`, also counts an owner of the context.
+    /// the rest of the memory meanwhile.
     #[inline]
-    pub(crate) fn allocated_within(&self, block: &Block, owned: bool) -> Option<u64> {
-        self.enter(block, Some(self.info.global_mem_size), owned)
+    pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
+        self.enter(block, Some(self.info.global_mem_size))
     }
 
     /// Counts a block from the driver whose bytes are reserved.
-    pub(crate) fn allocated(&self, block: &Block, owned: bool) -> u64 {
+    pub(crate) fn allocated(&self, block: &Block) -> u64 {
         // Only unreserved bytes can be refused.
-        self.enter(block, None, owned).unwrap_or(0)
+        self.enter(block, None).unwrap_or(0)
     }
 
     /// Records a refused request, if there is a history or an observer.
@@ -290,7 +290,7 @@ impl ContextState {
     /// Counts a foreign block: it exists, so no limit refuses it.
     pub(crate) fn taken(&self, block: &Block) -> u64 {
         // No sum exceeds the address space.
-        self.enter(block, Some(u64::MAX), false).unwrap_or(0)
+        self.enter(block, Some(u64::MAX)).unwrap_or(0)
     }
 
     /// As [`taken`](Self::taken), for a buffer.
@@ -303,27 +303,27 @@ impl ContextState {
     pub(crate) fn created(&self, bytes: usize) {
         let amount = Amount { memory_type: MemoryType::Buffer, bytes };
         let numbers = self.ledger.add_buffer(self.entry, amount);
-        let unowned = AtEnd(|| self.leak_unowned(amount, None, false));
+        let unowned = AtEnd(|| self.leak_unowned(amount, None));
         self.record(Operation::Allocate, amount, 0, numbers);
         core::mem::forget(unowned);
     }
 
     /// `limit` applies to unreserved bytes.
     #[inline(always)]
-    fn enter(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<u64> {
+    fn enter(&self, block: &Block, limit: Option<u64>) -> Option<u64> {
         if self.history.is_active() {
             // A copy: a value whose address is taken is not kept in registers, even without an
             // observer.
-            return self.enter_and_record(*block, limit, owned);
+            return self.enter_and_record(*block, limit);
         }
-        self.enter_quietly(block, limit, owned).map(|(serial, _)| serial)
+        self.enter_quietly(block, limit).map(|(serial, _)| serial)
     }
 
     #[cold]
-    fn enter_and_record(&self, block: Block, limit: Option<u64>, owned: bool) -> Option<u64> {
-        let (serial, numbers) = self.enter_quietly(&block, limit, owned)?;
+    fn enter_and_record(&self, block: Block, limit: Option<u64>) -> Option<u64> {
+        let (serial, numbers) = self.enter_quietly(&block, limit)?;
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let unowned = AtEnd(|| self.leak_unowned(amount, Some((block.address(), serial)), owned));
+        let unowned = AtEnd(|| self.leak_unowned(amount, Some((block.address(), serial))));
         self.record(Operation::Allocate, amount, block.address(), numbers);
         core::mem::forget(unowned);
         Some(serial)
@@ -332,49 +332,40 @@ impl ContextState {
     /// An observer panicked after the entry, so nothing owns the memory: it counts as a leak, and
     /// its bytes stay in use.
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
-    fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>, owned: bool) {
+    fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>) {
         let _ = self.ledger.remove(self.entry, amount, known);
         #[cfg(feature = "alloc")]
         self.leaked();
-        #[cfg(feature = "alloc")]
-        if owned {
-            let _ = self.release();
-        }
     }
 
     #[inline(always)]
-    fn enter_quietly(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<(u64, CurrentAndPeak)> {
+    fn enter_quietly(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
         let limit = limit.filter(|_| amount.memory_type.on_device());
         #[cfg(feature = "alloc")]
-        return self.ledger.add_block(self.entry, amount, limit, self.describe(block), owned);
+        return self.ledger.add_block(self.entry, amount, limit, self.describe(block));
         #[cfg(not(feature = "alloc"))]
-        self.ledger.add_block(self.entry, amount, limit, owned)
+        self.ledger.add_block(self.entry, amount, limit)
     }
 
     /// Frees memory by `free`, then removes it from the ledger: the bytes that the next allocation
     /// is granted are really free. The runtime may give the address out again before the registry
     /// forgets the block; the serial number tells the two apart.
-    ///
-    /// With `owned`, may also release an owner of the context, but never the last one. Returns
-    /// whether it did.
     #[inline]
     pub(crate) fn free(
         &self,
         memory_type: MemoryType,
         block: Option<(&Block, u64)>,
         bytes: usize,
-        owned: bool,
         free: impl FnOnce(),
-    ) -> bool {
+    ) {
         let amount = Amount { memory_type, bytes };
         let known = block.map(|(block, serial)| (block.address(), serial));
         if !self.history.is_active() {
             free();
-            return self.ledger.remove_freed(self.entry, amount, known, owned);
+            return self.ledger.remove_freed(self.entry, amount, known);
         }
         self.free_and_record(amount, known, free);
-        false
     }
 
     /// Records the free before the address can be recorded again.
@@ -392,9 +383,8 @@ impl ContextState {
         self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
     }
 
-    /// Removes a block from the ledger in any case. Returns `None` if `free` did not free it; its
-    /// bytes then stay in use until [`unreserve`](Self::unreserve). Otherwise `owned` and the
-    /// answer are as for [`free`](Self::free).
+    /// Removes a block from the ledger in any case. Returns whether `free` freed it; otherwise its
+    /// bytes stay in use until [`unreserve`](Self::unreserve).
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn remove(
@@ -402,9 +392,8 @@ impl ContextState {
         memory_type: MemoryType,
         block: &Block,
         serial: u64,
-        owned: bool,
         free: impl FnOnce() -> bool,
-    ) -> Option<bool> {
+    ) -> bool {
         let amount = Amount { memory_type, bytes: block.size };
         let known = Some((block.address(), serial));
         if self.history.is_active() {
@@ -420,25 +409,14 @@ impl ContextState {
             });
             self.record(Operation::Free, amount, block.address(), numbers);
             drop(end);
-            return freed.then_some(false);
+            return freed;
         }
-        if free() {
-            return Some(self.ledger.remove_freed(self.entry, amount, known, owned));
+        let freed = free();
+        match freed {
+            true => self.ledger.remove_freed(self.entry, amount, known),
+            false => _ = self.ledger.remove(self.entry, amount, known),
         }
-        let _ = self.ledger.remove(self.entry, amount, known);
-        None
-    }
-
-    /// Counts another owner of the context.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn retain(&self) {
-        self.ledger.retain(self.entry);
-    }
-
-    /// Releases an owner of the context, but never the last one. Returns whether it did.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn release(&self) -> bool {
-        self.ledger.release(self.entry)
+        freed
     }
 
     /// Counts a block that could not be freed safely; its bytes stay in use.

@@ -129,14 +129,14 @@ fn release_with<B: Backend>(
     match what {
         Release::Block(block, serial) => {
             let memory_type = MemoryType::of(block.kind);
-            shared.free(memory_type, Some((&block, serial)), block.size, false, || free(&block));
+            shared.free(memory_type, Some((&block, serial)), block.size, || free(&block));
         }
         Release::Removed(block) => {
             free(&block);
             shared.unreserve(MemoryType::of(block.kind), block.size);
         }
         Release::Buffer(raw, Some(bytes)) => {
-            shared.free(MemoryType::Buffer, None, bytes, false, || destroy(raw));
+            shared.free(MemoryType::Buffer, None, bytes, || destroy(raw));
         }
         Release::Buffer(raw, None) => destroy(raw),
         Release::Owner(owner) => drop(owner),

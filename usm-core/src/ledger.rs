@@ -45,9 +45,6 @@ struct Entry {
     tally: Tally,
     #[cfg(feature = "alloc")]
     blocks: Blocks,
-    /// Owners of the context, if it is [`Counted`](crate::backend::Counted).
-    #[cfg(feature = "alloc")]
-    owners: usize,
 }
 
 /// Index of a context's entry in its device's ledger.
@@ -152,7 +149,7 @@ impl Ledger {
     }
 
     /// Adds an existing block and returns its serial number. `limit` applies to unreserved bytes;
-    /// above it, nothing is added. With `owned`, also counts an owner of the context.
+    /// above it, nothing is added.
     #[inline(always)]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
     pub(crate) fn add_block(
@@ -161,7 +158,6 @@ impl Ledger {
         amount: Amount,
         limit: Option<u64>,
         #[cfg(feature = "alloc")] block: PointerInfo,
-        owned: bool,
     ) -> Option<(u64, CurrentAndPeak)> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -173,10 +169,6 @@ impl Ledger {
         let (entry, numbers) = state.add_block(entry, amount);
         #[cfg(feature = "alloc")]
         entry.blocks.insert(block, serial);
-        #[cfg(feature = "alloc")]
-        if owned {
-            entry.retain();
-        }
         Some((serial, numbers))
     }
 
@@ -196,38 +188,14 @@ impl Ledger {
         self.state.lock().remove(entry, amount, block).1
     }
 
-    /// Removes an amount whose memory was freed. With `owned`, also releases an owner of the
-    /// context, but never the last one. Returns whether it did.
+    /// Removes an amount whose memory was freed.
     #[inline(always)]
-    #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
-    pub(crate) fn remove_freed(
-        &self,
-        entry: EntryId,
-        amount: Amount,
-        block: Option<(usize, u64)>,
-        owned: bool,
-    ) -> bool {
+    pub(crate) fn remove_freed(&self, entry: EntryId, amount: Amount, block: Option<(usize, u64)>) {
         let mut state = self.state.lock();
         if amount.memory_type.on_device() {
             self.sub(amount.bytes);
         }
-        let (entry, _) = state.remove(entry, amount, block);
-        #[cfg(feature = "alloc")]
-        return owned && entry.release();
-        #[cfg(not(feature = "alloc"))]
-        false
-    }
-
-    /// Counts another owner of the context.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn retain(&self, entry: EntryId) {
-        self.state.lock().entries.at(entry).retain();
-    }
-
-    /// Releases an owner of the context, but never the last one. Returns whether it did.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn release(&self, entry: EntryId) -> bool {
-        self.state.lock().entries.at(entry).release()
+        let _ = state.remove(entry, amount, block);
     }
 
     #[cfg(feature = "alloc")]
@@ -349,29 +317,6 @@ impl Entry {
             tally: Tally::new(),
             #[cfg(feature = "alloc")]
             blocks: Blocks::new(),
-            #[cfg(feature = "alloc")]
-            owners: 1,
-        }
-    }
-
-    #[cfg(feature = "alloc")]
-    #[inline]
-    fn retain(&mut self) {
-        // A count that forgotten handles saturated stays: the context is then never dropped.
-        self.owners = self.owners.saturating_add(1);
-    }
-
-    /// Releases an owner, but never the last one.
-    #[cfg(feature = "alloc")]
-    #[inline]
-    fn release(&mut self) -> bool {
-        match self.owners {
-            usize::MAX => true,
-            0 | 1 => false,
-            owners => {
-                self.owners = owners - 1;
-                true
-            }
         }
     }
 }
@@ -462,26 +407,13 @@ mod tests {
         let entry = ledger.open();
         let amount = |bytes| Amount { memory_type: MemoryType::UsmDevice, bytes };
         let block = |base| PointerInfo { base, size: 60, ..PointerInfo::UNKNOWN };
-        let enter = |base| ledger.add_block(entry, amount(60), Some(100), block(base), false);
+        let enter = |base| ledger.add_block(entry, amount(60), Some(100), block(base));
         let (serial, numbers) = enter(1_000).expect("within");
         assert_eq!(numbers, (60, 60));
         assert!(enter(2_000).is_none());
         assert_eq!((ledger.in_use(), ledger.find(entry, 2_000)), (60, None));
         assert_eq!(ledger.stats(entry).sum.count, 1);
-        assert!(!ledger.remove_freed(entry, amount(60), Some((1_000, serial)), false));
+        ledger.remove_freed(entry, amount(60), Some((1_000, serial)));
         assert!(enter(2_000).is_some());
-    }
-
-    #[test]
-    fn the_last_owner_is_never_counted_away_with_an_entry() {
-        let ledger = Ledger::new();
-        let entry = ledger.open();
-        let amount = Amount { memory_type: MemoryType::UsmHost, bytes: 8 };
-        ledger.add_block(entry, amount, None, PointerInfo::UNKNOWN, true).expect("no limit");
-        assert!(ledger.remove_freed(entry, amount, None, true));
-        ledger.add_block(entry, amount, None, PointerInfo::UNKNOWN, true).expect("no limit");
-        assert!(ledger.release(entry), "the first owner leaves the amount's");
-        assert!(!ledger.remove_freed(entry, amount, None, true));
-        assert!(!ledger.release(entry));
     }
 }

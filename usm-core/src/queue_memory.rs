@@ -129,7 +129,7 @@ pub(crate) mod ordered {
             Ok(given) => given,
             Err(error) => return refused(queue, request, error),
         };
-        if let Some(serial) = shared.allocated_within(&block, B::COUNTED) {
+        if let Some(serial) = shared.allocated_within(&block) {
             return Ok(allocated(queue, block, serial, event));
         }
         give_back(queue, block, event);
@@ -152,7 +152,7 @@ pub(crate) mod ordered {
         }
         match native(queue, layout) {
             Ok((block, event)) => {
-                let serial = context.shared().allocated(&block, B::COUNTED);
+                let serial = context.shared().allocated(&block);
                 Ok(allocated(queue, block, serial, event))
             }
             Err(error) => {
@@ -170,12 +170,12 @@ pub(crate) mod ordered {
         Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
     }
 
-    /// The ledger has the block, and a handle of the context if handles are counted there.
+    /// The ledger has the block.
     #[inline]
     fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
         // Recorded as a write: uses from other queues start after it.
         let uses = Uses::beginning_with(Access::Write, queue.id(), event);
-        Allocation::of_queue(queue.context().counted(), block, uses, OfQueue::new(queue, serial, true))
+        Allocation::of_queue(queue.context().clone(), block, uses, OfQueue::new(queue, serial, true))
     }
 
     #[cold]
@@ -218,14 +218,13 @@ pub(crate) mod ordered {
         }
     }
 
-    /// Frees the block after its uses. Returns whether a context handle was released with it; the
-    /// caller must not drop that handle again.
+    /// Frees the block after its uses.
     pub(crate) fn free<B: Backend>(
         context: &Context<B>,
         block: Block,
         of_queue: &OfQueue<B>,
         uses: &mut Uses<B>,
-    ) -> bool {
+    ) {
         let submit = || {
             let (Some(queue), Ok(_admitted)) = (&of_queue.queue, context.shared().submit()) else {
                 return false;
@@ -237,11 +236,9 @@ pub(crate) mod ordered {
             uses.with_others(of_queue.id, free).is_ok()
         };
         let memory_type = MemoryType::of(block.kind);
-        let removed = context.shared().remove(memory_type, &block, of_queue.serial, B::COUNTED, submit);
-        removed.unwrap_or_else(|| {
+        if !context.shared().remove(memory_type, &block, of_queue.serial, submit) {
             release_after(context, Release::Removed(block), uses.take(context.id()));
-            false
-        })
+        }
     }
 
     #[cfg(all(test, feature = "mock"))]

@@ -2,16 +2,16 @@
 
 use core::alloc::Layout;
 
+use crate::AllocKind;
 use crate::allocation::Allocation;
 use crate::backend::Backend;
 #[cfg(feature = "alloc")]
 use crate::backend::Block;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::limits::Fallback;
 #[cfg(feature = "alloc")]
 use crate::uses::Pending;
-use crate::{AllocKind, error::ErrorKind};
 
 /// An allocation request. Sizes in bytes.
 ///

@@ -12,28 +12,23 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Marks, alloc::vec::Vec, core::slice};
 
+#[cfg(feature = "alloc")]
+type Events<E> = Vec<E>;
+/// Without a heap a submission waits for its event before it returns.
+#[cfg(not(feature = "alloc"))]
+type Events<E> = [E; 0];
+
 /// The events of unfinished operations of one context.
 pub struct Pending<B: Backend> {
     /// Id of the context; 0 of none.
-    #[cfg(feature = "alloc")]
     context: u64,
-    #[cfg(feature = "alloc")]
-    events: Vec<B::Event>,
-    #[cfg(not(feature = "alloc"))]
-    marker: core::marker::PhantomData<fn() -> B>,
+    events: Events<B::Event>,
 }
 
 /// A clone serves memory that several later allocations reuse in parts: each of them waits.
 impl<B: Backend> Clone for Pending<B> {
     fn clone(&self) -> Self {
-        Self {
-            #[cfg(feature = "alloc")]
-            context: self.context,
-            #[cfg(feature = "alloc")]
-            events: self.events.clone(),
-            #[cfg(not(feature = "alloc"))]
-            marker: core::marker::PhantomData,
-        }
+        Self { context: self.context, events: self.events.clone() }
     }
 }
 
@@ -47,14 +42,11 @@ impl<B: Backend> Pending<B> {
     /// No work in flight.
     #[must_use]
     pub const fn none() -> Self {
-        Self {
-            #[cfg(feature = "alloc")]
-            context: 0,
-            #[cfg(feature = "alloc")]
-            events: Vec::new(),
-            #[cfg(not(feature = "alloc"))]
-            marker: core::marker::PhantomData,
-        }
+        #[cfg(feature = "alloc")]
+        let events = Vec::new();
+        #[cfg(not(feature = "alloc"))]
+        let events = [];
+        Self { context: 0, events }
     }
 
     /// These events of a context.
@@ -66,19 +58,13 @@ impl<B: Backend> Pending<B> {
     /// Id of the operations' context; 0 if no work is in flight.
     #[must_use]
     pub fn context(&self) -> u64 {
-        #[cfg(feature = "alloc")]
-        return if self.events.is_empty() { 0 } else { self.context };
-        #[cfg(not(feature = "alloc"))]
-        0
+        if self.events.is_empty() { 0 } else { self.context }
     }
 
     /// The events.
     #[must_use]
     pub fn events(&self) -> &[B::Event] {
-        #[cfg(feature = "alloc")]
-        return &self.events;
-        #[cfg(not(feature = "alloc"))]
-        return &[];
+        &self.events
     }
 
     /// Whether all of it is complete. A failed operation never is: it may still touch memory.

@@ -5,10 +5,9 @@ use core::ffi::CStr;
 use crate::error;
 use crate::loader::Driver;
 use crate::table::DeviceId;
-use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;
-use usm_core::{AccessFlags, Capabilities, DeviceInfo, DeviceType, Name};
+use usm_core::{AccessFlags, Capabilities, DeviceInfo, DeviceType, Name, Result};
 
 /// A device of CUDA, or of HIP.
 #[derive(Clone, Copy, Debug)]

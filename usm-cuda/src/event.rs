@@ -12,10 +12,9 @@ use crate::loader::Driver;
 use crate::native::Native;
 use crate::table::{Code, Raw};
 use usm_core::backend::{EventOps, EventStatus};
-use usm_core::driver::poll;
-use usm_core::driver::process;
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicBool, Ordering};
+use usm_core::driver::{poll, process};
 use usm_core::{Error, Result};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.

@@ -105,7 +105,6 @@ impl Cuda {
 // drains its list (9); a failure poisons the whole context, so no later operation succeeds (11).
 unsafe impl Backend for Cuda {
     const SYNCHRONOUS: bool = false;
-    const COUNTED: bool = true;
 
     type Device = CudaDevice;
     type Context = CudaContext;

@@ -8,26 +8,19 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::Cuda;
 use crate::adapter::Described;
 use crate::device::CudaDevice;
-use crate::error;
 use crate::event::{CudaEvent, Events};
 use crate::loader::Driver;
 use crate::native::{Current, Native};
 use crate::pool::{self, Pool, Share};
 use crate::queue::{CudaQueue, Queues};
 use crate::table::{Code, Raw};
-use usm_core::ContextState;
-use usm_core::Deferred;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
-use usm_core::driver as after;
-use usm_core::driver::Deadline;
-use usm_core::driver::ledgers;
+use crate::{Cuda, error};
+use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
 use usm_core::driver::placed::Placed;
-use usm_core::driver::process;
-use usm_core::{AllocKind, MemoryType};
-use usm_core::{ErrorKind, Result};
+use usm_core::driver::{Deadline, ledgers, process};
+use usm_core::{AllocKind, ContextState, Deferred, ErrorKind, MemoryType, Result, driver as after};
 
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`,
 /// `hipHostMallocPortable | hipHostMallocMapped`.
@@ -38,7 +31,7 @@ const ATTACH_GLOBAL: u32 = 1;
 /// A context over one device. All contexts made here share the device's primary context and so its
 /// pointers.
 #[derive(Clone, Debug)]
-pub struct CudaContext(Counted<Inner>);
+pub struct CudaContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -72,7 +65,7 @@ impl CudaContext {
         let queue_list = Arc::new(Queues::new());
         let all = Arc::clone(&queue_list);
         let idle = move |limit| pool::Work::synchronize(&*all, limit);
-        Self(Counted::new(Inner {
+        Self(Arc::new(Inner {
             shared: ContextState::on(info, ledger)
                 .of_library(ptr::from_ref(native.driver()).addr())
                 .idle_by(idle),
@@ -323,13 +316,6 @@ impl Inner {
             // SAFETY: the caller's promise.
             _ => unsafe { (driver.free_device)(base) },
         };
-    }
-}
-
-// SAFETY: a field that is set when the context is made and never replaced.
-unsafe impl HasContextState for Inner {
-    fn shared(&self) -> &ContextState {
-        &self.shared
     }
 }
 

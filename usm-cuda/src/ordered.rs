@@ -10,15 +10,13 @@
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
-use crate::error;
 use crate::event::Submitted;
 use crate::memory::CudaContext;
 use crate::pool::Pool;
 use crate::table::Raw;
-use crate::{Cuda, CudaEvent, CudaQueue};
-use usm_core::MemoryType;
+use crate::{Cuda, CudaEvent, CudaQueue, error};
 use usm_core::backend::{Block, QueueMemory};
-use usm_core::{ErrorKind, Result};
+use usm_core::{ErrorKind, MemoryType, Result};
 
 impl QueueMemory<Self> for Cuda {
     fn allocate(queue: &CudaQueue, layout: Layout) -> Result<(NonNull<u8>, CudaEvent)> {

@@ -16,9 +16,8 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
-use core::ptr;
 use core::time::Duration;
+use core::{fmt, ptr};
 
 use crate::device::CudaDevice;
 use crate::error;
@@ -27,11 +26,8 @@ use crate::pool_pages::PoolPages;
 use crate::table::{Code, DeviceId, InOrder, Properties, Raw};
 use usm_core::Result;
 use usm_core::backend::{DeviceOps, PointerInfo};
-use usm_core::driver::Deadline;
-use usm_core::driver::Ledger;
-use usm_core::driver::ledgers;
-use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::{Deadline, Ledger, ledgers, process};
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, `hipMemAllocationTypePinned`.
 const PINNED: i32 = 1;

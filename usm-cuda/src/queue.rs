@@ -6,19 +6,16 @@ use core::ptr;
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use crate::Cuda;
-use crate::error;
 use crate::event::{CudaEvent, Events, Submitted};
 use crate::memory::CudaContext;
 use crate::native::Current;
-use crate::pool;
 use crate::table::{Code, Raw};
-use usm_core::AllocKind;
+use crate::{Cuda, error, pool};
 use usm_core::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
-use usm_core::{ErrorKind, Result};
+use usm_core::{AllocKind, ErrorKind, Result};
 
 /// Streams are in order. An out-of-order queue distributes its work over this many.
 const STREAMS_OUT_OF_ORDER: usize = 4;

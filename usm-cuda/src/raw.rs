@@ -26,14 +26,11 @@ use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use crate::device;
 use crate::native::Current;
-use crate::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue};
-use usm_core::Allocation;
-use usm_core::Context;
+use crate::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue, device};
 use usm_core::backend::{Block, ContextOps, QueueOrder};
 use usm_core::driver::process;
-use usm_core::{ErrorKind, Result};
+use usm_core::{Allocation, Context, ErrorKind, Result};
 
 /// `CUdevice`.
 pub type CUdevice = i32;

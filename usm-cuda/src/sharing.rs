@@ -3,15 +3,13 @@
 use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
 
-use crate::error;
 use crate::native::Native;
 use crate::table::{Address, IpcMemory};
-use crate::{Cuda, CudaContext};
-use usm_core::AllocKind;
-use usm_core::Result;
+use crate::{Cuda, CudaContext, error};
 use usm_core::backend::{Block, Ipc, Peer};
 use usm_core::driver::process;
 use usm_core::ipc::NATIVE_BYTES;
+use usm_core::{AllocKind, Result};
 
 /// Memory of another process. Dropping this unmaps it.
 #[derive(Debug)]

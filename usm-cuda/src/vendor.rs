@@ -9,8 +9,7 @@ use alloc::string::String;
 
 use crate::error::{self, SUCCESS};
 use crate::table::{Code, Kind, Names};
-use usm_core::BackendKind;
-use usm_core::{Error, ErrorKind, Result};
+use usm_core::{BackendKind, Error, ErrorKind, Result};
 
 /// One vendor of a driver with the functions of the table.
 pub(super) struct Vendor {

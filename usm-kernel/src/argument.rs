@@ -463,21 +463,9 @@ pub trait Signature: Sealed {
 ///
 ///     fn for_each_allocation(&self, _: impl FnMut(&Allocation<HostHeap>)) {}
 ///
-///     unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
+///     fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
 ///         receive(&[])
 ///     }
-/// }
-/// ```
-///
-/// The usages of written arguments are taken without a lock, which safe code has no way to:
-///
-/// ```compile_fail,E0133
-/// use usm_core::backend::host::HostHeap;
-/// use usm_core::{Device, UsmVec};
-/// use usm_kernel::{Arguments, Write};
-///
-/// fn named(a: &mut UsmVec<u8, Device, HostHeap>) -> usize {
-///     Arguments::<(Write<u8>,), HostHeap>::with_usages(&(a,), |usages| usages.len())
 /// }
 /// ```
 ///

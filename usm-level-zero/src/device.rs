@@ -1,8 +1,7 @@
 //! Drivers, devices and their descriptions.
 
-use alloc::format;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 use core::ffi::CStr;
 use core::ptr;
 
@@ -10,10 +9,9 @@ use level_zero_sys::*;
 
 use crate::error;
 use crate::loader::Library;
-use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;
-use usm_core::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
+use usm_core::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name, Result};
 
 /// A Level Zero root device. Devices live as long as the process, so this is plain data.
 #[derive(Clone, Copy, Debug)]

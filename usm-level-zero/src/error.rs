@@ -6,8 +6,7 @@ use level_zero_sys::{
     ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION, ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, ze_result_t,
 };
 
-use usm_core::BackendKind;
-use usm_core::{Error, ErrorKind};
+use usm_core::{BackendKind, Error, ErrorKind};
 
 /// The library's name in errors.
 pub(super) const LIBRARY: &str = level_zero_sys::LIBRARY_NAMES[0];

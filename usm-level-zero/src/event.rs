@@ -12,13 +12,11 @@ use level_zero_sys::*;
 
 use crate::error;
 use crate::native::Native;
-use usm_core::BackendKind;
-use usm_core::Result;
 use usm_core::backend::{EventOps, EventStatus};
-use usm_core::driver::poll;
-use usm_core::driver::process;
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicU32, Ordering, sleeping};
+use usm_core::driver::{poll, process};
+use usm_core::{BackendKind, Result};
 
 /// Number of events in one pool of the driver.
 const POOL_SIZE: u32 = 128;

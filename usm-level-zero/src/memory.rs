@@ -10,24 +10,17 @@ use core::time::Duration;
 
 use level_zero_sys::*;
 
-use crate::LevelZero;
 use crate::device::{self, LevelZeroDevice};
-use crate::error;
 use crate::event::{Events, LevelZeroEvent};
 use crate::native::Native;
 use crate::queue::{self, DroppedQueue, LevelZeroQueue};
-use usm_core::ContextState;
-use usm_core::Deferred;
+use crate::{LevelZero, error};
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
-use usm_core::driver::Deadline;
-use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
-use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::driver::{self as after, After};
-use usm_core::{AllocKind, BackendKind, MemoryType};
-use usm_core::{ErrorKind, Result};
+use usm_core::driver::{self as after, After, Deadline, ledgers, process};
+use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, MemoryType, Result};
 
 /// The live contexts. Intel's driver knows a pointer in every context of the driver, so this list
 /// finds the pointer's own context.

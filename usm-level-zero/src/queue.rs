@@ -12,11 +12,10 @@ use core::mem::ManuallyDrop;
 
 use level_zero_sys::*;
 
-use crate::LevelZero;
-use crate::error;
 use crate::event::{Events, LevelZeroEvent, NO_EVENTS};
 use crate::memory::LevelZeroContext;
 use crate::work::{self, List};
+use crate::{LevelZero, error};
 use usm_core::Result;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;

@@ -26,12 +26,9 @@ use level_zero_sys::{
     ze_event_handle_t, ze_result_t,
 };
 
-use crate::error;
-use crate::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue};
-use usm_core::Allocation;
-use usm_core::Context;
+use crate::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue, error};
 use usm_core::backend::{Block, ContextOps, QueueOrder};
-use usm_core::{ErrorKind, Result};
+use usm_core::{Allocation, Context, ErrorKind, Result};
 
 impl LevelZeroDevice {
     /// `ze_device_handle_t`.

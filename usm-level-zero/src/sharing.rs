@@ -6,14 +6,12 @@ use core::ptr::{self, NonNull};
 
 use level_zero_sys::*;
 
-use crate::error;
 use crate::native::Native;
-use crate::{LevelZero, LevelZeroContext};
-use usm_core::AllocKind;
-use usm_core::Result;
+use crate::{LevelZero, LevelZeroContext, error};
 use usm_core::backend::{Block, Ipc, Peer};
 use usm_core::driver::process;
 use usm_core::ipc::NATIVE_BYTES;
+use usm_core::{AllocKind, Result};
 
 /// Memory of another process. Dropping this unmaps it.
 #[derive(Debug)]

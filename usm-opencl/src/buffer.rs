@@ -4,14 +4,12 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use std::sync::OnceLock;
 
-use crate::error;
 use crate::loader::{Bits, Handle};
 use crate::memory::is_exhaustion;
 use crate::queue::NON_BLOCKING;
-use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue};
-use usm_core::MemoryType;
+use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, error};
 use usm_core::backend::Buffers;
-use usm_core::{ErrorKind, Result};
+use usm_core::{ErrorKind, MemoryType, Result};
 
 const READ_WRITE: Bits = 1;
 const COPY_HOST_PTR: Bits = 1 << 5;

@@ -8,11 +8,10 @@ use core::ptr;
 
 use crate::error::{self, Status, check};
 use crate::loader::{Bits, Library, Raw, Usm};
-use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
+use usm_core::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name, Result};
 
 /// Constants of the OpenCL headers.
 mod query {

@@ -3,8 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-use usm_core::BackendKind;
-use usm_core::{Error, ErrorKind, Result};
+use usm_core::{BackendKind, Error, ErrorKind, Result};
 
 /// `cl_int`.
 pub(super) type Status = i32;

@@ -69,7 +69,6 @@ impl OpenCl {
 // program's events remember these (11).
 unsafe impl Backend for OpenCl {
     const SYNCHRONOUS: bool = false;
-    const COUNTED: bool = true;
 
     type Device = OpenClDevice;
     type Context = OpenClContext;

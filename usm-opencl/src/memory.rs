@@ -11,15 +11,11 @@ use crate::device::{self, OpenClDevice};
 use crate::error::{self, Status, check, object};
 use crate::loader::{Handle, Library, Usm};
 use crate::queue::{self, OpenClEvent, OpenClQueue};
-use usm_core::ContextState;
-use usm_core::Deferred;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
-use usm_core::driver::ledgers;
+use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
 use usm_core::driver::placed::Placed;
-use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
-use usm_core::{AllocKind, BackendKind, MemoryType};
-use usm_core::{ErrorKind, Result};
+use usm_core::driver::{ledgers, process};
+use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, MemoryType, Result};
 
 /// Constants of the extension's headers.
 mod info {
@@ -35,7 +31,7 @@ const CONTEXT_PLATFORM: isize = 0x1084;
 
 /// An OpenCL context over one device.
 #[derive(Clone, Debug)]
-pub struct OpenClContext(Counted<Inner>);
+pub struct OpenClContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -69,7 +65,7 @@ impl OpenClContext {
         let queue_list = Arc::new(QueueList::new());
         let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.marker(&[]));
-        Self(Counted::new(Inner {
+        Self(Arc::new(Inner {
             shared: ContextState::on(device.info(), ledger).idle_by(idle),
             deferred: Deferred::new(),
             queue_list,
@@ -251,13 +247,6 @@ impl Inner {
             // SAFETY: the caller's promise. A failure has no remedy, because the owner is dropped.
             let _ = unsafe { (usm.free)(self.context.raw(), ptr::with_exposed_provenance_mut(base)) };
         }
-    }
-}
-
-// SAFETY: a field that is set when the context is made and never replaced.
-unsafe impl HasContextState for Inner {
-    fn shared(&self) -> &ContextState {
-        &self.shared
     }
 }
 

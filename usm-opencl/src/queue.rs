@@ -12,14 +12,11 @@ use crate::OpenCl;
 use crate::error::{self, Status, check, object};
 use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
-use usm_core::BackendKind;
-use usm_core::Result;
 use usm_core::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder};
-use usm_core::driver::After;
-use usm_core::driver::process;
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::driver::waiter;
+use usm_core::driver::{After, process, waiter};
+use usm_core::{BackendKind, Result};
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
 const EVENT_STATUS: u32 = 0x11D3;

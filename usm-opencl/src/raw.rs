@@ -23,17 +23,13 @@ use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
 
-use crate::device;
 use crate::error::{self, check, object};
 use crate::loader::{Handle, Raw};
 use crate::queue::OUT_OF_ORDER;
-use crate::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue};
-use usm_core::Allocation;
-use usm_core::Buffer;
-use usm_core::Context;
+use crate::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue, device};
 use usm_core::backend::{Block, ContextOps, QueueOrder};
 use usm_core::driver::process;
-use usm_core::{ErrorKind, Result};
+use usm_core::{Allocation, Buffer, Context, ErrorKind, Result};
 
 /// `cl_device_id`.
 pub type cl_device_id = *mut c_void;

@@ -6,10 +6,9 @@ use core::ptr::NonNull;
 
 use crate::error::not_null;
 use crate::loader::{Handle, Library, Raw};
-use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;
-use usm_core::{AccessFlags, AllocKind, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
+use usm_core::{AccessFlags, AllocKind, BackendKind, Capabilities, DeviceInfo, DeviceType, Name, Result};
 
 /// `DPCTL_ALL_BACKENDS | DPCTL_ALL` of the C headers.
 const EVERY_DEVICE: c_int = (0x1f << 16) | 0x3f;

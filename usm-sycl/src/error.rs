@@ -4,8 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use usm_core::BackendKind;
-use usm_core::{Error, ErrorKind, Result};
+use usm_core::{BackendKind, Error, ErrorKind, Result};
 
 /// Code of the last asynchronous error that the runtime reported, 0 for none.
 static LAST_ASYNC: AtomicI32 = AtomicI32::new(0);

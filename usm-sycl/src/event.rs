@@ -15,11 +15,9 @@ use core::time::Duration;
 use crate::chain::Tracked;
 use crate::error::{self, not_null};
 use crate::loader::{Handle, Library, Raw};
-use usm_core::BackendKind;
-use usm_core::Result;
 use usm_core::backend::{EventOps, EventStatus};
-use usm_core::driver::process;
-use usm_core::driver::{poll, waiter};
+use usm_core::driver::{poll, process, waiter};
+use usm_core::{BackendKind, Result};
 
 /// The library's event states for success and for pending operations.
 const COMPLETE: c_int = 3;

@@ -19,8 +19,7 @@ use crate::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue, raw};
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use usm_core::driver::table;
-use usm_kernel::backend::driver::text;
-use usm_kernel::backend::driver::{FEW_ARGUMENTS, MOST_ARGUMENTS};
+use usm_kernel::backend::driver::{FEW_ARGUMENTS, MOST_ARGUMENTS, text};
 use usm_kernel::backend::{Grid, Programmable, Slot};
 use usm_kernel::{BuildError, Code, Formats, FunctionInfo, Shape};
 

@@ -84,7 +84,6 @@ impl Dpctl {
 // (8); the context drains its list when dropped (9); events keep their predecessors (11).
 unsafe impl Backend for Dpctl {
     const SYNCHRONOUS: bool = false;
-    const COUNTED: bool = true;
 
     type Device = DpctlDevice;
     type Context = DpctlContext;

@@ -12,20 +12,16 @@ use crate::error::{self, not_null};
 use crate::event::DpctlEvent;
 use crate::loader::{Handle, Library};
 use crate::queue::{self, DpctlQueue};
-use usm_core::ContextState;
-use usm_core::Deferred;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
-use usm_core::driver::ledgers;
+use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
 use usm_core::driver::placed::Placed;
-use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
-use usm_core::{AllocKind, BackendKind, MemoryType};
-use usm_core::{ErrorKind, Result};
+use usm_core::driver::{ledgers, process};
+use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, MemoryType, Result};
 
 /// A context over one SYCL device. Contexts made from a device use the runtime's default context of
 /// that device, the one in which dpctl and dpnp allocate.
 #[derive(Clone, Debug)]
-pub struct DpctlContext(Counted<Inner>);
+pub struct DpctlContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -63,7 +59,7 @@ impl DpctlContext {
         let queue_list = Arc::new(QueueList::new());
         let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
-        Ok(Self(Counted::new(Inner {
+        Ok(Self(Arc::new(Inner {
             shared: ContextState::on(info, ledger)
                 .of_library(core::ptr::from_ref(context.library()).addr())
                 .idle_by(idle),
@@ -219,13 +215,6 @@ impl Inner {
         let pointer = core::ptr::with_exposed_provenance_mut(base);
         // SAFETY: the caller's promise; memory of this context, so that the library does not throw.
         unsafe { (self.context.library().free_with_context)(pointer, self.context.raw()) };
-    }
-}
-
-// SAFETY: a field that is set when the context is made and never replaced.
-unsafe impl HasContextState for Inner {
-    fn shared(&self) -> &ContextState {
-        &self.shared
     }
 }
 

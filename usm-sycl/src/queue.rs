@@ -13,10 +13,9 @@ use crate::event::{self, DpctlEvent, Operation};
 use crate::loader::{Handle, Library, Raw};
 use crate::memory::DpctlContext;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
-use usm_core::driver::After;
-use usm_core::driver::process;
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::{AtomicBool, Ordering};
+use usm_core::driver::{After, process};
 use usm_core::{ErrorKind, Result};
 
 /// `DPCTL_IN_ORDER` of the C headers.

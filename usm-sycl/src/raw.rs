@@ -25,12 +25,9 @@ use crate::loader::Handle;
 use crate::memory::devices_of;
 use crate::queue::{context_of, device_of};
 use crate::{Dpctl, DpctlContext, DpctlDevice, DpctlEvent, DpctlQueue, device, event};
-use usm_core::AllocKind;
-use usm_core::Allocation;
-use usm_core::Context;
 use usm_core::backend::{Block, ContextOps, QueueOrder};
 use usm_core::driver::process;
-use usm_core::{ErrorKind, Result};
+use usm_core::{AllocKind, Allocation, Context, ErrorKind, Result};
 
 /// `DPCTLSyclDeviceRef`, not NULL.
 pub type DPCTLSyclDeviceRef = NonNull<c_void>;

@@ -2,10 +2,8 @@
 
 use core::ffi::{CStr, c_int};
 
-use crate::device;
-use crate::error;
 use crate::loader::Raw;
-use crate::{Dpctl, DpctlContext, DpctlDevice};
+use crate::{Dpctl, DpctlContext, DpctlDevice, device, error};
 use usm_core::Result;
 use usm_core::backend::Peer;
 

@@ -39,8 +39,6 @@
 
 mod ability;
 #[cfg(feature = "alloc")]
-mod counted;
-#[cfg(feature = "alloc")]
 mod erased;
 pub mod host;
 #[cfg(feature = "mock")]
@@ -52,8 +50,6 @@ use core::fmt::Debug;
 use core::ptr::NonNull;
 
 pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
-#[cfg(feature = "alloc")]
-pub use counted::{Counted, HasContextState};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
@@ -179,10 +175,6 @@ pub enum EventStatus {
 pub unsafe trait Backend: Sized {
     /// Whether every operation is complete when its call returns. Tracking of uses then folds away.
     const SYNCHRONOUS: bool;
-
-    /// Whether [`Context`](Self::Context) is exactly a [`Counted`]. The ledger's lock then counts
-    /// the context handle of an allocation, and the handle is a copy of the context's bits.
-    const COUNTED: bool = false;
 
     /// A device.
     type Device: DeviceOps + Clone + Debug + Send + Sync;

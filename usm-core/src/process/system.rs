@@ -7,10 +7,9 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
 use core::time::Duration;
 use std::fs::File;
-use std::io;
 use std::os::fd::FromRawFd;
 use std::sync::{OnceLock, mpsc};
-use std::thread;
+use std::{io, thread};
 
 /// `Dl_info` of `dlfcn.h`.
 #[repr(C)]

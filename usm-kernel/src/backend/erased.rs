@@ -7,8 +7,7 @@ use core::ffi::CStr;
 use core::fmt::{self, Debug};
 
 use usm_core::ErrorKind;
-use usm_core::backend::ContextOps;
-use usm_core::backend::{Dyn, DynContext, DynEvent, DynQueue};
+use usm_core::backend::{ContextOps, Dyn, DynContext, DynEvent, DynQueue};
 
 use super::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, FunctionInfo};

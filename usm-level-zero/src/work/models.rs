@@ -12,10 +12,9 @@ use loom::thread;
 use super::*;
 use usm_core::Error;
 use usm_core::backend::EventStatus;
-use usm_core::driver::After;
-use usm_core::driver::Deadline;
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::Mutex;
+use usm_core::driver::{After, Deadline};
 
 /// A location that the device writes to, and how many commands refer to it: those that wait for it
 /// and the one that signals it.

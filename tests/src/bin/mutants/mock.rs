@@ -4,9 +4,10 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
+use std::sync::Arc;
 
 use usm_core::backend::mock::{Mock, MockBuffer, MockContext, MockEvent, MockQueue, Progress};
-use usm_core::backend::{Advice, Buffers, ContextOps, Counted, Ipc, QueueMemory, QueueOps};
+use usm_core::backend::{Advice, Buffers, ContextOps, Ipc, QueueMemory, QueueOps};
 use usm_core::{AllocKind, Backend, Block, Context, Queue, QueueOrder};
 use usm_tests::programs::{self, Driver};
 
@@ -236,7 +237,7 @@ impl Scene {
     }
 
     fn block_of(&self, context: &Context<Mock>, kind: AllocKind) -> Block {
-        let raw: &Counted<MockContext> = context.raw();
+        let raw: &Arc<MockContext> = context.raw();
         let pointer = raw.allocate(kind, layout()).expect("memory");
         Block { pointer, size: BYTES, alignment: 64, kind }
     }

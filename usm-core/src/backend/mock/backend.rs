@@ -11,16 +11,15 @@ use super::Mock;
 use super::engine::{Engine, MockEvent, Submission, Touch};
 use super::script::Operation;
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, Counted, DeviceOps, EventOps, HasContextState, HostTasks,
-    MemAdvice, PointerInfo, QueueMemory, QueueOps, QueueOrder,
+    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, MemAdvice, PointerInfo,
+    QueueMemory, QueueOps, QueueOrder,
 };
 use crate::context_state::ContextState;
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
-use crate::process;
 use crate::sync::next_id;
-use crate::{AllocKind, DeviceInfo};
+use crate::{AllocKind, DeviceInfo, process};
 
 /// A device of the simulated driver.
 #[derive(Clone, Debug)]
@@ -44,13 +43,6 @@ pub struct MockContext {
     deferred: Deferred<Mock>,
 }
 
-// SAFETY: a field that is set when the context is made and never replaced.
-unsafe impl HasContextState for MockContext {
-    fn shared(&self) -> &ContextState {
-        &self.shared
-    }
-}
-
 impl Drop for MockContext {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
@@ -69,7 +61,7 @@ impl Drop for MockContext {
 /// A queue of the simulated driver.
 #[derive(Clone, Debug)]
 pub struct MockQueue {
-    context: Counted<MockContext>,
+    context: Arc<MockContext>,
     id: u64,
     order: QueueOrder,
 }
@@ -179,10 +171,9 @@ impl QueueOps<Mock> for MockQueue {
 // blocks are checked against queued work (7).
 unsafe impl Backend for Mock {
     const SYNCHRONOUS: bool = false;
-    const COUNTED: bool = true;
 
     type Device = MockDevice;
-    type Context = Counted<MockContext>;
+    type Context = Arc<MockContext>;
     type Queue = MockQueue;
     type Event = MockEvent;
     type Buffers = Self;
@@ -197,7 +188,7 @@ unsafe impl Backend for Mock {
         Ok(())
     }
 
-    fn create_context(&self, device: &MockDevice) -> Result<Counted<MockContext>> {
+    fn create_context(&self, device: &MockDevice) -> Result<Arc<MockContext>> {
         let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
@@ -206,7 +197,7 @@ unsafe impl Backend for Mock {
         // The gate belongs to the engine.
         let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
         let idle = move |limit| engine.upgrade().map_or(Ok(()), |engine| synchronize(&engine, id, limit));
-        Ok(Counted::new(MockContext {
+        Ok(Arc::new(MockContext {
             engine: Arc::clone(&self.engine),
             device: device.clone(),
             shared: shared.idle_by(idle),
@@ -221,7 +212,7 @@ impl DeviceOps for MockDevice {
     }
 }
 
-impl ContextOps<Mock> for Counted<MockContext> {
+impl ContextOps<Mock> for Arc<MockContext> {
     fn shared(&self) -> &ContextState {
         &self.shared
     }
@@ -278,7 +269,7 @@ fn synchronize(engine: &Arc<Engine>, context: u64, limit: Duration) -> Result<()
 impl Buffers<Mock> for Mock {
     type Raw = MockBuffer;
 
-    fn create(context: &Counted<MockContext>, size: usize) -> Result<MockBuffer> {
+    fn create(context: &Arc<MockContext>, size: usize) -> Result<MockBuffer> {
         let layout = crate::Request::new(AllocKind::Device, size).layout()?;
         let pointer = context.engine.allocate(AllocKind::Device, layout, context.shared.id(), true)?;
         // SAFETY: fresh memory of that size.
@@ -290,7 +281,7 @@ impl Buffers<Mock> for Mock {
         (raw.block.address(), 0)
     }
 
-    unsafe fn destroy(context: &Counted<MockContext>, raw: MockBuffer) {
+    unsafe fn destroy(context: &Arc<MockContext>, raw: MockBuffer) {
         // SAFETY: allocated by `create`; the caller promises that nothing uses it.
         unsafe { context.engine.free(&raw.block, context.shared.id()) };
     }

@@ -9,7 +9,7 @@ use super::backend::MockContext;
 use super::engine::Engine;
 use super::script::Operation;
 use crate::AllocKind;
-use crate::backend::{Block, Counted, Ipc, Peer};
+use crate::backend::{Block, Ipc, Peer};
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 
@@ -29,7 +29,7 @@ impl Drop for MockIpcMemory {
 impl Ipc<Self> for Mock {
     type Opened = MockIpcMemory;
 
-    unsafe fn export(context: &Counted<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    unsafe fn export(context: &Arc<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         context.engine.call(Operation::Ipc, block.size, 0)?;
         if !context.engine.is_block(block, context.shared.id()) {
             return Err(ErrorKind::Native { operation: "exporting a block" }.into());
@@ -40,7 +40,7 @@ impl Ipc<Self> for Mock {
     }
 
     unsafe fn open(
-        context: &Counted<MockContext>,
+        context: &Arc<MockContext>,
         _: AllocKind,
         native: &[u8; NATIVE_BYTES],
     ) -> Result<(NonNull<u8>, MockIpcMemory)> {
@@ -57,21 +57,21 @@ impl Ipc<Self> for Mock {
 }
 
 impl Peer<Self> for Mock {
-    unsafe fn can_access(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<bool> {
+    unsafe fn can_access(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<bool> {
         let (device, peer) = (&context.device, &peer.device);
         Ok(device.peer_access || device.info.ordinal == peer.info.ordinal)
     }
 
-    unsafe fn enable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
+    unsafe fn enable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
         change(context, peer)
     }
 
-    unsafe fn disable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
+    unsafe fn disable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
         change(context, peer)
     }
 }
 
-fn change(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
+fn change(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
     context.engine.call(Operation::Peer, 0, 0)?;
     // SAFETY: numbers of one simulated driver.
     if unsafe { Mock::can_access(context, peer) }? {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use usm_core::backend::mock::{Mock, MockBuffer, MockContext, MockDevice, MockEvent, MockQueue};
 use usm_core::backend::{
-    Advice, Buffers, ContextOps, Counted, DeviceOps, EventOps, HostTasks, QueueOps, Rows, Unsupported,
+    Advice, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, QueueOps, Rows, Unsupported,
 };
 use usm_core::{
     AllocKind, Backend, BackendKind, Block, ContextState, Deferred, DeviceInfo, ErrorKind, EventStatus,
@@ -128,7 +128,7 @@ pub(crate) struct FaultyContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    mock: Counted<MockContext>,
+    mock: Arc<MockContext>,
     deferred: Deferred<Faulty>,
     fault: Fault,
     /// The last block, for who gives it out again.
