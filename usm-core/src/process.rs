@@ -53,6 +53,18 @@ struct Place {
     next: *mut Place,
 }
 
+/// Added to the depth of a place that no lease releases: the thread releases it with its last call.
+const UNLEASED: usize = 1 << (usize::BITS - 1);
+
+impl Place {
+    #[cold]
+    fn release(&self) {
+        HERE.set(ptr::null());
+        self.depth.store(0, Ordering::Relaxed);
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
 /// The list of all places. It only grows; its length is the peak number of threads.
 static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
 
@@ -72,10 +84,9 @@ impl Drop for Lease {
         if is_inside() {
             return;
         }
-        let place = HERE.replace(ptr::null());
         // SAFETY: places are never freed.
-        if let Some(place) = unsafe { place.as_ref() } {
-            place.taken.store(false, Ordering::Release);
+        if let Some(place) = unsafe { HERE.get().as_ref() } {
+            place.release();
         }
     }
 }
@@ -91,8 +102,11 @@ pub struct Inside {
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        let depth = self.place.depth.load(Ordering::Relaxed);
-        self.place.depth.store(depth.wrapping_sub(1), Ordering::Release);
+        let depth = self.place.depth.load(Ordering::Relaxed).wrapping_sub(1);
+        self.place.depth.store(depth, Ordering::Release);
+        if depth == UNLEASED {
+            self.place.release();
+        }
     }
 }
 
@@ -170,9 +184,10 @@ fn take_place() -> &'static Place {
         }
     });
     HERE.set(place);
-    // If the thread is ending and has dropped the lease, it keeps the place: there is no later
-    // moment to release it.
-    let _ = LEASE.try_with(|_| {});
+    // A thread that is ending may have dropped the lease.
+    if LEASE.try_with(|_| {}).is_err() {
+        place.depth.store(UNLEASED, Ordering::Relaxed);
+    }
     place
 }
 
@@ -209,4 +224,46 @@ fn others_are_out(end: Instant) -> bool {
         }
     }
     true
+}
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use core::cell::Cell;
+    use std::thread;
+
+    use super::{all_places, is_inside, work};
+
+    /// Enters while the thread's own values are dropped.
+    struct Last;
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            for _ in 0..2 {
+                let outer = work();
+                drop(work());
+                assert!(outer.is_err() || is_inside());
+                drop(outer);
+                assert!(!is_inside());
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_end_release_their_places() {
+        std::thread_local! {
+            static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+        }
+        const THREADS: usize = 200;
+        let before = all_places().count();
+        for _ in 0..THREADS {
+            let own = || {
+                // Before the first call, hence dropped after the thread's lease.
+                LAST.set(Some(Last));
+                drop(work());
+            };
+            thread::spawn(own).join().expect("no panic");
+        }
+        let more = all_places().count() - before;
+        assert!(more < THREADS / 4, "{more} places for {THREADS} threads one after another");
+    }
 }
