@@ -39,8 +39,8 @@ pub fn statistics_follow_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
 pub fn blocks_and_refusals_are_listed<B: Backend>(fixture: &Fixture<'_, B>) {
     let context = fixture.context;
     context.keep_history(1000);
-    let mut held: Vec<_> = (1..=80).map(|size| allocate(context, AllocKind::Host, size)).collect();
-    drop(held.split_off(70));
+    let mut held: Vec<_> = (1..=12).map(|size| allocate(context, AllocKind::Host, size)).collect();
+    drop(held.split_off(9));
     let mut expected: Vec<_> = held.iter().map(|it| (it.block().address(), it.size())).collect();
     expected.sort_unstable();
     let listed: Vec<_> = context.blocks().iter().map(|info| (info.base, info.size)).collect();
