@@ -105,4 +105,24 @@ fn four_dimensions(a: &mut [f32]) {
     a[global_id(0)] = 0.0;
 }
 
+#[kernel(group = 48, sub_group = 12)]
+fn odd_sub_groups(a: &mut [f32]) {
+    a[global_id(0)] = sub_group_reduce(1.0_f32, ADD);
+}
+
+#[kernel(group = 24, sub_group = 16)]
+fn sub_groups_that_divide_nothing(a: &mut [f32]) {
+    a[global_id(0)] = sub_group_reduce(1.0_f32, ADD);
+}
+
+#[kernel(sub_group = 16)]
+fn sub_groups_of_any_group(a: &mut [f32]) {
+    a[global_id(0)] = sub_group_reduce(1.0_f32, ADD);
+}
+
+#[kernel(group = 64)]
+fn sub_groups_of_any_size(a: &mut [f32]) {
+    a[global_id(0)] = sub_group_reduce(1.0_f32, ADD);
+}
+
 fn main() {}

@@ -16,6 +16,7 @@ mod operator;
 mod phase;
 pub mod proof;
 mod scalar;
+mod sub_group;
 pub mod text;
 mod uniform;
 mod verify;
@@ -32,5 +33,6 @@ pub use kernel::{
 pub use operator::{Binary, Math, Unary};
 pub use phase::{Home, Part, Phases, needs_item, phases};
 pub use scalar::{Literal, Scalar};
+pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;
 pub use verify::verify;

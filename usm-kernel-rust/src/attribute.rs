@@ -8,7 +8,7 @@ use quote::{ToTokens as _, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token};
-use usm_kernel_ir::{Kernel, Place, emit, proof, verify};
+use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
@@ -20,6 +20,7 @@ use crate::{body, call};
 pub(crate) struct Arguments {
     group: Option<(Vec<u64>, Span)>,
     dimensions: Option<u8>,
+    sub_group: Option<(u64, Span)>,
     path: Option<Path>,
 }
 
@@ -56,10 +57,14 @@ impl Parse for Arguments {
                     }
                     arguments.dimensions = Some(dimensions as u8);
                 }
+                "sub_group" => {
+                    let value: Expr = input.parse()?;
+                    arguments.sub_group = Some((number(&value)?, value.span()));
+                }
                 _ => {
                     return Err(Error::new(
                         key.span(),
-                        "write `group = 256`, `dimensions = 2` or `crate = path::of::usm_kernel`",
+                        "write `group = 256`, `dimensions = 2`, `sub_group = 16` or `crate = path::of::usm_kernel`",
                     ));
                 }
             }
@@ -264,6 +269,14 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
             ));
         }
         scope.kernel.group = Some(sizes.clone());
+    }
+    if let Some((width, span)) = arguments.sub_group {
+        let group = scope.kernel.group.as_deref().unwrap_or(&[0]);
+        if group.contains(&0) {
+            return Err(Error::new(span, "sub-groups need the group's size: write `group = 64` too"));
+        }
+        let sub_groups = SubGroups::new(group, width).map_err(|message| Error::new(span, message))?;
+        scope.sub_groups = Some(sub_groups);
     }
     let body = body::block(&item.block, &mut scope)?;
     scope.kernel.body = body;

@@ -194,7 +194,7 @@ pub(crate) fn of_group(
     Ok(Some(Expr::variable(to, ty, at)))
 }
 
-fn by(operator: &Rust) -> Result<Binary> {
+pub(crate) fn by(operator: &Rust) -> Result<Binary> {
     let name = match operator {
         Rust::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default(),
         _ => String::new(),

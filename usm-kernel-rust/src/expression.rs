@@ -9,6 +9,7 @@ use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scala
 use crate::call;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::here;
+use crate::sub_group::of_sub_group;
 
 /// A value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -300,6 +301,9 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
         };
     }
     if let Some(found) = call::of_group(call, &name, hint, scope)? {
+        return Ok(found);
+    }
+    if let Some(found) = of_sub_group(call, &name, hint, scope)? {
         return Ok(found);
     }
     let arguments: Vec<&Rust> = call.args.iter().collect();

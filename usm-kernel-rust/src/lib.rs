@@ -10,6 +10,7 @@ mod expression;
 mod file;
 mod scope;
 mod signature;
+mod sub_group;
 
 pub use attribute::{kernel, kernels};
 pub use file::{Refused, read};

@@ -5,7 +5,7 @@ use alloc::rc::Rc;
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Error, Ident, ItemFn, Result};
-use usm_kernel_ir::{ArrayId, Kernel, Literal, Scalar, Stmt, ValueId, VarId, Variable};
+use usm_kernel_ir::{ArrayId, Kernel, Literal, Scalar, Stmt, SubGroups, ValueId, VarId, Variable};
 
 use crate::attribute::place;
 
@@ -42,6 +42,8 @@ pub(crate) struct Scope {
     /// Where an expression is read that may not be evaluated: what it is part of.
     pub(crate) conditional: Option<&'static str>,
     pub(crate) neighbours: Rc<Module>,
+    /// Where the kernel says how many items they have.
+    pub(crate) sub_groups: Option<SubGroups>,
     /// Functions around, the innermost last.
     pub(crate) called: Vec<Called>,
 }
@@ -81,6 +83,7 @@ impl Scope {
             before: Vec::new(),
             conditional: None,
             neighbours,
+            sub_groups: None,
             called: Vec::new(),
         }
     }

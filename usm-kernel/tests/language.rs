@@ -105,6 +105,27 @@ fn a_group_of_two_dimensions_collects() {
 }
 
 #[test]
+fn sub_groups_are_parts_of_the_linear_group() {
+    let queue = &queue();
+    for least in [-40, 0] {
+        let values: Vec<i32> = (0..192).map(|i| i * 31 % 96 + least).collect();
+        let a = &array(queue, &values);
+        let (out, moved) = language::sub_groups_plain(&values);
+        every_order!(
+            queue,
+            NdRange::new([8, 24], [4, 12]).unwrap(),
+            language::sub_groups,
+            (array(queue, &[0_i64; 192]), array(queue, &[0_i32; 192])),
+            |arrays| (a, 24, &mut arrays.0, &mut arrays.1),
+            |arrays: &(Array<i64>, Array<i32>)| {
+                assert_eq!(arrays.0.read().unwrap()[..], out);
+                assert_eq!(arrays.1.read().unwrap()[..], moved);
+            }
+        );
+    }
+}
+
+#[test]
 fn atomics_of_numbers_and_compare_exchange() {
     let queue = &queue();
     let values: Vec<f32> = (0..96_u8).map(|i| f32::from(i) - 20.0).collect();

@@ -134,8 +134,9 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
-            one_source_with_functions one_source_with_collectives one_source_with_every_atomic
+            one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
+            programs_over_planes programs_in_groups programs_of_numbers
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop a_kernel_over_a_plain_range_is_in_one_group constant_memory_belongs_to_its_launch
             local_arrays_are_apart_and_aligned ids_in_three_dimensions_are_row_major values_of_every_width_arrive

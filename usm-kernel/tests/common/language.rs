@@ -109,6 +109,34 @@ pub(crate) mod nodes {
         out[i] = sum;
     }
 
+    /// What sub-groups of 8 do together, in groups of 4 times 12 items.
+    #[kernel(group = [4, 12], sub_group = 8)]
+    pub(crate) fn sub_groups(a: &[i32], width: u64, out: &mut [i64], moved: &mut [i32]) {
+        let i = global_id(0) * width + global_id(1);
+        if global_id(1) < width {
+            out[i] = 0;
+        }
+        let x = a[(group_id(0) * groups(1) + group_id(1)) * 48 + sub_group_id() * 8 + sub_group_local_id()];
+        let mut total = sub_group_reduce(x, ADD) as i64;
+        total += sub_group_inclusive_scan(x, MIN) as i64 * 1000;
+        total += sub_group_exclusive_scan(x as f32 * 0.5, ADD) as i64 * 1_000_000;
+        if sub_group_any(x > 90) {
+            total += 100_000_000;
+        }
+        if sub_group_all(x >= 0) {
+            total += 200_000_000;
+        }
+        total += (sub_group_size() * 10 + sub_group_count()) as i64 * 1_000_000_000;
+        // Lanes beyond the last one count from the first.
+        let mut near = sub_group_broadcast(x, 11) - sub_group_shuffle(x, 7 - sub_group_local_id()) * 3;
+        near += sub_group_shuffle_xor(x, 5) * 5 + sub_group_shuffle_up(x, 2) * 7;
+        near -= sub_group_shuffle_down(x, 3) * 11;
+        if global_id(1) < width {
+            out[i] += total;
+            moved[i] = near;
+        }
+    }
+
     /// Atomic operations on floating point numbers, compare-exchange, a fence.
     #[kernel(group = 48)]
     pub(crate) fn atomics(a: &[f32], totals: &[Atomic<f32>], words: &[Atomic<u32>], wide: &[Atomic<i64>]) {
@@ -282,6 +310,28 @@ pub(crate) fn collect_plane_plain(a: &[u32]) -> Vec<u32> {
         }
     }
     out
+}
+
+/// What [`sub_groups`] gives in a range of 8 times 24.
+pub(crate) fn sub_groups_plain(a: &[i32]) -> (Vec<i64>, Vec<i32>) {
+    let (mut out, mut moved) = (vec![0; 192], vec![0; 192]);
+    for group in 0..4 {
+        for l in 0..48 {
+            let place = (group / 2 * 4 + l / 12) * 24 + group % 2 * 12 + l % 12;
+            let lanes = &a[group * 48 + l / 8 * 8..][..8];
+            let lane = l % 8;
+            let mut total = lanes.iter().map(|x| i64::from(*x)).sum::<i64>();
+            total += lanes[..=lane].iter().map(|x| i64::from(*x) * 1000).min().unwrap();
+            total += lanes[..lane].iter().map(|x| *x as f32 * 0.5).sum::<f32>() as i64 * 1_000_000;
+            total += i64::from(lanes.iter().any(|x| *x > 90)) * 100_000_000;
+            total += i64::from(lanes.iter().all(|x| *x >= 0)) * 200_000_000;
+            out[place] = total + 86_000_000_000;
+            let up = lanes[if lane >= 2 { lane - 2 } else { lane }];
+            let down = lanes[if lane + 3 < 8 { lane + 3 } else { lane }];
+            moved[place] = lanes[3] - lanes[7 - lane] * 3 + lanes[lane ^ 5] * 5 + up * 7 - down * 11;
+        }
+    }
+    (out, moved)
 }
 
 /// What [`sums`] gives in each group, whose ids change nothing.

@@ -59,6 +59,23 @@ pub fn one_source_with_collectives<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
+/// What sub-groups do together, the same ones on every device.
+pub fn one_source_with_sub_groups<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<kernels::sub_groups, B, 2>(fixture.context) {
+        let values: Vec<i32> = (0..192).map(|i| i * 31 % 96 - 40).collect();
+        let (a, mut out) = (shared(&queue, &values), shared(&queue, &[0_i64; 192]));
+        let mut moved = shared(&queue, &[0_i32; 192]);
+        let launch = Launch::new(&queue, range([8, 24], [4, 12]));
+        let arguments = (&a, 24, &mut out, &mut moved);
+        let event = launch.run_on(&ready, kernels::sub_groups, arguments).expect("a launch");
+        event.wait().expect("all inside");
+        let plain = kernels::sub_groups_plain(&values);
+        assert_eq!(out.read().expect("a view")[..], plain.0);
+        assert_eq!(moved.read().expect("a view")[..], plain.1);
+    }
+}
+
 /// Atomic operations on floating point numbers, in local and global memory; compare-exchange, of 32
 /// and 64 bits; a fence.
 pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {

@@ -8,6 +8,7 @@ mod contexts;
 mod language;
 mod one_source;
 mod order;
+mod programs;
 mod results;
 mod samples;
 
@@ -26,6 +27,7 @@ pub use contexts::*;
 pub use language::*;
 pub use one_source::*;
 pub use order::*;
+pub use programs::*;
 pub use results::*;
 
 use crate::{Fixture, skip};

@@ -29,13 +29,15 @@ impl Walker<'_> {
         if self.nested > NESTED {
             self.too_many = self.too_many.or(Some(stmt.place));
         } else {
-            for _ in 0..=u32::from(barriers) {
+            for time in 0..=u32::from(barriers) {
+                self.again += time;
                 for variable in &set {
                     state.variables[variable.0 as usize] = None;
                 }
                 enter(self, &before, state);
                 self.block(body, state);
                 state.guards.clone_from(&before.guards);
+                self.again -= time;
             }
         }
         self.nested -= u32::from(barriers);

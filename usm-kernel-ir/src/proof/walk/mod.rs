@@ -95,6 +95,8 @@ pub(super) struct Walker<'k> {
     free: u32,
     nested: u32,
     recording: bool,
+    /// Loops around that are gone through for the second time.
+    again: u32,
     too_many: Option<Place>,
 }
 
@@ -134,6 +136,7 @@ fn walked(kernel: &Kernel) -> Walker<'_> {
         free: 0,
         nested: 0,
         recording: true,
+        again: 0,
         too_many: None,
     };
     let mut state =
@@ -291,6 +294,11 @@ impl Walker<'_> {
             self.bounds.push(bound);
         }
         if !matches!(self.kernel.array(array).space, Space::Write | Space::Atomic | Space::Local(_)) {
+            return;
+        }
+        // Of arrays that all groups reach each access meets all others, whatever lies between: that
+        // of the first time stands for any round.
+        if self.again > 0 && !matches!(self.kernel.array(array).space, Space::Local(_)) {
             return;
         }
         if self.accesses.len() >= ACCESSES {
