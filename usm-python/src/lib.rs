@@ -86,7 +86,7 @@ mod _usm {
     #[pymodule_export]
     use crate::dtype::{_rebuild_dtype, PyDtype};
     #[pymodule_export]
-    use crate::kernel::{PyKernelFunction, PyLaunch};
+    use crate::kernel::{PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished};
     #[pymodule_export]
     use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]

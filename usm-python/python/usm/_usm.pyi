@@ -2,7 +2,7 @@
 
 import builtins
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, final
 
 from typing_extensions import CapsuleType, disjoint_base
@@ -133,6 +133,33 @@ class Queue:
     def __exit__(self, _class: Any, raised: Any, _traceback: Any) -> None: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Module:
+    """Code built for the device of a queue."""
+
+    def __new__(
+        cls,
+        code: builtins.str | bytes,
+        *,
+        format: Literal["opencl-c", "cuda-c", "ptx", "spir-v"] | None = None,
+        device: DeviceLike = None,
+        queue: QueueLike = None,
+        options: builtins.str = "",
+    ) -> Module: ...
+    def __getitem__(self, name: builtins.str, /) -> Kernel: ...
+
+@final
+class Kernel:
+    """A kernel of a module: ``kernel[global, local](*arguments)`` launches it and waits."""
+
+    @property
+    def name(self) -> builtins.str: ...
+    @property
+    def max_work_group_size(self) -> int: ...
+    @property
+    def local_mem_size(self) -> int: ...
+    def __getitem__(self, index: Any, /) -> Callable[..., None]: ...
 
 @final
 class KernelFunction:
@@ -579,3 +606,4 @@ def _nrt_leaks() -> list[tuple[int, int, int, int, int, str]]: ...
 def _nrt_window(
     parent: Array, pointer: int, shape: Sequence[int], strides: Sequence[int], dtype: str, readonly: bool
 ) -> Array: ...
+def launch(kernel: Kernel, nd_range: Any, args: Iterable[Any], *, after: Sequence[Event] = ...) -> Event: ...

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
-use usm_core::{Access, AllocKind, Event, Usage};
+use usm_core::{Access, AllocKind, Event, Queue, Usage};
 use usm_kernel::backend::Slot;
 use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
 use usm_kernel_ir::{Literal, Parameter, emit, length};
@@ -11,10 +11,11 @@ use super::argument::Argument;
 use super::code::{FAULT_WORDS, Source};
 use super::launch::Prepared;
 use crate::error::OrRaise;
+use crate::runtime::Stream;
 use crate::storage::{Storage, with_turns};
 
 /// An argument of a call.
-enum Passed {
+pub(crate) enum Passed {
     Pointer(usize),
     Value(Literal),
     Local(usize, usize),
@@ -78,18 +79,50 @@ pub(crate) fn run(
         let alignment = element.bytes() as usize;
         passed.push(Passed::Local(bytes.max(alignment), alignment));
     }
-    let words: Vec<[u8; 8]> = passed
-        .iter()
-        .map(|one| match one {
-            Passed::Value(literal) => literal.to_ne_bytes().0,
-            _ => [0; 8],
-        })
-        .collect();
+    let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
-    // An array that is given twice is changed where one of its parameters is.
+    let sizes = (global.as_slice(), local.as_deref());
+    // SAFETY: the code was made of nodes that were verified. Its indices are inside: that was
+    // proven for this launch, or the code looks at each. Races between items are the kernel's own,
+    // as with every array of Python.
+    let event = py.detach(|| unsafe { submit(stream, &function, sizes, &slots, &memory, after) });
+    event.map_err(|error| code.error(&error.to_string()))
+}
+
+impl Passed {
+    /// The bytes of a value.
+    pub(crate) fn word(&self) -> [u8; 8] {
+        match self {
+            Self::Value(literal) => literal.to_ne_bytes().0,
+            _ => [0; 8],
+        }
+    }
+
+    /// As runtimes take it; `word` has the bytes of a value.
+    pub(crate) fn slot<'w>(&self, word: &'w [u8; 8]) -> Slot<'w> {
+        match self {
+            Self::Pointer(address) => Slot::Pointer(*address),
+            Self::Value(literal) => Slot::Value(word.get(..literal.to_ne_bytes().1).unwrap_or(word)),
+            Self::Local(bytes, alignment) => Slot::Local { bytes: *bytes, alignment: *alignment },
+        }
+    }
+}
+
+/// Submits a call over some memory; an array that is given twice is changed where one of them is.
+///
+/// # Safety
+/// With these arguments over this range the code stays inside of the memory that it is given.
+pub(crate) unsafe fn submit(
+    stream: &Stream,
+    function: &Function<Dyn>,
+    sizes: (&[u64], Option<&[u64]>),
+    slots: &[Slot<'_>],
+    memory: &[(&Storage, Access)],
+    after: &[Event<Dyn>],
+) -> Result<Event<Dyn>, LaunchError> {
     let mut usages: Vec<Usage<'_, Dyn>> = Vec::new();
     let mut seen: Vec<(usize, Access)> = Vec::new();
-    for (storage, access) in &memory {
+    for (storage, access) in memory {
         let address = storage.address();
         match seen.iter_mut().find(|(known, _)| *known == address) {
             Some((_, known)) if *access == Access::Write => *known = Access::Write,
@@ -102,25 +135,14 @@ pub(crate) fn run(
         usages.extend(storage.map(|(storage, _)| Usage::of(storage.allocation(), *access)));
     }
     let storages: Vec<&Storage> = memory.iter().map(|(storage, _)| *storage).collect();
-    let sizes = (global.as_slice(), local.as_deref());
-    let launch = || match global.len() {
-        1 => submit::<1>(prepared, &function, sizes, &slots, &usages, after),
-        2 => submit::<2>(prepared, &function, sizes, &slots, &usages, after),
-        _ => submit::<3>(prepared, &function, sizes, &slots, &usages, after),
+    let queue = &stream.queue;
+    let run = match sizes.0.len() {
+        1 => submit_in::<1>,
+        2 => submit_in::<2>,
+        _ => submit_in::<3>,
     };
-    let event = py.detach(|| with_turns(&storages, launch));
-    event.map_err(|error| code.error(&error.to_string()))
-}
-
-impl Passed {
-    /// As runtimes take it; `word` has the bytes of a value.
-    fn slot<'w>(&self, word: &'w [u8; 8]) -> Slot<'w> {
-        match self {
-            Self::Pointer(address) => Slot::Pointer(*address),
-            Self::Value(literal) => Slot::Value(word.get(..literal.to_ne_bytes().1).unwrap_or(word)),
-            Self::Local(bytes, alignment) => Slot::Local { bytes: *bytes, alignment: *alignment },
-        }
-    }
+    // SAFETY: the caller's promise, and the turns of all blocks are held.
+    with_turns(&storages, || unsafe { run(queue, function, sizes, slots, &usages, after) })
 }
 
 /// The array of sizes that a range has.
@@ -128,22 +150,21 @@ fn sizes_of<const D: usize>(sizes: &[u64]) -> [u64; D] {
     core::array::from_fn(|dimension| sizes.get(dimension).copied().unwrap_or(1))
 }
 
-fn submit<const D: usize>(
-    prepared: &Prepared,
+/// # Safety
+/// As [`submit`], whose turns are held.
+unsafe fn submit_in<const D: usize>(
+    queue: &Queue<Dyn>,
     function: &Function<Dyn>,
     (global, local): (&[u64], Option<&[u64]>),
     slots: &[Slot<'_>],
     usages: &[Usage<'_, Dyn>],
     after: &[Event<Dyn>],
 ) -> Result<Event<Dyn>, LaunchError> {
-    let queue = &prepared.stream.queue;
     let launch = match local {
         Some(local) => Launch::new(queue, NdRange::<D>::new(sizes_of(global), sizes_of(local))?),
         None => Launch::over(queue, Range::<D>::new(sizes_of(global))?),
     };
-    // SAFETY: the code was made of nodes that were verified. Its indices are inside: that was
-    // proven for this launch, or the code looks at each. Races between items are the kernel's own,
-    // as with every array of Python. The turns of all blocks are held.
+    // SAFETY: the caller's promise.
     unsafe { launch.after(after).call_slots(function, slots, usages) }
 }
 

@@ -138,7 +138,7 @@ impl PyLaunch {
         let mut arguments = arguments
             .map(|(place, given)| Argument::of(&given, &|| function.located(&name(place))))
             .collect::<PyResult<Vec<_>>>()?;
-        let stream = self.stream(py, &arguments, &name)?;
+        let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
         let key = key(&self.sizes, way, &arguments);
         let code = function.made(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
@@ -166,41 +166,6 @@ impl PyLaunch {
             false => Arc::clone(&code),
         };
         Ok(Prepared { code, bounds, arguments, stream, global: self.sizes.global.clone(), local })
-    }
-
-    /// The queue of the arguments: one for all of them.
-    fn stream(
-        &self,
-        py: Python<'_>,
-        arguments: &[Argument],
-        name: &dyn Fn(usize) -> String,
-    ) -> PyResult<Arc<Stream>> {
-        let memory = |(place, argument)| match argument {
-            &Argument::Array(ref memory @ Memory { of_process: false, .. }) => Some((place, memory)),
-            _ => None,
-        };
-        let mut found = arguments.iter().enumerate().filter_map(memory);
-        let Some((place, first)) = found.next() else { return import::stream(py, None) };
-        let stream = &first.side.stream;
-        for (other, memory) in found {
-            let there = &memory.side.stream;
-            let ours = !first.side.storage.is_foreign() && !memory.side.storage.is_foreign();
-            let same_context = stream.context().id() == there.context().id();
-            if !same_context || (ours && !Arc::ptr_eq(stream, there)) {
-                let queue = |stream: &Stream| {
-                    let selector = Selector::of(stream.context().info());
-                    format!("a queue of {selector} (context {})", stream.context().id())
-                };
-                return Err(self.function.get().error(&format!(
-                    "{} is of {}, {} of {}: all arrays of a launch are of one queue",
-                    name(place),
-                    queue(stream),
-                    name(other),
-                    queue(there)
-                )));
-            }
-        }
-        Ok(Arc::clone(stream))
     }
 
     /// The local size: what was asked for, or one group where the kernel needs groups.
@@ -340,4 +305,39 @@ fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
     let shares = spans.windows(2).any(|pair| pair[0].0.wrapping_add(pair[0].1) > pair[1].0);
     let head = sizes.global.len() as u32 | (way as u32) << 8 | u32::from(shares) << 16;
     std::iter::once(head).chain(arguments.iter().map(Argument::key)).collect()
+}
+
+/// The queue of the arguments: one for all of them.
+pub(crate) fn stream(
+    py: Python<'_>,
+    arguments: &[Argument],
+    name: &dyn Fn(usize) -> String,
+    refused: &dyn Fn(&str) -> PyErr,
+) -> PyResult<Arc<Stream>> {
+    let memory = |(place, argument)| match argument {
+        &Argument::Array(ref memory @ Memory { of_process: false, .. }) => Some((place, memory)),
+        _ => None,
+    };
+    let mut found = arguments.iter().enumerate().filter_map(memory);
+    let Some((place, first)) = found.next() else { return import::stream(py, None) };
+    let stream = &first.side.stream;
+    for (other, memory) in found {
+        let there = &memory.side.stream;
+        let ours = !first.side.storage.is_foreign() && !memory.side.storage.is_foreign();
+        let same_context = stream.context().id() == there.context().id();
+        if !same_context || (ours && !Arc::ptr_eq(stream, there)) {
+            let queue = |stream: &Stream| {
+                let selector = Selector::of(stream.context().info());
+                format!("a queue of {selector} (context {})", stream.context().id())
+            };
+            return Err(refused(&format!(
+                "{} is of {}, {} of {}: all arrays of a launch are of one queue",
+                name(place),
+                queue(stream),
+                name(other),
+                queue(there)
+            )));
+        }
+    }
+    Ok(Arc::clone(stream))
 }

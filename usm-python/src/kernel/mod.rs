@@ -7,10 +7,12 @@ mod argument;
 mod code;
 mod compiled;
 mod device;
+mod finished;
 mod function;
 mod host;
 mod launch;
 mod range;
 
+pub(crate) use finished::{PyKernel, PyModule, launch_finished};
 pub(crate) use function::PyKernelFunction;
 pub(crate) use launch::PyLaunch;

@@ -216,6 +216,17 @@ def kernels() -> None:
     assert memoryview(array).tolist() == [5] * 4
     assert "usm_add_one" in add_one.code("opencl-c", "int32[:]", ndim=1)
     assert_type((add_one.local_mem_size, add_one.max_work_group_size), tuple[int, int | None])
+    assert callable(finished)
+
+
+def finished(module: usm.Module, array: usm.Array) -> None:
+    """Not run: the host takes no code."""
+    kernel = module["fill"]
+    assert_type(kernel, usm.Kernel)
+    assert_type((kernel.name, kernel.max_work_group_size, kernel.local_mem_size), tuple[str, int, int])
+    kernel[4, 2](array, 1)
+    assert_type(usm.launch(kernel, usm.NdRange(4, 2), [array, 1], after=()), usm.Event)
+    usm.Module("__kernel void fill() {}", format="opencl-c", queue=array.queue, options="")
 
 
 def refused(array: usm.Array) -> None:

@@ -220,6 +220,8 @@ WITHOUT_MEMORY = {
         " platform selector type vendor".split()
     ),
     "Event": {"done", "wait"},
+    "Module": set(),
+    "Kernel": {"local_mem_size", "max_work_group_size", "name"},
     "KernelFunction": {"check", "code", "local_mem_size", "max_work_group_size", "proof"},
     "KernelLaunch": {"submit"},
     "Local": {"_usm_local_shape", "dtype", "shape"},
@@ -231,7 +233,7 @@ WITHOUT_MEMORY = {
     "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
-    "usm": set("backends devices empty full history open_ipc plan reset_peak snapshot stats zeros".split()),
+    "usm": set("backends devices empty full history launch open_ipc plan reset_peak snapshot stats zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),
     "Snapshot": {"dump", "trace", "_repr_svg_"},
