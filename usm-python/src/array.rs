@@ -90,6 +90,7 @@ impl Array {
         PyDtype::of_view(self.view())
     }
 
+    /// Dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.view().ndim()
@@ -119,6 +120,7 @@ impl Array {
         self.0.kind().name()
     }
 
+    /// Whether the memory may only be read.
     #[getter]
     fn readonly(&self) -> bool {
         self.0.is_readonly()
@@ -130,16 +132,19 @@ impl Array {
         self.0.address() + self.view().offset
     }
 
+    /// The queue that work on the array goes to.
     #[getter]
     fn queue(&self) -> PyQueue {
         PyQueue(Arc::clone(&self.0.stream))
     }
 
+    /// The context that the memory is of.
     #[getter]
     fn context(&self) -> PyContext {
         PyContext(self.0.stream.scope())
     }
 
+    /// The device that the memory is of; `None` for one that usm does not list.
     #[getter]
     fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         self.context().device(py)
@@ -151,11 +156,13 @@ impl Array {
         self.storage().owner().map(|owner| owner.bind(py))
     }
 
+    /// Whether the elements lie in C order without gaps.
     #[getter]
     fn is_c_contiguous(&self) -> bool {
         self.view().is_c_contiguous()
     }
 
+    /// Whether the elements lie in Fortran order without gaps.
     #[getter]
     fn is_f_contiguous(&self) -> bool {
         self.view().is_f_contiguous()

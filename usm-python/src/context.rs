@@ -29,6 +29,7 @@ impl PyContext {
         Ok(Self(Scope::new(device.0.device.context().or_raise()?)))
     }
 
+    /// The device; `None` for one that usm does not list.
     #[getter]
     pub(crate) fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         runtime::listed(py, self.0.context.info()).map(|entry| PyDevice(Arc::clone(entry)))

@@ -29,11 +29,13 @@ impl PyDevice {
         self.0.selector()
     }
 
+    /// The device's name in the runtime's words.
     #[getter]
     fn name(&self) -> &str {
         self.0.info.name.as_str()
     }
 
+    /// Who made it.
     #[getter]
     fn vendor(&self) -> &str {
         self.0.info.vendor.as_str()
@@ -52,36 +54,43 @@ impl PyDevice {
         self.0.info.driver_version.as_str()
     }
 
+    /// The runtime: `"host"`, `"sycl"`, `"opencl"`, `"level_zero"`, `"cuda"` or `"hip"`.
     #[getter]
     fn backend(&self) -> &'static str {
         self.0.info.backend.name()
     }
 
+    /// `"cpu"`, `"gpu"`, `"accelerator"`, `"host"` and so on.
     #[getter]
     fn r#type(&self) -> &'static str {
         self.0.info.device_type.name()
     }
 
+    /// Bytes that one allocation may have.
     #[getter]
     fn max_alloc_size(&self) -> u64 {
         self.0.info.max_alloc_size
     }
 
+    /// Bytes of the device's memory.
     #[getter]
     fn global_mem_size(&self) -> u64 {
         self.0.info.global_mem_size
     }
 
+    /// Bytes of local memory that one work-group may have.
     #[getter]
     fn local_mem_size(&self) -> u64 {
         self.0.info.local_mem_size
     }
 
+    /// Work-items that one work-group may have.
     #[getter]
     fn max_work_group_size(&self) -> u64 {
         self.0.info.max_work_group_size
     }
 
+    /// Whether the device has its memory in common with the host.
     #[getter]
     fn integrated(&self) -> bool {
         self.0.info.integrated

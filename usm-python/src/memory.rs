@@ -223,6 +223,7 @@ impl Memory {
         self.sycl_queue(py)
     }
 
+    /// The `dpctl.SyclContext` of the queue; SYCL only.
     #[getter]
     fn sycl_context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let name = if self.stream.is_sycl() { "sycl_context" } else { "context" };
@@ -234,6 +235,7 @@ impl Memory {
         self.sycl_context(py)
     }
 
+    /// The `dpctl.SyclDevice` of the queue; SYCL only.
     #[getter]
     fn sycl_device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let name = if self.stream.is_sycl() { "sycl_device" } else { "device" };
@@ -307,6 +309,7 @@ impl Memory {
         py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)).or_raise()
     }
 
+    /// The bytes, copied.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         room::bytes(py, &transfer::to_bytes(py, &self.side()?)?)
     }

@@ -226,6 +226,7 @@ impl PyMemInfo {
         array.get().storage().owner().map(|object| object.bind(py).clone())
     }
 
+    /// Whether the memory may only be read.
     #[getter]
     fn readonly(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.side(py)?.is_some_and(|side| side.storage.is_readonly()))

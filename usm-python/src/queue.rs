@@ -48,16 +48,19 @@ impl PyQueue {
         Ok(Self(Stream::new(queue, &scope)))
     }
 
+    /// The device; `None` for one that usm does not list.
     #[getter]
     fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         self.context().device(py)
     }
 
+    /// The context of the queue and of the memory that it works on.
     #[getter]
     fn context(&self) -> PyContext {
         PyContext(self.0.scope())
     }
 
+    /// Whether each operation waits for the one before.
     #[getter]
     pub(crate) fn is_in_order(&self) -> bool {
         self.0.queue.order() == QueueOrder::InOrder

@@ -82,6 +82,12 @@ def test_everything_is_exported_and_documented():
     assert pathlib.Path(usm.__file__).with_name("py.typed").exists()
 
 
+def test_every_public_member_is_documented():
+    classes = [it for it in vars(_usm).values() if inspect.isclass(it)]
+    members = {(it.__name__, name): member for it in classes for name, member in vars(it).items() if not name.startswith("_")}
+    assert len(members) > 100 and [name for name, member in members.items() if not member.__doc__] == []
+
+
 def test_every_error_is_of_the_tree():
     for name in usm.errors.__all__:
         error = getattr(usm.errors, name)
