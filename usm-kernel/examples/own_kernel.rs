@@ -1,5 +1,5 @@
-//! A kernel of one's own with local memory and a barrier, run in three orders: a missing barrier
-//! would show.
+//! A user's kernel with local memory and a barrier, run in three orders, which would show a missing
+//! barrier.
 //!
 //! `cargo run -p usm-kernel --example own_kernel`
 

@@ -1,9 +1,9 @@
-//! Arguments: what a kernel declares, and what a launch gives for it.
+//! Arguments: the parameters that a kernel declares, and the values that a launch passes.
 //!
 //! A kernel declares a tuple of parameters, such as `(Read<f32>, Write<f32>, Value<f32>)`; its body
-//! receives the views `(&[f32], &mut [f32], f32)`; a launch gives `(&array, &mut array, 2.0)`. Host
-//! views are no arguments: a [`ReadView`](usm_core::ReadView) or [`WriteView`](usm_core::WriteView)
-//! cannot be sent to a launch.
+//! receives the views `(&[f32], &mut [f32], f32)`; a launch passes `(&array, &mut array, 2.0)`. A
+//! host view ([`ReadView`](usm_core::ReadView), [`WriteView`](usm_core::WriteView)) cannot be an
+//! argument.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -45,7 +45,7 @@ pub enum Passing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ParameterInfo {
-    /// How it is passed.
+    /// Kind of access.
     pub passing: Passing,
     /// Bytes of one element.
     pub element_bytes: usize,
@@ -53,17 +53,16 @@ pub struct ParameterInfo {
 
 /// A parameter in a kernel's declaration; sealed.
 pub trait Parameter: Sealed {
-    /// What travels to where the kernel runs.
+    /// The form that is sent to the kernel.
     type Raw: Send + 'static;
-    /// What the body receives.
+    /// The form that the body receives.
     type View<'v>;
-    /// What the kernel's check is shown beside the length: the value of a [`Value`], `()` of an
-    /// array.
+    /// The value for the kernel's check: that of a [`Value`], `()` for an array.
     type Value: Copy;
     /// The row of the argument table.
     const INFO: ParameterInfo;
 
-    /// What the check is shown.
+    /// The value for the check.
     fn value(view: &Self::View<'_>) -> Self::Value;
 
     #[doc(hidden)]
@@ -88,17 +87,17 @@ pub trait Parameter: Sealed {
     unsafe fn view<'v>(raw: &'v Self::Raw) -> Self::View<'v>;
 }
 
-/// Global memory that the kernel reads: `&[T]`, given as `&UsmVec`.
+/// Global memory that the kernel reads: `&[T]`, passed as `&UsmVec`.
 #[derive(Debug)]
 pub struct Read<T>(PhantomData<T>);
-/// Global memory that the kernel reads and writes: `&mut [T]`, given as `&mut UsmVec`.
+/// Global memory that the kernel reads and writes: `&mut [T]`, passed as `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Write<T>(PhantomData<T>);
-/// Global memory without values that the kernel fills: `&mut [MaybeUninit<T>]`, given as
-/// `&mut UninitVec`.
+/// Uninitialised global memory that the kernel fills: `&mut [MaybeUninit<T>]`, passed as `&mut
+/// UninitVec`.
 #[derive(Debug)]
 pub struct Output<T>(PhantomData<T>);
-/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, given as
+/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, passed as
 /// `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Atomic<T>(PhantomData<T>);
@@ -106,14 +105,15 @@ pub struct Atomic<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Value<T>(PhantomData<T>);
 
-/// A slice of USM memory on its way to a kernel.
+/// A slice of USM memory that is sent to a kernel.
 #[derive(Debug)]
 pub struct RawSlice<T> {
     pointer: *mut T,
     len: usize,
 }
 
-// SAFETY: whoever turns it into a view proves that no other thread accesses the memory in conflict.
+// SAFETY: code that turns it into a view proves that no other thread accesses the memory in
+// conflict.
 unsafe impl<T: Send + Sync> Send for RawSlice<T> {}
 
 impl<T> RawSlice<T> {
@@ -316,7 +316,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
     }
 }
 
-/// What a launch gives for a parameter.
+/// The argument that a launch passes for a parameter.
 ///
 /// # Safety
 /// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in,
@@ -324,16 +324,16 @@ impl<T: Pod + Send> Parameter for Value<T> {
 /// `Self` holds the borrow (`&` or `&mut`) that excludes conflicting host access while the launch
 /// is submitted.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be given for the kernel parameter `{P}`",
+    message = "`{Self}` cannot be passed for the kernel parameter `{P}`",
     label = "not an argument for `{P}`",
     note = "`Read<T>` takes `&UsmVec<T, _, _>`; `Write<T>` and `Atomic<T>` take `&mut UsmVec<T, _, _>`; `Value<T>` \
             takes a `T`; host views are never arguments"
 )]
 pub unsafe trait Bind<P: Parameter, B: Backend> {
-    /// What travels to where the kernel runs.
+    /// The form that is sent to the kernel.
     fn raw(&mut self) -> P::Raw;
 
-    /// The allocation that is used, and how; `None` for values.
+    /// The allocation with its access; `None` for values.
     fn usage(&self) -> Option<(&Allocation<B>, Access)>;
 }
 
@@ -360,7 +360,7 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mu
     }
 }
 
-// SAFETY: as above; the elements need no value.
+// SAFETY: as above; the elements may be uninitialised.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
     fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
         RawSlice::new(self.allocation().as_ptr().cast(), self.len())
@@ -382,7 +382,7 @@ unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut U
     }
 }
 
-// SAFETY: no memory is named.
+// SAFETY: it refers to no memory.
 unsafe impl<T: Pod + Send, B: Backend> Bind<Value<T>, B> for T {
     fn raw(&mut self) -> T {
         *self
@@ -393,7 +393,7 @@ unsafe impl<T: Pod + Send, B: Backend> Bind<Value<T>, B> for T {
     }
 }
 
-// SAFETY: no memory is named.
+// SAFETY: it refers to no memory.
 unsafe impl<B: Backend> Bind<Value<u8>, B> for bool {
     fn raw(&mut self) -> u8 {
         u8::from(*self)
@@ -406,18 +406,18 @@ unsafe impl<B: Backend> Bind<Value<u8>, B> for bool {
 
 /// All parameters of a kernel: a tuple of one to eight [`Parameter`]s.
 pub trait Signature: Sealed {
-    /// What travels to where the kernel runs.
+    /// The form that is sent to the kernel.
     type Raw: Send + 'static;
     /// What the body receives: a tuple of views.
     type Views<'v>;
     /// Elements of each argument, an array.
     type Lengths: AsRef<[usize]>;
-    /// What the check is shown beside the lengths: a tuple of values, `()` for each array.
+    /// The values for the check: a tuple, `()` for each array.
     type Values: Copy;
     /// The argument table.
     const TABLE: &'static [ParameterInfo];
 
-    /// What the check is shown.
+    /// The value for the check.
     fn view_values(views: &Self::Views<'_>) -> Self::Values;
 
     #[doc(hidden)]
@@ -432,7 +432,7 @@ pub trait Signature: Sealed {
     #[doc(hidden)]
     fn raw_lengths(raw: &Self::Raw) -> Self::Lengths;
 
-    /// Calls `receive` with each argument, in order, until it refuses one.
+    /// Calls `receive` with each argument, in order, until it returns an error.
     #[doc(hidden)]
     #[cfg(feature = "alloc")]
     fn pass<'p>(
@@ -470,15 +470,16 @@ pub trait Signature: Sealed {
 /// ```
 ///
 /// # Safety
-/// What [`Bind`] asks holds for each of them: a launch makes slices of what [`raw`](Self::raw)
-/// gives, and orders and keeps alive what [`with_usages`](Self::with_usages) names.
+/// Every argument keeps the promise of [`Bind`]: a launch makes slices of the results of
+/// [`raw`](Self::raw), and orders and keeps alive the memory that
+/// [`with_usages`](Self::with_usages) names.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` are not the arguments that the kernel declares",
     label = "expected arguments for `{S}`",
     note = "arguments are a tuple, one for each parameter and in that order; of one: `(&mut array,)`, with the comma"
 )]
 pub unsafe trait Arguments<S: Signature, B: Backend> {
-    /// What travels to where the kernel runs.
+    /// The form that is sent to the kernel.
     fn raw(&mut self) -> S::Raw;
 
     /// Calls `visit` with each allocation, in the order of the arguments.

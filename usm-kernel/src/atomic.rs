@@ -13,7 +13,7 @@ pub trait AtomicElement: Sealed + Pod + Send + Sync {
     /// The atomic type.
     type Atomic: Debug + Send + Sync + 'static;
 
-    /// The same memory, changed by atomic operations only, as long as the borrow lasts.
+    /// The same memory as an atomic, for as long as the borrow lasts.
     fn from_mut(values: &mut [Self]) -> &[Self::Atomic];
 }
 
@@ -58,16 +58,16 @@ macro_rules! atomic_floats {
                 $float::from_bits(self.0.load(order))
             }
 
-            /// Writes the number; the old one.
+            /// Writes the number. Returns the old one.
             #[inline]
             pub fn swap(&self, value: $float, order: Ordering) -> $float {
                 $float::from_bits(self.0.swap(value.to_bits(), order))
             }
 
-            /// Writes the second where the first is there, bit for bit.
+            /// Writes the second number if the current one equals the first, bit for bit.
             ///
             /// # Errors
-            /// What is there instead.
+            /// The current number if it differs.
             #[inline]
             pub fn compare_exchange(
                 &self,
@@ -80,25 +80,25 @@ macro_rules! atomic_floats {
                 found.map($float::from_bits).map_err($float::from_bits)
             }
 
-            /// The sum; the old number.
+            /// Adds. Returns the old number.
             #[inline]
             pub fn fetch_add(&self, value: $float, order: Ordering) -> $float {
                 self.change(order, |old| old + value)
             }
 
-            /// The difference; the old number.
+            /// Subtracts. Returns the old number.
             #[inline]
             pub fn fetch_sub(&self, value: $float, order: Ordering) -> $float {
                 self.change(order, |old| old - value)
             }
 
-            /// The smaller one, of a NaN and a number the number; the old number.
+            /// Keeps the smaller number; of a NaN and a number, the number. Returns the old number.
             #[inline]
             pub fn fetch_min(&self, value: $float, order: Ordering) -> $float {
                 self.change(order, |old| old.min(value))
             }
 
-            /// The greater one, of a NaN and a number the number; the old number.
+            /// Keeps the greater number; of a NaN and a number, the number. Returns the old number.
             #[inline]
             pub fn fetch_max(&self, value: $float, order: Ordering) -> $float {
                 self.change(order, |old| old.max(value))

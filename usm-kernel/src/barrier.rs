@@ -2,9 +2,8 @@
 //!
 //! In a phased kernel the end of each loop over the items is a barrier: every item has left the
 //! phase before the first one enters the next, and what the phase wrote, in local and in global
-//! memory, is seen by all of them. There is no way to leave an item behind, so there is no
-//! divergence. Work-groups are never ordered among each other: a global fence orders the accesses
-//! of one group.
+//! memory, is seen by all of them. No item can skip a barrier, so there is no divergence.
+//! Work-groups are not ordered against each other: a global fence orders the accesses of one group.
 
 use bitflags::bitflags;
 

@@ -18,9 +18,9 @@ use crate::module::{Function, Shape};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Most arguments of a call, numbers and local arrays included.
+/// Maximum number of arguments of a call, including numbers and local arrays.
 pub const MOST_ARGUMENTS: usize = 32;
-/// As many as most calls have.
+/// Number of arguments that most calls do not exceed.
 pub const FEW_ARGUMENTS: usize = 8;
 
 /// An argument of [`Launch::call`].
@@ -54,7 +54,7 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::memory::<T>(array.allocation(), Access::Write)
     }
 
-    /// A pointer to an array without values that the code fills.
+    /// A pointer to an uninitialised array that the code fills.
     #[must_use]
     pub fn output<T: Pod, K: Kind>(array: &'a mut UninitVec<T, K, B>) -> Self {
         Self::memory::<T>(array.allocation(), Access::Write)
@@ -84,8 +84,8 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self { given: Given::Buffer { buffer, access: Access::Write } }
     }
 
-    /// The same memory from element number `start` on: an interior pointer. Of buffers, values and
-    /// local memory, nothing changes.
+    /// The same memory from element number `start` on: an interior pointer. Does not change
+    /// buffers, values and local memory.
     #[must_use]
     pub fn from_element(self, start: usize) -> Self {
         match self.given {
@@ -98,7 +98,7 @@ impl<'a, B: Backend> Argument<'a, B> {
         }
     }
 
-    /// A scalar or structure by value, with the layout that the code gives it.
+    /// A scalar or structure by value, with the layout that the code uses.
     #[must_use]
     pub fn value<T: Pod>(value: &'a T) -> Self {
         Self { given: Given::Value(bytemuck::bytes_of(value)) }
@@ -135,7 +135,8 @@ impl<'a, B: Backend> Argument<'a, B> {
     }
 }
 
-/// Local memory; runtimes refuse an array of no bytes, so that one gets an element's worth.
+/// Local memory. Runtimes refuse an array of zero bytes, so an empty array gets the size of one
+/// element.
 #[inline]
 pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<Slot<'s>, LaunchError> {
     let bytes =
@@ -143,13 +144,13 @@ pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<S
     Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
 }
 
-/// The arguments of one call as runtimes take them. The usual few lie here; room for the most would
-/// cost more than they do.
+/// The arguments of one call in the form of runtimes. The usual few are stored inline; storage for
+/// the maximum would cost more than the rest of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<'s> {
-    /// The first `len` have a value, where they are not more than a few.
+    /// If there are few arguments, the first `len` entries are initialised.
     few: [MaybeUninit<Slot<'s>>; FEW_ARGUMENTS],
-    /// All of them, where they are more than a few.
+    /// All arguments, if there are more than a few.
     many: Vec<Slot<'s>>,
     len: usize,
     /// Bytes of the local arrays.
@@ -194,28 +195,28 @@ impl<'s> Slots<'s> {
         if self.len > FEW_ARGUMENTS {
             return &self.many;
         }
-        // SAFETY: the first `len` have a value.
+        // SAFETY: the first `len` entries are initialised.
         unsafe { core::slice::from_raw_parts(self.few.as_ptr().cast(), self.len) }
     }
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// Launches a function of a [`Module`](crate::Module). The arguments are borrowed until this
-    /// returns; afterwards they know the launch, and whoever reads, writes or frees them waits for
-    /// it.
+    /// returns. Afterwards they remember the launch, and every read, write or free of them waits
+    /// for it.
     ///
-    /// Number and sort of the arguments are checked as far as the runtime knows the function's
+    /// Checks number and types of the arguments as far as the runtime knows the function's
     /// parameters.
     ///
     /// # Safety
-    /// With these arguments over this range, the code stays inside the arrays and local memory that
-    /// it is given, has no data race, ends, and touches no other USM memory than what
-    /// [`uses`](Self::uses) names. It leaves no element of an array without a value that had one:
-    /// nothing that it writes there depends on memory without a value. A shared `&` to an array may
-    /// be given more than once, and what is given as read is not written.
+    /// With these arguments over this range, the code stays inside its arrays and local memory, has
+    /// no data race, ends, and accesses no other USM memory than [`uses`](Self::uses) names. It
+    /// does not make an initialised element uninitialised: no value that it writes depends on
+    /// uninitialised memory. A shared `&` to an array may be passed more than once, and the code
+    /// does not write an array that is passed for reading.
     ///
     /// # Errors
-    /// [`LaunchError`]; nothing has run then.
+    /// [`LaunchError`]; nothing runs then.
     pub unsafe fn call(
         self,
         function: &Function<B>,
@@ -239,7 +240,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// conflicting work over it while this runs.
     ///
     /// # Errors
-    /// [`LaunchError`]; nothing has run then.
+    /// [`LaunchError`]; nothing runs then.
     pub unsafe fn call_slots(
         self,
         function: &Function<B>,
@@ -270,8 +271,8 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         unsafe { self.submit_matched(function, slots, usages) }
     }
 
-    /// As [`submit`](Self::submit), where the arguments are known to be of the sorts that the
-    /// function's parameters are.
+    /// As [`submit`](Self::submit), for arguments that are known to match the function's
+    /// parameters.
     ///
     /// # Safety
     /// As there.
@@ -297,22 +298,22 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         };
         let slots = slots.as_slice();
         let run = |queue: &B::Queue, after: &[B::Event]| match &grid {
-            // SAFETY: the caller's promise for what the code does; `submit` keeps the memory of
-            // `usages` alive and ordered until the event is complete. The function is of the
+            // SAFETY: the caller's promise for the effects of the code; `submit` keeps the memory
+            // of `usages` alive and ordered until the event is complete. The function is of the
             // queue's context.
             Some(grid) => unsafe { B::launch(queue, function.raw(), grid, slots, after) },
-            // A range without items has nothing to run.
-            // SAFETY: `submit` gives events of the queue's context.
+            // A range without items runs nothing. SAFETY: `submit` gives events of the queue's
+            // context.
             None => unsafe { queue.barrier(after) },
         };
-        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error
+        // SAFETY: the caller's promise: the function accesses only the memory of `usages`; an error
         // of the backend means that nothing was submitted.
         let event = unsafe { queue.submit(usages, after, run) };
         Ok(event?)
     }
 }
 
-/// What an argument is, as far as parameters tell arguments apart.
+/// The type of an argument, as far as parameters distinguish it.
 #[derive(Clone, Copy)]
 enum Sort {
     Pointer,
@@ -341,7 +342,7 @@ impl Sort {
         }
     }
 
-    /// Whether it may be given for a parameter of this shape, as number `argument`.
+    /// Checks that argument number `argument` matches a parameter of this shape.
     fn suits(self, shape: Shape, argument: usize) -> Result<(), LaunchError> {
         let declared = match (shape, self) {
             (Shape::Pointer, Self::Value(_) | Self::Local) => "a pointer",
@@ -368,8 +369,8 @@ impl Sort {
     }
 }
 
-/// Whether all arguments of a signature, its local arrays last, are of the sorts that the
-/// function's parameters are, as far as the runtime knows those.
+/// Whether all arguments of a signature, local arrays last, match the function's parameters as far
+/// as the runtime knows them.
 pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function: &Function<B>) -> bool {
     let Some(parameters) = &function.info().parameters else { return true };
     let of_arguments = S::TABLE.iter().map(|row| match row.passing {
@@ -382,7 +383,7 @@ pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function
         && sorts.next().is_none()
 }
 
-/// Compares the arguments with what the runtime knows of the parameters.
+/// Compares the arguments with the parameters that the runtime knows.
 fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>]) -> Result<(), LaunchError> {
     let Some(parameters) = &function.info().parameters else { return Ok(()) };
     let (needed, found) = (parameters.len(), slots.len());
@@ -393,8 +394,8 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
     pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).suits(*shape, argument))
 }
 
-/// The range as runtimes take it, within the limits of device and function; `None` when there is
-/// nothing to run. `local` are the bytes of the local arrays that are given.
+/// The range in the form of runtimes, within the limits of device and function; `None` if there is
+/// nothing to run. `local` are the bytes of the passed local arrays.
 #[inline]
 fn grid_of<B: Programmable, const D: usize>(
     queue: &Queue<B>,
@@ -426,7 +427,7 @@ fn grid_of<B: Programmable, const D: usize>(
     Ok((global.items() != 0).then(|| Grid::new(global.sizes(), Some(sizes))))
 }
 
-/// Compares the local size with the only one that a function may run with.
+/// Compares the local size with the function's required one.
 fn check_group<const D: usize>(required: &[u64; 3], sizes: &[u64; D]) -> Result<(), LaunchError> {
     for (dimension, required) in required.iter().enumerate() {
         // The last dimension of both is the fastest one.

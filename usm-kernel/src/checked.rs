@@ -1,4 +1,4 @@
-//! Launches that are interpreted instead of run.
+//! Interprets launches instead of running them.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,25 +12,26 @@ use crate::executable::{DeviceCode, Passed};
 use crate::launch::Launch;
 use crate::order::Order;
 
-/// Statements that all items run together in one order: about a minute.
+/// Maximum number of statements of all items together in one order: about a minute.
 const STEPS: u64 = 1 << 30;
 
 /// Why a launch did not pass [`Launch::check`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The launch would be refused anyway, or its arguments could not be read.
+    /// The launch itself would be refused, or its arguments could not be read.
     Launch(LaunchError),
-    /// The kernel is not written as [`kernel`](crate#one-source): there is nothing to interpret.
+    /// The kernel was not made by the attribute [`kernel`](crate#one-source), so there is nothing
+    /// to interpret.
     NoSource {
         /// Name of the kernel.
         kernel: &'static str,
     },
-    /// What the work-items do.
+    /// A fault of the work-items.
     Fault {
         /// Name of the kernel.
         kernel: &'static str,
-        /// What is wrong, where, and by which work-items.
+        /// The fault, its place and its work-items.
         fault: Fault,
     },
     /// The check itself refused the kernel, the range or the arguments.
@@ -72,14 +73,14 @@ impl From<LaunchError> for CheckError {
 
 impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
-    /// gives the first fault: an index outside of its array, two work-items that race, local or
+    /// returns the first fault: an index outside of its array, two work-items that race, local or
     /// private memory that is read before it is written, or a barrier that not all items of a group
     /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the
     /// device and no argument changes.
     ///
-    /// For tests and for the search of a defect: it takes some 50 ns a node that runs, and 200
-    /// bytes an element. It also looks at kernels that are an `unsafe fn`, which a launch takes on
-    /// trust, and at launches that are refused because a race is not proven impossible.
+    /// For tests and debugging: it takes some 50 ns for each executed node and 200 bytes for each
+    /// element. It also checks kernels that are an `unsafe fn`, which a launch trusts, and launches
+    /// that are refused because a race is not proven impossible.
     ///
     /// ```
     /// use usm_kernel::prelude::*;
@@ -159,7 +160,7 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
             })
             .collect();
         let (global, ones) = (space.range.global().sizes(), [1; D]);
-        // Where groups mean nothing, each item is one.
+        // If groups have no meaning, each item is one group.
         let local = if space.grouped && ir.needs_groups() { space.range.local().sizes() } else { ones };
         check(&ir, &global, &local, &all, STEPS).map_err(|error| match error {
             usm_kernel_ir::CheckError::Fault(fault) => CheckError::Fault { kernel: K::NAME, fault },
@@ -168,14 +169,14 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     }
 }
 
-/// An argument on its way to the interpreter.
+/// An argument for the interpreter.
 enum Given<'g> {
     Memory(usize),
     Table(&'g [u8]),
     Value(Literal),
 }
 
-/// The bytes of an array, once all that writes it has finished.
+/// The bytes of an array, after all work that writes it.
 fn copy<B: Backend>(
     queue: &Queue<B>,
     after: &[Event<B>],

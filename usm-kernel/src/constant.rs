@@ -1,4 +1,4 @@
-//! Constant memory: small tables that a launch fixes and every work-item reads.
+//! Constant memory: small tables that are fixed for a launch and that every work-item reads.
 
 use core::marker::PhantomData;
 
@@ -7,12 +7,12 @@ use usm_core::{Access, Allocation, Backend};
 
 use crate::argument::{Bind, Parameter, ParameterInfo, Passing, Sealed};
 
-/// A table of `N` elements in constant memory: `&[T; N]`, given as `[T; N]`. At most 64 KiB, which
-/// every device has.
+/// A table of `N` elements in constant memory: `&[T; N]`, passed as `[T; N]`. At most 64 KiB, which
+/// every device supports.
 #[derive(Debug)]
 pub struct Constant<T, const N: usize>(PhantomData<T>);
 
-/// Constant memory of a CUDA device, and what OpenCL guarantees at least. Bytes.
+/// Bytes of constant memory on a CUDA device, and OpenCL's guaranteed minimum.
 const LIMIT: usize = 64 * 1024;
 
 impl<T, const N: usize> Sealed for Constant<T, N> {}
@@ -52,7 +52,7 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     }
 }
 
-// SAFETY: the table travels by value, no memory is named.
+// SAFETY: the table is passed by value, so it refers to no memory.
 unsafe impl<T: Pod + Send + Sync, const N: usize, B: Backend> Bind<Constant<T, N>, B> for [T; N] {
     fn raw(&mut self) -> [T; N] {
         *self

@@ -1,4 +1,4 @@
-//! Functions with a signature that was declared once.
+//! Functions with a declared signature.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -17,12 +17,12 @@ use crate::module::{BuildError, Function};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Refuses ranges and lengths for which the code would leave its arrays: the elements of each
-/// argument, and those of each local array.
+/// Refuses ranges and lengths (elements of each argument and of each local array) for which the
+/// code would access memory outside of its arrays.
 pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) -> Result<(), ArgumentError>;
 
-/// A function whose signature somebody vouched for: parameters `S`, then local arrays `L`.
-/// Launching it is safe.
+/// A function with a declared signature: parameters `S`, then local arrays `L`. The declaration is
+/// `unsafe`; launching it is safe.
 ///
 /// ```no_run
 /// use usm_core::backend::Dyn;
@@ -53,8 +53,8 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 pub struct Declared<S, L: LocalSignature, B: Programmable, const D: usize> {
     function: Function<B>,
     check: Check<L, D>,
-    /// Whether the function's parameters are known to be those of the signature. A launch compares
-    /// them otherwise, and says what is wrong.
+    /// Whether the function's parameters are known to match the signature. Otherwise a launch
+    /// compares them and reports a difference.
     matched: bool,
     signature: PhantomData<fn() -> (S, L)>,
 }
@@ -78,14 +78,14 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     /// # Safety
     /// For every range and all lengths of arguments and local arrays that `check` accepts, the code
     /// stays inside its arrays and its local memory, has no data race, ends, touches no other USM
-    /// memory, writes only what is declared as written, and leaves no element of a
-    /// [`Write`](crate::Write) array without a value: nothing that it writes there depends on
-    /// elements of an [`Output`](crate::Output) array or of local memory that it has not written
-    /// before. Without local arrays it may be launched [over items](Launch::over): `check` is then
-    /// shown one group, and the device runs groups of its own choice.
+    /// memory, writes only arrays that are declared as written, and writes no uninitialised value
+    /// to a [`Write`](crate::Write) array: its values depend on no element of an
+    /// [`Output`](crate::Output) array or of local memory that it has not written before. Without
+    /// local arrays it may be launched [over items](Launch::over): `check` then gets one group, and
+    /// the device chooses its own groups.
     ///
     /// # Errors
-    /// [`BuildError::Signature`] with both counts, where the runtime knows the function's.
+    /// [`BuildError::Signature`] with both counts, if the runtime knows the function's.
     pub unsafe fn new(function: &Function<B>, check: Check<L, D>) -> Result<Self, BuildError> {
         let found = S::TABLE.len() + L::LOCALS;
         if let Some(needed) = function.info().parameters.as_ref().map(alloc::vec::Vec::len) {
@@ -110,8 +110,8 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Launches a function whose signature was declared. `locals` has the length of each local
-    /// array, in elements.
+    /// Launches a function with a declared signature. `locals` has the length of each local array,
+    /// in elements.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -130,8 +130,8 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: `Declared::new` was promised that the code keeps to its arrays and has no
-            // race where `check` accepts; a `&mut` usage excludes all others of the same array.
+            // SAFETY: the caller of `Declared::new` promised that the code stays in its arrays and
+            // has no race if `check` accepts; a `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
         };
         arguments.with_usages(submit)

@@ -14,9 +14,9 @@ pub struct ArgumentError {
     pub argument: usize,
     /// Whether it is a local array.
     pub is_local: bool,
-    /// Elements that the kernel reaches.
+    /// Elements that the kernel accesses.
     pub needed: u64,
-    /// Elements that are there.
+    /// Elements that exist.
     pub found: u64,
 }
 
@@ -71,11 +71,11 @@ pub enum LaunchError {
         /// The device's limit.
         limit: u64,
     },
-    /// A kernel that is written for another local size.
+    /// A launch with another local size than the kernel requires.
     WrongGroup {
         /// The dimension.
         dimension: usize,
-        /// Local size that the kernel is written for.
+        /// Local size that the kernel requires.
         required: u64,
         /// Local size of the launch.
         found: u64,
@@ -84,7 +84,7 @@ pub enum LaunchError {
     NoGroups,
     /// More local memory than the device has for a group. Bytes.
     LocalMemoryTooLarge {
-        /// Bytes that the kernel needs; `u64::MAX` where they cannot be counted.
+        /// Bytes that the kernel needs; `u64::MAX` if they exceed 64 bits.
         needed: u64,
         /// The device's `local_mem_size`.
         limit: u64,
@@ -93,17 +93,16 @@ pub enum LaunchError {
     ArenaTooSmall {
         /// Bytes that suffice at any address.
         needed: u64,
-        /// Bytes given.
+        /// Passed bytes.
         available: u64,
     },
-    /// The caller's local memory on a backend whose work goes on after the launch: it takes memory
-    /// of its own.
+    /// The caller's local memory on an asynchronous backend, which cannot borrow it.
     ArenaWithAsynchronous,
     /// An argument.
     Argument {
         /// Name of the kernel or function.
         kernel: Name,
-        /// What is wrong.
+        /// The error.
         error: ArgumentError,
     },
     /// Two work-items may touch one element between two barriers, and one of them writes.
@@ -112,9 +111,9 @@ pub enum LaunchError {
         kernel: &'static str,
         /// The array.
         array: &'static str,
-        /// Where it is written: `file:line:column`.
+        /// Place of the write: `file:line:column`.
         write: &'static str,
-        /// Where it is read or written too.
+        /// Place of the other read or write.
         other: &'static str,
     },
     /// An index that range, lengths and values do not prove to be inside, of device code that does
@@ -135,18 +134,18 @@ pub enum LaunchError {
     },
     /// Another number of arguments than the function has parameters, local arrays included.
     ArgumentCount {
-        /// Parameters of the function, or the most that a call may have.
+        /// Parameters of the function, or the maximum of a call.
         needed: usize,
-        /// Arguments that were given.
+        /// Number of passed arguments.
         found: usize,
     },
-    /// An argument of another sort than the function's parameter.
+    /// An argument of another type than the function's parameter.
     ArgumentMismatch {
         /// Position of the argument, from 0.
         argument: usize,
-        /// What the function declares.
+        /// The declared type.
         declared: &'static str,
-        /// What was given.
+        /// The passed type.
         given: &'static str,
     },
     /// An argument of another size than the function's parameter. Bytes.

@@ -27,22 +27,22 @@ use crate::range::NdRange;
 ///    elements), a value for each [`Value`](crate::Value);
 /// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers: what the code cannot know
 ///    otherwise, such as lengths;
-/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an
-///    `unsigned int`, the array's offset in bytes in the dynamic shared memory of the block.
-///    [`Zeroed`](crate::Zeroed) arrays are the code's to zero; private arrays are its own.
+/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned
+///    int`, the array's offset in bytes in the dynamic shared memory of the block. The code itself
+///    zeroes [`Zeroed`](crate::Zeroed) arrays and declares private arrays.
 ///
 /// The fastest dimension, the last one of the range, is `get_global_id(0)` and `x`.
 ///
 /// # Safety
 /// For every range and all lengths that [`check`](Kernel::check) and
 /// [`required_group`](Kernel::required_group) accept, and for which [`proof`](Kernel::proof) says
-/// `None` or `Proven`, the code stays inside its arrays and the local memory that
-/// [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory, writes only
-/// what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a
-/// value: nothing that it writes there depends on elements of an [`Output`](crate::Output) array or
-/// of local memory that it has not written before. A kernel without local arrays may be launched
-/// [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
-/// The function of [`CHECKED`](Self::CHECKED) does all this also where `proof` says `Unproven`, and
+/// `None` or `Proven`, the code stays inside its arrays and the local memory of
+/// [`local`](Kernel::local), has no data race, ends, accesses no other memory, writes only arrays
+/// that are declared as written, and writes no uninitialised value to a [`Write`](crate::Write)
+/// array: its values depend on no element of an [`Output`](crate::Output) array or of local memory
+/// that it has not written before. A kernel without local arrays may be launched [over
+/// items](Launch::over): `check` then gets one group, and the device chooses its own groups. The
+/// function of [`CHECKED`](Self::CHECKED) does all this also where `proof` says `Unproven`, and
 /// writes its record as [`CheckedCode`] says.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The name of the function in the code.
@@ -67,7 +67,7 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
 }
 
-/// A kernel made ready for the device of a context: built for devices that take its code, as it is
+/// A kernel prepared for the device of a context: built for devices that take its code, unchanged
 /// on the host.
 ///
 /// ```
@@ -86,7 +86,7 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Executable<K, B: Programmable, const D: usize> {
-    /// `None`: by the host body.
+    /// `None` runs the host body.
     function: Option<Function<B>>,
     /// For launches that prove too little.
     checked: Option<Function<B>>,
@@ -112,10 +112,10 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// A binary needs no front end and hides the source, but a runtime for processors makes its
     /// best code of what it parsed itself: of Intel's, `cargo xtask bench formats` measured 1.3
     /// times for matmul and 1.5 to 1.9 times for reduce from SPIR-V, and nothing for the other
-    /// samples. [`build_from`](Self::build_from) says otherwise.
+    /// samples. [`build_from`](Self::build_from) overrides this.
     ///
     /// # Errors
-    /// [`BuildError::NoCode`] where the kernel has none that the device takes, and as
+    /// [`BuildError::NoCode`] if the kernel has no code that the device takes, and as
     /// [`Module::build`].
     pub fn build(context: &Context<B>) -> Result<Self, BuildError> {
         Self::build_from(context, Formats::all())
@@ -142,14 +142,14 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         Ok(Self { function: Some(function), checked, kernel: PhantomData })
     }
 
-    /// The function that was built; none on the host.
+    /// The built function; `None` on the host.
     #[must_use]
     pub fn function(&self) -> Option<&Function<B>> {
         self.function.as_ref()
     }
 }
 
-/// The codes of a kernel in the order in which such a device had better be given them.
+/// The codes of a kernel, best first for such a device.
 fn best_first<K: DeviceCode<D>, const D: usize>(device: DeviceType) -> [Option<Code<'static>>; 4] {
     let (spir_v, ptx) = (K::SPIR_V.map(Code::SpirV), K::PTX.map(Code::Ptx));
     let (opencl_c, cuda_c) = (K::OPENCL_C.map(Code::OpenClC), K::CUDA_C.map(Code::CudaC));
@@ -171,8 +171,8 @@ pub fn has_code<K: DeviceCode<D>, const D: usize>(formats: Formats) -> bool {
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Launches `kernel` where `executable` was made ready: by its code on a device, by its body on
-    /// the host. The order of items and groups is the device's own there.
+    /// Launches `kernel` on the device that `executable` was built for: by its code on a device, by
+    /// its body on the host. A device chooses its own order of items and groups.
     ///
     /// Where range, lengths and values do not prove that all indices are inside, code that checks
     /// them runs, if the kernel has such code. An index outside is not touched, and is then the
@@ -270,7 +270,7 @@ fn table<B: Programmable>(
 }
 
 /// Tables in constant memory, which live until the launch has finished. Most launches have none,
-/// and then it is one word that is looked at.
+/// and then this costs a look at one word.
 #[allow(clippy::box_collection)]
 type Tables<B> = Option<Box<Vec<UsmVec<u8, Device, B>>>>;
 
@@ -304,8 +304,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         L::for_each_local(lengths, |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
     }
 
-    /// `matched` says that the arguments are known to be of the sorts that the function's
-    /// parameters are.
+    /// `matched` means that the arguments are known to match the function's parameters.
     ///
     /// # Safety
     /// As [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
@@ -340,13 +339,12 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         };
         let tables = tables.iter().map(|table| Usage::of(table.allocation(), Access::Read));
         let all: Vec<_> = usages.iter().copied().chain(tables).collect();
-        // SAFETY: the caller's promise; the tables are freed after the launch, whose use they
-        // remember.
+        // SAFETY: the caller's promise; the tables remember the launch and are freed after it.
         unsafe { space.submit(function, &self.slots, &all) }
     }
 }
 
-/// An argument on its way to a device.
+/// An argument for a device.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Passed<'p> {

@@ -1,4 +1,4 @@
-//! What generated code is made of.
+//! Building blocks of generated code.
 
 #[cfg(feature = "alloc")]
 use crate::DeviceCode;
@@ -132,10 +132,10 @@ unsafe impl<K: Written<D>, const D: usize> DeviceCode<D> for K {
     }
 }
 
-/// An element, checked unless `PROVEN`.
+/// Reads an element, checked unless `PROVEN`.
 ///
 /// # Safety
-/// Where `PROVEN`, the index is inside.
+/// If `PROVEN`, the index is inside.
 #[inline(always)]
 pub unsafe fn element<'a, const PROVEN: bool, T>(array: &'a [T], index: u64, at: &'static Place) -> &'a T {
     if PROVEN {
@@ -176,8 +176,8 @@ fn outside(at: &Place, index: u64, len: usize) -> ! {
     panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
 }
 
-/// Arithmetic of proofs. It is reached through the range that the launch gives, so that no other
-/// code can stand in for it, whatever the path of this crate is said to be.
+/// Arithmetic of proofs. Generated code calls it through the launch's range, so no user code can
+/// replace it, whatever path of this crate the attribute names.
 #[doc(hidden)]
 impl<const D: usize> NdRange<D> {
     /// A number of 64 bits as one with a sign, if it fits.
@@ -187,15 +187,15 @@ impl<const D: usize> NdRange<D> {
         i64::try_from(number).ok()
     }
 
-    /// The quotient, rounded down, of a number and one above zero.
+    /// The quotient, rounded down, of a number and a positive number.
     #[inline]
     #[must_use]
     pub fn quotient(&self, one: i64, two: i64) -> Option<i64> {
         (two > 0).then(|| one.div_euclid(two))
     }
 
-    /// Whether digits, each a weight and how many values it has, are told apart by their sum and a
-    /// shift from zero up to `shift`: in the order of their weights, each exceeds all that lies
+    /// Whether the weighted sum of digits (a weight and a number of values each), plus a shift from
+    /// 0 to `shift`, identifies every digit: sorted by weight, each weight exceeds the largest sum
     /// below it.
     #[inline]
     #[must_use]

@@ -1,4 +1,4 @@
-//! One work-group, as a kernel sees it.
+//! One work-group, for the body of a kernel.
 
 use core::marker::PhantomData;
 
@@ -9,8 +9,8 @@ use crate::range::{Id, Item, NdRange};
 /// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; between
 /// two phases lies a barrier.
 ///
-/// Nothing but a launch makes one, and it does not outlive the launch. So the body of a kernel
-/// cannot run another kernel's body, whose arguments nobody has checked then.
+/// Only a launch makes one, and it does not outlive the launch. So the body of a kernel cannot run
+/// another kernel's body with unchecked arguments.
 #[derive(Debug)]
 pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     range: &'r NdRange<D>,
@@ -41,8 +41,7 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         self.proven
     }
 
-    /// The places from `from` up to `to`, without it, in a dimension of the group, in the launch's
-    /// order.
+    /// The positions `from..to` in a dimension of the group, in the launch's order.
     #[doc(hidden)]
     #[inline]
     pub fn axis(&self, from: u64, to: u64) -> Axis<O> {
@@ -60,14 +59,14 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         range.step_by(step.max(1))
     }
 
-    /// The nd-range that was launched.
+    /// The nd-range of the launch.
     #[inline]
     #[must_use]
     pub fn range(&self) -> &'r NdRange<D> {
         self.range
     }
 
-    /// Place of the group among the groups.
+    /// Position of the group among the groups.
     #[inline]
     #[must_use]
     pub fn id(&self) -> Id<D> {
@@ -90,31 +89,30 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
 
     /// The items of the group, one after the other: a phase.
     ///
-    /// The order is the launch's; items of one phase must not depend on what another of them does
-    /// in it.
+    /// The launch determines the order; an item must not depend on other items of the same phase.
     #[inline]
     pub fn items(&self) -> Items<'_, D, O> {
         self.first(self.size())
     }
 
-    /// A phase of the first `count` items only: what `if (local_id < count)` is on a device,
-    /// without the idle items.
+    /// A phase of only the first `count` items: like `if (local_id < count)` on a device, without
+    /// the idle items.
     #[inline]
     pub fn first(&self, count: usize) -> Items<'_, D, O> {
         let count = count.min(self.size());
         Items { range: self.range, id: &self.id, order: self.order, steps: 0..count, count }
     }
 
-    /// States what the barrier between two phases makes visible. On the host one thread runs all
-    /// items of a group, and the end of a phase orders everything already: this costs nothing and
-    /// says what a device must fence.
+    /// States which memory the barrier between two phases makes visible. On the host one thread
+    /// runs all items of a group, and the end of a phase already orders everything, so this costs
+    /// nothing; it documents the fence that a device needs.
     #[inline]
     pub fn barrier(&self, fence: FenceSpace) {
         let _ = fence;
     }
 
-    /// The part of `array` that belongs to this group when each group has `len` elements: shorter,
-    /// or empty, where the array ends earlier.
+    /// The part of `array` that belongs to this group if each group has `len` elements: shorter, or
+    /// empty, if the array ends earlier.
     #[inline]
     #[must_use]
     pub fn chunk<'a, T>(&self, array: &'a [T], len: usize) -> &'a [T] {

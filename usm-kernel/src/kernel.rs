@@ -1,4 +1,4 @@
-//! What a kernel is.
+//! The trait of kernels.
 
 use usm_core::Name;
 
@@ -11,8 +11,8 @@ use crate::range::NdRange;
 
 /// The views of a kernel's arguments.
 pub type Views<'v, S> = <S as Signature>::Views<'v>;
-/// The values among a kernel's arguments: a tuple with what each [`Value`](crate::Value) is, and
-/// `()` for each array.
+/// The values among a kernel's arguments: a tuple with each [`Value`](crate::Value), and `()` for
+/// each array.
 pub type Values<S> = <S as Signature>::Values;
 /// The views of a kernel's local and private arrays.
 pub type LocalViews<'v, L> = <L as LocalSignature>::Views<'v>;
@@ -21,9 +21,8 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 
 /// A kernel over `D` dimensions: a value with a body that runs once a work-group.
 ///
-/// The body is written in phases. Each `for item in group.items()` is one phase: all items run
-/// through it before the next phase begins, which is what a barrier between the two says on a
-/// device.
+/// The body is written in phases. Each `for item in group.items()` is one phase: all items complete
+/// it before the next phase begins, like at a barrier on a device.
 ///
 /// ```
 /// use usm_kernel::{Group, Kernel, Local, NdRange, Order, Values, Write};
@@ -55,15 +54,14 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 /// }
 /// ```
 pub trait Kernel<const D: usize>: Send + Sync + 'static {
-    /// Name, as device code and messages use it.
+    /// Name, for device code and messages.
     const NAME: &'static str;
 
-    /// Whether it means something only where the range is cut into groups, even without local
-    /// memory: such a kernel is not launched [over items](crate::Launch::over).
+    /// Whether the kernel needs groups even without local memory. Such a kernel cannot be launched
+    /// [over items](crate::Launch::over).
     const NEEDS_GROUPS: bool = false;
 
-    /// Whether the body may be given the whole range as one group, however the range is cut,
-    /// because it asks for no group.
+    /// Whether the body may get the whole range as one group, because it does not use groups.
     #[doc(hidden)]
     const WHOLE: bool = false;
 
@@ -73,8 +71,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Local and private arrays of a group, a tuple; `()` for none.
     type Local: LocalSignature;
 
-    /// The only local size that the kernel is written for, if there is one (OpenCL's
-    /// `reqd_work_group_size`); 0 in a dimension where any will do.
+    /// The required local size, if there is one (OpenCL's `reqd_work_group_size`); 0 in a dimension
+    /// without a requirement.
     fn required_group(&self) -> Option<[u64; D]> {
         None
     }
@@ -85,8 +83,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Default::default()
     }
 
-    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of
-    /// each argument, `values` the values.
+    /// Refuses arguments that are shorter than the body needs. `lengths` has the elements of each
+    /// argument, `values` the values.
     ///
     /// # Errors
     /// [`ArgumentError::at_least`].
@@ -100,9 +98,9 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What range, lengths and values prove, after `check` has accepted them. Kernels written as
-    /// [`kernel`](crate#one-source) answer; one that is written by hand proves nothing, and checks
-    /// its indices itself.
+    /// The proof for range, lengths and values that `check` has accepted. Kernels of the attribute
+    /// [`kernel`](crate#one-source) have one; a kernel written by hand proves nothing and checks
+    /// its own indices.
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
         let _ = (range, lengths, values);
         Proof::None
@@ -111,8 +109,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// The body, for one group. Groups run in any order.
     ///
     /// Only a launch makes a [`Group`], after [`check`](Self::check) has accepted the arguments,
-    /// and the group is that of one kernel: no other code reaches this function, with arguments
-    /// that nobody checked.
+    /// and a group belongs to one kernel type. So no other code can call this function with
+    /// unchecked arguments.
     fn group<O: Order>(
         &self,
         group: &Group<'_, Self, D, O>,
@@ -121,34 +119,34 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     );
 }
 
-/// What a launch found out about a kernel's indices.
+/// The proof of a launch about a kernel's indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Proof {
-    /// Nothing was asked: the body is written by hand and checks its indices itself.
+    /// No proof: the body is written by hand and checks its own indices.
     None,
-    /// Every index is inside, and no two items touch one element between two barriers, unless both
+    /// Every index is inside, and no two items access one element between two barriers, unless both
     /// read or both are atomic. Unchecked code runs.
     Proven,
     /// Items do not race, but an index may be outside: checked code runs.
     Unproven {
-        /// The first such index: `file:line:column`.
+        /// The first index without a proof: `file:line:column`.
         index: &'static str,
         /// What this launch does not fulfil, in the words of the source.
         why: &'static str,
     },
-    /// Two items may touch one element: such a launch is refused.
+    /// Two items may access one element: such a launch is refused.
     Race {
         /// The array.
         array: &'static str,
-        /// Where it is written: `file:line:column`.
+        /// Place of the write: `file:line:column`.
         write: &'static str,
-        /// Where it is read or written too.
+        /// Place of the other read or write.
         other: &'static str,
     },
 }
 
-/// What is known of a kernel and a range before anything runs.
+/// The properties of a kernel and a range before a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description<const D: usize> {
@@ -158,7 +156,7 @@ pub struct Description<const D: usize> {
     pub parameters: &'static [ParameterInfo],
     /// Memory of one group, in bytes.
     pub local: LocalSize,
-    /// The only local size that the kernel is written for, if there is one.
+    /// The required local size, if there is one.
     pub required_group: Option<[u64; D]>,
 }
 
@@ -166,7 +164,7 @@ impl<const D: usize> Description<D> {
     /// Describes `kernel` as a launch over `range` with these values would run it.
     ///
     /// # Errors
-    /// [`LaunchError::LocalMemoryTooLarge`] where the bytes cannot be counted.
+    /// [`LaunchError::LocalMemoryTooLarge`] if the bytes exceed 64 bits.
     pub fn new<K: Kernel<D>>(
         kernel: &K,
         range: &NdRange<D>,

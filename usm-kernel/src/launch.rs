@@ -1,4 +1,4 @@
-//! Launches: a kernel, a range, arguments, and a queue that orders it all.
+//! Launches: a kernel, a range, arguments, and a queue that orders the work.
 
 #[cfg(feature = "alloc")]
 use usm_core::MemoryType;
@@ -12,7 +12,7 @@ use crate::kernel::{Description, Kernel, Proof, Values};
 use crate::order::{InOrder, Order};
 use crate::range::{NdRange, Range};
 
-/// A launch in the making.
+/// A launch, before it runs.
 ///
 /// ```
 /// use usm_core::backend::host::HostHeap;
@@ -68,38 +68,37 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
     }
 
     /// A launch over work-items without groups, for kernels without local memory. The runtime
-    /// chooses how to cut the range; on the host the body sees all of it as one group.
+    /// chooses the groups; on the host the body gets the whole range as one group.
     pub fn over(queue: &'l Queue<B>, range: Range<D>) -> Self {
         Self { grouped: false, ..Self::new(queue, NdRange::whole(range)) }
     }
 }
 
 impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
-    /// Starts after these events too. What the arguments need is waited for anyway.
+    /// Starts after these events too. The launch always waits for earlier uses of its arguments.
     pub fn after(self, events: &'l [Event<B>]) -> Self {
         Self { after: events, ..self }
     }
 
-    /// Names memory that the kernel reaches without having it as an argument, such as through
-    /// pointers inside a structure: the launch is ordered after its earlier uses, and it is kept
-    /// alive and unchanged until the launch has finished.
+    /// Names memory that the kernel accesses without an argument, such as through pointers inside a
+    /// structure. The launch is ordered after the memory's earlier uses, and the memory stays alive
+    /// and unchanged until the launch has finished.
     ///
-    /// A write is named through a shared reference too: naming memory touches none of it. A kernel
-    /// in safe Rust reaches nothing but its arguments, and whoever vouches for other code vouches
-    /// for its writes.
+    /// A write takes a shared reference too, because naming memory does not access it. A kernel in
+    /// safe Rust accesses only its arguments, and the `unsafe` call of other code covers its
+    /// writes.
     #[cfg(feature = "alloc")]
     pub fn uses(self, usages: &'l [Usage<'l, B>]) -> Self {
         Self { uses: usages, ..self }
     }
 
-    /// Gives memory for local and private arrays, so that the launch needs no heap.
-    /// [`Description::local`] says how many bytes suffice. Only where work has finished when the
-    /// launch returns.
+    /// Uses this memory for local and private arrays, so that the launch needs no heap.
+    /// [`Description::local`] says how many bytes suffice. Only for synchronous backends.
     pub fn local_memory(self, region: &'l mut [u8]) -> Self {
         Self { region: Some(region), ..self }
     }
 
-    /// Runs groups and items in another order: a correct kernel gives the same result in each.
+    /// Runs groups and items in another order. A correct kernel has the same result in each.
     pub fn order<P: Order>(self, order: P) -> Launch<'l, B, D, P> {
         Launch {
             queue: self.queue,
@@ -232,9 +231,9 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
                 // done; the rest is the task's own.
                 unsafe { B::HostTasks::run(queue, after, task) }
             };
-            // SAFETY: the task touches the memory of `usages`, in the way they say, and its own
-            // local memory; a `&mut` usage excludes all others of the same array; an error means
-            // that the task was not submitted.
+            // SAFETY: the task accesses the memory of `usages` as they declare, and its own local
+            // memory; a `&mut` usage excludes all others of the same array; after an error the task
+            // was not submitted.
             let event = unsafe { queue.submit(usages, after, run) };
             Ok(event?)
         };
@@ -242,7 +241,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 }
 
-/// Checks the device's limits. A range without groups has none of its own.
+/// Checks the device's limits. A range without groups has no group size to check.
 fn within_limits<const D: usize>(
     info: &DeviceInfo,
     range: &NdRange<D>,
@@ -264,39 +263,38 @@ fn within_limits<const D: usize>(
     Ok(())
 }
 
-/// Whether a kernel that runs on the host may touch memory of this kind. On the host backends all
-/// memory is plain; on others the host must be able to reach it beside whatever the device does.
+/// Whether a kernel on the host may access memory of this kind. Host backends have only plain
+/// memory; on others the host must be able to access it concurrently with the device.
 fn reachable(info: &DeviceInfo, kind: AllocKind) -> bool {
     matches!(info.backend, BackendKind::Host | BackendKind::Mock)
         || (kind.is_host_accessible() && info.capabilities.concurrent(kind))
 }
 
-/// Where the local and private arrays of a launch lie.
+/// The memory of a launch's local and private arrays.
 enum GroupMemory {
-    /// A region of the caller or on the stack, borrowed for a launch that has finished when it
-    /// returns.
+    /// A region of the caller or on the stack, borrowed for a synchronous launch.
     Caller(RawSlice<u8>),
     #[cfg(feature = "alloc")]
     Heap(alloc::vec::Vec<u8>),
 }
 
 impl GroupMemory {
-    /// Local memory of our own starts at a cache line, as a device's does.
+    /// Our own local memory starts at a cache line, like a device's.
     #[cfg(feature = "alloc")]
     const ALIGNMENT: usize = 64;
 
-    /// Bytes of the stack that serve launches whose groups need no more. The heap takes 50 to 90
-    /// ns, a launch without it 45.
+    /// Bytes on the stack for launches with small groups. The heap takes 50 to 90 ns, a launch
+    /// without it 45.
     #[cfg(feature = "alloc")]
     const STACK: usize = 4096;
 
-    /// A region on the stack, where it suffices.
+    /// A region on the stack, if it suffices.
     #[cfg(feature = "alloc")]
     fn on_stack(stack: &mut [core::mem::MaybeUninit<u8>; Self::STACK], needed: usize) -> Option<&mut [u8]> {
         let start = (stack.as_ptr() as usize).wrapping_neg() % Self::ALIGNMENT;
         let region = stack.get_mut(start..)?.get_mut(..needed)?;
         region.fill(core::mem::MaybeUninit::new(0));
-        // SAFETY: all of these bytes have just got a value.
+        // SAFETY: all of these bytes were just initialised.
         Some(unsafe { &mut *(core::ptr::from_mut(region) as *mut [u8]) })
     }
 

@@ -1,9 +1,9 @@
-//! Local memory: one instance a work-group, carved from one region that a launch is given or takes
-//! from the heap.
+//! Local memory: one instance for each work-group, carved from a region of the caller or of the
+//! heap.
 //!
 //! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, says the length of each at
-//! launch, and receives `(&mut [f32], &mut [u32])`. Groups never see each other's values at the
-//! same time; what [`Local`] holds when a group starts is unspecified, as on every device.
+//! launch, and receives `(&mut [f32], &mut [u32])`. Groups never share values; the content of
+//! [`Local`] at the start of a group is unspecified, as on every device.
 
 use core::marker::PhantomData;
 
@@ -28,7 +28,7 @@ pub trait LocalParameter: Sealed {
     /// Whether the array counts as local memory of the device.
     const IS_LOCAL: bool;
 
-    /// Elements in all, of `len` asked for a group of `group` items.
+    /// Total elements for a request of `len` in a group of `group` items.
     fn elements(len: usize, group: usize) -> Option<usize>;
 
     /// The view of the array.
@@ -37,8 +37,7 @@ pub trait LocalParameter: Sealed {
     /// The same view for one group.
     fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
 
-    /// Gives the array the values that a group starts with; noise where they are unspecified and
-    /// `noise` asks for it.
+    /// Sets the initial values of a group; noise if they are unspecified and `noise` is set.
     fn prepare(view: &mut Self::View<'_>, noise: bool);
 }
 
@@ -105,7 +104,7 @@ impl<T: Pod> LocalParameter for Zeroed<T> {
 pub struct LocalSize {
     /// Local memory of the device, without padding.
     pub local: usize,
-    /// Region on the host that suffices at any address: local and private arrays with their
+    /// Size of a host region that suffices at any address: local and private arrays with their
     /// padding.
     pub region: usize,
 }
@@ -128,25 +127,24 @@ pub trait LocalSignature: Sealed {
     /// The length of each array (elements), as the kernel says at launch.
     type Lengths: Copy + Default + Send + 'static;
 
-    /// Bytes for arrays of these lengths and a group of `group` items; `None` where they cannot be
-    /// counted.
+    /// Bytes for arrays of these lengths and a group of `group` items; `None` on overflow.
     fn size(lengths: &Self::Lengths, group: usize) -> Option<LocalSize>;
 
-    /// Cuts the arrays out of `region`; `None` where it is too small.
+    /// Cuts the arrays out of `region`; `None` if it is too small.
     fn carve<'v>(region: &'v mut [u8], lengths: &Self::Lengths, group: usize) -> Option<Self::Views<'v>>;
 
     /// The same views for one group.
     fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s>;
 
-    /// Gives every array the values that a group starts with.
+    /// Sets the initial values of every array for a group.
     fn prepare(views: &mut Self::Views<'_>, noise: bool);
 
-    /// Arrays in local memory; private ones are not counted.
+    /// Number of arrays in local memory, without private ones.
     #[doc(hidden)]
     const LOCALS: usize;
 
-    /// Calls `receive` with bytes (`None` where they cannot be counted) and alignment of each local
-    /// array, until it refuses one.
+    /// Calls `receive` with bytes (`None` on overflow) and alignment of each local array, until it
+    /// returns an error.
     #[doc(hidden)]
     #[cfg(feature = "alloc")]
     fn for_each_local(

@@ -12,7 +12,7 @@ use usm_core::{BackendKind, Context};
 use crate::backend::{Programmable, spir_v};
 
 bitflags::bitflags! {
-    /// What a device's runtime takes as code.
+    /// Formats of code that a device's runtime takes.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Formats: u8 {
         /// OpenCL C source.
@@ -23,7 +23,7 @@ bitflags::bitflags! {
         const PTX = 4;
         /// NVIDIA's machine code; on HIP AMD's, a code object.
         const CUBIN = 8;
-        /// CUDA C++ source, compiled by NVRTC, on HIP by hipRTC, when that library is found.
+        /// CUDA C++ source, compiled by NVRTC, or on HIP by hipRTC, if that library is found.
         const CUDA_C = 16;
     }
 }
@@ -73,7 +73,7 @@ impl Code<'_> {
     }
 }
 
-/// Why code could not be built, or a function not be taken from it.
+/// Why code could not be built or a function not be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -81,7 +81,7 @@ pub enum BuildError {
     Format {
         /// Format of the code.
         given: Formats,
-        /// What the runtime takes.
+        /// The formats that the runtime takes.
         taken: Formats,
         /// The runtime.
         backend: BackendKind,
@@ -90,14 +90,14 @@ pub enum BuildError {
     NoCode {
         /// Name of the kernel.
         kernel: &'static str,
-        /// What the runtime takes.
+        /// The formats that the runtime takes.
         taken: Formats,
         /// The runtime.
         backend: BackendKind,
     },
     /// The compiler refused the code.
     Compile {
-        /// What it said; empty where the runtime does not pass it on.
+        /// The compiler's log; empty if the runtime does not pass it on.
         log: String,
         /// Options of the build.
         options: String,
@@ -108,25 +108,25 @@ pub enum BuildError {
     },
     /// The module has no such function.
     NoFunction {
-        /// Name that was asked for.
+        /// The requested name.
         name: String,
-        /// Names that are there, where the runtime lists them.
+        /// The existing names, if the runtime lists them.
         known: String,
     },
     /// Text with a NUL in it: source, options or a name.
     Nul {
-        /// Which text.
+        /// The text.
         text: &'static str,
-        /// Place of the NUL in bytes.
+        /// Position of the NUL in bytes.
         position: usize,
     },
-    /// A declared signature that is not the function's.
+    /// A declared signature that does not match the function's.
     Signature {
         /// Name of the function.
         function: String,
         /// Parameters of the function.
         needed: usize,
-        /// Parameters that were declared, local arrays included.
+        /// Declared parameters, including local arrays.
         found: usize,
     },
     /// The runtime.
@@ -185,44 +185,43 @@ impl From<usm_core::Error> for BuildError {
     }
 }
 
-/// What a parameter of a function is, as far as its runtime says.
+/// The type of a function's parameter, as far as the runtime knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Shape {
-    /// Not said.
+    /// Unknown.
     Unknown,
     /// A pointer to global or constant memory.
     Pointer,
     /// A pointer to local memory; on CUDA a 32-bit offset into the block's shared memory.
     Local,
-    /// A value, or whatever takes this many bytes.
+    /// A value, or anything with this many bytes.
     Bytes(usize),
     /// A value of this many bytes, and neither a pointer nor local memory.
     Value(usize),
 }
 
-/// What a runtime says of a function.
+/// A runtime's description of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionInfo {
     /// Most work-items in a group of this function.
     pub max_work_group_size: u64,
-    /// Group sizes that are multiples of this are better; 1 where the runtime does not say.
+    /// Group sizes should be multiples of this; 1 if the runtime does not know.
     pub preferred_multiple: u64,
-    /// Local memory that the function declares itself, in bytes; 0 where the runtime does not say.
+    /// Local memory that the function itself declares, in bytes; 0 if the runtime does not know.
     pub local_mem_size: u64,
-    /// Private memory of a work-item, in bytes; 0 where the runtime does not say.
+    /// Private memory of a work-item, in bytes; 0 if the runtime does not know.
     pub private_mem_size: u64,
-    /// The only local size that the function may run with; the last dimension is the fastest one,
-    /// as in [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in
-    /// front.
+    /// The required local size; the last dimension is the fastest one, as in
+    /// [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in front.
     pub required_group: Option<[u64; 3]>,
-    /// The parameters; `None` where the runtime does not even say how many.
+    /// The parameters; `None` if the runtime does not even know their number.
     pub parameters: Option<Vec<Shape>>,
 }
 
 impl FunctionInfo {
-    /// An answer with this group size and nothing else known.
+    /// A description with only this group size.
     #[must_use]
     pub const fn new(max_work_group_size: u64) -> Self {
         Self {
@@ -240,7 +239,7 @@ impl FunctionInfo {
 pub struct Module<B: Programmable> {
     raw: B::Module,
     context: Context<B>,
-    /// What SPIR-V says of its kernels.
+    /// The kernels of SPIR-V code.
     kernels: spir_v::Kernels,
 }
 
@@ -251,7 +250,7 @@ impl<B: Programmable> fmt::Debug for Module<B> {
 }
 
 impl<B: Programmable> Module<B> {
-    /// What the context's device takes as code; nothing on the host, whose kernels are written in
+    /// The formats that the context's device takes; none on the host, whose kernels are written in
     /// Rust.
     #[must_use]
     pub fn formats(context: &Context<B>) -> Formats {
@@ -307,7 +306,7 @@ impl<B: Programmable> Module<B> {
     }
 }
 
-/// What is built is a call of the runtime, where there is one.
+/// A build is a call of the runtime, if there is one.
 #[cfg(feature = "std")]
 fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_core::ends::Inside>> {
     let on_host = context.info().backend == usm_core::BackendKind::Host;
@@ -317,8 +316,8 @@ fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_c
 /// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same
 /// function.
 ///
-/// Nothing checked its code, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A
-/// signature that was declared once makes it safe: [`Declared`](crate::Declared).
+/// Its code is unchecked, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A
+/// declared signature makes it safe: [`Declared`](crate::Declared).
 pub struct Function<B: Programmable>(Arc<Inner<B>>);
 
 struct Inner<B: Programmable> {
@@ -347,7 +346,7 @@ impl<B: Programmable> Function<B> {
         &self.0.name
     }
 
-    /// Its limits and parameters, as the runtime says.
+    /// Its limits and parameters, as the runtime reports them.
     #[must_use]
     pub fn info(&self) -> &FunctionInfo {
         &self.0.info
@@ -364,14 +363,14 @@ impl<B: Programmable> Function<B> {
     }
 }
 
-/// What the runtime says of the parameters, and where it says nothing, what the module says.
+/// The parameters as the runtime reports them, or else as the module declares them.
 fn joined(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
     match said {
         Some(said) if said.len() == known.len() => {
             let one = |(said, known): (&Shape, &Shape)| if *said == Shape::Unknown { *known } else { *said };
             said.iter().zip(known).map(one).collect()
         }
-        // Another number is the runtime's to tell.
+        // The runtime reports a different number itself.
         Some(said) => said,
         None => known.to_vec(),
     }

@@ -1,7 +1,7 @@
 //! The order in which the items of a phase, and the groups of a launch, are run.
 //!
-//! No kernel may depend on it. Running one [`Reversed`] and [`Shuffled`] shows whether it does:
-//! both also fill local memory with noise before each group, as a device would leave it.
+//! No kernel may depend on it. Runs with [`Reversed`] and [`Shuffled`] show such a dependency: both
+//! also fill local memory with noise before each group, as on a device.
 
 use core::fmt::Debug;
 
@@ -11,10 +11,10 @@ mod sealed {
 
 /// An order of work-items and work-groups; sealed.
 pub trait Order: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
-    /// Whether local memory without a defined content gets noise before each group.
+    /// Whether uninitialised local memory gets noise before each group.
     const NOISE: bool;
 
-    /// Which of `count` things is run at `step`; a permutation of `0..count`.
+    /// Index of the item, of `count`, that runs at `step`: a permutation of `0..count`.
     #[must_use]
     fn place(self, step: u64, count: u64) -> u64;
 }

@@ -1,8 +1,8 @@
 //! Private memory: values of one work-item that outlive a barrier.
 //!
-//! Inside a phase private memory is a local variable of the body. What an item keeps from one phase
-//! to the next has to lie somewhere: a kernel declares it as [`Private`], and each item has its own
-//! part.
+//! Inside a phase private memory is a local variable of the body. Values that an item keeps from
+//! one phase to the next need storage: a kernel declares them as [`Private`], and each item has its
+//! own part.
 
 use core::marker::PhantomData;
 
@@ -25,7 +25,7 @@ pub struct PrivateArrays<'v, T> {
 }
 
 impl<'v, T> PrivateArrays<'v, T> {
-    /// The arrays of all items, one behind the other.
+    /// The arrays of all items, one after the other.
     #[doc(hidden)]
     #[inline]
     #[must_use]

@@ -1,19 +1,19 @@
-//! Index spaces: ranges, nd-ranges, and the place of one work-item in them.
+//! Index spaces: ranges, nd-ranges, and the position of a work-item in them.
 //!
 //! Dimensions are numbered from 0, the last one is the fastest (SYCL's row-major order; CUDA's `x`
 //! is the last dimension here). Ids are 64-bit on every target.
 
 use core::fmt;
 
-/// The number of work-items in each of `D` (1 to 3) dimensions. Zero is a size like any other:
-/// nothing runs.
+/// The number of work-items in each of `D` (1 to 3) dimensions. A size may be zero; nothing runs
+/// then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Range<const D: usize> {
     sizes: [u64; D],
     items: u64,
 }
 
-/// The place of something in a [`Range`]: one number a dimension.
+/// A position in a [`Range`]: one number for each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Id<const D: usize>([u64; D]);
 
@@ -25,7 +25,7 @@ pub struct NdRange<const D: usize> {
     groups: Range<D>,
 }
 
-/// A range that cannot be launched.
+/// Why a range is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RangeError {
@@ -67,7 +67,7 @@ impl fmt::Display for RangeError {
 
 impl core::error::Error for RangeError {}
 
-/// As many work-items as a loop of this target can count.
+/// Maximum number of work-items that a loop of this target can count.
 const COUNTABLE: u64 = isize::MAX as u64;
 
 impl<const D: usize> Range<D> {
@@ -102,7 +102,7 @@ impl<const D: usize> Range<D> {
         self.items
     }
 
-    /// Where the item number `linear` lies. Numbers past the end wrap around.
+    /// The position of the item number `linear`. Numbers past the end wrap around.
     #[inline]
     #[must_use]
     pub fn id(&self, linear: u64) -> Id<D> {
@@ -119,7 +119,7 @@ impl<const D: usize> Range<D> {
 }
 
 impl<const D: usize> Id<D> {
-    /// The place with these numbers.
+    /// The position with these numbers.
     #[must_use]
     pub const fn new(numbers: [u64; D]) -> Self {
         Self(numbers)
@@ -178,8 +178,8 @@ impl<const D: usize> NdRange<D> {
         Ok(Self { global: Range::new(global)?, local: Range::new(local)?, groups })
     }
 
-    /// As many groups of `local` items as it takes to have at least `items` of them in each
-    /// dimension; the items past the end are the kernel's to skip.
+    /// The smallest nd-range with groups of `local` items and at least `items` in each dimension.
+    /// The kernel must skip the items past the end.
     ///
     /// # Errors
     /// As [`new`](Self::new), except that nothing needs to divide.
@@ -250,21 +250,21 @@ impl<'g, const D: usize> Item<'g, D> {
     #[must_use]
     pub fn global(&self) -> usize {
         if D == 1 {
-            // One dimension needs no division, and it is the one where it would show.
+            // One dimension needs no division, which would be measurable there.
             self.group.0[0] as usize * self.range.local.items as usize + self.local
         } else {
             self.global_id().linear(&self.range.global) as usize
         }
     }
 
-    /// Place inside the group.
+    /// Position inside the group.
     #[inline]
     #[must_use]
     pub fn local_id(&self) -> Id<D> {
         self.range.local.id(self.local as u64)
     }
 
-    /// Place in the global range: `group * local range + local id`.
+    /// Position in the global range: `group * local range + local id`.
     #[inline]
     #[must_use]
     pub fn global_id(&self) -> Id<D> {

@@ -80,8 +80,8 @@ impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
     }
 }
 
-/// What a backend that takes code is to [`Dyn`]: the table that its
-/// [`Backend::extension`](usm_core::Backend::extension) gives out.
+/// The functions by which [`Dyn`] uses a backend that takes code: the table that its
+/// [`Backend::extension`](usm_core::Backend::extension) returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
     formats: fn(&DynContext) -> Formats,
@@ -95,8 +95,8 @@ impl Kernels {
         Self { formats: formats::<B>, build: build::<B> }
     }
 
-    /// The answer of `B` to [`Backend::extension`](usm_core::Backend::extension) where this table
-    /// is `wanted`.
+    /// The result of `B`'s [`Backend::extension`](usm_core::Backend::extension) if this table is
+    /// `wanted`.
     #[must_use]
     pub fn extension<B: Programmable + 'static>(wanted: TypeId) -> Option<&'static dyn Any> {
         let table: &'static Self = const { &Self::of::<B>() };

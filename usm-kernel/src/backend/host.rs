@@ -1,4 +1,4 @@
-//! The host takes no code: kernels run by their host bodies.
+//! The host takes no device code: it runs the host bodies of kernels.
 
 use core::convert::Infallible;
 use core::ffi::CStr;
@@ -9,13 +9,13 @@ use usm_core::{Backend, BackendKind};
 use super::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
 
-/// The module that there is none of.
+/// A module that cannot exist.
 #[derive(Clone, Copy, Debug)]
 pub struct NoModule(Infallible);
 
 macro_rules! host {
     ($([$($generics:tt)*] $backend:ty, $kind:ident;)*) => {$(
-        // SAFETY: there is no function to launch.
+        // SAFETY: no value of the function type exists.
         unsafe impl<$($generics)*> Programmable for $backend {
             type Module = NoModule;
             type Function = NoModule;

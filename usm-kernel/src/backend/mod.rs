@@ -1,7 +1,7 @@
 //! Backends whose devices run code that a runtime compiles or loads.
 //!
-//! [`Programmable`] is what usm-kernel asks of a backend beside [`Backend`]. The backends of
-//! runtimes take code; those of the host take none, and run the host bodies of kernels instead.
+//! [`Programmable`] is the trait that usm-kernel needs in addition to [`Backend`]. The backends of
+//! runtimes take code; host backends take none and run the host bodies of kernels.
 
 mod erased;
 mod host;
@@ -17,14 +17,14 @@ pub use host::NoModule;
 
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
 
-/// For backends: the sizes of argument lists, and text with a NUL at its end.
+/// For backends: the sizes of argument lists, and strings that end in NUL.
 #[doc(hidden)]
 pub mod driver {
     pub use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
     pub use crate::module::text;
 }
 
-/// An index space as a runtime is given it: the last dimension is the fastest one.
+/// An index space for a runtime: the last dimension is the fastest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     dimensions: usize,
@@ -45,19 +45,19 @@ impl Grid {
         self.dimensions
     }
 
-    /// Work-items in each dimension; 1 behind the last one. None is 0.
+    /// Work-items in each dimension, 1 beyond the last one. No size is 0.
     #[must_use]
     pub const fn global(&self) -> [u64; 3] {
         self.global
     }
 
-    /// Work-items of a group in each dimension, where the launch has groups.
+    /// Work-items of a group in each dimension, if the launch has groups.
     #[must_use]
     pub const fn local(&self) -> Option<[u64; 3]> {
         self.local
     }
 
-    /// The sizes with the fastest dimension first, 1 behind the slowest one: the order of OpenCL
+    /// The sizes with the fastest dimension first, 1 beyond the slowest one: the order of OpenCL
     /// and CUDA.
     #[inline]
     #[must_use]
@@ -66,7 +66,7 @@ impl Grid {
     }
 }
 
-/// One argument as a runtime is given it.
+/// One argument for a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Slot<'s> {
@@ -88,16 +88,16 @@ pub enum Slot<'s> {
 /// A backend that runs code which its runtime compiles or loads.
 ///
 /// # Safety
-/// [`launch`](Self::launch) runs the function it is given over the grid it is given, after the
-/// events it is given, and its event is complete when the function no longer runs; an error means
-/// that nothing was submitted. A function keeps what it needs of its module, also while it runs.
+/// [`launch`](Self::launch) runs its function over its grid after its events, and the returned
+/// event is complete when the function no longer runs. An error means that nothing was submitted. A
+/// function keeps its module alive, also while it runs.
 pub unsafe trait Programmable: Backend {
-    /// Code that was built.
+    /// Built code.
     type Module: Debug + Send + Sync;
-    /// A function of it.
+    /// A function of a module.
     type Function: Debug + Send + Sync;
 
-    /// What the context's device takes as code.
+    /// The formats of code that the context's device takes.
     fn formats(context: &Self::Context) -> Formats;
 
     /// Builds code in one of [`formats`](Self::formats).
@@ -106,7 +106,7 @@ pub unsafe trait Programmable: Backend {
     /// [`BuildError::Compile`], or the runtime's.
     fn build(context: &Self::Context, code: &Code<'_>, options: &str) -> Result<Self::Module, BuildError>;
 
-    /// The function of this name, and what the runtime says of it.
+    /// The function of this name, with the runtime's description of it.
     ///
     /// # Errors
     /// [`BuildError::NoFunction`], or the runtime's.
@@ -115,8 +115,8 @@ pub unsafe trait Programmable: Backend {
     /// Runs a function of the queue's context.
     ///
     /// # Safety
-    /// The function's code may run with these arguments over this grid: what it touches is live,
-    /// and not accessed in conflict, until the event is complete.
+    /// The function's code may run with these arguments over this grid: the memory that it accesses
+    /// is live, and not accessed in conflict, until the event is complete.
     ///
     /// # Errors
     /// The runtime's.

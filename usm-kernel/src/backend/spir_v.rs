@@ -1,8 +1,8 @@
-//! What a SPIR-V module says before a driver sees it: its bounds, and the parameters of its
+//! Checks of a SPIR-V module before a driver gets it: its bounds, and the parameters of its
 //! kernels.
 //!
-//! Compilers of drivers walk a module by the lengths inside it, and some end the process when these
-//! are wrong.
+//! Drivers' compilers walk a module by the lengths inside it, and some end the process if these are
+//! wrong.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,17 +27,17 @@ const FUNCTION: u32 = 54;
 const WORKGROUP: u32 = 4;
 const PRIVATE_TO_FUNCTION: u32 = 7;
 
-/// The execution mode of a kernel that is written for one size of its groups.
+/// The execution mode of a kernel with a required group size.
 const LOCAL_SIZE: u32 = 17;
 
 /// Kernels by name.
 pub(crate) type Kernels = BTreeMap<String, Kernel>;
 
-/// What a module says of a kernel.
+/// A module's description of a kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kernel {
     pub(crate) parameters: Vec<Shape>,
-    /// The only size of its groups, the fastest dimension last.
+    /// The required group size, the fastest dimension last.
     pub(crate) required_group: Option<[u64; 3]>,
 }
 
@@ -81,7 +81,7 @@ fn walk(module: &[u8], each: &mut dyn FnMut(u32, &[u32])) -> Result<(), String> 
     if has_model { Ok(()) } else { Err("the SPIR-V module has no memory model".into()) }
 }
 
-/// What the parameters of kernels are made of, by id.
+/// Types of the kernels' parameters, by id.
 #[derive(Default)]
 struct Found {
     entries: Vec<(u32, String)>,

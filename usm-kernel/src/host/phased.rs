@@ -1,8 +1,8 @@
 //! Phased execution: groups one after the other, the items of a phase one after the other, on the
 //! calling thread.
 //!
-//! The loop over the groups is compiled together with the body, so that a phase over a slice
-//! becomes the loop that one would write by hand.
+//! The loop over the groups is compiled together with the body, so a phase over a slice becomes the
+//! same loop as written by hand.
 
 use crate::argument::Signature;
 use crate::error::LaunchError;
@@ -30,7 +30,7 @@ use crate::range::NdRange;
 /// ```
 ///
 /// # Errors
-/// What the kernel refuses, and [`LaunchError::ArenaTooSmall`].
+/// The kernel's own errors, and [`LaunchError::ArenaTooSmall`].
 pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     kernel: &K,
     range: &NdRange<D>,
@@ -50,7 +50,7 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     Ok(())
 }
 
-/// Cuts the kernel's local and private arrays out of `region`; `None` where it is too small.
+/// Cuts the kernel's local and private arrays out of `region`; `None` if it is too small.
 pub(crate) fn carve<'v, const D: usize, K: Kernel<D>>(
     range: &NdRange<D>,
     region: &'v mut [u8],
@@ -60,7 +60,7 @@ pub(crate) fn carve<'v, const D: usize, K: Kernel<D>>(
     K::Local::carve(region, lengths, group)
 }
 
-/// The loop over the groups. `proven` is what the launch found for these very arguments.
+/// The loop over the groups. `proven` is the launch's proof for exactly these arguments.
 pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     kernel: &K,
     range: &NdRange<D>,

@@ -1,7 +1,7 @@
-//! Sample kernels, each with the plain loop that says what it computes.
+//! Sample kernels, each with a plain loop as its specification.
 //!
-//! They show how phases are written so that they compile to the loop one would write by hand: cut
-//! slices to the group's size first, and the compiler proves the indices.
+//! They show phases that compile to the same loop as written by hand: cut slices to the group's
+//! size first, and the compiler proves the indices.
 
 #[cfg(feature = "alloc")]
 mod device;

@@ -147,7 +147,7 @@ pub fn reduce<B: usm_core::Backend, K: usm_core::Kind>(
     reduce_by(super::runner::OnHost, queue, a, group)
 }
 
-/// As [`reduce()`], on whatever device `executable` was made ready for.
+/// As [`reduce()`], on the device of `executable`.
 ///
 /// # Errors
 /// As there.

@@ -1,5 +1,5 @@
-//! How a sample of several launches runs each of them: by the host body, or where it was made
-//! ready.
+//! How a sample of several launches runs each of them: by the host body, or on the device of its
+//! executable.
 
 use usm_core::{Backend, Event};
 

@@ -150,7 +150,7 @@ pub fn scan<B: usm_core::Backend, K1: usm_core::Kind, K2: usm_core::Kind>(
     scan_by((OnHost, OnHost), queue, input, output, group)
 }
 
-/// As [`scan()`], on whatever device the two kernels were made ready for.
+/// As [`scan()`], on the device of the two executables.
 ///
 /// # Errors
 /// As there.
