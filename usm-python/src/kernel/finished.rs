@@ -84,6 +84,7 @@ impl PyModule {
 
 #[pymethods]
 impl PyKernel {
+    /// The kernel's name in its program.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
