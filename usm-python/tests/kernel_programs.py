@@ -279,6 +279,12 @@ def small(a, b, out):
     out[i] = a[i] + b[i]
 
 
+@usm.kernel
+def exact(x, n, out):
+    i = usm.get_global_id(0)
+    out[i] = (x[i] + n[i]) - n[i]
+
+
 def programs():
     """Name, kernel, sizes, arguments, and for each argument that is written what it becomes."""
     random = np.random.default_rng(7)
@@ -355,6 +361,8 @@ def programs():
     a = f32(20)
     yield "words of C", kernel, (20,), (np.zeros(20, np.float32), a, 0.5, 7), {0: np.where(a < 0.5, np.float32(7), a)}
     a, b = random.integers(-99, 99, 50).astype(np.int8), random.integers(0, 255, 50).astype(np.uint8)
+    x, n = f32(20), np.full(20, 1 << 24, np.int32)
+    yield "float32 beside int32", exact, (20,), (x, n, np.zeros(20)), {2: (x + n) - n}
     yield "promotion", small, (50,), (a, b, np.zeros(50, np.int16)), {2: a + b}
 
 
