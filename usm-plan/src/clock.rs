@@ -59,14 +59,14 @@ impl<'i> Clock<'i> {
     }
 
     /// Whether the plan is to be ended now. The planner's first question comes when the input is
-    /// read and the problem made: as long as that took, checking and writing will take.
+    /// read and the problem made: half as long as that took, checking and writing will take.
     #[must_use]
     pub fn over(&self) -> bool {
         let found = if (self.interrupted)() {
             Some(Stopped::Interrupt)
         } else {
             let asked = *self.asked.get_or_init(Instant::now);
-            let late = |limit| self.start.elapsed() + asked.duration_since(self.start) >= limit;
+            let late = |limit| self.start.elapsed() + asked.duration_since(self.start) / 2 >= limit;
             let over =
                 self.limit.is_some_and(late) || self.automatic.is_some_and(|limit| asked.elapsed() >= limit);
             over.then_some(Stopped::Time)
