@@ -165,10 +165,10 @@ fn restore(level: &mut [Field<'_>], count: usize) {
             field.offset = *end;
             *end = end.saturating_add(field.size);
         }
-        if field.nested
-            && let Some(inner) = ends.get_mut(depth.saturating_add(1))
-        {
-            *inner = 0;
+        if field.nested {
+            if let Some(inner) = ends.get_mut(depth.saturating_add(1)) {
+                *inner = 0;
+            }
         }
     }
 }

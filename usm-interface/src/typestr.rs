@@ -53,11 +53,10 @@ pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
 /// As [`parse`], but leaves the order `|` of a multi-byte type as [`ByteOrder::None`].
 #[inline]
 pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, TypeError> {
-    if hint.is_none()
-        && let [order, kind, digit] = *text
-        && let Some(dtype) = short(order, kind, digit)
-    {
-        return Ok(dtype);
+    if let (None, &[order, kind, digit]) = (hint, text) {
+        if let Some(dtype) = short(order, kind, digit) {
+            return Ok(dtype);
+        }
     }
     parse_general(text, mode, hint)
 }

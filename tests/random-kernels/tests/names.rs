@@ -1,6 +1,8 @@
 //! The Rust that the attribute writes is unchecked where a launch is proven, so nothing in it may
 //! be looked up where the program around it could answer instead.
 
+#![allow(clippy::std_instead_of_alloc, reason = "a test: std is always there")]
+
 use std::collections::BTreeSet;
 
 use usm_kernel_ir::{emit, proof};

@@ -117,11 +117,8 @@ pub fn parse<'a, 'f>(
             return found(natural, table);
         }
     }
-    if padding == Padding::Trailing
-        && size < itemsize
-        && itemsize <= u64::from(MAX_ITEMSIZE)
-        && let Ok(rest) = u32::try_from(missing)
-    {
+    let grows = padding == Padding::Trailing && size < itemsize && itemsize <= u64::from(MAX_ITEMSIZE);
+    if let (true, Ok(rest)) = (grows, u32::try_from(missing)) {
         let trailing = Parser::new(format, Reading { at: false, all: false }, table).trailing(rest)?;
         return found(trailing, table);
     }

@@ -217,9 +217,7 @@ impl<'a, 't> Parser<'a, 't> {
     /// Sub-array groups and byte orders, in any order, then a count and a type.
     fn item(&mut self) -> Result<()> {
         // Most items are a number's code alone.
-        if let Some(code) = self.peek()
-            && let Some((kind, size)) = number(code, self.is_native())
-        {
+        if let Some((kind, size)) = self.peek().and_then(|code| number(code, self.is_native())) {
             self.bump();
             let dtype = Dtype::plain(kind, self.order_of(kind, size), size);
             self.align(dtype.alignment())?;
