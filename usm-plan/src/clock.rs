@@ -38,7 +38,7 @@ pub struct Clock<'i> {
     limit: Option<Duration>,
     automatic: Option<Duration>,
     interrupted: &'i (dyn Fn() -> bool + Sync),
-    /// When somebody asked first: the input was read then, and what it means was found out.
+    /// When somebody asked first: the input was read then.
     asked: OnceLock<Instant>,
     stopped: OnceLock<Stopped>,
 }
@@ -59,7 +59,7 @@ impl<'i> Clock<'i> {
     }
 
     /// Whether the plan is to be ended now. The planner's first question comes when the input is
-    /// read and the problem made: half as long as that took, checking and writing will take.
+    /// read: half as long as that took, checking and writing will take.
     #[must_use]
     pub fn over(&self) -> bool {
         let found = if (self.interrupted)() {

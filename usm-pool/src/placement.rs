@@ -234,6 +234,7 @@ fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
                 live.filter_map(|piece| problem.buffers().get(piece.id as usize)).map(|buffer| buffer.id);
             Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers: buffers.collect() }))
         }
+        Some(_) if !problem.is_exact() => crate::planner::bound(problem, &Options::default()),
         Some(conflicts) => {
             let (bytes, set) = bound::antichain(&plain, conflicts)?;
             Ok((bytes, Certificate::Antichain { buffers: set.into_iter().map(|i| plain[i].id).collect() }))

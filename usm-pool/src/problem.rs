@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::alias::{Blocks, InPlace};
-use crate::dependency::{Queue, Reachability, out_of_order};
+use crate::dependency::{Queue, Reachability, out_of_order_until};
 use crate::graph::Graph;
 use crate::lifetime::align_up;
 use crate::{Buffer, ConflictGraph, Error};
@@ -34,6 +34,8 @@ pub struct Problem {
     queue: Queue,
     /// What the conflicts rest on beside the data dependencies.
     ordering_edges: Vec<(usize, usize)>,
+    /// Whether the conflicts are those that must be, and no more.
+    exact: bool,
 }
 
 impl Problem {
@@ -120,10 +122,21 @@ impl Problem {
     /// # Errors
     /// As [`Self::from_graph`].
     pub fn with_reachability(graph: &Graph, reach: &Reachability, in_place: InPlace) -> Result<Self, Error> {
+        Self::with_reachability_until(graph, reach, in_place, &|| false)
+    }
+
+    /// As [`Self::with_reachability`]; with more conflicts than must be when `stop` says so.
+    pub(crate) fn with_reachability_until(
+        graph: &Graph,
+        reach: &Reachability,
+        in_place: InPlace,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let blocks = Blocks::new(graph, in_place, Some(reach))?;
-        let conflicts = out_of_order(&blocks, reach)?;
+        let (conflicts, exact) = out_of_order_until(&blocks, reach, stop)?;
         let mut problem = Self::from_blocks(graph, &blocks, Some(conflicts))?;
         problem.ordering_edges = reach.edges().to_vec();
+        problem.exact = exact;
         if reach.order().iter().enumerate().any(|(at, &op)| at != op) {
             problem.retime(graph, &blocks, reach);
         }
@@ -218,7 +231,8 @@ impl Problem {
         if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::DuplicateId { id: pair[0] });
         }
-        Ok(Self { buffers, members, conflicts, pieces: Vec::new(), queue, ordering_edges: Vec::new() })
+        let (pieces, ordering_edges) = (Vec::new(), Vec::new());
+        Ok(Self { buffers, members, conflicts, pieces, queue, ordering_edges, exact: true })
     }
 
     /// The problem of some of the buffers (by index, ascending), with the tensors in them.
@@ -238,6 +252,7 @@ impl Problem {
         let conflicts = self.conflicts.as_ref().map(|graph| graph.induced(keep));
         let mut part = Self::checked(buffers, members, conflicts, self.queue)?;
         part.ordering_edges.clone_from(&self.ordering_edges);
+        part.exact = self.exact;
         let pieces = self.pieces.iter();
         let pieces =
             pieces.filter_map(|piece| Some(Buffer { id: renumber[piece.id as usize]? as u64, ..*piece }));
@@ -283,6 +298,12 @@ impl Problem {
             Some(graph) => graph.contains(i, j),
             None => i != j && self.buffers[i].lifetime().overlaps(self.buffers[j].lifetime()),
         }
+    }
+
+    /// Whether the conflicts are those that must be, and no more. Only then a set of buffers in
+    /// conflict is a bound for the graph.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Ordering edges (earlier, later operator) that the conflicts hold under, beside the data

@@ -7,7 +7,7 @@ mod common;
 
 use common::executor::Random;
 use usm_pool::alias::{Blocks, InPlace};
-use usm_pool::dependency::{Queue, conflicts};
+use usm_pool::dependency::{Queue, Reachability, conflicts};
 use usm_pool::{Graph, Op, Tensor};
 
 /// A random graph of `n` operators, each with one output; each reads each earlier output with
@@ -79,4 +79,42 @@ fn conflicts_are_exactly_the_pairs_that_can_be_live_together() {
     }
     println!("{count} graphs, {} conflicting pairs, none missing and none too many", pairs / 2);
     assert!(pairs > 0);
+}
+
+/// Graphs of more operators than a word has bits, against the definition: all accesses to one of
+/// the two before all accesses to the other.
+#[test]
+fn conflicts_of_long_graphs_are_what_the_paths_say() {
+    let one = |inputs: &dyn Fn(u64) -> Vec<u64>| {
+        let mut builder = Graph::builder().default_alignment(1).op(Op::new("makes nothing"));
+        for op in 0..200 {
+            builder = builder.tensor(Tensor::new(op, 1)).op(Op::new("").inputs(inputs(op)).outputs([op]));
+        }
+        builder.output(199).build().expect("graph")
+    };
+    let back = |op: u64, step: u64| op.checked_sub(step).into_iter().collect::<Vec<_>>();
+    let star = |op: u64| if op == 0 { vec![] } else { vec![op * (op % 3) / 4] };
+    let rooms: [&dyn Fn(u64) -> Vec<u64>; 5] =
+        [&|op| back(op, 1), &|op| back(op, 3), &|op| back(op, 64), &star, &|op| {
+            let (mut inputs, near) = (star(op), op / 2);
+            inputs.extend((op > 0 && !inputs.contains(&near)).then_some(near));
+            inputs
+        }];
+    for (number, inputs) in rooms.into_iter().enumerate() {
+        let graph = one(inputs);
+        let blocks = Blocks::new(&graph, InPlace::Never, None).expect("blocks");
+        let found = conflicts(&graph, &blocks, Queue::OutOfOrder).expect("conflicts");
+        let reach = Reachability::new(&graph, &[]).expect("paths");
+        let blocks = blocks.blocks();
+        let over = |a: usize, b: usize| {
+            let (a, b) = (&blocks[a], &blocks[b]);
+            !a.to_end && a.ops.iter().all(|&x| b.ops.iter().all(|&y| reach.precedes(x, y)))
+        };
+        for a in 0..blocks.len() {
+            for b in 0..blocks.len() {
+                let expected = a != b && !over(a, b) && !over(b, a);
+                assert_eq!(found.contains(a, b), expected, "graph {number}: {a} and {b}");
+            }
+        }
+    }
 }

@@ -12,7 +12,7 @@ mod skipped_branch;
 pub use basic::basic;
 pub use lists::{lists, lists_text};
 pub use out_of_order::{Reachability, out_of_order};
-pub(crate) use out_of_order::{first_accesses, last_accesses};
+pub(crate) use out_of_order::{first_accesses, last_accesses, out_of_order_until};
 pub use skipped_branch::skipped_branch;
 
 use crate::alias::{Block, Blocks};

@@ -17,6 +17,8 @@ pub struct Reachability {
     /// A topological order of the operators; the processing order unless an edge goes against it.
     order: Vec<usize>,
     edges: Vec<(usize, usize)>,
+    /// Whether paths are missing, because there was no time for them.
+    stopped: bool,
 }
 
 impl Reachability {
@@ -31,6 +33,16 @@ impl Reachability {
     /// edge that names no operator or closes a cycle, [`Error::OutOfMemory`] when the bits cannot
     /// be allocated.
     pub fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Error> {
+        Self::until(graph, edges, &|| false)
+    }
+
+    /// As [`Self::new`]; with the paths found so far when `stop` says so, for which
+    /// [`out_of_order_until`] finds too many conflicts and never too few.
+    pub(crate) fn until(
+        graph: &Graph,
+        edges: &[(usize, usize)],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let n = graph.ops().len();
         if n > Self::LIMIT {
             return Err(Error::TooManyBuffers { buffers: n, limit: Self::LIMIT });
@@ -61,7 +73,12 @@ impl Reachability {
         }
         let mut descendants = zeroed_words(n * width)?;
         let mut row = alloc::vec![0_u64; width];
+        let mut stopped = false;
         for &op in order.iter().rev() {
+            stopped = stop();
+            if stopped {
+                break;
+            }
             // Nearest successors first, because operators that they reach need no second pass.
             successors[op].sort_unstable_by_key(|&next| position[next]);
             row.fill(0);
@@ -76,7 +93,7 @@ impl Reachability {
             }
             descendants[op * width..(op + 1) * width].copy_from_slice(&row);
         }
-        Ok(Self { n, descendants, order, edges: edges.to_vec() })
+        Ok(Self { n, descendants, order, edges: edges.to_vec(), stopped })
     }
 
     /// The edges (earlier, later operator) added to the data dependencies.
@@ -149,25 +166,56 @@ fn topological(successors: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
 pub fn out_of_order(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGraph, Error> {
-    let mut before = strictly_before(blocks, reach)?;
-    before.or_transpose();
+    Ok(out_of_order_until(blocks, reach, &|| false)?.0)
+}
+
+/// As [`out_of_order`], and whether these are all conflicts and no more. When `stop` says so, or
+/// paths are missing, all pairs are: a plan is right with more conflicts than there are, but no
+/// bound.
+pub(crate) fn out_of_order_until(
+    blocks: &Blocks,
+    reach: &Reachability,
+    stop: &dyn Fn() -> bool,
+) -> Result<(ConflictGraph, bool), Error> {
+    let found = if reach.stopped { None } else { strictly_before(blocks, reach, stop)? };
+    let exact = found.is_some();
+    let mut before = match found {
+        Some(mut before) => {
+            before.or_transpose();
+            before
+        }
+        None => ConflictGraph::new(blocks.blocks().len())?,
+    };
     before.complement();
-    Ok(before)
+    Ok((before, exact))
 }
 
 /// The relation "block `i` is over before block `j` begins, whatever the order of execution", one
-/// row for each `i`.
-pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGraph, Error> {
+/// row for each `i`; `None` when `stop` says so.
+fn strictly_before(
+    blocks: &Blocks,
+    reach: &Reachability,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<ConflictGraph>, Error> {
     let blocks = blocks.blocks();
     let mut before = ConflictGraph::new(blocks.len())?;
     // Most blocks have one first access, and then a bit test is enough.
-    let firsts: Vec<Vec<usize>> = blocks.iter().map(|block| first_accesses(block, reach)).collect();
+    let mut firsts: Vec<Vec<usize>> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        if stop() {
+            return Ok(None);
+        }
+        firsts.push(first_accesses(block, reach));
+    }
     let spans: Vec<Span> = firsts.chunks(64).map(Span::of).collect();
     let width = words_per_row(reach.len());
     let mut common = zeroed_words(width)?;
     for (i, block) in blocks.iter().enumerate() {
         if block.to_end || block.ops.is_empty() {
             continue;
+        }
+        if stop() {
+            return Ok(None);
         }
         common.fill(u64::MAX);
         for op in last_accesses(block, reach) {
@@ -189,12 +237,16 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
                 span.begun
             } else if near.iter().all(|&bits| bits == 0) {
                 0
+            } else if let Some(first) = span.run {
+                let bits = |word: usize| common.get(word).copied().unwrap_or(0);
+                let high = bits(first / 64 + 1).checked_shl(64 - first as u32 % 64).unwrap_or(0);
+                (bits(first / 64) >> (first % 64) | high) & span.begun
             } else {
                 others.iter().enumerate().fold(0, |bits, (k, other)| bits | u64::from(after(other)) << k)
             };
         }
     }
-    Ok(before)
+    Ok(Some(before))
 }
 
 /// The positions of 64 blocks' first accesses among the operators.
@@ -203,6 +255,8 @@ struct Span {
     words: core::ops::Range<usize>,
     /// The blocks with at least one.
     begun: u64,
+    /// The first access of the first block, where each has one, and one operator follows the other.
+    run: Option<usize>,
 }
 
 impl Span {
@@ -211,7 +265,9 @@ impl Span {
         let words = words().min().unwrap_or(0)..words().max().map_or(0, |last| last + 1);
         let begun =
             firsts.iter().enumerate().fold(0, |bits, (k, first)| bits | u64::from(!first.is_empty()) << k);
-        Self { words, begun }
+        let first = firsts.first().and_then(|first| first.first().copied());
+        let run = first.filter(|first| firsts.iter().enumerate().all(|(k, one)| one[..] == [first + k]));
+        Self { words, begun, run }
     }
 }
 
@@ -222,16 +278,39 @@ pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> 
         return Vec::new();
     }
     let mut found: Vec<usize> = Vec::new();
+    if block.ops.len() <= MANY {
+        for &op in &block.ops {
+            if !found.iter().any(|&earlier| reach.precedes(earlier, op)) {
+                found.push(op);
+            }
+        }
+        return found;
+    }
+    let mut reached = alloc::vec![0; words_per_row(reach.len())];
     for &op in &block.ops {
-        if !found.iter().any(|&earlier| reach.precedes(earlier, op)) {
+        if reached[op / 64] >> (op % 64) & 1 == 0 {
             found.push(op);
+            for (mine, theirs) in reached.iter_mut().zip(reach.row(op)) {
+                *mine |= theirs;
+            }
         }
     }
     found
 }
 
+/// Accesses of a block from which on their rows are compared, and not each with each.
+const MANY: usize = 64;
+
 /// Accesses that lead to no other access of the block.
 pub(crate) fn last_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
+    if block.ops.len() > MANY {
+        let mut accesses = alloc::vec![0_u64; words_per_row(reach.len())];
+        for op in &block.ops {
+            accesses[op / 64] |= 1 << (op % 64);
+        }
+        let leads = |op: &&usize| reach.row(**op).iter().zip(&accesses).any(|(row, mine)| row & mine != 0);
+        return block.ops.iter().rev().filter(|op| !leads(op)).copied().collect();
+    }
     let mut found: Vec<usize> = Vec::new();
     for &op in block.ops.iter().rev() {
         if !found.iter().any(|&later| reach.precedes(op, later)) {

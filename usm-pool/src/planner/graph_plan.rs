@@ -44,7 +44,7 @@ pub fn plan_graph_with(
     let choices: &[InPlace] =
         if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
     let reach = match options.queue {
-        Queue::OutOfOrder => Some(Reachability::new(graph, edges)?),
+        Queue::OutOfOrder => Some(Reachability::until(graph, edges, &|| options.over())?),
         Queue::InOrder => None,
     };
     let mut best: Option<(Problem, Plan)> = None;
@@ -53,7 +53,7 @@ pub fn plan_graph_with(
             break;
         }
         let problem = match &reach {
-            Some(reach) => Problem::with_reachability(graph, reach, choice)?,
+            Some(reach) => Problem::with_reachability_until(graph, reach, choice, &|| options.over())?,
             None => Problem::from_graph(graph, Queue::InOrder, choice)?,
         };
         let plan = plan(&problem, options)?;
@@ -90,17 +90,23 @@ fn common_bound(
     options: &Options<'_>,
     solved: &Problem,
 ) -> Result<(u64, Certificate), Error> {
-    if options.over() {
-        // No time for a relation: the largest tensor alone is a bound, with and without permits.
+    // No time for a relation: the largest tensor alone is a bound, with and without permits.
+    let largest = || {
         let roots = solved.members().iter().filter(|member| !member.view);
         let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);
         let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
-        return Ok((largest.map_or(0, |tensor| tensor.size), Certificate::Antichain { buffers }));
+        (largest.map_or(0, |tensor| tensor.size), Certificate::Antichain { buffers })
+    };
+    if options.over() {
+        return Ok(largest());
     }
     let problem = match reach {
-        Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
+        Some(reach) => Problem::with_reachability_until(graph, reach, InPlace::Never, &|| options.over())?,
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
     };
+    if !problem.is_exact() {
+        return Ok(largest());
+    }
     // Buffers have the id of their root; without permits each placed root has its own buffer.
     let mut buffer_of = alloc::vec![None; graph.tensors().len()];
     for (at, buffer) in problem.buffers().iter().enumerate() {

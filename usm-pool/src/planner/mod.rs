@@ -97,9 +97,10 @@ pub struct Options<'a> {
     /// Called regularly; `true` ends the search with the best plan so far. With it the caller sets
     /// a time limit, so the planner needs no clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Whether `stop` is also called before the search, during bounds, ordering edges and simple
-    /// plans. If it ends these, the result is worse but still correct: the bound of one buffer,
-    /// fewer edges, and the first simple plan with the remaining buffers on top.
+    /// Whether `stop` is also called before the search, during conflicts, bounds, ordering edges
+    /// and simple plans. If it ends these, the result is worse but still correct: no shared bytes,
+    /// the bound of one buffer, fewer edges, and the first simple plan with the remaining buffers
+    /// on top.
     pub stop_early: bool,
     /// Called with every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -187,6 +188,9 @@ struct Heaviest {
 impl Heaviest {
     fn of(problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Self, Error> {
         let buffers = problem.buffers();
+        if !problem.is_exact() {
+            return Ok(Self::one(buffers));
+        }
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
             let (bytes, set) = bound::antichain_until(buffers, conflicts, stop)?;
             let found = Self { bytes, time: None, buffers: set };
@@ -204,6 +208,13 @@ impl Heaviest {
         let index =
             |(i, life): (usize, &Buffer)| if problem.conflicts().is_some() { life.id as usize } else { i };
         Ok(Self { bytes: cut.bytes, time: Some(cut.time), buffers: live.map(index).collect() })
+    }
+
+    /// The largest buffer, which is a bound whatever is in conflict.
+    fn one(buffers: &[Buffer]) -> Self {
+        let largest = (0..buffers.len()).max_by_key(|&i| buffers[i].size);
+        let bytes = largest.map_or(0, |i| buffers[i].size);
+        Self { bytes, time: None, buffers: largest.into_iter().collect() }
     }
 
     /// Buffers that are live at the heaviest instant where the operators run as given, as far as
@@ -247,7 +258,7 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
     let bound = heaviest.bytes;
     let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest, begun);
     let proof = match outcome.infeasible {
-        Some(capacity) if capacity >= bound => {
+        Some(capacity) if capacity >= bound && problem.is_exact() => {
             (capacity.saturating_add(1), Certificate::Search { nodes: outcome.nodes, capacity })
         }
         _ => (bound, heaviest.certificate(problem)),
@@ -280,7 +291,7 @@ fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, 
     let early = || options.over();
     let (buffers, instance) = (problem.buffers(), Instance::of(problem));
     let many = problem.queue() == Queue::OutOfOrder && buffers.len() >= greedy::MANY;
-    let Some(conflicts) = problem.conflicts().filter(|_| many) else {
+    let Some(conflicts) = problem.conflicts().filter(|_| many && problem.is_exact()) else {
         return Ok((None, Heaviest::of(problem, &early)?));
     };
     let offsets = portfolio::single(instance, options.strategy, &early)
