@@ -59,13 +59,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let kernel = chosen(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refused(kernel, &refusal))?;
     let printed = match form {
-        Form::Ir => text::write(kernel).into_bytes(),
-        Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None).into_bytes(),
-        Form::OpenclC => emit::opencl_c(kernel).into_bytes(),
-        Form::CudaC => emit::cuda_c(kernel).into_bytes(),
-        Form::SpirV => emit::spirv(kernel),
+        Form::Ir => text::write(kernel),
+        Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None),
+        Form::OpenclC => emit::opencl_c(kernel),
+        Form::CudaC => emit::cuda_c(kernel),
+        Form::SpirV => {
+            output::raw(&emit::spirv(kernel))?;
+            return Ok(Exit::Done);
+        }
     };
-    output::raw(&printed)?;
+    output::text(&printed)?;
     Ok(Exit::Done)
 }
 

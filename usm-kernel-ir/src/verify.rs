@@ -43,6 +43,10 @@ impl Checker<'_> {
     fn head(&self) -> Result<(), Refusal> {
         let kernel = self.kernel;
         let refuse = |message| Err(Refusal::new(kernel.place, message));
+        // It becomes a name in Rust and C.
+        if !kernel.name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return refuse(format!("{:?} is no name for a kernel", kernel.name));
+        }
         if !(1..=3).contains(&kernel.dimensions) {
             return refuse(format!("{} dimensions; a range has 1, 2 or 3", kernel.dimensions));
         }

@@ -1,10 +1,11 @@
 //! Text that would steer a terminal, and machines without memory: for every verb.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Ran, file, folder, usm, usm_with};
+use crate::support::{Ran, file, folder, usm, usm_with, verbs};
 
 /// Ends a line, clears the screen by both spellings of CSI, and turns the rest around.
 const HOSTILE: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\nINJECTED\r\u{7f}\u{2028}\u{2066}c";
@@ -22,7 +23,19 @@ fn is_clean(ran: &Ran, what: &str) {
     assert!((0..=2).contains(&ran.code), "{what}: {}", ran.code);
 }
 
-const VERBS: [&str; 6] = ["demo", "devices", "plan", "interface", "prune", "run"];
+/// What a verb needs beside the argument that is tried, and the option that it needs.
+fn needed(verb: &str, folder: &Path) -> (Vec<String>, &'static [&'static str]) {
+    let graph = r#"{"tensors":[{"id":0,"size":4}],"ops":[{"outputs":[0]}],"outputs":[0]}"#;
+    match verb {
+        "plan" => (vec![file(folder, "g.json", graph)], &[]),
+        "run" => (vec!["reduce".to_owned()], &[]),
+        "kernel" => (vec![file(folder, "kernel.rs", KERNEL)], &["--emit", "ir"]),
+        "demo" | "devices" | "interface" | "prune" | "completions" => (vec![], &[]),
+        _ => panic!("{verb} has no row"),
+    }
+}
+
+const KERNEL: &str = "#[kernel]\nfn twice(a: &mut [u32]) {\n    a[global_id(0)] *= 2;\n}\n";
 
 /// The options of a verb that take a value, as its help lists them.
 fn options(verb: &str) -> Vec<String> {
@@ -37,20 +50,18 @@ fn options(verb: &str) -> Vec<String> {
 #[test]
 fn every_argument_is_shown_escaped() {
     let folder = folder("hostile_arguments");
-    let graph =
-        file(&folder, "g.json", r#"{"tensors":[{"id":0,"size":4}],"ops":[{"outputs":[0]}],"outputs":[0]}"#);
     let mut seen = 0;
-    for verb in VERBS {
-        let positional: &[&str] = match verb {
-            "plan" => &[&graph],
-            "run" => &["reduce"],
-            _ => &[],
-        };
+    for verb in verbs().iter().map(String::as_str) {
+        let (positional, required) = needed(verb, &folder);
+        let positional: Vec<&str> = positional.iter().map(String::as_str).collect();
         is_clean(&usm(&[verb, HOSTILE]), verb);
-        is_clean(&usm(&[&[verb][..], positional, &[HOSTILE]].concat()), verb);
+        is_clean(&usm(&[&[verb, HOSTILE], required].concat()), verb);
+        is_clean(&usm(&[&[verb][..], &positional, required, &[HOSTILE]].concat()), verb);
+        is_clean(&usm(&[&[verb][..], &positional, required, &[&format!("--{HOSTILE}")]].concat()), verb);
         for option in options(verb) {
+            let required = if required.contains(&option.as_str()) { &[] } else { required };
             for value in [format!("no/such/{HOSTILE}"), format!("no/such/{HOSTILE}=5")] {
-                let ran = usm(&[&[verb][..], positional, &[&option, &value]].concat());
+                let ran = usm(&[&[verb][..], &positional, required, &[&option, &value]].concat());
                 is_clean(&ran, &format!("{verb} {option}"));
                 seen += 1;
             }
@@ -157,6 +168,43 @@ fn every_name_of_a_record_is_shown_escaped() {
 }
 
 #[test]
+fn every_name_of_a_kernel_is_shown_escaped() {
+    let folder = folder("hostile_kernels");
+    let name = HOSTILE.replace('/', "");
+    let forms = ["ir", "rust", "opencl-c", "cuda-c"];
+    let clean = |path: &str| {
+        for form in forms {
+            is_clean(&usm(&["kernel", path, "--emit", form]), form);
+        }
+    };
+    let source = file(&folder, &format!("{name}.rs"), KERNEL);
+    clean(&source);
+    // What is printed reads back, names and all.
+    let ran = usm(&["kernel", &source, "--emit", "ir"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let nodes = file(&folder, &format!("{name}.ir"), &ran.stdout);
+    assert_eq!(usm(&["kernel", &nodes, "--emit", "ir"]).stdout, ran.stdout);
+    let quoted = HOSTILE.replace('\n', "\\n");
+    for (number, name) in ["\"twice\"", "\"a\"", "kernel", "u32", "#0"].into_iter().enumerate() {
+        assert!(ran.stdout.contains(name), "{name}");
+        for by in [format!("\"{quoted}\""), quoted.clone(), HOSTILE.to_owned()] {
+            clean(&file(&folder, &format!("{number}.ir"), ran.stdout.replacen(name, &by, 1)));
+        }
+    }
+    let several = KERNEL.replace("twice", "other") + KERNEL;
+    let several = file(&folder, "several.rs", several);
+    is_clean(&usm(&["kernel", &several, "--kernel", HOSTILE, "--emit", "ir"]), "a kernel's name");
+    for (from, to) in [
+        ("2", &format!("{HOSTILE:?}")),
+        ("twice", &HOSTILE.to_owned()),
+        ("u32", &HOSTILE.to_owned()),
+        ("*=", &format!("= \"{HOSTILE}\" /*")),
+    ] {
+        clean(&file(&folder, "wrong.rs", KERNEL.replacen(from, to, 1)));
+    }
+}
+
+#[test]
 fn every_name_of_a_model_is_shown_escaped() {
     use crate::onnx_files::{FLOAT, bytes, node, value};
     use crate::proto::GraphProto;
@@ -223,8 +271,12 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     let tensors: Vec<_> = (0..10_000).map(|n| json!({"id": n, "size": 64})).collect();
     let graph = json!({"tensors": tensors, "ops": ops, "outputs": [9_999]}).to_string();
     let graph = file(&folder, "graph.json", graph);
+    let kernels: String = (0..100).map(|n| KERNEL.replace("twice", &format!("twice{n}"))).collect();
+    let kernels = file(&folder, "kernels.rs", kernels);
+    let nodes = usm(&["kernel", &kernels, "--kernel", "twice0", "--emit", "ir"]).stdout;
+    let nodes = file(&folder, "nodes.ir", nodes.replacen("twice0", &"twice".repeat(200_000), 1));
     let none = "/dev/null".to_owned();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["plan", &table, "--time-limit", "1"], &none),
         (&["plan", &graph, "--queue", "out-of-order", "--time-limit", "1"], &none),
         (&["devices"], &none),
@@ -234,10 +286,20 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
         (&["interface"], &dictionaries),
         (&["prune"], &records),
         (&["prune", "--llvm", &ir], &none),
+        (&["kernel", &kernels, "--kernel", "twice99", "--emit", "spir-v"], &none),
+        (&["kernel", &nodes, "--emit", "ir"], &none),
+        (&["completions", "bash"], &none),
+        (&["completions", "zsh"], &none),
     ];
+    for verb in verbs() {
+        assert!(cases.iter().any(|(arguments, _)| arguments[0] == verb), "{verb} has no row");
+    }
     let starts = |kib: &u64| limited(*kib, &["--version"], &none).is_some_and(|(code, _)| code == 0);
     let first = (1..).map(|step| step * 4096).find(starts).expect("memory enough");
-    let steps: Vec<u64> = (0..5).map(|step| first + first * step * step / 16 + 512 * step).collect();
+    // `USM_MEMORY_STEPS` for more.
+    let count = std::env::var("USM_MEMORY_STEPS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let step = |step| first + (first * step * step / 16 + 512 * step) * 25 / (count * count);
+    let steps: Vec<u64> = (0..count).map(step).collect();
     for (arguments, input) in cases {
         let mut last = None;
         for &kib in &steps {

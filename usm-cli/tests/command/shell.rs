@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::support::{file, folder, usm, usm_with};
+use crate::support::{file, folder, usm, usm_with, verbs};
 
 const GRAPH: &str = r#" {"tensors":[{"id":0,"size":4096},{"id":1,"size":4096}],
   "ops":[{"outputs":[0]},{"inputs":[0],"outputs":[1]}],"outputs":[1]}"#;
@@ -154,18 +154,11 @@ fn ctrl_c_elsewhere_ends_the_command() {
 
 #[test]
 fn completions_know_every_verb_and_option() {
-    let help = usm(&["--help"]).stdout;
-    let verbs: Vec<&str> = help
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .map_while(|line| line.split_whitespace().next())
-        .collect();
-    assert!(verbs.len() > 6, "{verbs:?}");
+    let verbs = verbs();
     for shell in ["bash", "zsh", "fish"] {
         let ran = usm(&["completions", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-        for word in verbs.iter().copied().chain(["ordering-edges", "subgraph-limit"]) {
+        for word in verbs.iter().map(String::as_str).chain(["ordering-edges", "subgraph-limit"]) {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
         assert!(!ran.stdout.contains("infer-shapes"), "{shell}");

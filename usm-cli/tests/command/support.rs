@@ -56,6 +56,16 @@ pub(crate) fn usm(arguments: &[&str]) -> Ran {
     usm_with(arguments, b"", &[])
 }
 
+/// The verbs, as the help lists them.
+pub(crate) fn verbs() -> Vec<String> {
+    let help = usm(&["--help"]).stdout;
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let words = list.map_while(|line| line.split_whitespace().next());
+    let verbs: Vec<String> = words.filter(|word| *word != "help").map(str::to_owned).collect();
+    assert!(verbs.len() > 6, "{verbs:?}: is the help read?");
+    verbs
+}
+
 impl Ran {
     /// The one JSON document on standard output.
     pub(crate) fn json(&self) -> Value {

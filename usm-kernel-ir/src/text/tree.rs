@@ -67,6 +67,20 @@ impl Reader<'_> {
         }
     }
 
+    /// A character by its number in braces, in hexadecimal.
+    fn by_number(&mut self) -> Option<char> {
+        let mut number = 0_u32;
+        if self.next() != Some('{') {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                '}' => return char::from_u32(number),
+                digit => number = number.checked_mul(16)?.checked_add(digit.to_digit(16)?)?,
+            }
+        }
+    }
+
     fn tree(&mut self, depth: usize) -> Result<Tree, Refusal> {
         let place = self.place;
         let kind = match self.rest.peek() {
@@ -97,10 +111,14 @@ impl Reader<'_> {
                         Some('\\') => match self.next() {
                             Some('n') => text.push('\n'),
                             Some(character @ ('"' | '\\')) => text.push(character),
+                            Some('u') => match self.by_number() {
+                                Some(character) => text.push(character),
+                                None => return Err(Refusal::new(place, "no character `\\u{..}`")),
+                            },
                             _ => {
                                 return Err(Refusal::new(
                                     place,
-                                    "a `\\` that is not followed by `\"`, `\\` or `n`",
+                                    "a `\\` that is not followed by `\"`, `\\`, `n` or `u`",
                                 ));
                             }
                         },

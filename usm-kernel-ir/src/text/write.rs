@@ -24,6 +24,10 @@ fn quoted(to: &mut String, text: &str) -> fmt::Result {
         match character {
             '"' | '\\' => write!(to, "\\{character}")?,
             '\n' => to.write_str("\\n")?,
+            // A terminal obeys some of these, and others hide their neighbours.
+            other if other != '\'' && other.escape_debug().len() > 1 => {
+                write!(to, "{}", other.escape_unicode())?;
+            }
             other => to.write_char(other)?,
         }
     }
