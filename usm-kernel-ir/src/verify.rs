@@ -43,8 +43,12 @@ impl Checker<'_> {
     fn head(&self) -> Result<(), Refusal> {
         let kernel = self.kernel;
         let refuse = |message| Err(Refusal::new(kernel.place, message));
-        // It becomes a name in Rust and C.
-        if !kernel.name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        // It becomes a name in Rust, in any script, and stands in a comment of C.
+        let of_word = |c: char| match c.is_ascii() {
+            true => c == '_' || c.is_ascii_alphanumeric(),
+            false => !c.is_control() && !c.is_whitespace(),
+        };
+        if !kernel.name.chars().all(of_word) {
             return refuse(format!("{:?} is no name for a kernel", kernel.name));
         }
         if !(1..=3).contains(&kernel.dimensions) {

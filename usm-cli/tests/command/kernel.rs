@@ -31,7 +31,7 @@ fn every_form_of_a_kernel_is_printed() {
     let source = source.as_str();
     for (form, holds) in [
         ("ir", "(kernel \"double\" 1"),
-        ("rust", "impl ::usm_kernel::Kernel<1> for double"),
+        ("rust", "unsafe impl ::usm_kernel::generated::Written<1> for double"),
         ("opencl-c", "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))"),
         ("cuda-c", "extern \"C\" __global__ void __launch_bounds__(8) usm_double("),
     ] {
