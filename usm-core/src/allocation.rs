@@ -7,6 +7,7 @@ use core::time::Duration;
 #[cfg(feature = "alloc")]
 use {
     crate::deferred::Release,
+    crate::index_record::Outcome,
     crate::queue_memory::ordered::{self, OfQueue},
     crate::source::Reclaim,
     crate::uses::Pending,
@@ -20,6 +21,8 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
+use crate::index_record::report;
+#[cfg(feature = "alloc")]
 use crate::queue::same_context;
 use crate::uses::Uses;
 use crate::{AllocKind, MemoryType};
@@ -27,6 +30,9 @@ use crate::{AllocKind, MemoryType};
 enum Owner<B: Backend> {
     /// The context's backend allocated the block. This is the block's serial number in the ledger.
     Context(u64),
+    /// The same, with what a checked launch found.
+    #[cfg(feature = "alloc")]
+    Record(u64, Arc<Outcome>),
     /// A queue allocated it and takes it back in its order.
     #[cfg(feature = "alloc")]
     Queue(OfQueue<B>),
@@ -92,6 +98,20 @@ impl<B: Backend> Allocation<B> {
             self.body.owner = Owner::Queue(of_queue(serial));
         }
         self
+    }
+
+    /// What a checked launch wrote into this allocation is read when the allocation ends.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn read_at_the_end(&mut self, outcome: Arc<Outcome>) {
+        if let Owner::Context(serial) = self.body.owner {
+            self.body.owner = Owner::Record(serial, outcome);
+        }
+    }
+
+    /// Leaves the block to somebody else.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn leave_block(mut self) {
+        self.body.owner = Owner::Foreign(None);
     }
 
     /// Whether the memory came from a queue, or is a part of such memory: see
@@ -246,13 +266,26 @@ impl<B: Backend> Allocation<B> {
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
+        #[cfg(feature = "alloc")]
+        let owed = self.owed(access);
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "only for helgrind's requests"))]
         let waited = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
             self.body.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
         }
+        #[cfg(feature = "alloc")]
+        report(&self.context, &owed, limit)?;
         Ok(())
+    }
+
+    /// Checked launches whose failure is that of the next wait for such an access. Ask before it.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn owed(&self, access: Access) -> alloc::vec::Vec<Arc<Outcome>> {
+        match self.context.shared().outcomes().is_empty() {
+            true => alloc::vec::Vec::new(),
+            false => self.body.uses.owed(access),
+        }
     }
 
     pub(crate) fn host_guard(&self, access: Access) -> Result<ViewGuard<'_>> {
@@ -323,6 +356,10 @@ impl<B: Backend> Allocation<B> {
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
+            #[cfg(feature = "alloc")]
+            Owner::Record(serial, outcome) => {
+                release_after(&self.context, Release::Record(self.block, serial, outcome), pending)
+            }
             #[cfg(feature = "alloc")]
             Owner::Queue(_) => {}
             #[cfg(feature = "alloc")]

@@ -349,7 +349,7 @@ impl<B: Backend> Context<B> {
     /// because a program cannot act on it any more: the next call speaks of later work, as
     /// `wait_and_throw` of SYCL does. A lost device stays lost, as after a fault in CUDA. Host
     /// views that need the device idle are refused whether the failure was reported or not: nothing
-    /// tells that failed work has ended.
+    /// tells that failed work has ended. An index that a launch found outside is returned once.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of an operation. Of several failures the first; all
@@ -358,6 +358,8 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().ask()?;
         self.raw.report_failures(limit)?;
         self.collect();
+        #[cfg(feature = "alloc")]
+        self.shared().outcomes().report(|_| true)?;
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use crate::backend::PointerInfo;
 use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
 use crate::history::{History, Observer, Operation, Record, now};
+#[cfg(feature = "alloc")]
+use crate::index_record::Outcomes;
 use crate::ledger::{Amount, CurrentAndPeak, EntryId, Ledger};
 use crate::limits::{self, Fallback};
 #[cfg(feature = "std")]
@@ -38,6 +40,9 @@ pub struct ContextState {
     gated: bool,
     history: History,
     wait_limit_ms: AtomicU32,
+    /// What checked launches found and nobody heard.
+    #[cfg(feature = "alloc")]
+    outcomes: Outcomes,
     /// Set for a runtime that works beside the program: the end of the process waits for it.
     #[cfg(feature = "std")]
     member: Option<Arc<exit::Member>>,
@@ -88,9 +93,16 @@ impl ContextState {
             ledger,
             history: History::from_environment(),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
+            #[cfg(feature = "alloc")]
+            outcomes: Outcomes::new(),
             #[cfg(feature = "std")]
             member: None,
         }
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Call before starting anything new on the context.

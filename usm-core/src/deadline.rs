@@ -27,6 +27,12 @@ impl Deadline {
         }
     }
 
+    /// The whole limit.
+    #[cfg(feature = "alloc")]
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// Whether a wait timed out. Further waits are then pointless.
     #[cfg(feature = "alloc")]
     pub fn has_passed(&self) -> bool {

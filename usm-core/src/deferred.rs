@@ -2,6 +2,7 @@
 //! events are complete, not before.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
@@ -11,12 +12,15 @@ use crate::after::After;
 use crate::backend::{Backend, Block, Buffers, ContextOps};
 use crate::context_state::ContextState;
 use crate::deadline::Deadline;
+use crate::index_record::Outcome;
 use crate::uses::Pending;
 
 /// Memory to release once the events are complete.
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
+    /// The same for a block with what a checked launch found, which is read first.
+    Record(Block, u64, Arc<Outcome>),
     /// A block of the backend that has left the ledger; its bytes still count as in use.
     Removed(Block),
     /// A buffer of the backend, with its bytes if the ledger counts it.
@@ -110,6 +114,10 @@ impl<B: Backend> Deferred<B> {
 /// # Safety
 /// No operation uses the memory, and no other code releases it.
 pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
+    if let Release::Record(block, serial, outcome) = what {
+        // SAFETY: the caller's promise.
+        return unsafe { outcome.read::<B>(context, block, serial) };
+    }
     release_with(
         context.shared(),
         what,
@@ -127,7 +135,7 @@ fn release_with<B: Backend>(
     mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
 ) {
     match what {
-        Release::Block(block, serial) => {
+        Release::Block(block, serial) | Release::Record(block, serial, _) => {
             let memory_type = MemoryType::of(block.kind);
             shared.free(memory_type, Some((&block, serial)), block.size, || free(&block));
         }

@@ -1,7 +1,7 @@
 //! Events: the completion of one operation.
 
 #[cfg(feature = "alloc")]
-use alloc::sync::Arc;
+use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::Result;
 #[cfg(feature = "alloc")]
-use crate::index_record::IndexRecord;
+use crate::index_record::Watched;
 
 /// The completion of one operation. Dropping or forgetting it changes nothing: the operation's
 /// allocations remember it.
@@ -20,7 +20,7 @@ pub struct Event<B: Backend> {
     pub(crate) context: u64,
     limit_ms: u32,
     #[cfg(feature = "alloc")]
-    record: Option<Arc<IndexRecord<B>>>,
+    watched: Option<Box<Watched<B>>>,
 }
 
 impl<B: Backend> Clone for Event<B> {
@@ -30,7 +30,7 @@ impl<B: Backend> Clone for Event<B> {
             context: self.context,
             limit_ms: self.limit_ms,
             #[cfg(feature = "alloc")]
-            record: self.record.clone(),
+            watched: self.watched.clone(),
         }
     }
 }
@@ -56,21 +56,20 @@ impl<B: Backend> Event<B> {
             context: shared.id(),
             limit_ms: shared.wait_limit_ms(),
             #[cfg(feature = "alloc")]
-            record: None,
+            watched: None,
         }
     }
 
-    /// The same event, whose [`wait`](Self::wait) and [`status`](Self::status) read `record` too,
-    /// once the operation is complete, and give what it says as the operation's failure. Work that
-    /// is ordered after the event sees the operation's end alone.
+    /// The same event, whose failure is also what a checked launch found.
     #[cfg(feature = "alloc")]
-    pub fn with_record(self, record: Arc<IndexRecord<B>>) -> Self {
-        Self { record: Some(record), ..self }
+    pub(crate) fn watching(self, watched: Watched<B>) -> Self {
+        Self { watched: Some(Box::new(watched)), ..self }
     }
 
     #[cfg(feature = "alloc")]
     fn check(&self) -> Result<()> {
-        self.record.as_ref().map_or(Ok(()), |record| record.check())
+        let limit = Duration::from_millis(u64::from(self.limit_ms));
+        self.watched.as_ref().map_or(Ok(()), |watched| watched.check(limit))
     }
 
     #[cfg(not(feature = "alloc"))]

@@ -1,20 +1,28 @@
 //! What checked code of a kernel leaves behind: the first index that was outside of its array.
 
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
-use crate::backend::{Backend, QueueOrder};
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block, ContextOps, QueueOrder};
 use crate::context::Context;
-use crate::error::{ErrorKind, IndexPlace, Result};
+use crate::deadline::Deadline;
+use crate::deferred::Release;
+use crate::error::{Error, ErrorKind, IndexPlace, Result};
+use crate::event::Event;
 use crate::kind::Device;
 use crate::queue::{Queue, Usage};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::typed::UsmVec;
+use crate::uses::Pending;
 
 /// Memory of the device with five words: the number of a place, from 1, which is 0 as long as all
 /// indices were inside; then the index and the elements of the array, 64 bits each, the low word
 /// first. Whoever finds the first word 0 and changes it, atomically, writes the others.
 pub struct IndexRecord<B: Backend> {
     words: UsmVec<u32, Device, B>,
-    context: Context<B>,
     places: &'static [IndexPlace],
 }
 
@@ -34,7 +42,7 @@ impl<B: Backend> IndexRecord<B> {
     /// Those of an allocation.
     pub fn new(queue: &Queue<B>, places: &'static [IndexPlace]) -> Result<Self> {
         let words = UsmVec::zeroed(queue, WORDS)?;
-        Ok(Self { words, context: queue.context().clone(), places })
+        Ok(Self { words, places })
     }
 
     /// Its address, for the code.
@@ -49,21 +57,190 @@ impl<B: Backend> IndexRecord<B> {
         Usage::write(self.words.allocation())
     }
 
-    /// Waits for the code and reads what it left.
+    /// Makes an index outside the failure of `event`, which the code wrote the record for, and of
+    /// the work with these usages: of the next wait for one of the objects that waits for this
+    /// work, of [`synchronize`](Context::synchronize) and of the wait for an in-order queue,
+    /// whichever comes first. The event says it every time. Work that is ordered after the event
+    /// sees the operation's end alone.
+    pub fn watch(mut self, queue: &Queue<B>, usages: &[Usage<'_, B>], event: Event<B>) -> Event<B> {
+        let context = queue.context();
+        let outcome = Arc::new(Outcome {
+            places: self.places,
+            queue: queue.id(),
+            state: Mutex::new(State { found: None, reported: false }),
+        });
+        context.shared().outcomes().push(&outcome);
+        for usage in usages {
+            usage.note(&outcome);
+        }
+        // SAFETY: the allocation stays the array's own, and is dropped with it below.
+        unsafe { self.words.allocation_mut() }.read_at_the_end(Arc::clone(&outcome));
+        event.watching(Watched { context: context.clone(), outcome })
+    }
+}
+
+/// What a checked launch found, for all who wait for it. The record is read once, when it is known
+/// that the launch is complete and its memory could go.
+pub(crate) struct Outcome {
+    places: &'static [IndexPlace],
+    /// Id of the in-order queue that ran it, 0 for an out-of-order queue.
+    queue: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    found: Option<Result<()>>,
+    /// Somebody was told.
+    reported: bool,
+}
+
+impl Outcome {
+    /// Whether it is not known yet, or a failure that nobody was told.
+    pub(crate) fn is_owed(&self) -> bool {
+        let state = *self.state.lock();
+        !state.reported && state.found != Some(Ok(()))
+    }
+
+    /// What is known, which counts as reported.
+    fn told(&self) -> Option<Result<()>> {
+        let mut state = self.state.lock();
+        // A host view keeps copies away for a time only.
+        let is_final = !matches!(state.found, Some(Err(error)) if is_for_a_time(&error));
+        state.reported |= state.found.is_some() && is_final;
+        state.found
+    }
+
+    /// Reads the record and frees its memory; keeps it while a host view forbids copies.
     ///
-    /// # Errors
-    /// [`ErrorKind::IndexOutside`], or what kept the record from being read.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// # Safety
+    /// `block` is a block of `context` with this serial number, which nothing uses.
+    pub(crate) unsafe fn read<B: Backend>(self: Arc<Self>, context: &B::Context, block: Block, serial: u64) {
+        let context = Context::<B>::from_raw(context.clone());
+        let words = Allocation::owned(context.clone(), block, serial);
+        // SAFETY: the code wrote whole words into memory that began as zeros.
+        let words = match unsafe { UsmVec::<u32, Device, B>::from_allocation(words, WORDS) } {
+            Ok(words) => words,
+            Err((_, error)) => return self.state.lock().found = Some(Err(error)),
+        };
+        let found = self.found_in(&context, &words);
+        if matches!(found, Err(error) if is_for_a_time(&error)) {
+            if let Some(deferred) = context.raw().deferred() {
+                words.into_allocation().leave_block();
+                deferred.push(Pending::none(), Release::Record(block, serial, Arc::clone(&self)));
+            }
+        }
+        self.state.lock().found = Some(found);
+    }
+
+    fn found_in<B: Backend>(&self, context: &Context<B>, words: &UsmVec<u32, Device, B>) -> Result<()> {
         // A queue of its own: in the launch's the copy would wait for whatever came later.
-        let queue = self.context.queue(QueueOrder::OutOfOrder)?;
-        let mut words = [0; WORDS];
-        queue.read_to_slice(&mut words, &self.words)?;
-        let [place, words @ ..] = words;
+        let queue = context.queue(QueueOrder::OutOfOrder)?;
+        let mut found = [0; WORDS];
+        queue.read_to_slice(&mut found, words)?;
+        let [place, found @ ..] = found;
         let Some(place) = (place as usize).checked_sub(1) else { return Ok(()) };
         let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-        let (index, len) = (wide(words[0], words[1]), wide(words[2], words[3]));
+        let (index, len) = (wide(found[0], found[1]), wide(found[2], found[3]));
         const UNKNOWN: &IndexPlace = &IndexPlace { kernel: "?", place: "?", array: "?" };
         let at = self.places.get(place).unwrap_or(UNKNOWN);
         Err(ErrorKind::IndexOutside { at, index, len }.into())
+    }
+}
+
+fn is_for_a_time(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::HostViewLive { .. })
+}
+
+/// What an event has of a checked launch.
+pub(crate) struct Watched<B: Backend> {
+    context: Context<B>,
+    outcome: Arc<Outcome>,
+}
+
+impl<B: Backend> Clone for Watched<B> {
+    fn clone(&self) -> Self {
+        Self { context: self.context.clone(), outcome: Arc::clone(&self.outcome) }
+    }
+}
+
+impl<B: Backend> Watched<B> {
+    /// Call once the launch is complete.
+    pub(crate) fn check(&self, limit: Duration) -> Result<()> {
+        told(&self.context, &self.outcome, &Deadline::after(limit))
+    }
+}
+
+/// What was found, once a thread that reads it just now has done so.
+fn told<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
+    loop {
+        if let Some(found) = outcome.told() {
+            return found;
+        }
+        context.collect();
+        if let Some(found) = outcome.told() {
+            return found;
+        }
+        if deadline.left().is_zero() {
+            return Err(Error::timeout(deadline.limit()));
+        }
+        crate::sync::spin();
+    }
+}
+
+/// The first failure of launches that a wait found complete; all of them count as reported.
+pub(crate) fn report<B: Backend>(context: &Context<B>, owed: &[Arc<Outcome>], limit: Duration) -> Result<()> {
+    let deadline = Deadline::after(limit);
+    let mut first = Ok(());
+    for outcome in owed.iter().filter(|outcome| outcome.is_owed()) {
+        first = first.and(told(context, outcome, &deadline));
+    }
+    first
+}
+
+/// The outcomes of a context that nobody heard.
+pub(crate) struct Outcomes {
+    list: Mutex<Vec<Arc<Outcome>>>,
+    /// Length of the list. The usual question, whether there is any, then costs one load.
+    len: AtomicUsize,
+}
+
+impl fmt::Debug for Outcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcomes").field("owed", &self.len.load(Ordering::Relaxed)).finish()
+    }
+}
+
+impl Outcomes {
+    pub(crate) const fn new() -> Self {
+        Self { list: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Acquire) == 0
+    }
+
+    fn push(&self, outcome: &Arc<Outcome>) {
+        self.update(|list| list.push(Arc::clone(outcome)));
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Vec<Arc<Outcome>>)) {
+        let mut list = self.list.lock();
+        list.retain(|outcome| outcome.is_owed());
+        change(&mut list);
+        self.len.store(list.len(), Ordering::Release);
+    }
+
+    /// The first failure that is known of such queues; all of them count as reported.
+    pub(crate) fn report(&self, of: impl Fn(u64) -> bool) -> Result<()> {
+        let mut first = Ok(());
+        if !self.is_empty() {
+            self.update(|list| {
+                for outcome in list.iter().filter(|outcome| of(outcome.queue)) {
+                    first = first.and(outcome.told().unwrap_or(Ok(())));
+                }
+            });
+        }
+        first
     }
 }

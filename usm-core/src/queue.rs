@@ -356,6 +356,10 @@ impl<B: Backend> Queue<B> {
         let _entered = self.context.shared().ask()?;
         self.end()?.wait(limit)?;
         self.context.collect();
+        #[cfg(feature = "alloc")]
+        if self.id != 0 {
+            self.context.shared().outcomes().report(|queue| queue == self.id)?;
+        }
         Ok(())
     }
 

@@ -10,7 +10,10 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
-use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Marks, alloc::vec::Vec, core::slice};
+use {
+    crate::few::Few, crate::index_record::Outcome, crate::sync::Mutex, crate::sync::helgrind::Marks,
+    alloc::boxed::Box, alloc::sync::Arc, alloc::vec::Vec, core::slice,
+};
 
 #[cfg(feature = "alloc")]
 type Events<E> = Vec<E>;
@@ -104,11 +107,16 @@ struct Use<B: Backend> {
 }
 
 #[cfg(feature = "alloc")]
+type Noted = Vec<(Access, Arc<Outcome>)>;
+
+#[cfg(feature = "alloc")]
 struct InFlight<B: Backend> {
     uses: Few<Use<B>>,
     /// Serial number of the last use.
     serial: u64,
     marks: Marks,
+    /// Launches that check indices and have not said to anybody what they found.
+    noted: Option<Box<Noted>>,
 }
 
 #[cfg(feature = "alloc")]
@@ -191,7 +199,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(InFlight { uses: Few::None, serial: 0, marks: Marks::none() }),
+            list: Mutex::new(InFlight { uses: Few::None, serial: 0, marks: Marks::none(), noted: None }),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
@@ -203,7 +211,8 @@ impl<B: Backend> Uses<B> {
     /// The uses of a block that begins with one.
     pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
         let first = Use { serial: 1, queue, access, event };
-        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks: Marks::none() }) }
+        let marks = Marks::none();
+        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks, noted: None }) }
     }
 
     /// A list longer than this is searched for complete uses.
@@ -244,6 +253,23 @@ impl<B: Backend> Uses<B> {
         if crowded {
             self.prune();
         }
+    }
+
+    /// Remembers a launch that checks indices, whose event is recorded.
+    pub(crate) fn note(&self, access: Access, outcome: &Arc<Outcome>) {
+        let mut list = self.list.lock();
+        let noted = list.noted.get_or_insert_default();
+        noted.retain(|(_, earlier)| earlier.is_owed());
+        noted.push((access, Arc::clone(outcome)));
+    }
+
+    /// The launches that a host access of this sort waits for and that have yet to say what they
+    /// found.
+    pub(crate) fn owed(&self, access: Access) -> Vec<Arc<Outcome>> {
+        let list = self.list.lock();
+        let noted = list.noted.iter().flat_map(|noted| noted.iter());
+        let conflicts = |did: Access| access == Access::Write || did == Access::Write;
+        noted.filter(|(did, _)| conflicts(*did)).map(|(_, outcome)| Arc::clone(outcome)).collect()
     }
 
     /// Adds the uses of a part that was carved from this block. They are of the block's context.
@@ -334,7 +360,8 @@ impl<B: Backend> Uses<B> {
     /// Whether the list is empty and needs no drop. A lock that a checker watches needs one.
     #[inline]
     pub(crate) fn is_untouched(&mut self) -> bool {
-        !core::mem::needs_drop::<Mutex<()>>() && matches!(self.list.get_mut().uses, Few::None)
+        let list = self.list.get_mut();
+        !core::mem::needs_drop::<Mutex<()>>() && matches!(list.uses, Few::None) && list.noted.is_none()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Kernels with device code: the same kernel on the host and on every device that takes its code.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -177,7 +176,9 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// Where range, lengths and values do not prove that all indices are inside, code that checks
     /// them runs, if the kernel has such code. An index outside is not touched, and is then the
     /// failure of the event's [`wait`](Event::wait), with the place in the source:
-    /// [`IndexOutside`](usm_core::ErrorKind::IndexOutside).
+    /// [`IndexOutside`](usm_core::ErrorKind::IndexOutside). Who has dropped the event hears it once,
+    /// by the next wait for an argument that was written or is to be, for the in-order queue, or by
+    /// [`synchronize`](usm_core::Context::synchronize).
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -250,10 +251,10 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
         // SAFETY: the code checks the indices that are not proven, and has no race, as the kernel
         // found; a `&mut` usage excludes all others of the same array, and nobody else has the
         // record.
-        unsafe { call.submit(space, function, &all, false) }
+        let event = unsafe { call.submit(space, function, &all, false) }?;
+        Ok(record.watch(space.queue, usages, event))
     };
-    let event = arguments.with_usages(submit)?;
-    Ok(event.with_record(Arc::new(record)))
+    arguments.with_usages(submit)
 }
 
 /// A table in constant memory: its address.

@@ -79,4 +79,9 @@ impl<'a, B: Backend> Usage<'a, B> {
     pub(super) fn record(&self, queue: u64, event: B::Event, known: u64) {
         self.uses.record(self.access, queue, event, known);
     }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn note(&self, outcome: &alloc::sync::Arc<crate::index_record::Outcome>) {
+        self.uses.note(self.access, outcome);
+    }
 }

@@ -84,10 +84,14 @@ impl<B: Backend> Queue<B> {
         if values.is_empty() {
             return Ok(());
         }
+        #[cfg(feature = "alloc")]
+        let owed = array.allocation.owed(Access::Read);
         let kind = self.context().staging()?;
         let staging = UsmVec::<T, AnyKind, B>::allocate(self.context(), kind, array.len)?;
         let (staging, _) = staging.copy_from(self, array)?;
         values.copy_from_slice(&staging.host_slice()?);
+        #[cfg(feature = "alloc")]
+        crate::index_record::report(self.context(), &owed, self.context().shared().wait_limit())?;
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Launches that prove too little: they run checked, and what is outside is an error with a place.
 
-use usm_core::{ErrorKind, QueueOrder};
+use std::time::Duration;
+
+use usm_core::{Device, ErrorKind, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
 use usm_kernel::{LaunchError, Programmable, Proof};
 
@@ -70,6 +72,61 @@ pub fn one_source_runs_checked_what_is_not_proven<B: Programmable>(fixture: &Fix
             first + i16::from(bytes[*index as usize])
         });
         assert_eq!(to.read().expect("a view")[1..], expected.collect::<Vec<_>>());
+    }
+}
+
+/// Who drops the event hears of an index outside once: by the next wait for an array that the
+/// launch wrote, for the in-order queue, or by `synchronize`.
+pub fn one_source_keeps_an_index_outside_whose_event_is_gone<B: Programmable>(fixture: &Fixture<'_, B>) {
+    const LIMIT: Duration = Duration::from_secs(20);
+    let context = fixture.context;
+    let outside = |what: usm_core::Result<()>, by: &str| {
+        let error = what.expect_err(by);
+        assert!(matches!(error.kind, ErrorKind::IndexOutside { index: 9, len: 4, .. }), "{by}: {error}");
+    };
+    for ready in ready_in_every_format::<follow, B, 1>(context) {
+        if ready.function().is_none() {
+            continue;
+        }
+        context.synchronize(LIMIT).expect("nothing is left of others");
+        for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+            for way in 0..6 {
+                let queue = queue(fixture, order);
+                let next = shared(&queue, &[1_u32, 2, 2, 9]);
+                let mut device = UsmVec::<u32, Device, B>::from_slice(&queue, &[9; 4]).expect("an array");
+                let mut steps = shared(&queue, &[9_u32; 4]);
+                let over = || Launch::over(&queue, Range::new([4]).expect("a range"));
+                let event = match way {
+                    0 => over().run_on(&ready, follow, (&next, &mut device)),
+                    _ => over().run_on(&ready, follow, (&next, &mut steps)),
+                };
+                let event = event.expect("a launch");
+                if way == 5 {
+                    outside(event.wait(), "its event");
+                }
+                drop(event);
+                match way {
+                    0 => outside(device.to_vec(&queue).map(drop), "a copy of the array"),
+                    1 => outside(steps.read().map(drop), "a view"),
+                    2 if order == QueueOrder::InOrder => outside(queue.wait(), "the queue"),
+                    3 => {
+                        drop((steps, next, queue));
+                        outside(context.synchronize(LIMIT), "the context, without arrays and queue");
+                        context.synchronize(LIMIT).expect("it was said");
+                        continue;
+                    }
+                    5 => {}
+                    _ => outside(context.synchronize(LIMIT), "the context"),
+                }
+                // Once.
+                assert_eq!(next.read().expect("a view of what was only read")[3], 9);
+                queue.wait().expect("it was said");
+                context.synchronize(LIMIT).expect("it was said");
+                device.to_vec(&queue).expect("it was said");
+                let expected = if way == 0 { [9; 3] } else { [2, 1, 0] };
+                assert_eq!(steps.read().expect("it was said")[..3], expected, "way {way}");
+            }
+        }
     }
 }
 
