@@ -92,8 +92,9 @@ impl<'k> Machine<'k> {
         self
     }
 
-    /// The words of all arrays afterwards.
-    pub(super) fn run(mut self) -> Result<Vec<Vec<u64>>, Fault> {
+    /// The words of all arrays afterwards; nothing where `go_on`, which is asked before each group,
+    /// said no.
+    pub(super) fn run(mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u64>>>, Fault> {
         let code = code(self.kernel);
         let groups: u64 = self.input.groups.iter().product();
         let fresh = Item {
@@ -105,12 +106,15 @@ impl<'k> Machine<'k> {
             given: [0; 2],
         };
         for step in 0..groups {
+            if !go_on() {
+                return Ok(None);
+            }
             self.group = self.order.place(step, groups);
             self.group_ids = ids(self.group, &self.input.groups);
             self.prepare();
             self.one_group(&code, vec![fresh.clone(); self.items as usize])?;
         }
-        Ok(self.words)
+        Ok(Some(self.words))
     }
 
     /// Local and private memory has no value when a group starts.

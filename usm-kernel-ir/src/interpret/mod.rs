@@ -87,11 +87,18 @@ impl<'k> Interpreter<'k> {
     /// # Errors
     /// The first [`Fault`].
     pub fn run(self) -> Result<Vec<Vec<u8>>, Fault> {
+        self.run_while(&mut || true).map(Option::unwrap_or_default)
+    }
+
+    /// As [`run`](Self::run), as long as `go_on`, which is asked before each group, says so.
+    /// Nothing where it said no.
+    ///
+    /// # Errors
+    /// The first [`Fault`].
+    pub fn run_while(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u8>>>, Fault> {
         let input = self.input.clone();
-        Machine::new(self.kernel, self.input, self.order, self.steps)
-            .watched(self.watched)
-            .run()
-            .map(|words| input.bytes(self.kernel, &words))
+        let machine = Machine::new(self.kernel, self.input, self.order, self.steps).watched(self.watched);
+        Ok(machine.run(go_on)?.map(|words| input.bytes(self.kernel, &words)))
     }
 }
 
@@ -140,7 +147,7 @@ pub fn check(
     verify_items(kernel).map_err(CheckError::Kernel)?;
     let input = Input::new(kernel, global, local, arguments).map_err(CheckError::Input)?;
     for order in [Order::Forwards, Order::Backwards, Order::Shuffled(0x9E37_79B9)] {
-        Machine::new(kernel, input.clone(), order, steps).run().map_err(CheckError::Fault)?;
+        Machine::new(kernel, input.clone(), order, steps).run(&mut || true).map_err(CheckError::Fault)?;
     }
     Ok(())
 }

@@ -31,8 +31,72 @@ pub(crate) struct Given<'g> {
     pub(crate) values: &'g [u64],
     /// Elements of all arrays.
     pub(crate) lengths: &'g [u64],
+    /// Which groups, and how large: see [`Groups`].
+    pub(crate) sizes: [u64; 12],
+}
+
+/// A launch in parts of some groups, so that it can be left in between.
+#[derive(Debug)]
+pub(crate) struct Groups {
     /// Three global sizes and three local ones, the fastest dimension first.
-    pub(crate) sizes: &'g [u64; 6],
+    sizes: [u64; 6],
+    counts: [u64; 3],
+    /// Groups of a part in each dimension.
+    steps: [u64; 3],
+    /// The next part; nothing behind the last.
+    next: Option<[u64; 3]>,
+}
+
+/// Items of a part, or one group: below a millisecond for usual kernels, and much more than a call
+/// costs.
+const PART: u64 = 1 << 16;
+
+impl Groups {
+    /// `sizes` are those of a launch, the fastest dimension first. Without `local` the kernel needs
+    /// no groups, and the last one of a dimension is a shorter one.
+    pub(crate) fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
+        let local = local.unwrap_or_else(|| filled(global, 1));
+        let counts = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
+        let items = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
+        let sizes = std::array::from_fn(|place| if place < 3 { global[place] } else { local[place - 3] });
+        let next = (!counts.contains(&0)).then_some([0; 3]);
+        Self { sizes, counts, steps: filled(counts, items), next }
+    }
+}
+
+/// What of these sizes, the fastest dimension first, makes a part, if each counts for `items`.
+fn filled(sizes: [u64; 3], items: u64) -> [u64; 3] {
+    let mut left = PART / items.clamp(1, PART);
+    sizes.map(|size| {
+        let taken = size.clamp(1, left);
+        left = if taken == size { left / taken } else { 1 };
+        taken
+    })
+}
+
+impl Iterator for Groups {
+    type Item = [u64; 12];
+
+    fn next(&mut self) -> Option<[u64; 12]> {
+        let first = self.next?;
+        let end = |axis: usize| first[axis].saturating_add(self.steps[axis]).min(self.counts[axis]);
+        let part = std::array::from_fn(|place| match place {
+            0..6 => self.sizes[place],
+            6..9 => first[place - 6],
+            _ => end(place - 9),
+        });
+        let mut next = first;
+        // The first dimension in which it goes on; those before it begin anew.
+        self.next = (0..3).find_map(|axis| {
+            next[axis] = end(axis);
+            let goes_on = next[axis] < self.counts[axis];
+            if !goes_on {
+                next[axis] = 0;
+            }
+            goes_on.then_some(next)
+        });
+        Some(part)
+    }
 }
 
 /// How kernels run on the host.
@@ -104,17 +168,10 @@ impl Compiled {
         Ok(Self { run: run.map_err(name)?, _library: library })
     }
 
-    /// Runs a launch in this thread.
-    ///
-    /// # Safety
-    /// The arrays are live, as long as the lengths say, and nobody else works on them; the kernel's
-    /// indices are inside of them.
-    pub(crate) unsafe fn run(&self, given: &Given<'_>) -> Result<(), String> {
-        let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
-        let (arrays, values) = (arrays.as_ptr(), given.values.as_ptr());
-        let (lengths, sizes) = (given.lengths.as_ptr(), given.sizes.as_ptr());
+    /// Memory for the groups of a launch, of any of its parts.
+    pub(crate) fn scratch(&self, given: &Given<'_>) -> Result<Vec<u8>, String> {
         // SAFETY: without memory it only counts.
-        let bytes = unsafe { (self.run)(arrays, values, lengths, sizes, std::ptr::null_mut()) };
+        let bytes = unsafe { self.call(given, std::ptr::null_mut()) };
         let words = usize::try_from(bytes).ok().and_then(|bytes| bytes.checked_add(128));
         let mut memory: Vec<u8> = Vec::new();
         let reserved = words.map(|words| memory.try_reserve_exact(words));
@@ -122,11 +179,27 @@ impl Compiled {
             return Err(format!("{bytes} bytes of local memory are not there"));
         }
         memory.resize(words.unwrap_or(0), 0);
+        Ok(memory)
+    }
+
+    /// Runs a part of a launch in this thread.
+    ///
+    /// # Safety
+    /// The arrays are live, as long as the lengths say, and nobody else works on them; the kernel's
+    /// indices are inside of them. The memory is the [`scratch`](Self::scratch) of this launch.
+    pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8]) {
         let start = memory.as_ptr().align_offset(64).min(64);
-        let scratch = memory.as_mut_ptr().wrapping_add(start);
         // SAFETY: the caller's promise; the memory is as large as it said, and aligned.
-        unsafe { (self.run)(arrays, values, lengths, sizes, scratch) };
-        Ok(())
+        unsafe { self.call(given, memory.as_mut_ptr().wrapping_add(start)) };
+    }
+
+    /// # Safety
+    /// As [`run`](Self::run), unless `scratch` is null.
+    unsafe fn call(&self, given: &Given<'_>, scratch: *mut u8) -> u64 {
+        let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
+        let (values, lengths) = (given.values.as_ptr(), given.lengths.as_ptr());
+        // SAFETY: the caller's promise.
+        unsafe { (self.run)(arrays.as_ptr(), values, lengths, given.sizes.as_ptr(), scratch) }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Launches on the host, and checked ones.
 
+use std::time::{Duration, Instant};
+
 use pyo3::prelude::*;
 use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Scalar};
 
 use super::code::{FAULT_WORDS, Source};
-use super::compiled::{Compiled, Given};
+use super::compiled::{Compiled, Given, Groups};
 use super::device::outside;
 use super::launch::Prepared;
 use crate::error::OrRaise;
@@ -12,6 +14,9 @@ use crate::storage::with_turns;
 
 /// Statements that all items of a checked launch run together in one order: about a minute.
 const STEPS: u64 = 1 << 30;
+
+/// How long a launch runs before it asks whether it was interrupted.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// Runs a launch in place and returns when it is done.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
@@ -26,10 +31,20 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let ran = py.detach(|| {
         let input = ir::Input::new(&code.ir, &prepared.global, local, &arguments);
         let input = input.map_err(|error| error.to_string())?;
-        let run = Interpreter::new(&code.ir, input, Order::Forwards, u64::MAX).unwatched().run();
-        run.map_err(|fault| fault.to_string())
+        let (mut start, mut signal) = (Instant::now(), Ok(()));
+        let mut go_on = || {
+            if start.elapsed() >= SLICE {
+                signal = Python::attach(|py| py.check_signals());
+                start = Instant::now();
+            }
+            signal.is_ok()
+        };
+        let run = Interpreter::new(&code.ir, input, Order::Forwards, u64::MAX).unwatched();
+        let ran = run.run_while(&mut go_on).map_err(|fault| fault.to_string())?;
+        Ok::<_, String>((ran.unwrap_or_default(), signal))
     });
-    let ran = ran.map_err(|message| crate::error::Class::Kernel.error(message))?;
+    let (ran, signal) = ran.map_err(|message| crate::error::Class::Kernel.error(message))?;
+    signal?;
     let mut noted = None;
     for (place, (source, after)) in arrays(prepared).zip(ran).enumerate() {
         let _ = place;
@@ -74,25 +89,40 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
             }
         });
     }
-    let mut sizes = [1; 6];
-    let local = prepared.local.as_deref().unwrap_or(&prepared.global);
-    for (place, (global, local)) in prepared.global.iter().rev().zip(local.iter().rev()).enumerate() {
-        (sizes[place], sizes[3 + place]) = (*global, *local);
+    let three = |sizes: &[u64]| {
+        let mut fastest_first = sizes.iter().rev().copied();
+        [(); 3].map(|()| fastest_first.next().unwrap_or(1))
+    };
+    let mut parts = Groups::new(three(&prepared.global), prepared.local.as_deref().map(three)).peekable();
+    let mut scratch: Option<Vec<u8>> = None;
+    // The turns are given back before Python's handlers of signals run, which may use the arrays.
+    while parts.peek().is_some() {
+        let ran = py.detach(|| {
+            with_turns(&storages, || {
+                storages
+                    .iter()
+                    .try_for_each(|storage| storage.wait_for_uses())
+                    .map_err(|error| error.to_string())?;
+                let start = Instant::now();
+                while start.elapsed() < SLICE
+                    && let Some(sizes) = parts.next()
+                {
+                    let given = Given { arrays: &addresses, values: &values, lengths: &lengths, sizes };
+                    let scratch = match &mut scratch {
+                        Some(scratch) => scratch,
+                        none => none.insert(compiled.scratch(&given)?),
+                    };
+                    // SAFETY: the arrays live as long as their storages, which nobody else works
+                    // on: what did has finished, and the turns are held. Indices are inside: that
+                    // was proven for this launch, or the code looks at each.
+                    unsafe { compiled.run(&given, scratch) };
+                }
+                Ok::<(), String>(())
+            })
+        });
+        ran.map_err(|reason| code.error(&reason))?;
+        py.check_signals()?;
     }
-    let given = Given { arrays: &addresses, values: &values, lengths: &lengths, sizes: &sizes };
-    let ran = py.detach(|| {
-        with_turns(&storages, || {
-            storages
-                .iter()
-                .try_for_each(|storage| storage.wait_for_uses())
-                .map_err(|error| error.to_string())?;
-            // SAFETY: the arrays live as long as their storages, which nobody else works on: what
-            // did has finished, and the turns are held. Indices are inside: that was proven for
-            // this launch, or the code looks at each.
-            unsafe { compiled.run(&given) }
-        })
-    });
-    ran.map_err(|reason| code.error(&reason))?;
     outside(prepared, fault[0], fault[1])
 }
 

@@ -17,26 +17,28 @@ use crate::scalar::Scalar;
 pub const HOST_FUNCTION: &str = "usm_run";
 
 /// The kernel in C, as GCC and Clang read it with `-fwrapv -fsigned-char`: a function
-/// [`HOST_FUNCTION`] that runs a whole range in the calling thread.
+/// [`HOST_FUNCTION`] that runs some groups of a range in the calling thread.
 ///
 /// `unsigned long usm_run(void *const *arrays, const unsigned long *values, const unsigned long
 /// *lengths, const unsigned long *sizes, unsigned char *scratch)`, with 64-bit `unsigned long`:
 /// addresses of the arrays that are parameters, bits of the scalars, elements of all arrays, three
-/// global sizes and three local ones, the fastest dimension first and 1 for those that the kernel
-/// has not; memory for groups. It gives the bytes of that memory, and without memory does nothing
-/// else. Local sizes are the global ones where the kernel needs no groups. Nothing checks indices,
-/// and atomic operations are not atomic beside other threads.
+/// global sizes and three local ones, the first group in each dimension and the end of the groups,
+/// the fastest dimension first and 1, or 0 for a first group, for those that the kernel has not;
+/// memory for groups. It gives the bytes of that memory, and without memory does nothing else.
+/// Where the kernel needs no groups, local sizes are any, and the last group is a shorter one.
+/// Nothing checks indices, and atomic operations are not atomic beside other threads.
 ///
 /// `apart` says that no two arrays that are parameters share memory.
 #[must_use]
 pub fn host_c(kernel: &Kernel, apart: bool) -> String {
+    let grouped = kernel.needs_groups();
     let kernel = lower(kernel, By::One);
     let phases = phases(&kernel);
     let (helpers, text) = (BTreeSet::new(), String::new());
     let dialect = Dialect::OpenCl;
     let writer =
         Writer { kernel: &kernel, checks: None, dialect, helpers, text, loops: 0, indices: 0, end: None };
-    let mut host = Host { writer, phases: &phases, ends: 0, macros: String::new() };
+    let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;
     let helpers: String = writer.helpers.iter().map(String::as_str).collect();
@@ -45,6 +47,8 @@ pub fn host_c(kernel: &Kernel, apart: bool) -> String {
 
 struct Host<'w, 'k> {
     writer: Writer<'w>,
+    /// The kernel needs groups, and all are as large.
+    grouped: bool,
     phases: &'w Phases<'k>,
     /// Items loops so far.
     ends: u32,
@@ -68,7 +72,8 @@ impl Host<'_, '_> {
         for axis in 0..3 {
             self.line(&format!(
                 "const ulong usm_global_{axis} = usm_sizes[{axis}], usm_local_{axis} = usm_sizes[3 + {axis}], \
-                 usm_groups_{axis} = usm_local_{axis} ? usm_global_{axis} / usm_local_{axis} : 0;"
+                 usm_groups_{axis} = usm_local_{axis} ? usm_global_{axis} / usm_local_{axis} : 0, \
+                 usm_first_{axis} = usm_sizes[6 + {axis}], usm_last_{axis} = usm_sizes[9 + {axis}];"
             ));
         }
         self.line("const ulong usm_items = usm_local_0 * usm_local_1 * usm_local_2;");
@@ -127,8 +132,17 @@ impl Host<'_, '_> {
         self.line("if (!usm_scratch) return usm_top;");
         for axis in (0..kernel.dimensions).rev() {
             self.line(&format!(
-                "for (ulong usm_group_{axis} = 0; usm_group_{axis} < usm_groups_{axis}; ++usm_group_{axis}) {{"
+                "for (ulong usm_group_{axis} = usm_first_{axis}; usm_group_{axis} < usm_last_{axis}; \
+                 ++usm_group_{axis}) {{"
             ));
+            self.line(&format!("const ulong usm_base_{axis} = usm_group_{axis} * usm_local_{axis};"));
+            self.line(&match self.grouped {
+                true => format!("const ulong usm_here_{axis} = usm_local_{axis};"),
+                false => format!(
+                    "const ulong usm_rest_{axis} = usm_global_{axis} - usm_base_{axis}, \
+                     usm_here_{axis} = usm_rest_{axis} < usm_local_{axis} ? usm_rest_{axis} : usm_local_{axis};"
+                ),
+            });
         }
         for (index, variable) in kernel.variables.iter().enumerate() {
             if self.phases.homes.get(index) == Some(&Home::Group) {
@@ -209,11 +223,9 @@ impl Host<'_, '_> {
                 self.writer.text += "#pragma GCC ivdep\n";
             }
             self.line(&format!(
-                "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_local_{axis}; ++usm_lid_{axis}) {{"
+                "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_here_{axis}; ++usm_lid_{axis}) {{"
             ));
-            self.line(&format!(
-                "const ulong usm_gid_{axis} = usm_group_{axis} * usm_local_{axis} + usm_lid_{axis};"
-            ));
+            self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
         }
         let item = match kernel.dimensions {
             1 => "usm_lid_0",
