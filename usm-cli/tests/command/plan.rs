@@ -376,7 +376,7 @@ fn broken_files_are_refused_with_file_line_and_field() {
         ("same.csv", "id,lower,upper,size\n1,0,1,4\n1,2,3,4\n".into(), &["same.csv:3", "id", "line 2"]),
         ("empty.csv", String::new(), &["empty.csv:1", "id"]),
         ("cut.json", "{\"tensors\": [\n{\"id\": 0".into(), &["cut.json:2"]),
-        ("type.json", "{\"tensors\": [\n{\"id\": 0, \"size\": \"4\"}], \"ops\": []}".into(), &["type.json:2", "tensors[0].size"]),
+        ("type.json", "{\"tensors\": [\n{\"id\": 0, \"size\": true}], \"ops\": []}".into(), &["type.json:2", "tensors[0].size"]),
         ("nosize.json", "{\"tensors\": [{\"id\": 0}], \"ops\": []}".into(), &["nosize.json:1", "tensors[0]", "size"]),
         ("kind.json", "{\"tensors\": [{\"id\": 0, \"size\": 1, \"kind\": \"weight\"}], \"ops\": []}".into(), &["kind.json:1", "weight", "constant"]),
         ("ops.json", "{\"tensors\": []}".into(), &["ops.json", "ops"]),
@@ -437,7 +437,7 @@ fn bad_usage_exits_with_2() {
     usm(&["plan", &buffers, "--capacity", "1.5"]).refused(&["1.5"]);
     usm(&["plan", &buffers, "--time-limit", "-1"]).refused(&["time-limit"]);
     usm(&["plan", &buffers, "--strategy", "magic"]).refused(&["magic", "greedy-by-size"]);
-    usm(&["plan", &graph, "--dim", "N=1"]).refused(&["--dim", "ONNX"]);
+    usm(&["plan", &graph, "--dim", "N=1"]).refused(&["--dim", "no dimension", "N"]);
     usm(&["plan", &graph, "--dim", "N"]).refused(&["NAME=VALUE"]);
     usm(&["plan"]).refused(&["INPUT"]);
 }
