@@ -25,7 +25,7 @@ use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
     // The waits are in a thread of their own, which a panic ends.
-    ("usm-core/src/process/exit.rs", "hook hook", Below::OurOwn),
+    ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
     ("usm-nrt/src/allocator.rs", "plain_malloc plain_realloc plain_free", Below::Frames),
@@ -61,6 +61,8 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-nrt/src/helper/random.rs", "forget", Below::OurOwn),
     ("usm-nrt/src/source.rs", "refuse_host refuse_shared malloc free", Below::Program),
     ("usm-nrt/src/varsize.rs", "varsize_dtor", Below::Frames),
+    // Functions of a C library too, whose work runs in a frame of its own.
+    ("usm-plan/src/capi/export.rs", "$name", Below::OurOwn),
     // Below these is Python, whose exceptions are no panics.
     ("usm-python/src/capsule.rs", "delete_queue delete_context", Below::OurOwn),
     ("usm-python/src/dlpack/capsule.rs", "delete", Below::Frames),

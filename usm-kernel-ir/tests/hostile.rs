@@ -1,5 +1,7 @@
 //! Text from anywhere.
 
+#[path = "common/skip.rs"]
+mod skip;
 #[path = "common/target.rs"]
 mod target;
 
@@ -11,7 +13,7 @@ use proptest::prelude::*;
 fn corpus() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/kernel_ir");
     let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: hostile: corpora: that of kernel_ir is only in the repository");
+        skip::missing("corpora", "that of kernel_ir is only in the repository");
         return Vec::new();
     };
     let mut texts: Vec<_> = entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
