@@ -294,7 +294,7 @@ impl Writer<'_> {
             some(format!("{cuda_c:?}"))
         ));
         self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {spir_v};"));
-        if !claims.bounds.is_empty() {
+        if checked::is_written(kernel, claims) {
             let lengths = checked::lengths(kernel, claims);
             let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
             let places = checked::places(claims);
