@@ -91,19 +91,19 @@ pub(crate) struct Outcome {
 #[derive(Clone, Copy)]
 struct State {
     found: Option<Result<()>>,
-    /// Somebody was told.
+    /// A wait or an event has reported it.
     reported: bool,
 }
 
 impl Outcome {
-    /// Whether it is not known yet, or a failure that nobody was told.
+    /// Whether it is not known yet, or a failure that was not reported.
     pub(crate) fn is_owed(&self) -> bool {
         let state = *self.state.lock();
         !state.reported && state.found != Some(Ok(()))
     }
 
     /// What is known, which counts as reported.
-    fn told(&self) -> Option<Result<()>> {
+    fn take_report(&self) -> Option<Result<()>> {
         let mut state = self.state.lock();
         // A host view keeps copies away for a time only.
         let is_final = !matches!(state.found, Some(Err(error)) if is_for_a_time(&error));
@@ -167,18 +167,18 @@ impl<B: Backend> Clone for Watched<B> {
 impl<B: Backend> Watched<B> {
     /// Call once the launch is complete.
     pub(crate) fn check(&self, limit: Duration) -> Result<()> {
-        told(&self.context, &self.outcome, &Deadline::after(limit))
+        wait_for_report(&self.context, &self.outcome, &Deadline::after(limit))
     }
 }
 
 /// What was found, once a thread that reads it just now has done so.
-fn told<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
+fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
     loop {
-        if let Some(found) = outcome.told() {
+        if let Some(found) = outcome.take_report() {
             return found;
         }
         context.collect();
-        if let Some(found) = outcome.told() {
+        if let Some(found) = outcome.take_report() {
             return found;
         }
         if deadline.left().is_zero() {
@@ -193,12 +193,12 @@ pub(crate) fn report<B: Backend>(context: &Context<B>, owed: &[Arc<Outcome>], li
     let deadline = Deadline::after(limit);
     let mut first = Ok(());
     for outcome in owed.iter().filter(|outcome| outcome.is_owed()) {
-        first = first.and(told(context, outcome, &deadline));
+        first = first.and(wait_for_report(context, outcome, &deadline));
     }
     first
 }
 
-/// The outcomes of a context that nobody heard.
+/// The outcomes of a context that were not reported.
 pub(crate) struct Outcomes {
     list: Mutex<Vec<Arc<Outcome>>>,
     /// Length of the list. The usual question, whether there is any, then costs one load.
@@ -237,7 +237,7 @@ impl Outcomes {
         if !self.is_empty() {
             self.update(|list| {
                 for outcome in list.iter().filter(|outcome| of(outcome.queue)) {
-                    first = first.and(outcome.told().unwrap_or(Ok(())));
+                    first = first.and(outcome.take_report().unwrap_or(Ok(())));
                 }
             });
         }

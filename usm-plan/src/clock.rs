@@ -61,7 +61,7 @@ impl<'i> Clock<'i> {
     /// Whether the plan is to be ended now. The planner's first question comes when the input is
     /// read: half as long as that took, checking and writing will take.
     #[must_use]
-    pub fn over(&self) -> bool {
+    pub fn must_stop(&self) -> bool {
         let found = if (self.interrupted)() {
             Some(Stopped::Interrupt)
         } else {

@@ -153,7 +153,7 @@ impl Planned {
         let plans: Vec<&[(u32, u32)]> = tables.plans.iter().map(Vec::as_slice).collect();
         let ranged = Ranged { dimensions: &tables.dimensions, items: &items, plans: &plans };
         let (mut offsets, mut sizes) = (vec![0; items.len()], vec![0; items.len()]);
-        ranged.at(&self.values, &mut offsets, &mut sizes).map_err(|error| self.told(error, &problem))?;
+        ranged.at(&self.values, &mut offsets, &mut sizes).map_err(|error| self.refusal(error, &problem))?;
         let mut placed = vec![0; problem.buffers().len()];
         for (member, offset) in problem.members().iter().zip(&offsets) {
             if member.tensor.id == problem.buffers()[member.buffer].id {
@@ -170,7 +170,7 @@ impl Planned {
         }
     }
 
-    fn told(&self, error: RangeError, problem: &Problem) -> Error {
+    fn refusal(&self, error: RangeError, problem: &Problem) -> Error {
         match error {
             RangeError::Value { index, value, dimension } => {
                 let name = self.dims.get(index).map_or("", |dim| dim.name.as_str());

@@ -89,7 +89,7 @@ fn the_program_of_the_readme_compiles_and_runs() {
 fn rust(input: Input, strategy: Strategy) -> String {
     let wanted = Wanted { queue: Queue::InOrder, strategy, capacity: None, time_limit: None };
     let clock = wanted.clock(std::time::Instant::now());
-    let stop = || clock.over();
+    let stop = || clock.must_stop();
     let outcome =
         make(input, &wanted.options(&clock, &stop), &Limits::new(None, None), false, Path::new("input"))
             .unwrap();

@@ -97,7 +97,7 @@ pub(crate) fn plan(
             infer: shapes::is_there().then_some(&shapes::infer as &usm_plan::input::Infer),
             remedy: "pip install onnx",
         };
-        let stop = || watch.over();
+        let stop = || watch.must_stop();
         let options = wanted.options(&watch.clock, &stop);
         let file = match &given {
             Given::File(path) => path.clone(),
@@ -144,8 +144,8 @@ struct Watch {
 }
 
 impl Watch {
-    fn over(&self) -> bool {
-        if self.clock.over() {
+    fn must_stop(&self) -> bool {
+        if self.clock.must_stop() {
             return true;
         }
         let mut asked = lock(&self.asked);

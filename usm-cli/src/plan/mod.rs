@@ -141,7 +141,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     let clock = part(1);
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
-    let stop = || clock.over();
+    let stop = || clock.must_stop();
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();
@@ -193,7 +193,7 @@ fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
 
 /// The same options with another clock.
 fn timed<T>(clock: &Clock<'_>, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
-    let stop = || clock.over();
+    let stop = || clock.must_stop();
     let mut options = *options;
     options.stop = Some(&stop);
     run(&options)

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     let path = &arguments.input;
     refuse(arguments)?;
     let clock = clock(arguments, start, 1);
-    let stop = || clock.over();
+    let stop = || clock.must_stop();
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();

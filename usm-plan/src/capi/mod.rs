@@ -164,7 +164,7 @@ fn null(name: &str) -> Error {
 /// A checked plan within the capacity.
 fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<UsmPlan> {
     let clock = wanted.plan.clock(wanted.start);
-    let stop = || clock.over();
+    let stop = || clock.must_stop();
     let options = wanted.plan.options(&clock, &stop);
     let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
     outcome.check()?;

@@ -44,16 +44,16 @@ pub fn plan_graph_with(
     let choices: &[InPlace] =
         if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
     let reach = match options.queue {
-        Queue::OutOfOrder => Some(Reachability::until(graph, edges, &|| options.over())?),
+        Queue::OutOfOrder => Some(Reachability::until(graph, edges, &|| options.must_stop())?),
         Queue::InOrder => None,
     };
     let mut best: Option<(Problem, Plan)> = None;
     for &choice in choices {
-        if best.is_some() && options.over() {
+        if best.is_some() && options.must_stop() {
             break;
         }
         let problem = match &reach {
-            Some(reach) => Problem::with_reachability_until(graph, reach, choice, &|| options.over())?,
+            Some(reach) => Problem::with_reachability_until(graph, reach, choice, &|| options.must_stop())?,
             None => Problem::from_graph(graph, Queue::InOrder, choice)?,
         };
         let plan = plan(&problem, options)?;
@@ -79,7 +79,7 @@ pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering,
     let mut lever = Lever::new(options.ordering_edges, target);
     lever.keep_critical_path = options.keep_critical_path;
     lever.in_place = InPlace::SameSize;
-    ordering_edges_until(graph, &lever, &|| options.over())
+    ordering_edges_until(graph, &lever, &|| options.must_stop())
 }
 
 /// A bound for every choice of permits: an output that may replace its input is not counted in
@@ -97,11 +97,13 @@ fn common_bound(
         let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
         (largest.map_or(0, |tensor| tensor.size), Certificate::Antichain { buffers })
     };
-    if options.over() {
+    if options.must_stop() {
         return Ok(largest());
     }
     let problem = match reach {
-        Some(reach) => Problem::with_reachability_until(graph, reach, InPlace::Never, &|| options.over())?,
+        Some(reach) => {
+            Problem::with_reachability_until(graph, reach, InPlace::Never, &|| options.must_stop())?
+        }
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
     };
     if !problem.is_exact() {
@@ -135,7 +137,7 @@ fn common_bound(
             for (input, output) in pairs {
                 relaxed.remove(input, output);
             }
-            let (_, set) = bound::antichain_until(&buffers, &relaxed, &|| options.over())?;
+            let (_, set) = bound::antichain_until(&buffers, &relaxed, &|| options.must_stop())?;
             let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
             let buffers = set.into_iter().map(|i| buffers[i].id).collect();
             Ok((bytes, Certificate::Antichain { buffers }))

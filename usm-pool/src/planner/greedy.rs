@@ -26,7 +26,7 @@ pub(crate) struct Until<'a> {
 
 impl Until<'_> {
     /// Whether the attempt ends after this many buffers, because of its work or its time.
-    pub(crate) fn over(&self, placed: usize, work: u64) -> bool {
+    pub(crate) fn is_spent(&self, placed: usize, work: u64) -> bool {
         work > self.work || self.late(placed)
     }
 
@@ -75,7 +75,7 @@ fn run(
             return None;
         }
         offsets[buffer as usize] = offset;
-        if until.over(at, work) {
+        if until.is_spent(at, work) {
             if !until.on_top {
                 return None;
             }

@@ -140,7 +140,7 @@ impl Default for Options<'_> {
 
 impl Options<'_> {
     /// Whether the steps before the search must end too.
-    pub(crate) fn over(&self) -> bool {
+    pub(crate) fn must_stop(&self) -> bool {
         self.stop_early && self.stop.is_some_and(|stop| stop())
     }
 }
@@ -245,7 +245,7 @@ impl Heaviest {
 
 /// The best bound in bytes without a search, and its certificate.
 pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Certificate), Error> {
-    let heaviest = Heaviest::of(problem, &|| options.over())?;
+    let heaviest = Heaviest::of(problem, &|| options.must_stop())?;
     Ok((heaviest.bytes, heaviest.certificate(problem)))
 }
 
@@ -288,7 +288,7 @@ pub fn given(problem: &Problem, offsets: Vec<u64>, options: &Options<'_>) -> Res
 /// buffers on an out-of-order queue. The plan often meets the bound of the order given, and the
 /// heaviest antichain of all orders is then not looked for.
 fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
-    let early = || options.over();
+    let early = || options.must_stop();
     let (buffers, instance) = (problem.buffers(), Instance::of(problem));
     let many = problem.queue() == Queue::OutOfOrder && buffers.len() >= greedy::MANY;
     let Some(conflicts) = problem.conflicts().filter(|_| many && problem.is_exact()) else {
@@ -313,7 +313,7 @@ fn solve(
     heaviest: &Heaviest,
     begun: Option<Vec<u64>>,
 ) -> (Strategy, Vec<u64>, search::Outcome) {
-    let early = || options.over();
+    let early = || options.must_stop();
     let searches = matches!(options.strategy, Strategy::Auto | Strategy::Search);
     let begun = match begun {
         Some(offsets) if !searches => return (options.strategy, offsets, search::Outcome::default()),

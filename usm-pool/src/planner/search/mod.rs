@@ -61,7 +61,7 @@ pub(super) struct Outcome {
 /// Looks for a plan below that of `offsets`; `bound` is a proven lower bound.
 pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, offsets: &[u64]) -> Outcome {
     let peak = instance.occupied_peak(offsets);
-    if peak <= bound.max(options.capacity.unwrap_or(0)) || options.nodes == 0 || options.over() {
+    if peak <= bound.max(options.capacity.unwrap_or(0)) || options.nodes == 0 || options.must_stop() {
         return Outcome::default();
     }
     let goal = Goal {
