@@ -4,6 +4,8 @@ use core::alloc::Layout;
 use core::fmt;
 use core::time::Duration;
 
+#[cfg(feature = "std")]
+use crate::DeviceType;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, Buffers, ContextOps, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
@@ -235,6 +237,23 @@ impl<B: Backend> Context<B> {
     pub fn query_runtime(&self, address: usize) -> Result<PointerInfo> {
         let _entered = self.shared().ask()?;
         self.raw.query(address)
+    }
+
+    /// Bytes of the device's memory that nobody has now, other programs included. Where the runtime
+    /// of a CPU does not say, those that the system can give without swapping.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if neither says; the runtime's.
+    pub fn free_memory(&self) -> Result<u64> {
+        let _entered = self.shared().ask()?;
+        let said = self.raw.free_memory().map_err(|error| error.in_backend(self.info().backend));
+        #[cfg(feature = "std")]
+        if let Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) = said {
+            if matches!(self.info().device_type, DeviceType::Cpu | DeviceType::Host) {
+                return crate::host_memory::free().map_or(said, Ok);
+            }
+        }
+        said
     }
 
     /// Statistics of the context.

@@ -34,6 +34,8 @@ mod event;
 mod few;
 mod gate;
 pub mod history;
+#[cfg(feature = "std")]
+mod host_memory;
 #[cfg(feature = "alloc")]
 mod index_record;
 pub mod ipc;

@@ -276,6 +276,15 @@ impl ContextOps<Cuda> for CudaContext {
         Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
     }
 
+    fn free_memory(&self) -> Result<u64> {
+        let _current = self.current()?;
+        let (driver, mut free, mut total) = (self.device().driver(), 0, 0);
+        // SAFETY: space for both values; a context is current.
+        let code = unsafe { (driver.free_memory)(&raw mut free, &raw mut total) };
+        driver.check(driver.names().free_memory, code)?;
+        Ok(free as u64)
+    }
+
     fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.synchronize(limit)
     }

@@ -181,6 +181,7 @@ table! {
         driver_version = "cuDriverGetVersion" | "hipDriverGetVersion" (*mut i32);
         context_device = "cuCtxGetDevice" | "hipGetDevice" (*mut DeviceId);
 
+        free_memory = "cuMemGetInfo_v2" | "hipMemGetInfo" (*mut usize, *mut usize);
         allocate_device = "cuMemAlloc_v2" | "hipMalloc" (*mut Address, usize);
         allocate_host = "cuMemHostAlloc" | "hipHostMalloc" (*mut *mut c_void, usize, u32);
         allocate_managed = "cuMemAllocManaged" | "hipMallocManaged" (*mut Address, usize, u32);

@@ -50,14 +50,38 @@ pub struct Segment {
     pub blocks: Vec<Block>,
 }
 
+/// Who asked for a block, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Origin {
+    /// The number of the queue, 0 where none is known.
+    pub queue: u64,
+    /// The calls that led there, innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// A place in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
+pub struct Frame {
+    /// The source file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The function.
+    pub name: String,
+}
+
 /// A part of a segment that somebody has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Block {
     /// First byte.
     pub address: u64,
     /// Bytes.
     pub size: u64,
+    /// Who asked for it.
+    pub origin: Origin,
 }
 
 /// What happened to a block.
@@ -73,7 +97,7 @@ pub enum Action {
 }
 
 /// One event of a history.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Event {
     /// What happened.
@@ -88,6 +112,8 @@ pub struct Event {
     pub kind: &'static str,
     /// Bytes of that kind in use afterwards.
     pub current: u64,
+    /// Who asked for the block.
+    pub origin: Origin,
 }
 
 impl Device {
@@ -142,16 +168,16 @@ impl Snapshot {
             comma = ",\n";
             let mut open: BTreeMap<u64, &Event> = BTreeMap::new();
             for event in &device.events {
-                let Event { time, size, kind, current, address, .. } = *event;
+                let Event { time, size, kind, current, address, .. } = event;
                 let _ = write!(
                     json,
                     "{comma}{{\"ph\":\"C\",\"pid\":{process},\"ts\":{time},\"name\":\"{kind}\",\"args\":{{\"bytes\":{current}}}}}"
                 );
                 match event.action {
-                    Action::Allocate => drop(open.insert(address, event)),
+                    Action::Allocate => drop(open.insert(*address, event)),
                     Action::Free => {
-                        if let Some(began) = open.remove(&address) {
-                            slice(&mut json, process, began, Some(time));
+                        if let Some(began) = open.remove(address) {
+                            slice(&mut json, process, began, Some(*time));
                         }
                     }
                     Action::Refuse => {
@@ -171,13 +197,18 @@ impl Snapshot {
 
 /// The life of a block: asynchronous, because lives overlap in every way.
 fn slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
-    let Event { time, address, size, kind, .. } = *began;
+    let Event { time, address, size, kind, origin: Origin { queue, frames }, .. } = began;
     let id = format!("\"{address:#x}.{time}\"");
     let name = format!("\"{size} bytes\",\"cat\":\"{kind}\",\"id\":{id},\"pid\":{process}");
     let _ = write!(
         json,
-        ",\n{{\"ph\":\"b\",\"ts\":{time},\"name\":{name},\"args\":{{\"address\":\"{address:#x}\",\"bytes\":{size}}}}}"
+        ",\n{{\"ph\":\"b\",\"ts\":{time},\"name\":{name},\"args\":{{\"address\":\"{address:#x}\",\"bytes\":{size},\"queue\":{queue}"
     );
+    if let Some(frame) = frames.first() {
+        json.push_str(",\"at\":");
+        crate::html::text(json, &format!("{}:{} {}", frame.file, frame.line, frame.name));
+    }
+    json.push_str("}}");
     if let Some(end) = end {
         let _ = write!(json, ",\n{{\"ph\":\"e\",\"ts\":{end},\"name\":{name}}}");
     }
@@ -194,7 +225,7 @@ impl Segment {
             out.key("allocated_size").number(used);
             out.key("active_size").number(used);
             out.key("requested_size").number(used);
-            out.key("stream").number(0);
+            out.key("stream").number(self.blocks.first().map_or(0, |block| block.origin.queue));
             out.key("segment_type").text(if self.size > SMALL { "large" } else { "small" });
             out.key("segment_pool_id").tuple(|out| {
                 out.number(0);
@@ -210,25 +241,35 @@ impl Segment {
     fn tiles(&self, out: &mut Pickle) {
         let end = self.address.saturating_add(self.size);
         let mut at = self.address;
-        let tile = |out: &mut Pickle, address: u64, size: u64, state: &str| {
+        let tile = |out: &mut Pickle, address: u64, size: u64, state: &str, frames: &[Frame]| {
             out.dict(|out| {
                 out.key("address").number(address);
                 out.key("size").number(size);
                 out.key("requested_size").number(size);
                 out.key("state").text(state);
-                out.key("frames").list(|_| {});
+                out.key("frames").list(|out| frames.iter().for_each(|frame| frame.pickle(out)));
             });
         };
         for block in &self.blocks {
             if block.address > at {
-                tile(out, at, block.address - at, "inactive");
+                tile(out, at, block.address - at, "inactive", &[]);
             }
-            tile(out, block.address, block.size, "active_allocated");
+            tile(out, block.address, block.size, "active_allocated", &block.origin.frames);
             at = block.address.saturating_add(block.size);
         }
         if end > at {
-            tile(out, at, end - at, "inactive");
+            tile(out, at, end - at, "inactive", &[]);
         }
+    }
+}
+
+impl Frame {
+    fn pickle(&self, out: &mut Pickle) {
+        out.dict(|out| {
+            out.key("filename").text(&self.file);
+            out.key("line").number(u64::from(self.line));
+            out.key("name").text(&self.name);
+        });
     }
 }
 
@@ -242,9 +283,10 @@ impl Event {
                 out.key("action").text(action);
                 out.key("addr").number(self.address);
                 out.key("size").number(self.size);
-                out.key("stream").number(0);
+                out.key("stream").number(self.origin.queue);
                 out.key("time_us").number(self.time);
-                out.key("frames").list(|_| {});
+                let frames = &self.origin.frames;
+                out.key("frames").list(|out| frames.iter().for_each(|frame| frame.pickle(out)));
                 if self.action == Action::Refuse {
                     out.key("device_free").number(device.total.saturating_sub(self.current));
                 }

@@ -312,6 +312,11 @@ impl Array {
         array_text::describe(py, &self.0)
     }
 
+    /// What notebooks show: shape, type, kind, device and values.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        array_text::page(py, &self.0)
+    }
+
     /// SYCL memory only. Waits for work that is in flight.
     #[getter]
     fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

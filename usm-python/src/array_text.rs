@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::dtype::PyDtype;
 use crate::holding::Holding;
+use crate::html;
 use crate::room;
 use crate::scalar;
 use crate::transfer;
@@ -38,19 +39,44 @@ const AXES: usize = 4;
 /// copied; of all memory only that is read, after the work on it. What cannot be read is not shown.
 pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
+    let selector = usm_core::Selector::of(holding.stream.context().info());
+    format!(
+        "usm.Array({}, shape={}, dtype={:?}, kind={:?}, device=\"{selector}\")",
+        values(py, holding),
+        shape(view),
+        PyDtype::of_view(view).text(),
+        holding.kind().name()
+    )
+}
+
+/// The same for a notebook: a row of the first axis a line.
+pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
+    let table = html::properties(&[
+        ("shape", shape(view)),
+        ("dtype", PyDtype::of_view(view).text()),
+        ("kind", holding.kind().name().to_owned()),
+        ("device", usm_core::Selector::of(holding.stream.context().info()).to_string()),
+        ("size", html::bytes(view.nbytes() as u64)),
+    ]);
+    table + &html::preformatted(&values(py, holding).replace("], [", "],\n ["))
+}
+
+/// The values, or three dots.
+fn values(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
     let mut values = String::new();
     if view.ndim() > AXES || elements(py, holding, view, &mut values).is_err() {
         "...".clone_into(&mut values);
     }
+    values
+}
+
+/// The shape as Python writes a tuple.
+fn shape(view: &View) -> String {
     let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
-    let selector = usm_core::Selector::of(holding.stream.context().info());
-    format!(
-        "usm.Array({values}, shape=({}{comma}), dtype={:?}, kind={:?}, device=\"{selector}\")",
-        shape.join(", "),
-        PyDtype::of_view(view).text(),
-        holding.kind().name()
-    )
+    format!("({}{comma})", shape.join(", "))
 }
 
 fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {

@@ -111,7 +111,7 @@ pub(crate) fn _rebuild_array<'py>(
         return adopt(py, content, held, stream, kind, view, readonly);
     }
     let write = || {
-        let storage = Storage::allocate(stream.context(), kind, held.len(), 0)?;
+        let storage = Storage::allocate(&stream, kind, held.len(), 0)?;
         storage.write(&stream.queue, 0, held)?;
         Ok::<_, crate::error::Failure>(storage.restricted(readonly))
     };

@@ -148,7 +148,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     }
     let stream = Arc::clone(runtime::host_stream()?);
     let view = View::contiguous(dtype, &extents)?;
-    let storage = Storage::allocate(stream.context(), AllocKind::Host, bytes.len(), 0).or_raise()?;
+    let storage = Storage::allocate(&stream, AllocKind::Host, bytes.len(), 0).or_raise()?;
     storage.write(&stream.queue, 0, bytes).or_raise()?;
     Ok(Side { storage, stream, view })
 }

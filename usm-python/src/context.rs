@@ -57,14 +57,14 @@ impl PyContext {
         stats::table(py, &self.0.context.stats())
     }
 
-    /// Keeps the last `records` allocations and frees; 0 keeps none.
+    /// Keeps the last `records` allocations, frees and refused requests; 0 keeps none.
     fn keep_history(&self, records: usize) {
-        self.0.context.keep_history(records);
+        stats::keep_history(&self.0.context, records);
     }
 
-    /// The kept allocations and frees, oldest first.
+    /// The kept allocations, frees and refused requests, oldest first.
     fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        stats::records(py, &self.0.context.history())
+        stats::records(py, &self.0.context)
     }
 
     /// What a pointer is: `(kind, base, size)`; base and size are 0 where only the runtime knows

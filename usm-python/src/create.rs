@@ -60,8 +60,7 @@ impl Place {
         let PyDtype { dtype, descr } = element;
         let view = View { descr, ..View::contiguous(dtype, extents)? };
         let Self { stream, kind, alignment } = self;
-        let storage =
-            py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
+        let storage = py.detach(|| Storage::allocate(&stream, kind, view.nbytes(), alignment)).or_raise()?;
         Ok(Side { storage, stream, view })
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use usm_core::{AccessFlags, Capabilities, DeviceInfo, Selector};
+use usm_core::{AccessFlags, Capabilities, DeviceInfo, Error, ErrorKind, Selector};
 
 use crate::argument;
 use crate::context::{PyContext, device_of};
+use crate::error::OrRaise;
+use crate::html;
 use crate::runtime::{self, Entry};
 
 /// A device of a runtime.
@@ -78,6 +80,17 @@ impl PyDevice {
         self.0.info.global_mem_size
     }
 
+    /// Bytes of the device's memory that nobody has now, other programs included; ``None`` where
+    /// the runtime does not say. Of a CPU, what the system can give.
+    #[getter]
+    fn free_memory(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let scope = self.0.scope()?;
+        match py.detach(|| scope.context.free_memory()) {
+            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => Ok(None),
+            said => said.or_raise().map(Some),
+        }
+    }
+
     /// Bytes of local memory that one work-group may have.
     #[getter]
     fn local_mem_size(&self) -> u64 {
@@ -110,6 +123,25 @@ impl PyDevice {
 
     fn __repr__(&self) -> String {
         format!("usm.Device({:?})", self.0.selector())
+    }
+
+    /// The table that notebooks show.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let info = &self.0.info;
+        let mut rows = vec![
+            ("selector", self.0.selector()),
+            ("name", info.name.to_string()),
+            ("vendor", info.vendor.to_string()),
+            ("type", info.device_type.name().to_owned()),
+            ("memory", html::bytes(info.global_mem_size)),
+            ("largest allocation", html::bytes(info.max_alloc_size)),
+            ("local memory", html::bytes(info.local_mem_size)),
+            ("largest work-group", info.max_work_group_size.to_string()),
+        ];
+        if let Ok(Some(free)) = self.free_memory(py) {
+            rows.insert(5, ("free memory", html::bytes(free)));
+        }
+        html::properties(&rows)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -147,11 +179,29 @@ pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA,
 /// OpenCL and HIP, then the host. This opens every runtime, HIP's too; a device of HIP is used only
-/// where `hip` is named, because that has never run on an AMD GPU.
+/// where `hip` is named, because that has never run on an AMD GPU. The list is one that notebooks
+/// show as a table.
 #[pyfunction]
-pub(crate) fn devices(py: Python<'_>) -> Vec<PyDevice> {
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     runtime::open_hip(py);
-    runtime::entries(py).map(|entry| PyDevice(Arc::clone(entry))).collect()
+    let devices: Vec<_> = runtime::entries(py).map(|entry| PyDevice(Arc::clone(entry))).collect();
+    py.import("usm.device_list")?.getattr("DeviceList")?.call1((devices,))
+}
+
+/// The table of devices that notebooks show.
+#[pyfunction]
+pub(crate) fn _devices_html(devices: Vec<PyRef<'_, PyDevice>>) -> String {
+    let row = |device: &PyRef<'_, PyDevice>| {
+        let info = &device.0.info;
+        [
+            device.0.selector(),
+            info.name.to_string(),
+            info.vendor.to_string(),
+            html::bytes(info.global_mem_size),
+            html::bytes(info.local_mem_size),
+        ]
+    };
+    html::table(&["selector", "name", "vendor", "memory", "local memory"], devices.iter().map(row))
 }
 
 /// A device as `usm devices --json` writes it.

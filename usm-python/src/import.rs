@@ -76,7 +76,7 @@ pub(crate) fn empty(
     view: View,
     readonly: bool,
 ) -> PyResult<Bound<'_, Array>> {
-    let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?.restricted(readonly);
+    let storage = Storage::allocate(&stream, kind, 1, 0).or_raise()?.restricted(readonly);
     Bound::new(py, Array::new(Side { storage, stream, view }))
 }
 

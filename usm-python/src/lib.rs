@@ -34,6 +34,7 @@ mod error;
 mod export;
 mod fork;
 mod holding;
+mod html;
 mod import;
 mod interpreter;
 mod kernel;
@@ -44,10 +45,12 @@ mod nrt_origin;
 mod nrt_route;
 mod nrt_trace;
 mod nrt_window;
+mod origin;
 mod pep3118;
 mod plan;
 mod plan_arena;
 mod plan_pictures;
+mod plan_progress;
 mod queue;
 mod room;
 mod runtime;
@@ -82,7 +85,7 @@ mod _usm {
     #[pymodule_export]
     use crate::defaults::PyDeviceContext;
     #[pymodule_export]
-    use crate::device::{PyDevice, backends, devices};
+    use crate::device::{_devices_html, PyDevice, backends, devices};
     #[pymodule_export]
     use crate::dtype::{_rebuild_dtype, PyDtype};
     #[pymodule_export]

@@ -96,8 +96,7 @@ impl Memory {
         let Some(source) = Self::source(other)? else {
             let nbytes = size(other)?;
             let stream = import::stream(py, queue)?;
-            let storage =
-                py.detach(|| Storage::allocate(stream.context(), kind, nbytes, alignment)).or_raise()?;
+            let storage = py.detach(|| Storage::allocate(&stream, kind, nbytes, alignment)).or_raise()?;
             return Ok(Self { storage, stream, offset: 0, nbytes });
         };
         if copy {
@@ -432,7 +431,7 @@ pub(crate) fn _rebuild_memory<'py>(
     let nbytes = held.len();
     let storage = py
         .detach(|| {
-            let storage = Storage::allocate(stream.context(), kind, nbytes, 0)?;
+            let storage = Storage::allocate(&stream, kind, nbytes, 0)?;
             storage.write(&stream.queue, 0, held).map(|()| storage)
         })
         .or_raise()?;

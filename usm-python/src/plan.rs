@@ -17,6 +17,7 @@ use usm_plan::usm_pool::{Buffer, Problem, Queue, Strategy};
 use usm_plan::{Error, Hints, Input, Outcome, Report, graph_json, onnx};
 
 use crate::error::Class;
+use crate::plan_progress::Line;
 use crate::queue::PyQueue;
 use crate::shapes;
 
@@ -84,6 +85,7 @@ pub(crate) fn plan(
         thread: thread::current().id(),
         asked: Mutex::new((Instant::now(), None)),
     };
+    let line = Line::new(py);
     let (outcome, remarks) = py.detach(|| {
         let remarks = Mutex::new(Vec::new());
         let remark = |remark: &str| lock(&remarks).push(remark.to_owned());
@@ -97,8 +99,15 @@ pub(crate) fn plan(
             infer: shapes::is_there().then_some(&shapes::infer as &usm_plan::input::Infer),
             remedy: "pip install onnx",
         };
-        let stop = || watch.must_stop();
-        let options = wanted.options(&watch.clock, &stop);
+        let stop = || {
+            line.tick();
+            watch.must_stop()
+        };
+        let better = |found| line.note(found);
+        let mut options = wanted.options(&watch.clock, &stop);
+        if line.is_shown() {
+            options.progress = Some(&better);
+        }
         let file = match &given {
             Given::File(path) => path.clone(),
             _ => PathBuf::from("input"),
@@ -111,6 +120,7 @@ pub(crate) fn plan(
         });
         (made, remarks.into_inner().unwrap_or_default())
     });
+    line.end(py);
     if let Some(raised) = lock(&watch.asked).1.take() {
         return Err(raised);
     }

@@ -70,7 +70,7 @@ impl PyPlan {
         };
         let alignment = size(plan.rows.iter().map(|row| row.alignment).max().unwrap_or(1))?;
         let peak = size(plan.peak)?;
-        let storage = py.detach(|| Storage::allocate(stream.context(), kind, peak, alignment)).or_raise()?;
+        let storage = py.detach(|| Storage::allocate(&stream, kind, peak, alignment)).or_raise()?;
         let places =
             plan.rows.iter().map(|row| Ok((row.offset, size(row.size)?))).collect::<PyResult<_>>()?;
         let ids = plan.rows.iter().enumerate().map(|(place, row)| (row.id, place)).collect();

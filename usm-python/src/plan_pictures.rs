@@ -60,7 +60,7 @@ impl PyPlan {
 }
 
 /// `IPython.display`, where a notebook runs: it has imported IPython long ago.
-fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Some(ipython) = modules.cast::<PyDict>()?.get_item("IPython")? else { return Ok(None) };
     let shell = ipython.call_method0("get_ipython")?;

@@ -60,6 +60,12 @@ impl PyQueue {
         PyContext(self.0.scope())
     }
 
+    /// The queue's number, unique in the process: what `usm.history` and snapshots call it.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.0.number
+    }
+
     /// Whether each operation waits for the one before.
     #[getter]
     pub(crate) fn is_in_order(&self) -> bool {

@@ -2,6 +2,7 @@
 //! default queues.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
@@ -24,6 +25,8 @@ pub(crate) struct Scope {
 /// A queue as Python's handles share it.
 #[derive(Debug)]
 pub(crate) struct Stream {
+    /// From 1 on, unique in the process.
+    pub(crate) number: u64,
     pub(crate) queue: Queue<Dyn>,
     /// Weak, because a scope keeps its default queue.
     scope: Weak<Scope>,
@@ -33,7 +36,9 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(queue: Queue<Dyn>, scope: &Arc<Scope>) -> Arc<Self> {
-        Arc::new(Self { queue, scope: Arc::downgrade(scope), foreign: OnceLock::new() })
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, queue, scope: Arc::downgrade(scope), foreign: OnceLock::new() })
     }
 
     pub(crate) fn scope(&self) -> Arc<Scope> {

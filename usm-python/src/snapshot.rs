@@ -1,13 +1,15 @@
 //! `usm.snapshot`: what is live and what happened, in files of two viewers and as a picture.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use usm_core::MemoryType;
 use usm_core::history::{Operation, Record};
-use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Segment, Snapshot};
+use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment, Snapshot};
 
+use crate::origin;
 use crate::runtime;
 use crate::stats;
 
@@ -24,19 +26,28 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
     let named = stats::names(&scopes).into_iter().zip(&scopes);
     let devices = named.map(|(name, scope)| {
         let (blocks, records) = (scope.context.blocks(), scope.context.history());
+        let origins = origin::of(scope.context.id(), &records);
+        // Who asked for what is live: the last allocation at the address, where that is still kept.
+        let mut last = HashMap::new();
+        for (record, origin) in records.iter().zip(&origins) {
+            match record.operation {
+                Operation::Allocate => drop(last.insert(record.address, origin.clone())),
+                _ => drop(last.remove(&record.address)),
+            }
+        }
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
-            let kind = info.kind.name();
-            Segment { address, size, kind, blocks: vec![Block { address, size }] }
+            let (kind, origin) = (info.kind.name(), last.remove(&info.base).unwrap_or_default());
+            Segment { address, size, kind, blocks: vec![Block { address, size, origin }] }
         };
         let segments = blocks.iter().map(segment).collect();
-        let events = records.iter().map(event).collect();
+        let events = records.iter().zip(origins).map(event).collect();
         Device { name, total: scope.context.info().global_mem_size, segments, events }
     });
     PySnapshot(Snapshot { devices: devices.collect() })
 }
 
-fn event(record: &Record) -> Event {
+fn event((record, origin): (&Record, Origin)) -> Event {
     let action = match record.operation {
         Operation::Allocate => Action::Allocate,
         Operation::Free => Action::Free,
@@ -49,7 +60,7 @@ fn event(record: &Record) -> Event {
         _ => "buffer",
     };
     let (address, size) = (record.address as u64, record.bytes as u64);
-    Event { action, address, size, time: record.time, kind, current: record.current as u64 }
+    Event { action, address, size, time: record.time, kind, current: record.current as u64, origin }
 }
 
 #[pymethods]

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usm_core::backend::Dyn;
-use usm_core::history::{Operation, Record};
+use usm_core::history::Operation;
 use usm_core::{Context, Counters, MemoryType, Stats};
+use usm_plan::usm_pool::snapshot::Frame;
 
+use crate::origin;
 use crate::runtime::{self, Scope};
 
 fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
@@ -33,10 +35,11 @@ pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// Records as dictionaries; `text` is the line of the log.
-pub(crate) fn records<'py>(py: Python<'py>, records: &[Record]) -> PyResult<Bound<'py, PyList>> {
+/// The history of a context as dictionaries; `text` is the line of the log.
+pub(crate) fn records<'py>(py: Python<'py>, context: &Context<Dyn>) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for record in records {
+    let records = context.history();
+    for (record, origin) in records.iter().zip(origin::of(context.id(), &records)) {
         let dict = PyDict::new(py);
         let operation = match record.operation {
             Operation::Allocate => "allocate",
@@ -50,6 +53,9 @@ pub(crate) fn records<'py>(py: Python<'py>, records: &[Record]) -> PyResult<Boun
         dict.set_item("current", record.current)?;
         dict.set_item("peak", record.peak)?;
         dict.set_item("time", record.time as f64 / 1e6)?;
+        dict.set_item("queue", (origin.queue != 0).then_some(origin.queue))?;
+        let lines = origin.frames.into_iter().map(|Frame { file, line, name }| (file, line, name));
+        dict.set_item("lines", lines.collect::<Vec<_>>())?;
         dict.set_item("text", record.to_string())?;
         list.append(dict)?;
     }
@@ -86,8 +92,14 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn begin_history(context: &Context<Dyn>) {
     let kept = KEPT.load(Ordering::Relaxed);
     if kept > 0 {
-        context.keep_history(kept);
+        keep_history(context, kept);
     }
+}
+
+/// Keeps the last `records` of a context, and who asked for them.
+pub(crate) fn keep_history(context: &Context<Dyn>, records: usize) {
+    origin::keep(context.id(), records);
+    context.keep_history(records);
 }
 
 /// Starts the peaks of all contexts in use, and of their devices, anew: from now on they are the
@@ -100,10 +112,19 @@ pub(crate) fn reset_peak(py: Python<'_>) {
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first within
-/// each; `keep` sets how many each keeps from now on, also those that come later.
+/// each; ``keep`` sets how many each keeps from now on, also those that come later. With
+/// ``lines=True`` they keep the Python lines too from which arrays were asked for, the innermost
+/// first, until ``lines=False``.
 #[pyfunction]
-#[pyo3(signature = (keep=None))]
-pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_, PyDict>> {
+#[pyo3(signature = (keep=None, *, lines=None))]
+pub(crate) fn history(
+    py: Python<'_>,
+    keep: Option<usize>,
+    lines: Option<bool>,
+) -> PyResult<Bound<'_, PyDict>> {
+    if let Some(lines) = lines {
+        origin::keep_lines(lines);
+    }
     if let Some(keep) = keep {
         KEPT.store(keep, Ordering::Relaxed);
     }
@@ -111,9 +132,9 @@ pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_,
     let scopes = runtime::scopes(py);
     for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
         if let Some(keep) = keep {
-            scope.context.keep_history(keep);
+            keep_history(&scope.context, keep);
         }
-        all.set_item(name, records(py, &scope.context.history())?)?;
+        all.set_item(name, records(py, &scope.context)?)?;
     }
     Ok(all)
 }

@@ -14,6 +14,8 @@ use usm_core::{
 
 use crate::error::Failure;
 use crate::fork;
+use crate::origin;
+use crate::runtime::Stream;
 use crate::track::Tracked;
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -43,15 +45,18 @@ struct Memory {
 }
 
 impl Storage {
-    /// `size` bytes, at least one: an array without elements has an address too.
+    /// `size` bytes, at least one: an array without elements has an address too. For the work of
+    /// `stream`, with or without the interpreter.
     pub(crate) fn allocate(
-        context: &Context<Dyn>,
+        stream: &Stream,
         kind: AllocKind,
         size: usize,
         alignment: usize,
     ) -> usm_core::Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        let allocation = context.allocate(&request)?;
+        let made = stream.context().allocate(&request);
+        origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
+        let allocation = made?;
         let tracked = Tracked::allocation(allocation.size());
         Ok(Self::over(allocation, false, None, tracked))
     }

@@ -198,8 +198,7 @@ pub(crate) fn duplicate(
 ) -> PyResult<Side> {
     let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
     let view = View { descr: src.view.descr.clone(), ..View::contiguous(src.view.dtype, &extents)? };
-    let storage =
-        py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
+    let storage = py.detach(|| Storage::allocate(stream, kind, view.nbytes(), alignment)).or_raise()?;
     let side = Side { storage, stream: Arc::clone(stream), view };
     copy(py, &side, src)?;
     Ok(side)

@@ -110,3 +110,100 @@ assert block["address"] == array.pointer and not any(document["device_traces"]) 
 assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True, timeout=60)
+
+
+def here():
+    return sys._getframe(1).f_lineno
+
+
+@pytest.fixture
+def lines():
+    usm.history(1000, lines=True)
+    yield
+    usm.history(0, lines=False)
+
+
+def test_the_history_names_queue_and_line(queue, kind, lines):
+    context = usm.Context(queue.device)
+    first, second = usm.Queue(context), usm.Queue(context)
+    assert first.number != second.number
+    context.keep_history(100)
+
+    def make(queue):
+        return usm.empty(1000, "u1", kind=kind, queue=queue), here()
+
+    (one, line), (two, _) = make(first), make(second)
+    called = here() - 1
+    with pytest.raises(usm.AllocationError):
+        usm.empty(1 << 60, "u1", kind=kind, queue=second)
+    refused = here() - 1
+    numbers = [first.number, second.number, second.number, first.number]
+    address = one.pointer
+    del one
+    third, _ = make(second)  # often at the address that is free again
+    records = context.history()
+    assert [it["operation"] for it in records] == ["allocate", "allocate", "refuse", "free", "allocate"]
+    assert [it["queue"] for it in records] == [*numbers, second.number]
+    assert [it["lines"][0] for it in records[:4]] == [(__file__, at, name) for at, name in ((line, "make"), (line, "make"), (refused, "test_the_history_names_queue_and_line"), (line, "make"))]
+    assert records[0]["lines"][1] == records[1]["lines"][1] == (__file__, called, "test_the_history_names_queue_and_line")
+    assert records[0]["address"] == records[3]["address"] == address and len(records[0]["lines"]) <= 16
+    del two, third
+
+
+def test_lines_are_kept_on_request_only(queue, lines):
+    context = usm.Context(queue.device)
+    context.keep_history(10)
+    usm.history(lines=False)
+    held = usm.empty(10, queue=context)
+    usm.history(lines=True)
+    more = usm.empty(10, queue=context)
+    assert [bool(it["lines"]) for it in context.history()] == [False, True]
+    context.keep_history(0)
+    del held, more
+    assert context.history() == []
+    context.keep_history(10)
+    last = usm.empty(10, queue=context)
+    assert [len(it["lines"]) > 0 for it in context.history()] == [True]
+    del last
+
+
+def test_origins_hold_when_threads_allocate_at_once(lines):
+    import threading
+
+    context = usm.Context("host")
+    context.keep_history(100_000)
+    queues = [usm.Queue(context) for _ in range(4)]
+
+    def work(index):
+        for size in range(1, 200):
+            usm.empty(size * 4 + index, "u1", queue=queues[index])
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for it in threads:
+        it.start()
+    for it in threads:
+        it.join()
+    records = context.history()
+    assert len(records) == 2 * 4 * 199
+    # The size says which thread it was.
+    assert all(it["queue"] == queues[it["bytes"] % 4].number for it in records)
+
+
+def test_the_files_have_queue_and_lines(queue, kind, lines, tmp_path):
+    context = queue.device.context
+    context.keep_history(0)
+    context.keep_history(100)
+    held = usm.empty(1234, "u1", kind=kind, queue=queue)
+    line = here() - 1
+    snapshot = usm.snapshot()
+    snapshot.dump(tmp_path / "x.pickle")
+    document = pickle.loads((tmp_path / "x.pickle").read_bytes())
+    block = next(it for segment in document["segments"] for it in segment["blocks"] if it["address"] == held.pointer)
+    place = {"filename": __file__, "line": line, "name": "test_the_files_have_queue_and_lines"}
+    assert block["frames"][0] == place
+    event = [it for trace in document["device_traces"] for it in trace if it["addr"] == held.pointer and it["action"] == "alloc"][-1]
+    assert event["frames"][0] == place and event["stream"] == queue.number
+    snapshot.trace(tmp_path / "x.json")
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    life = [it for it in events if it["ph"] == "b" and it["args"]["address"] == hex(held.pointer)][-1]
+    assert life["args"]["at"] == f"{__file__}:{line} test_the_files_have_queue_and_lines" and life["args"]["queue"] == queue.number

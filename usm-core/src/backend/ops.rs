@@ -55,6 +55,14 @@ pub trait ContextOps<B: Backend> {
     /// If the query failed. A pointer that is not the context's is no error.
     fn query(&self, address: usize) -> Result<PointerInfo>;
 
+    /// Bytes of the device's memory that nobody has now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the runtime does not say; the runtime's.
+    fn free_memory(&self) -> Result<u64> {
+        Err(ErrorKind::Unsupported { operation: "the number of free bytes" }.into())
+    }
+
     /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work
     /// of the context accesses memory, so failed work is an error on every call.
     ///

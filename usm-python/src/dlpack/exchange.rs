@@ -251,7 +251,7 @@ unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManag
             (cuda::stream(py, backend, device.id)?, kind)
         }
     };
-    let storage = py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), 0)).or_raise()?;
+    let storage = py.detach(|| Storage::allocate(&stream, kind, view.nbytes(), 0)).or_raise()?;
     let side = Side { storage, stream, view };
     export::managed::<MAX_DIMS>(side, device, 0)
 }

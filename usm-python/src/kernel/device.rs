@@ -33,14 +33,14 @@ pub(crate) fn run(
     let (values, lengths) = (code.values(arguments)?, code.lengths(arguments)?);
     let mut tables = Vec::new();
     for bytes in &code.tables {
-        let table = Storage::allocate(stream.context(), AllocKind::Device, bytes.len(), 0).or_raise()?;
+        let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;
         py.detach(|| table.write(&stream.queue, 0, bytes.clone())).or_raise()?;
         tables.push(table);
     }
     // An array without elements may have no address; what is noted of it touches one element.
     let is_empty = |argument: &Argument| matches!(argument, Argument::Array(memory) if memory.span().1 == 0);
     let nothing = arguments.iter().any(is_empty);
-    let nothing = nothing.then(|| Storage::allocate(stream.context(), AllocKind::Device, 16, 0));
+    let nothing = nothing.then(|| Storage::allocate(stream, AllocKind::Device, 16, 0));
     let nothing = nothing.transpose().or_raise()?;
     let mut passed = Vec::new();
     let mut memory: Vec<(&Storage, Access)> = Vec::new();
@@ -172,7 +172,7 @@ unsafe fn submit_in<const D: usize>(
 pub(crate) fn run_noting(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
     let stream = &prepared.stream;
     let bytes = FAULT_WORDS as usize * 8;
-    let fault = Storage::allocate(stream.context(), AllocKind::Device, bytes, 8).or_raise()?;
+    let fault = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
     py.detach(|| fault.fill(&stream.queue, 0, bytes, 0)).or_raise()?;
     let event = run(py, prepared, Some(&fault), after)?;
     let noted = py.detach(|| {

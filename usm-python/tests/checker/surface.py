@@ -10,7 +10,9 @@ Kind = Literal["host", "device", "shared"]
 
 
 def devices() -> None:
-    assert_type(usm.devices(), list[usm.Device])
+    found: list[usm.Device] = usm.devices()
+    assert_type(usm.devices()._repr_html_(), str)
+    assert_type(found[0], usm.Device)
     device = usm.Device("host")
     assert_type(usm.Device(), usm.Device)
     assert_type((device.platform, device.driver_version), tuple[str, str])
@@ -18,6 +20,8 @@ def devices() -> None:
     assert_type(device.max_alloc_size + device.global_mem_size + device.local_mem_size, int)
     assert_type(device.max_work_group_size, int)
     assert_type(device.integrated, bool)
+    assert_type(device.free_memory, int | None)
+    assert_type(device._repr_html_(), str)
     assert_type(device.capabilities, dict[str, int])
     context: usm.Context = device.context
     assert_type(context.device, usm.Device | None)
@@ -28,6 +32,7 @@ def devices() -> None:
         assert_type(record["operation"], Literal["allocate", "free", "refuse"])
         assert_type((record["address"], record["bytes"], record["current"], record["peak"]), tuple[int, int, int, int])
         assert_type((record["text"], record["time"]), tuple[str, float])
+        assert_type((record["queue"], record["lines"]), tuple[int | None, list[tuple[str, int, str]]])
         assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
     context.synchronize(timeout=1.0)
     assert usm.Context(device) != context and hash(context) == hash(device.context)
@@ -41,7 +46,7 @@ def devices() -> None:
     assert_type(usm.backends(), list[dict[str, Any]])
     assert_type(usm.__version__, str)
     assert_type(usm.stats(), dict[str, dict[str, Any]])
-    assert {name: len(records) for name, records in usm.history(keep=0).items()} is not None
+    assert {name: len(records) for name, records in usm.history(keep=0, lines=False).items()} is not None
 
 
 def queues() -> None:
@@ -49,6 +54,7 @@ def queues() -> None:
     assert_type(queue.device, usm.Device | None)
     assert_type(queue.context.queue, usm.Queue)
     assert_type(queue.is_in_order, bool)
+    assert_type(queue.number, int)
     one, two = usm.zeros(3, queue=queue), usm.zeros(3, queue=queue)
     event: usm.Event = queue.copy(one, two)
     event.wait(timeout=1.0)

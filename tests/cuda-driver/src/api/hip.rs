@@ -97,6 +97,7 @@ twins! {
     hipDeviceGet(device: *mut i32, ordinal: i32) = device::cuDeviceGet;
     hipDeviceGetName(name: *mut c_char, length: i32, device: i32) = device::cuDeviceGetName;
     hipDeviceTotalMem(bytes: *mut usize, device: i32) = device::cuDeviceTotalMem_v2;
+    hipMemGetInfo(free: *mut usize, total: *mut usize) = memory::cuMemGetInfo_v2;
     hipDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) = device::cuDeviceCanAccessPeer;
     hipGetDevice(device: *mut i32) = context::cuCtxGetDevice;
     hipMalloc(address: *mut usize, bytes: usize) = memory::cuMemAlloc_v2;

@@ -42,6 +42,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// As [`ContextOps::free`].
     unsafe fn free(&self, block: &Block);
     fn query(&self, address: usize) -> Result<PointerInfo>;
+    fn free_memory(&self) -> Result<u64>;
     fn synchronize(&self, limit: Duration) -> Result<()>;
     fn report_failures(&self, limit: Duration) -> Result<()>;
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()>;
@@ -201,6 +202,10 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
         self.handle.query(address)
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        self.handle.free_memory()
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {

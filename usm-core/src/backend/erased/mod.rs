@@ -254,6 +254,10 @@ impl ContextOps<Dyn> for DynContext {
         self.0.erased.query(address)
     }
 
+    fn free_memory(&self) -> Result<u64> {
+        self.0.erased.free_memory()
+    }
+
     fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.erased.synchronize(limit)
     }

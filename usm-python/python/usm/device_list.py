@@ -1,0 +1,14 @@
+"""The list of devices, which notebooks show as a table."""
+
+from ._usm import Device, _devices_html
+
+__all__ = ["DeviceList"]
+
+
+class DeviceList(list[Device]):
+    """A list of devices, which notebooks show as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _devices_html(self)

@@ -1,0 +1,145 @@
+//! Who asked for memory: the queue, and on request the Python lines, of each allocation whose
+//! context keeps a history.
+//!
+//! The core's history knows nothing of either. A note is written right after each request, and
+//! found again by its address and time: the block was live then, so the last allocation at the
+//! address before the note is the one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use usm_core::history::{Operation, Record};
+use usm_plan::usm_pool::snapshot::{Frame, Origin};
+
+use crate::runtime::Stream;
+
+/// Whether any context keeps a history. Usually none does, and a request then costs one load.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether notes have lines.
+static LINES: AtomicBool = AtomicBool::new(false);
+
+/// The notes of each context that keeps a history, by its id.
+static NOTES: Mutex<Option<HashMap<u64, Notes>>> = Mutex::new(None);
+
+/// Calls that a note remembers at most.
+const DEPTH: usize = 16;
+
+/// The last notes of a context, oldest first.
+#[derive(Debug, Default)]
+struct Notes {
+    capacity: usize,
+    notes: VecDeque<Note>,
+}
+
+#[derive(Debug)]
+struct Note {
+    /// 0 for a refused request, as in the history.
+    address: usize,
+    /// Microseconds since the beginning of 1970, as in the history.
+    time: u64,
+    origin: Origin,
+}
+
+fn notes() -> MutexGuard<'static, Option<HashMap<u64, Notes>>> {
+    NOTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the last `capacity` notes of a context; 0 keeps none.
+pub(crate) fn keep(context: u64, capacity: usize) {
+    let mut all = notes();
+    let all = all.get_or_insert_default();
+    if capacity == 0 {
+        all.remove(&context);
+    } else {
+        let kept = all.entry(context).or_default();
+        kept.capacity = capacity;
+        let surplus = kept.notes.len().saturating_sub(capacity);
+        kept.notes.drain(..surplus);
+    }
+    ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
+}
+
+/// Whether lines are noted from now on.
+pub(crate) fn keep_lines(keep: bool) {
+    LINES.store(keep, Ordering::Relaxed);
+}
+
+/// Notes who asked for memory that is now at `address`, or was refused: 0.
+#[inline]
+pub(crate) fn note(stream: &Stream, address: usize) {
+    if ACTIVE.load(Ordering::Relaxed) {
+        write(stream, address);
+    }
+}
+
+#[cold]
+fn write(stream: &Stream, address: usize) {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+    // Before the lock: the interpreter is waited for.
+    let frames = match LINES.load(Ordering::Relaxed) {
+        true => Python::attach(frames).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let mut all = notes();
+    let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&stream.context().id())) else { return };
+    if kept.notes.len() == kept.capacity {
+        kept.notes.pop_front();
+    }
+    kept.notes.push_back(Note { address, time, origin: Origin { queue: stream.number, frames } });
+}
+
+/// The Python calls that this thread is in, innermost first.
+fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
+    let mut frames = Vec::new();
+    let mut next = py.import(intern!(py, "sys"))?.call_method1(intern!(py, "_getframe"), (0,))?;
+    while !next.is_none() && frames.len() < DEPTH {
+        let code = next.getattr(intern!(py, "f_code"))?;
+        // A line may be unknown: `None`.
+        let line = next.getattr(intern!(py, "f_lineno"))?.extract().unwrap_or(0);
+        let file = code.getattr(intern!(py, "co_filename"))?.extract()?;
+        let name = code.getattr(intern!(py, "co_name"))?.extract()?;
+        frames.push(Frame { file, line, name });
+        next = next.getattr(intern!(py, "f_back"))?;
+    }
+    Ok(frames)
+}
+
+/// Who asked for each record of a context's history; nobody where no note was written. What frees
+/// has the origin of what was allocated.
+pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
+    let all = notes();
+    let kept = all.as_ref().and_then(|all| all.get(&context));
+    let mut by_address: HashMap<usize, Vec<&Note>> = HashMap::new();
+    for note in kept.iter().flat_map(|kept| &kept.notes) {
+        by_address.entry(note.address).or_default().push(note);
+    }
+    let mut origins = vec![Origin::default(); records.len()];
+    for (record, origin) in records.iter().zip(&mut origins).rev() {
+        if record.operation == Operation::Free {
+            continue;
+        }
+        let Some(notes) = by_address.get_mut(&record.address) else { continue };
+        if let Some(note) = notes.pop_if(|note| note.time >= record.time) {
+            *origin = note.origin.clone();
+        }
+    }
+    let mut live: HashMap<usize, usize> = HashMap::new();
+    for (index, record) in records.iter().enumerate() {
+        match record.operation {
+            Operation::Allocate => drop(live.insert(record.address, index)),
+            Operation::Free => {
+                if let Some(allocated) = live.remove(&record.address) {
+                    origins[index] = origins[allocated].clone();
+                }
+            }
+            _ => {}
+        }
+    }
+    origins
+}
