@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p usm-interface --example exchange_with_python` needs `python3` and no package. For
 //! arrays that share memory inside of one process see the package `usm`
-//! (`usm-python/examples/exchange.py`).
+//! (`examples/python/exchange.py`).
 
 use core::error::Error;
 use std::process::Command;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+use usm_core::{Error, ErrorKind};
 
 use crate::argument;
 use crate::capsule;
@@ -72,6 +73,26 @@ impl PyContext {
     fn query(&self, pointer: usize) -> PyResult<(&'static str, usize, usize)> {
         let info = self.0.context.query(pointer as *const u8).or_raise()?;
         Ok((info.kind.name(), info.base, info.size))
+    }
+
+    /// Whether this context's device can reach the memory of ``peer``'s, another GPU of the same
+    /// runtime, once that is enabled.
+    fn can_access_peer(&self, peer: &Self) -> PyResult<bool> {
+        match self.0.context.can_access_peer(&peer.0.context) {
+            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => Ok(false),
+            said => said.or_raise(),
+        }
+    }
+
+    /// Lets this context's device reach the memory of ``peer``'s. Twice is no error; `DeviceError`
+    /// where the devices cannot.
+    fn enable_peer_access(&self, peer: &Self) -> PyResult<()> {
+        self.0.context.enable_peer_access(&peer.0.context).or_raise()
+    }
+
+    /// Takes back what `enable_peer_access` allowed; not having allowed it is no error.
+    fn disable_peer_access(&self, peer: &Self) -> PyResult<()> {
+        self.0.context.disable_peer_access(&peer.0.context).or_raise()
     }
 
     /// A fresh `SyclContextRef` capsule; SYCL only.

@@ -65,8 +65,9 @@ mod track;
 mod transfer;
 mod view;
 
-/// The extension module behind the package `usm`.
-#[pyo3::pymodule]
+/// The extension module behind the package `usm`. Nobody has tested it without the interpreter's
+/// lock, so a free-threaded interpreter takes the lock up again.
+#[pyo3::pymodule(gil_used = true)]
 mod _usm {
     #[pymodule_export]
     use crate::array::Array;

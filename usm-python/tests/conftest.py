@@ -45,7 +45,8 @@ def cuda_driver():
     library = os.environ.get("USM_CUDA_DRIVER")
     if library is None:
         lacking("cuda_on_host", "USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")
-    return {"USM_CUDA_LIBRARY": library, "USM_CUDA_SETTINGS": "devices=2", "PYTHONPATH": str(pathlib.Path(__file__).parent)}
+    path = os.pathsep.join(filter(None, [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    return {"USM_CUDA_LIBRARY": library, "USM_CUDA_SETTINGS": "devices=2", "PYTHONPATH": path}
 
 
 @pytest.fixture(scope="session")

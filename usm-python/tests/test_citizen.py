@@ -27,16 +27,20 @@ def test_the_package_can_be_looked_at_without_numba():
 import sys
 class Hidden:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("numba", "numpy", "dpctl"):
+        if name.split(".")[0] in ("numba", "numpy", "dpctl", "dask", "distributed"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hidden())
 import inspect, pydoc, usm
-assert not hasattr(usm, "numba") and "numba" not in dir(usm)
+for name in ("numba", "dask"):
+    assert not hasattr(usm, name) and name not in dir(usm)
 assert pydoc.render_doc(usm) and len(inspect.getmembers(usm)) > 20
-try:
-    usm.numba
-except AttributeError as error:
-    assert "pip install numba" in str(error)
+for name in ("numba", "dask"):
+    try:
+        getattr(usm, name)
+    except AttributeError as error:
+        assert f"pip install {name}" in str(error)
+    else:
+        raise AssertionError(name)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 

@@ -1,6 +1,7 @@
 """The types that the package ships: checked as a user's checker does, and against the module that runs."""
 
 import ast
+import json
 import pathlib
 import subprocess
 import sys
@@ -31,10 +32,24 @@ def test_the_whole_surface_runs():
 
 def test_the_stub_is_what_the_module_is():
     require("mypy", "the checker of types")
-    modules = ["usm._usm", "usm.errors", "usm.memory", "usm.nrt"]
+    # With all that is below it.
+    require("numba", "a module of the package is for it")
+    require("distributed", "a module of the package is for it")
+    modules = ["usm"]
     options = ["--mypy-config-file", HERE / "mypy.ini", "--allowlist", HERE / "stubtest.txt", "--ignore-unused-allowlist"]
     status, said = python("-m", "mypy.stubtest", *options, "--concise", *modules)
     assert status == 0, said
+
+
+def test_everything_public_has_a_complete_type():
+    """As pyright sees a package that says `py.typed`: nothing unknown, nothing ambiguous."""
+    require("pyright", "the other checker of types")
+    folder = pathlib.Path(usm.__file__).parents[1]
+    options = ["--pythonpath", sys.executable, "--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
+    done = subprocess.run([sys.executable, "-m", "pyright", *options], capture_output=True, text=True, timeout=300, cwd=folder)
+    found = json.loads(done.stdout)["typeCompleteness"]
+    unknown = [it["name"] for it in found["symbols"] if it["isExported"] and not it["isTypeKnown"]]
+    assert unknown == [] and found["completenessScore"] == 1 and found["exportedSymbolCounts"]["withKnownType"] > 200
 
 
 def test_the_surface_is_whole():

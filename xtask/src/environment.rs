@@ -80,6 +80,16 @@ fn in_site_packages(file: &str) -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
+/// Zig's program, whose linker knows the symbols of older C libraries.
+pub(crate) fn zig() -> Option<PathBuf> {
+    in_site_packages("ziglang/zig")
+}
+
+/// The environment with the wheel and NumPy alone.
+pub(crate) fn bare() -> PathBuf {
+    setup_dir().join("bare")
+}
+
 /// NVRTC inside the virtual environment.
 fn nvrtc_library() -> Option<PathBuf> {
     in_site_packages("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2")

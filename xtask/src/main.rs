@@ -28,6 +28,7 @@ mod races;
 mod report;
 mod sanitize;
 mod setup;
+mod site;
 mod spirv;
 mod system;
 mod test;
@@ -64,7 +65,9 @@ usage: cargo xtask <command>
                         Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
                         the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
   spirv [--check]       writes the SPIR-V of the kernels from their OpenCL C, or compares the two; needs Debian's set-up
-  wheel                 the Python package with that library inside; prints where it is
+  site                  the pages of the Python package that is installed, and of the Rust libraries, in target/site
+  wheel [--bare]        the Python package with that library inside; prints where it is. --bare: size and platform, and what a user
+                        tries first, in an environment with NumPy and the wheel alone
 
 environment:
   CI=true               a required part that cannot run is a failure instead of a skip
@@ -88,7 +91,8 @@ fn main() -> ExitCode {
         "planner" => no_arguments(rest).and_then(|()| planner::run()),
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
-        "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
+        "wheel" => wheel::run(rest),
+        "site" => no_arguments(rest).and_then(|()| site::run()),
         "prose" => no_arguments(rest).and_then(|()| prose::run()),
         "spirv" => spirv::run_alone(rest),
         "bench" => bench::run(rest),

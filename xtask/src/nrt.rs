@@ -8,15 +8,20 @@ use crate::environment;
 
 /// Builds the C library and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    build_with("capi", &environment::target_dir())
+    build_with("capi", &environment::target_dir(), None)
+}
+
+/// [`build`] by `linker`, for the wheel.
+pub(crate) fn build_for_wheel(linker: &Path) -> Result<PathBuf, String> {
+    build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker))
 }
 
 /// [`build`] with the checks of the feature `debug`: elsewhere, so that nobody ships it by mistake.
 fn build_debug() -> Result<PathBuf, String> {
-    build_with("capi,debug", &environment::target_dir().join("nrt-debug"))
+    build_with("capi,debug", &environment::target_dir().join("nrt-debug"), None)
 }
 
-fn build_with(features: &str, target: &Path) -> Result<PathBuf, String> {
+fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<PathBuf, String> {
     let mut build = cargo([
         "rustc",
         "--quiet",
@@ -43,6 +48,9 @@ fn build_with(features: &str, target: &Path) -> Result<PathBuf, String> {
     if cfg!(target_os = "linux") {
         // Whoever links to the file needs its name, not the path that it had then.
         build.arg("-Clink-arg=-Wl,-soname,libusm_nrt.so");
+    }
+    if let Some(linker) = linker {
+        build.arg(format!("-Clinker={}", linker.display()));
     }
     let outcome = command::run(&mut build);
     if !outcome.success {

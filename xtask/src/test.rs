@@ -5,7 +5,8 @@ use std::process::Command;
 use crate::command::{cargo, command, probe};
 use crate::report::Report;
 use crate::{
-    Failure, cuda, environment, examples, features, images, mutants, planner, prose, setup, spirv, wheel,
+    Failure, cuda, environment, examples, features, images, mutants, planner, prose, setup, site, spirv,
+    wheel,
 };
 
 /// The crates that work without the standard library; each is linted and tested with no feature and
@@ -151,7 +152,13 @@ fn python(report: &mut Report) {
         report.missing("wheel", "usm-python/pyproject.toml does not exist");
         return;
     }
-    if !install_wheel(report) {
+    let mut wheel = None;
+    let built = report.check("wheel", || wheel::install().map(|file| wheel = Some(file)));
+    if let Some(file) = &wheel {
+        wheel::parts(report, file);
+        site::part(report);
+    }
+    if !built {
         report.missing("Python tests", "no wheel");
     } else if crate_dir.join("tests").is_dir() {
         report.command(
@@ -169,5 +176,5 @@ fn python(report: &mut Report) {
 
 /// Builds the wheel and installs it into the virtual environment.
 pub(crate) fn install_wheel(report: &mut Report) -> bool {
-    report.check("wheel", wheel::install)
+    report.check("wheel", || wheel::install().map(drop))
 }

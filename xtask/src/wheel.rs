@@ -2,46 +2,130 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::command::{self, command};
+use crate::report::Report;
 use crate::{Failure, environment, folder, nrt};
 
-pub(crate) fn run() -> Result<(), Failure> {
+/// The oldest C library that the wheel runs on, as pip's tags name it: glibc 2.17, of 2012.
+const PLATFORM: &str = "manylinux_2_17";
+
+/// Bytes that the wheel may have.
+const LIMIT: u64 = 5_000_000;
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let wheel = build()?;
     println!("wheel    {}", wheel.display());
-    Ok(())
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(()),
+        ["--bare"] => {
+            let mut report = Report::new();
+            parts(&mut report, &wheel);
+            report.finish()
+        }
+        _ => Err(Failure::Usage(format!("wheel does not take `{}`", arguments.join(" ")))),
+    }
+}
+
+/// What is asked of the file itself, and what runs in an environment with NumPy alone.
+pub(crate) fn parts(report: &mut Report, wheel: &Path) {
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        report.check("wheel: size and platform", || check(wheel));
+    }
+    if report.check("set-up: NumPy and the wheel alone", || bare(wheel)) {
+        report.command(
+            "Python with NumPy alone",
+            Command::new(bare_python())
+                .arg("-I")
+                .arg(environment::root().join("usm-python/tests/bare.py"))
+                .env("USM_DEVICE", "host"),
+        );
+    }
+}
+
+/// The wheel's size, and what auditwheel says of every file in it.
+fn check(wheel: &Path) -> Result<(), String> {
+    let size = fs::metadata(wheel).map_err(|error| folder::at(wheel, &error))?.len();
+    println!("{size} bytes of at most {LIMIT}");
+    if size > LIMIT {
+        return Err(format!("the wheel has {size} bytes, {LIMIT} are allowed"));
+    }
+    let said = command::probe(
+        command(environment::venv_python()).args(["-m", "auditwheel", "--verbose", "show"]).arg(wheel),
+    )
+    .ok_or("auditwheel could not read the wheel")?;
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\"");
+    let older = ["manylinux_2_5", "manylinux_2_12", "manylinux1", "manylinux2010"];
+    let fits =
+        words.contains(&wanted) || older.iter().any(|tag| words.contains(&wanted.replace(PLATFORM, tag)));
+    fits.then_some(()).ok_or(format!("not {PLATFORM}: {said}"))
+}
+
+/// An environment with the wheel and the NumPy of the tests.
+fn bare(wheel: &Path) -> Result<(), String> {
+    let (venv, list) = (environment::bare(), environment::root().join("xtask/requirements.txt"));
+    let list = folder::read(&list)?;
+    let numpy = list.lines().find(|line| line.starts_with("numpy==")).ok_or("no pin of NumPy")?;
+    if !(folder::is_fresh(&venv, numpy) && bare_python().exists()) {
+        folder::remove(&venv)?;
+        succeed(command(environment::venv_python()).args(["-m", "venv"]).arg(&venv))?;
+        succeed(pip().args(["install", numpy]))?;
+        folder::stamp(&venv, numpy)?;
+    }
+    succeed(pip().args(["install", "--no-index", "--force-reinstall"]).arg("--no-deps").arg(wheel))
+}
+
+fn bare_python() -> PathBuf {
+    environment::bare().join("bin/python")
+}
+
+fn pip() -> Command {
+    let mut pip = command(bare_python());
+    pip.args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
+        .env("PIP_ROOT_USER_ACTION", "ignore");
+    pip
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let outcome = command::run(command);
+    outcome.success.then_some(()).ok_or(outcome.status)
 }
 
 /// Builds the wheel and installs it into the virtual environment.
-pub(crate) fn install() -> Result<(), String> {
-    let outcome = command::run(
+pub(crate) fn install() -> Result<PathBuf, String> {
+    let wheel = build()?;
+    succeed(
         command(environment::venv_python())
             .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
             .args(["install", "--no-deps", "--force-reinstall"])
-            .arg(build()?)
+            .arg(&wheel)
             .env("PIP_ROOT_USER_ACTION", "ignore"),
-    );
-    outcome.success.then_some(()).ok_or(outcome.status)
+    )?;
+    Ok(wheel)
 }
 
 /// Builds the wheel and says where it is.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    ship_library()?;
+    let zig = environment::zig();
+    ship_library(zig.as_deref())?;
     let wheels = environment::setup_dir().join("wheels");
     // An older wheel of the same name would be taken for the new one.
     let _ = fs::remove_dir_all(&wheels);
-    let outcome = command::run(
-        command(environment::venv_python())
-            .args(["-m", "maturin", "build", "--quiet", "--release", "--manifest-path"])
-            .arg(environment::root().join("usm-python/Cargo.toml"))
-            .arg("--interpreter")
-            .arg(environment::venv_python())
-            .arg("--out")
-            .arg(&wheels),
-    );
-    if !outcome.success {
-        return Err(format!("maturin: {}", outcome.status));
+    let mut maturin = command(environment::venv_python());
+    maturin
+        .args(["-m", "maturin", "build", "--quiet", "--release", "--manifest-path"])
+        .arg(environment::root().join("usm-python/Cargo.toml"))
+        .arg("--interpreter")
+        .arg(environment::venv_python())
+        .arg("--out")
+        .arg(&wheels);
+    // Without it the wheel runs where the C library is at least as new as this machine's.
+    if let Some(zig) = zig {
+        maturin.args(["--zig", "--compatibility", PLATFORM]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
     }
+    succeed(&mut maturin).map_err(|status| format!("maturin: {status}"))?;
     let entries = fs::read_dir(&wheels).map_err(|error| folder::at(&wheels, &error))?;
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -50,10 +134,30 @@ pub(crate) fn build() -> Result<PathBuf, String> {
 }
 
 /// Puts library and header where the package has them; maturin takes them from there.
-fn ship_library() -> Result<(), String> {
+fn ship_library(zig: Option<&Path>) -> Result<(), String> {
     let package = environment::root().join("usm-python/python/usm");
-    ship(&nrt::build()?, &package.join("lib"))?;
+    let library = match zig {
+        Some(zig) => nrt::build_for_wheel(&linker(zig)?)?,
+        None => nrt::build()?,
+    };
+    ship(&library, &package.join("lib"))?;
     ship(&nrt::header(), &package.join("include"))
+}
+
+/// A program that links as `cc` does, with Zig, for the C library of [`PLATFORM`].
+fn linker(zig: &Path) -> Result<PathBuf, String> {
+    let file = environment::target_dir().join("zig-cc");
+    let target = format!("{}-linux-gnu.2.17", std::env::consts::ARCH);
+    let text = format!("#!/bin/sh\nexec '{}' cc -target {target} \"$@\"\n", zig.display());
+    fs::create_dir_all(environment::target_dir()).map_err(|error| folder::at(&file, &error))?;
+    fs::write(&file, text).map_err(|error| folder::at(&file, &error))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755))
+            .map_err(|error| folder::at(&file, &error))?;
+    }
+    Ok(file)
 }
 
 fn ship(file: &Path, folder: &Path) -> Result<(), String> {

@@ -5,7 +5,7 @@ import sys as _sys
 from typing import TYPE_CHECKING
 
 
-def _register_opencl_runtime():
+def _register_opencl_runtime() -> None:
     """Makes Intel's OpenCL CPU runtime known to the OpenCL loader.
 
     ``pip install intel-opencl-rt`` does not: the loader then finds no device. The C library reads the variable when it
@@ -150,6 +150,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
+    from . import dask as dask, kernel_api as kernel_api, numba as numba
     from ._kernel import (
         CLK_GLOBAL_MEM_FENCE as CLK_GLOBAL_MEM_FENCE,
         CLK_LOCAL_MEM_FENCE as CLK_LOCAL_MEM_FENCE,
@@ -184,36 +185,47 @@ _KERNEL_NAMES = frozenset(
 )
 
 
-def __getattr__(name):
-    if name == "kernel_api":
-        import importlib
+# Checkers of types would take it for the promise of every name.
+if not TYPE_CHECKING:
 
-        return importlib.import_module(".kernel_api", __name__)
-    if name in _KERNEL_NAMES:
-        from . import _kernel
+    def __getattr__(name):
+        if name == "kernel_api":
+            import importlib
 
-        value = globals()[name] = getattr(_kernel, name)
-        return value
-    return _optional(name)
+            return importlib.import_module(".kernel_api", __name__)
+        if name in _KERNEL_NAMES:
+            from . import _kernel
+
+            value = globals()[name] = getattr(_kernel, name)
+            return value
+        return _optional(name)
 
 
-def _optional(name):
-    """``usm.numba`` imports Numba, so it is imported when somebody asks for it; without Numba there is no such attribute."""
-    if name == "numba":
+# Submodules that work with another package, and what brings that. They are imported when somebody asks for them.
+_OPTIONAL = {"dask": ("distributed", "dask[distributed]"), "numba": ("numba", "numba")}
+
+
+def _optional(name: str) -> object:
+    """Without its package there is no such attribute."""
+    if name in _OPTIONAL:
         import importlib
 
         try:
-            return importlib.import_module(".numba", __name__)
+            return importlib.import_module(f".{name}", __name__)
         except ModuleNotFoundError as error:
-            raise AttributeError(f"usm.numba needs the package {error.name}: pip install numba") from error
+            raise AttributeError(f"usm.{name} needs the package {error.name}: pip install {_OPTIONAL[name][1]}") from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def _is_there(package: str) -> bool:
     import importlib.util
 
     try:
-        found = importlib.util.find_spec("numba") is not None
+        return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
-        found = False
-    return sorted([*__all__, *_KERNEL_NAMES, "kernel_api", "__version__", *(["numba"] if found else [])])
+        return False
+
+
+def __dir__() -> list[str]:
+    found = (name for name, (package, _) in _OPTIONAL.items() if _is_there(package))
+    return sorted([*__all__, *_KERNEL_NAMES, "kernel_api", "__version__", *found])

@@ -4,9 +4,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence as _Sequence
 
 
-def _prepare():
+def _prepare() -> None:
     """Names dpctl's library, which the command has no importer to look for."""
     from importlib.util import find_spec
 
@@ -19,7 +20,7 @@ def _prepare():
             os.environ["USM_DPCTL_LIBRARY"] = library
 
 
-def main(arguments=None):
+def main(arguments: _Sequence[str] | None = None) -> int:
     """Runs the command with ``arguments``, those of the process when they are not given, and returns its exit code."""
     from ._usm import _run_command
 

@@ -35,6 +35,12 @@ def devices() -> None:
         assert_type((record["queue"], record["lines"]), tuple[int | None, list[tuple[str, int, str]]])
         assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
     context.synchronize(timeout=1.0)
+    assert_type(context.can_access_peer(context), bool)
+    for allow in (context.enable_peer_access, context.disable_peer_access):
+        try:
+            allow(context)
+        except usm.DeviceError:
+            pass
     assert usm.Context(device) != context and hash(context) == hash(device.context)
     seen: usm.Snapshot = usm.snapshot()
     seen.dump(os.devnull)

@@ -31,3 +31,17 @@ else:
     assert shared.tolist()[0][0] == 9.0
     assert usm.asarray(theirs).pointer == shared.pointer
     print("NumPy and usm share", theirs.nbytes, "bytes")
+
+try:
+    import dpctl.memory
+except ImportError:
+    print("no dpctl here")
+else:
+    if dpctl.get_devices():
+        # SYCL memory, seen by both.
+        sycl = usm.zeros(4, dtype="f4", kind="shared", queue=dpctl.SyclQueue())
+        theirs = dpctl.memory.as_usm_memory(sycl)
+        theirs.copy_from_host(array.array("f", [1, 2, 3, 4]).tobytes())
+        assert sycl.tolist() == [1.0, 2.0, 3.0, 4.0]
+        assert usm.asarray(theirs).pointer == sycl.pointer
+        print("dpctl and usm share", theirs.nbytes, "bytes on", sycl.device.selector)
