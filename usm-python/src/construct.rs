@@ -233,7 +233,8 @@ pub(crate) fn from_dlpack<'py>(
     dl_device: Option<(i32, i32)>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
-    let array = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
+    let request = dlpack::Request { dl_device, copy };
+    let array = import::entered(obj.py(), || dlpack::import(obj, request))?;
     array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 

@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -80,11 +81,38 @@ pub(crate) fn empty(
     Bound::new(py, Array::new(Side { storage, stream, view }))
 }
 
+/// Runs `read`, which asks a producer for its memory. A producer may answer by an import of its
+/// own, of itself even, so the interpreter counts these as it counts calls: one level too many is a
+/// `RecursionError`, before the stack of the thread ends.
+///
+/// # Errors
+/// What `read` raises, and `RecursionError`.
+#[inline]
+pub(crate) fn entered<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    struct Entered;
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            // SAFETY: one for each that was entered, by the same thread.
+            unsafe { ffi::Py_LeaveRecursiveCall() };
+        }
+    }
+    // SAFETY: the interpreter is attached, the text ends with NUL.
+    if unsafe { ffi::Py_EnterRecursiveCall(c" while an array is imported".as_ptr()) } != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    let _entered = Entered;
+    read()
+}
+
 /// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.
 pub(crate) fn sycl_memory<'py>(
     object: &Bound<'py, PyAny>,
     ignore_flag: bool,
 ) -> PyResult<Option<Bound<'py, Array>>> {
+    entered(object.py(), || of_sycl(object, ignore_flag))
+}
+
+fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__sycl_usm_array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     sycl::import(object, dict, ignore_flag).map(Some)
@@ -135,6 +163,10 @@ pub(crate) unsafe fn adopt_host(
 
 /// Checks the dictionary of the first protocol that an object has, and no more.
 pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    entered(object.py(), || bytes_of_first(object))
+}
+
+fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
     let protocols = [
         (intern!(py, "__sycl_usm_array_interface__"), Protocol::Sycl),
@@ -173,10 +205,16 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 /// Whatever can be had without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    entered(object.py(), || first_of_all(object))
+}
+
+/// What the first protocol gives that the object has.
+#[inline]
+fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if let Some(array) = array_struct::import(object)? {
         return Ok(Some(array));
     }
-    if let Some(array) = sycl_memory(object, false)? {
+    if let Some(array) = of_sycl(object, false)? {
         return Ok(Some(array));
     }
     if let Some(array) = host_memory(object)? {
