@@ -2,6 +2,7 @@
 
 use alloc::rc::Rc;
 use core::cell::RefCell;
+use std::collections::HashMap;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote};
@@ -13,7 +14,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
 use crate::signature;
-use crate::{body, call};
+use crate::{body, call, nesting};
 
 /// What stands in the parentheses of the attribute.
 #[derive(Default)]
@@ -85,7 +86,7 @@ fn number(value: &Expr) -> Result<u64> {
 
 thread_local! {
     /// Spans of the places that the kernel's nodes have.
-    static SPANS: RefCell<Vec<(Place, Span)>> = const { RefCell::new(Vec::new()) };
+    static SPANS: RefCell<HashMap<Place, Span>> = RefCell::default();
 }
 
 /// The place of a token, remembered for errors.
@@ -93,18 +94,14 @@ pub(crate) fn place(span: Span) -> Place {
     let start = span.start();
     let place = Place { file: 0, line: start.line as u32, column: start.column as u32 + 1 };
     SPANS.with_borrow_mut(|spans| {
-        if !spans.iter().any(|(found, _)| *found == place) {
-            spans.push((place, span));
-        }
+        spans.entry(place).or_insert(span);
     });
     place
 }
 
 /// An error of the IR on the user's tokens.
 fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
-    let span = |place| {
-        SPANS.with_borrow(|spans| spans.iter().find(|(found, _)| *found == place).map(|(_, span)| *span))
-    };
+    let span = |place| SPANS.with_borrow(|spans| spans.get(&place).copied());
     let first = span(refusal.place).unwrap_or_else(Span::call_site);
     let mut error = Error::new(first, &refusal.message);
     if let Some(other) = refusal.other.filter(|other| *other != refusal.place).and_then(span) {
@@ -118,6 +115,8 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
 /// # Errors
 /// What is refused, on its tokens.
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    nesting::check(&arguments)?;
+    nesting::check(&item)?;
     expand(&syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
 }
 
@@ -127,7 +126,7 @@ pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) ->
 }
 
 fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
-    SPANS.with_borrow_mut(Vec::clear);
+    SPANS.with_borrow_mut(HashMap::clear);
     let kernel = front_end(item, arguments, module)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
     let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
@@ -212,6 +211,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
             "`#[kernels]` has no arguments: write them at each `#[kernel]`",
         ));
     }
+    nesting::check(&item)?;
     let mut item: syn::ItemMod = syn::parse2(item)?;
     let Some((_, items)) = &mut item.content else {
         return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));

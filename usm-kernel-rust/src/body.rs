@@ -21,6 +21,9 @@ pub(crate) fn block_and(
     let mark = scope.mark();
     let mut out = Vec::new();
     for stmt in &block.stmts {
+        if !scope.called.is_empty() {
+            scope.put_in(stmt.span())?;
+        }
         match stmt {
             RustStmt::Local(local) => declare(local, scope, &mut out)?,
             RustStmt::Expr(inner, _) => statement(inner, scope, &mut out)?,

@@ -19,6 +19,7 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
     let Some(function) = function.map(Rc::clone) else { return Ok(None) };
     may_run(call.func.span(), scope)?;
+    scope.put_in(call.span())?;
     if scope.called.iter().any(|called| called.name == name) {
         return refuse(
             call.span(),

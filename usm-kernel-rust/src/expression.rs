@@ -85,10 +85,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Cast(cast) => {
             let ty = scalar(&cast.ty)?;
             // A literal has the type that it is cast to.
-            let operand = match attempt(&cast.expr, None, scope) {
-                Ok(operand) => operand,
-                Err(error) => expr(&cast.expr, Some(ty), scope).map_err(|_| error)?,
-            };
+            let operand = expr(&cast.expr, is_open(&cast.expr).then_some(ty), scope)?;
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
@@ -186,14 +183,59 @@ fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal
     Ok(Literal::f64(sign * value))
 }
 
-/// A value, or nothing left behind.
-fn attempt(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
-    let before = scope.before.len();
-    let found = expr(value, hint, scope);
-    if found.is_err() {
-        scope.before.truncate(before);
+/// Whether the value is of literals that name no type, so that its type is what is needed of it.
+fn is_open(value: &Rust) -> bool {
+    match value {
+        Rust::Paren(inner) => is_open(&inner.expr),
+        Rust::Group(inner) => is_open(&inner.expr),
+        Rust::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.suffix().is_empty(),
+            Lit::Float(number) => number.suffix().is_empty(),
+            _ => false,
+        },
+        Rust::Unary(unary) => is_open(&unary.expr),
+        Rust::Binary(binary) => match binary.op {
+            BinOp::Shl(_) | BinOp::Shr(_) => is_open(&binary.left),
+            BinOp::Add(_)
+            | BinOp::Sub(_)
+            | BinOp::Mul(_)
+            | BinOp::Div(_)
+            | BinOp::Rem(_)
+            | BinOp::BitXor(_)
+            | BinOp::BitAnd(_)
+            | BinOp::BitOr(_) => is_open(&binary.left) && is_open(&binary.right),
+            _ => false,
+        },
+        Rust::If(branch) => {
+            let last = |block: &syn::Block| match &block.stmts[..] {
+                [syn::Stmt::Expr(value, None)] => is_open(value),
+                _ => false,
+            };
+            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| match &**other {
+                Rust::Block(inner) => last(&inner.block),
+                inner => is_open(inner),
+            });
+            other && last(&branch.then_branch)
+        }
+        Rust::Call(call) => {
+            let Rust::Path(path) = &*call.func else { return false };
+            let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+            match name.as_str() {
+                "min" | "max" => call.args.iter().all(is_open),
+                name if name.starts_with("group_") || name.starts_with("sub_group_") => {
+                    call.args.first().is_some_and(is_open)
+                }
+                _ => false,
+            }
+        }
+        Rust::MethodCall(call) => match call.method.to_string().as_str() {
+            "wrapping_add" | "wrapping_sub" | "wrapping_mul" | "min" | "max" => {
+                is_open(&call.receiver) && call.args.iter().all(is_open)
+            }
+            _ => is_open(&call.receiver),
+        },
+        _ => false,
     }
-    found
 }
 
 /// Reads what may not be evaluated, so that nothing of it may run before the statement.
@@ -211,19 +253,18 @@ pub(crate) fn pair(
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<(Expr, Expr)> {
-    match attempt(left, None, scope) {
-        Ok(one) => {
+    // Each side is read once: one that was read again at each level would take twice the time at
+    // each.
+    match (is_open(left), is_open(right), hint) {
+        (true, false, _) => {
+            let two = expr(right, None, scope)?;
+            Ok((typed(left, two.ty, scope)?, two))
+        }
+        (true, true, Some(hint)) => Ok((typed(left, hint, scope)?, typed(right, hint, scope)?)),
+        _ => {
+            let one = expr(left, None, scope)?;
             let two = typed(right, one.ty, scope)?;
             Ok((one, two))
-        }
-        Err(error) => {
-            // The left side is a literal, or wrong.
-            if let Ok(two) = attempt(right, None, scope) {
-                let one = typed(left, two.ty, scope)?;
-                return Ok((one, two));
-            }
-            let Some(hint) = hint else { return Err(error) };
-            Ok((typed(left, hint, scope)?, typed(right, hint, scope)?))
         }
     }
 }
@@ -257,7 +298,7 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         (left, maybe(part, scope, |scope| typed(&binary.right, Scalar::Bool, scope))?)
     } else if matches!(operator, Binary::Shl | Binary::Shr) {
         let left = expr(&binary.left, hint, scope)?;
-        let right = attempt(&binary.right, None, scope).or_else(|_| typed(&binary.right, left.ty, scope))?;
+        let right = expr(&binary.right, is_open(&binary.right).then_some(left.ty), scope)?;
         (left, right)
     } else {
         // What a comparison gives says nothing of its operands.

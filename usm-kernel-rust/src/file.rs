@@ -3,10 +3,12 @@
 use alloc::rc::Rc;
 use core::fmt;
 
+use proc_macro2::TokenStream;
 use syn::{Error, Item};
 use usm_kernel_ir::Kernel;
 
 use crate::attribute::{Module, attribute_of, nodes};
+use crate::nesting::{self, STACK};
 
 /// Why a file was refused: the first thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +37,24 @@ impl core::error::Error for Refused {}
 /// Rust. `name` is what places and errors call the file.
 ///
 /// # Errors
-/// The first refusal.
+/// The first refusal. A text that is nested more than 512 levels deep is one: a level is an open
+/// group, or an operator, a call or a keyword before the place in the same statement.
 pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
-    let found = syn::parse_file(source).and_then(|file| {
+    // The caller's stack may be of any size.
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().name("usm-kernel-rust".into()).stack_size(STACK);
+        match reader.spawn_scoped(scope, || read_here(source, name)) {
+            Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => {
+                let message = format!("no thread with a stack of {STACK} bytes to read it: {error}");
+                Err(Refused { file: name.into(), line: 1, column: 1, message })
+            }
+        }
+    })
+}
+
+fn read_here(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
+    let found = parse(source).and_then(|file| {
         let mut kernels = Vec::new();
         items(&file.items, &Rc::new(Module::default()), &mut kernels)?;
         Ok(kernels)
@@ -50,6 +67,17 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     })?;
     kernels.iter_mut().for_each(|kernel| kernel.files = vec![name.into()]);
     Ok(kernels)
+}
+
+/// As `syn::parse_file`, but no deeper than the stack of the reader.
+fn parse(source: &str) -> Result<syn::File, Error> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    // The line for the system's loader, of which the end stays, so that lines keep their numbers.
+    let is_for_loader = source.strip_prefix("#!").is_some_and(|rest| !rest.trim_start().starts_with('['));
+    let start = if is_for_loader { source.find('\n').unwrap_or(source.len()) } else { 0 };
+    let tokens: TokenStream = source[start..].parse()?;
+    nesting::check(&tokens)?;
+    syn::parse2(tokens)
 }
 
 fn items(items_of: &[Item], module: &Rc<Module>, kernels: &mut Vec<Kernel>) -> Result<(), Error> {

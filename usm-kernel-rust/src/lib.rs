@@ -8,6 +8,7 @@ mod body;
 mod call;
 mod expression;
 mod file;
+mod nesting;
 mod scope;
 mod signature;
 mod sub_group;

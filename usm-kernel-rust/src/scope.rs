@@ -46,7 +46,13 @@ pub(crate) struct Scope {
     pub(crate) sub_groups: Option<SubGroups>,
     /// Functions around, the innermost last.
     pub(crate) called: Vec<Called>,
+    /// Calls and statements that calls have put in.
+    put_in: usize,
 }
+
+/// Calls and statements that calls may put in. Functions that call each other twice double at each
+/// level.
+const PUT_IN: usize = 1 << 16;
 
 impl Scope {
     pub(crate) fn new(item: &ItemFn, neighbours: Rc<Module>) -> Self {
@@ -85,7 +91,20 @@ impl Scope {
             neighbours,
             sub_groups: None,
             called: Vec::new(),
+            put_in: 0,
         }
+    }
+
+    /// Counts a call, or a statement of what is called.
+    pub(crate) fn put_in(&mut self, at: Span) -> Result<()> {
+        self.put_in += 1;
+        if self.put_in > PUT_IN {
+            return refuse(
+                at,
+                format!("more than {PUT_IN} calls and statements of functions are put in here"),
+            );
+        }
+        Ok(())
     }
 
     /// A variable that no name of the source means.

@@ -75,3 +75,27 @@ fn what_is_refused_has_its_place() {
         assert!(ran.stderr.contains(message), "{name}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn a_text_that_is_nested_deeply_is_refused_at_its_place() {
+    let folder = folder("kernel_deep");
+    let many = |what: &str| what.repeat(100_000);
+    let rust = |body: String| format!("#[kernel]\nfn f(a: &mut [u32]) {{\n    {body}\n}}\n");
+    for (name, text, message) in [
+        ("group.rs", rust(format!("a[0] = {}1{};", many("("), many(")"))), "group.rs:3:519: nested 100"),
+        ("chain.rs", rust(format!("a[0] = 1{};", many("+1"))), "chain.rs:3:10"),
+        ("else.rs", rust(format!("if x {{ }} {}", many("else if x { }"))), "else.rs:3:"),
+        ("list.ir", many("("), "list.ir:1:201: more than 200 nested lists"),
+        ("open.ir", format!("(kernel \"k\" 1 {}", many("(do ")), "more than 200 nested lists"),
+    ] {
+        let path = file(&folder, name, text.as_bytes());
+        let ran = usm(&["kernel", &path, "--emit", "ir"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{name}: {}", ran.stderr);
+        assert!(
+            name.ends_with("ir") || ran.stderr.contains("levels deep, 512 are allowed"),
+            "{}",
+            ran.stderr
+        );
+    }
+}

@@ -6,9 +6,12 @@ use alloc::vec::Vec;
 use crate::error::Refusal;
 use crate::kernel::Place;
 
-/// Nested lists in a text. Readers, writers and passes go down recursively, so deeper text is
-/// refused.
+/// Nested statements and expressions of a kernel. Verifier, writers and passes go down
+/// recursively, so deeper ones are refused.
 pub(crate) const DEPTH: usize = 96;
+/// Nested lists in a text, whose reader goes down recursively as well: a statement around others is
+/// two lists, so every kernel that the verifier takes reads back.
+const LISTS: usize = 2 * DEPTH + 8;
 
 /// A word, a text in quotes, or a list; with its place in the text.
 #[derive(Debug)]
@@ -86,8 +89,8 @@ impl Reader<'_> {
         let kind = match self.rest.peek() {
             None => return Err(Refusal::new(place, "the text ends in the middle")),
             Some(')') => return Err(Refusal::new(place, "`)` without `(`")),
-            Some('(') if depth >= DEPTH => {
-                return Err(Refusal::new(place, alloc::format!("more than {DEPTH} nested lists")));
+            Some('(') if depth >= LISTS => {
+                return Err(Refusal::new(place, alloc::format!("more than {LISTS} nested lists")));
             }
             Some('(') => {
                 self.next();

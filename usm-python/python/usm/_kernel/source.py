@@ -7,6 +7,10 @@ import textwrap
 
 from ..errors import KernelError
 
+# Levels of Python's own tree. The nodes of a kernel have 96; constants fold, and names and
+# arguments have levels here that they have not there.
+DEPTH = 160
+
 
 class Source:
     """A function's tree, and what its names mean outside of it."""
@@ -22,6 +26,21 @@ class Source:
         self.tree, self.line, self.column = _tree(function, code)
         self.names = None
         self.item = None
+        self.check_depth()
+
+    def check_depth(self):
+        """Refuses what the compiler, which goes down recursively, could not follow."""
+        deepest, refused, rest = 0, None, [(self.tree, 0)]
+        while rest:
+            node, depth = rest.pop()
+            # Nodes put an operator of many operands around each in turn.
+            depth += len(node.values) - 1 if isinstance(node, ast.BoolOp) else len(node.ops) if isinstance(node, ast.Compare) else 1
+            if depth > DEPTH and hasattr(node, "lineno"):
+                refused = min(refused or node, node, key=lambda node: (node.lineno, node.col_offset))
+            deepest = max(deepest, depth)
+            rest.extend((child, depth) for child in ast.iter_child_nodes(node))
+        if refused is not None:
+            raise self.error(refused, f"nested {deepest} levels deep, {DEPTH} are allowed")
 
     def outside(self):
         """Names of closure, module and built-ins; read when code is made."""

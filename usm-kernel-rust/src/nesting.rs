@@ -1,0 +1,155 @@
+//! How deep Rust is nested, before a parser follows it.
+//!
+//! The parser, what drops its tree and what reads it go down recursively, so a deep text would end
+//! the stack of the thread, and with it the process. The lexer does not go down: its tokens say how
+//! deep the tree can become at most.
+
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree, token_stream};
+use syn::{Error, Result};
+
+/// Levels that a text may have: open groups, and what stands before a token in its statement, or
+/// its element of a list, that a parser may put around it: operators, calls, keywords.
+pub(crate) const LEVELS: usize = 512;
+
+/// Stack for a thread that reads a text of [`LEVELS`]. In a build without optimization a level
+/// takes up to 52 KiB (`Vec<Vec<..`), so 26 MiB are needed at most.
+pub(crate) const STACK: usize = 64 << 20;
+
+/// Refuses tokens that are deeper than [`LEVELS`], at the first one that is.
+///
+/// # Errors
+/// The depth of the deepest token, and the limit.
+pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
+    let mut deepest = 0;
+    let mut refused = None;
+    let mut rooms = vec![Room::new(tokens.clone(), 0, false)];
+    while let Some(room) = rooms.last_mut() {
+        let Some(token) = room.tokens.next() else {
+            rooms.pop();
+            continue;
+        };
+        let inside = room.count(&token);
+        let depth = inside.as_ref().map_or(room.depth, |inside| inside.depth);
+        deepest = deepest.max(depth);
+        if depth > LEVELS && refused.is_none() {
+            refused = Some(token.span());
+        }
+        rooms.extend(inside);
+    }
+    match refused {
+        None => Ok(()),
+        Some(span) => Err(Error::new(span, format!("nested {deepest} levels deep, {LEVELS} are allowed"))),
+    }
+}
+
+/// The tokens of a group.
+struct Room {
+    tokens: token_stream::IntoIter,
+    /// Levels around its tokens.
+    outside: usize,
+    /// Levels around the next token.
+    depth: usize,
+    /// Whether it belongs to a macro's call, which nobody parses.
+    is_opaque: bool,
+    last: Last,
+}
+
+/// The token before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Word,
+    /// The `!` after a word, and a word after that.
+    Macro,
+    /// The `#` of an attribute.
+    Attribute,
+    /// Braces, which may end a statement or an item.
+    Braces,
+    /// `else`, whose `if` is no level of its own.
+    Else,
+    /// A character of an operator, with another one next to it.
+    Joint(char),
+    Other,
+}
+
+impl Room {
+    fn new(tokens: TokenStream, outside: usize, is_opaque: bool) -> Self {
+        Self { tokens: tokens.into_iter(), outside, depth: outside, is_opaque, last: Last::Other }
+    }
+
+    /// Counts a token; gives the group that it is.
+    fn count(&mut self, token: &TokenTree) -> Option<Self> {
+        let last = core::mem::replace(&mut self.last, Last::Other);
+        match token {
+            TokenTree::Group(group) => {
+                let is_opaque = self.is_opaque || last == Last::Macro;
+                let inside = Self::new(group.stream(), self.depth + 1, is_opaque);
+                // Nothing that follows braces or an attribute can have them as a part.
+                if group.delimiter() == Delimiter::Brace {
+                    self.last = Last::Braces;
+                } else if last != Last::Attribute {
+                    self.level();
+                }
+                return Some(inside);
+            }
+            TokenTree::Punct(punct) => self.operator(punct.as_char(), punct.spacing(), last),
+            TokenTree::Ident(word) => {
+                let word = word.to_string();
+                match word.as_str() {
+                    "else" | "as" | "in" | "where" => {
+                        self.level();
+                        self.last = if word == "else" { Last::Else } else { Last::Other };
+                        return None;
+                    }
+                    _ if last == Last::Braces => self.next(),
+                    _ => {}
+                }
+                if last == Last::Else && word == "if" {
+                } else if KEYWORDS.contains(&word.as_str()) {
+                    self.level();
+                } else {
+                    self.last = if last == Last::Macro { Last::Macro } else { Last::Word };
+                }
+            }
+            TokenTree::Literal(_) if last == Last::Braces => self.next(),
+            TokenTree::Literal(_) => {}
+        }
+        None
+    }
+
+    fn operator(&mut self, character: char, spacing: Spacing, last: Last) {
+        if spacing == Spacing::Joint {
+            self.last = Last::Joint(character);
+        }
+        match (last, character) {
+            (_, ';' | ',') => self.next(),
+            // A lifetime, and an attribute, which begin a statement or an item after braces.
+            (Last::Braces, '\'' | '#') => self.next(),
+            // The pattern of a branch is not around its value.
+            (Last::Joint('='), '>') => self.next(),
+            // The second character of `==`, `->`, `..` and their like. Paths are lists.
+            (Last::Joint(_), '=') | (Last::Joint('-'), '>') | (Last::Joint('.'), '.') | (_, ':' | '\'') => {}
+            (Last::Attribute, '!') | (_, '#') => {}
+            _ => self.level(),
+        }
+        match (last, character) {
+            (_, '#') | (Last::Attribute, '!') => self.last = Last::Attribute,
+            (Last::Word, '!') => self.last = Last::Macro,
+            _ => {}
+        }
+    }
+
+    /// The next statement, or the next element of a list.
+    fn next(&mut self) {
+        self.depth = self.outside;
+    }
+
+    fn level(&mut self) {
+        self.depth += usize::from(!self.is_opaque);
+    }
+}
+
+/// Words that what follows is a part of.
+const KEYWORDS: [&str; 24] = [
+    "async", "await", "box", "break", "const", "dyn", "extern", "fn", "for", "if", "impl", "let", "loop",
+    "match", "move", "mut", "raw", "ref", "return", "static", "try", "unsafe", "while", "yield",
+];
