@@ -1,6 +1,6 @@
-//! A case that cannot run here says so, in the one way that the summary of `cargo xtask test`
-//! counts: `skipped: CASE: REASON` on standard error, past the capture of the test harness, which
-//! calls such a case passed.
+//! Reports a case that cannot run on this machine, in the form that `cargo xtask test` counts:
+//! `skipped: CASE: REASON` on standard error, past the capture of the test harness, which counts
+//! such a case as passed.
 
 use core::cell::RefCell;
 use core::fmt::Display;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 thread_local! {
-    /// The case of this thread, where its harness says it.
+    /// The case of this thread, if its harness named it.
     static CASE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -21,8 +21,8 @@ pub fn named<T>(case: &str, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The case of this thread: as its harness named it, or as the thread is called; where there is one
-/// thread for all, the place of the caller.
+/// The case of this thread: its harness's name for it, or the thread's name. If one thread runs all
+/// cases, the place of the caller.
 fn case(place: &Location<'_>) -> String {
     let thread = std::thread::current();
     let named = CASE.with_borrow(Clone::clone);
@@ -30,42 +30,42 @@ fn case(place: &Location<'_>) -> String {
     named.unwrap_or_else(|| format!("{}:{}", place.file(), place.line()))
 }
 
-/// Whether the environment variable `USM_REQUIRE`, names with commas between, names this runtime:
-/// then a machine without it is a failure.
+/// Whether the environment variable `USM_REQUIRE`, a list of names with commas, contains this
+/// runtime. A machine without it is then a failure.
 #[must_use]
 pub fn is_required(runtime: &str) -> bool {
     std::env::var("USM_REQUIRE").unwrap_or_default().split(',').any(|name| name == runtime)
 }
 
-/// This case does not run, because a runtime is not here.
+/// Reports that this case does not run because a runtime is missing.
 ///
 /// # Panics
-/// Where the runtime is required.
+/// If the runtime is required.
 #[track_caller]
 pub fn missing(runtime: &str, reason: impl Display) {
     assert!(!is_required(runtime), "required: {runtime}: {reason}");
     announce(&case(Location::caller()), format_args!("{runtime}: {reason}"));
 }
 
-/// This case does not run, because what is here cannot do it.
+/// Reports that this case does not run because the runtime lacks an ability.
 #[track_caller]
 pub fn limit(what: impl Display, reason: impl Display) {
     announce(&case(Location::caller()), format_args!("{what}: {reason}"));
 }
 
-/// A part of this case does not run; the case counts.
+/// Reports that a part of this case does not run. The case itself counts as run.
 #[track_caller]
 pub fn part(what: impl Display, reason: impl Display) {
     let case = case(Location::caller());
     let _ = writeln!(std::io::stderr(), "skipped in part: {case}: {what}: {reason}");
 }
 
-/// Says of a case of that name that it does not run.
+/// Reports that the case of this name does not run.
 pub fn announce(case: &str, reason: impl Display) {
     let _ = writeln!(std::io::stderr(), "skipped: {case}: {reason}");
 }
 
-/// Repeats what another process of this program said of cases that do not run, and counts them.
+/// Repeats another process's reports of skipped cases, and returns their number.
 #[must_use]
 pub fn repeat(errors: &str) -> usize {
     let lines = errors.lines().filter(|line| line.starts_with("skipped"));

@@ -1,17 +1,16 @@
-//! Exchange with Python by text: a Python process describes a buffer of its own, and this one
-//! proves where its bytes lie.
+//! Exchanges a buffer with Python as text: a Python process describes its buffer, and this process
+//! proves where the buffer's bytes lie.
 //!
-//! `cargo run -p usm-interface --example exchange_with_python` needs `python3` and no package. For
-//! arrays that share memory inside of one process see the package `usm`
-//! (`examples/python/exchange.py`).
+//! `cargo run -p usm-interface --example exchange_with_python` needs `python3` and no package. The
+//! package `usm` shares arrays inside one process (`examples/python/exchange.py`).
 
 use core::error::Error;
 use std::process::Command;
 
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
 
-/// What NumPy would export of `a[::-1, ::2]`, of a buffer that ctypes owns: Python says address and
-/// length too.
+/// The dictionary that NumPy would export for `a[::-1, ::2]`, here of a ctypes buffer. Python
+/// prints the buffer's address and length too.
 const SCRIPT: &str = "
 import ctypes
 buffer = (ctypes.c_float * 24)(*range(24))
@@ -39,11 +38,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     array.check_inside(allocation)?;
     println!("strides {:?}, {:?} around data[0]", array.layout().strides(), array.layout().extent());
 
-    // One element less, and the proof fails.
+    // With one element less the proof fails.
     let short = Allocation { len: allocation.len - 8, ..allocation };
     assert!(array.check_inside(short).is_err());
 
-    // Back to Python, which reads it with `ast.literal_eval`.
+    // Back to Python, which reads the text with `ast.literal_eval`.
     let mut text = String::new();
     array.write(&mut text, Spelling::Python)?;
     println!("{text}");

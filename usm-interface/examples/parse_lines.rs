@@ -1,5 +1,5 @@
-//! A parser loop: one dictionary a line, as Python or JSON spells it. No line allocates, and none
-//! can panic.
+//! A parser loop: one dictionary a line, in Python's or JSON's spelling. No line allocates, and
+//! none can panic.
 //!
 //! `cargo run -p usm-interface --example parse_lines` reads the lines below; with `-` as its
 //! argument it reads standard input.

@@ -1,15 +1,15 @@
 //! `__array_interface__`, version 3.
 //!
 //! Strides are in bytes. `data` is `(address, read-only)`, a buffer, None or absent; `offset`
-//! (bytes) belongs to buffers only. NumPy never reads `version` and neither do we, but a version
-//! that is no positive integer is refused in [`Mode::Strict`].
+//! (bytes) belongs to buffers only. NumPy never reads `version`, and neither does this module, but
+//! [`Mode::Strict`] refuses a version that is no positive integer.
 
 use crate::error::{Key, ProtocolError, Result};
 use crate::interface::{Interface, Own, Terms};
 use crate::policy::{Mode, Policy};
 use crate::raw::{Data, Protocol, Raw};
 
-/// The version that is written.
+/// The version that this crate writes.
 pub const VERSION: i64 = 3;
 
 /// Checks the fields of an `__array_interface__`.
@@ -21,19 +21,19 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Array, policy)
 }
 
-/// Of all but pointers, which say it with their address.
+/// Whether `data` is read-only, except for a pointer, which has its own flag.
 #[cold]
 const fn is_readonly(data: Data) -> bool {
     matches!(data, Data::Buffer { readonly: true, .. } | Data::Bytes { .. })
 }
 
-/// What the protocol says of everything but type, shape and strides.
+/// The protocol's rules for all fields except type, shape and strides.
 #[inline(always)]
 pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
     let offset = match (raw.data, raw.offset) {
         (_, None | Some(0)) => 0,
-        // NumPy ignores it; the standard does not allow it; either reading alone would be silently
-        // wrong.
+        // NumPy ignores the offset, and the standard forbids it. Either reading alone could
+        // silently be wrong.
         (Data::Pointer { .. }, Some(_)) if policy.mode == Mode::Numpy => 0,
         (Data::Pointer { .. }, Some(offset)) => {
             return Err(Key::Offset.error(ProtocolError::OffsetWithPointer { offset }));
@@ -44,7 +44,7 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
     if version < 1 && policy.mode == Mode::Strict {
         return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1 and newer" }));
     }
-    // The straight path has a pointer: nothing is left of this there.
+    // The straight path has a pointer, so the compiler removes this match there.
     let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         _ => is_readonly(raw.data),

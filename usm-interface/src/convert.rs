@@ -1,13 +1,13 @@
 //! Conversions among the five protocols: exact, or a typed refusal.
 //!
-//! The three dictionaries, PEP 3118 buffers and DLPack tensors give 20 directions. What changes on
-//! the way: strides and offsets move between bytes and elements, an offset is added to the address
-//! where the target has none, the read-only flag keeps its meaning (SYCL dictionaries are written
-//! with true = read-only). What cannot be said is
+//! The three dictionaries, PEP 3118 buffers and DLPack tensors give 20 directions. Strides and
+//! offsets change between bytes and elements. An offset is added to the address if the target has
+//! no offset. The read-only flag keeps its meaning (SYCL dictionaries are written with true =
+//! read-only). A value that the target cannot express is
 //! [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) with the [`Reason`].
 //!
-//! A conversion does not move or look at memory: whether the consumer can reach the address is the
-//! host's knowledge.
+//! A conversion neither moves nor reads memory. Whether the consumer can access the address is for
+//! the host to know.
 
 use crate::dlpack::{DataType, Device, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, Tensor, Version};
 use crate::dtype::{Dtype, Kind};
@@ -19,7 +19,7 @@ use crate::pep3118::{self, Buffer};
 use crate::raw::{Data, Protocol, Stream, SyclObject};
 use crate::shape::Dims;
 
-/// What the target needs and the source cannot know.
+/// Data that the target needs and the source does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
     /// The `syclobj` of a SYCL dictionary.
@@ -29,7 +29,7 @@ pub struct Target<'a> {
     pub extended: bool,
 }
 
-/// The common ground of all five.
+/// The common part of all five protocols.
 #[derive(Clone, Copy)]
 struct Common<'a, 'f, const N: usize> {
     layout: Layout<N>,
@@ -51,7 +51,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         Ok(Common { layout: self.layout, descr, data: self.data, readonly: self.readonly })
     }
 
-    /// As a dictionary of another protocol; of the same protocol it is a copy.
+    /// Converts to a dictionary of another protocol, or copies it for the same protocol.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): a stream, an offset
@@ -60,15 +60,15 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         if protocol == self.protocol() {
             return Ok(*self);
         }
-        // The type was spelled by its producer already, so it may be spelled so again.
+        // The producer already spelled the type this way, so the result may.
         let target = Target { extended: true, ..*target };
         let converted = self.common()?.to_interface(protocol, &target)?;
-        // `descr` is kept as it was given, also where it only repeats the type string; SYCL
-        // dictionaries have it for structures only.
+        // `descr` keeps its spelling, even if it only repeats the type string. A SYCL dictionary
+        // has it for structures only.
         Ok(if protocol == Protocol::Sycl { converted } else { converted.with_descr(self.descr()) })
     }
 
-    /// As a PEP 3118 buffer.
+    /// Converts to a PEP 3118 buffer.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): datetimes and extended
@@ -77,7 +77,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         self.common()?.to_buffer()
     }
 
-    /// As a DLPack tensor on `device`.
+    /// Converts to a DLPack tensor on `device`.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): structures, text,
@@ -96,7 +96,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
         Common { layout: self.layout, descr: self.structure, data, readonly: self.readonly }
     }
 
-    /// As a dictionary.
+    /// Converts to a dictionary.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): C pointers, strides
@@ -105,7 +105,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
         self.common().to_interface(protocol, target)
     }
 
-    /// As a DLPack tensor in host memory.
+    /// Converts to a DLPack tensor in host memory.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), as for dictionaries.
@@ -141,7 +141,7 @@ impl<const N: usize> Tensor<N> {
         Ok(Common { layout, descr: None, data, readonly })
     }
 
-    /// As a dictionary.
+    /// Converts to a dictionary.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): vector lanes, packed
@@ -165,7 +165,7 @@ impl<const N: usize> Tensor<N> {
         self.common()?.to_interface(protocol, target)
     }
 
-    /// As a PEP 3118 buffer.
+    /// Converts to a PEP 3118 buffer.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), also for memory that
@@ -178,8 +178,8 @@ impl<const N: usize> Tensor<N> {
     }
 }
 
-/// Whether strides in elements say C order; where at most one element lies along a dimension any
-/// stride does.
+/// Whether strides in elements are in C order. A dimension with at most one element may have any
+/// stride.
 fn is_c_order(shape: &[i64], strides: &[i64]) -> bool {
     if shape.contains(&0) {
         return true;
@@ -195,7 +195,7 @@ fn is_c_order(shape: &[i64], strides: &[i64]) -> bool {
 }
 
 impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
-    /// The address of the element with all indices 0, the offset added.
+    /// The address of the element with all indices 0: the data address plus the offset.
     fn folded(&self) -> Result<Option<u64>> {
         let offset = self.layout.offset();
         match self.data {
@@ -208,7 +208,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         }
     }
 
-    /// The layout with its offset in the address.
+    /// The layout with its offset moved into the address.
     fn without_offset(&self) -> Result<Layout<N>> {
         let given = self.layout.strides_given().then(|| self.layout.strides());
         Layout::new(self.layout.dtype(), self.layout.shape(), given, 0)
@@ -227,12 +227,12 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             return Err(refuse(Key::Typestr, Reason::Dtype));
         }
         let absent = matches!(self.data, Data::Absent | Data::Bytes { .. } | Data::Object);
-        // Without an address the offset stays where the target has a key for it.
+        // Without an address the offset stays, if the target has a key for it.
         let keeps_offset = absent && protocol != Protocol::Cuda && self.layout.offset() != 0;
         let (address, layout) =
             if keeps_offset { (None, self.layout) } else { (self.folded()?, self.without_offset()?) };
         let data = match address {
-            // CUDA: the address of an array without bytes is 0.
+            // CUDA requires the address 0 for an array without bytes.
             Some(_) if protocol == Protocol::Cuda && layout.nbytes() == 0 => {
                 Data::Pointer { address: 0, flag: self.readonly }
             }
@@ -252,7 +252,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             own,
             elements: protocol == Protocol::Sycl,
             offset: 0,
-            // SYCL: written although 0, so that no reader takes the dictionary for one of
+            // SYCL writes an offset of 0 too, so that no reader mistakes the dictionary for one of
             // `dpctl.memory`.
             offset_given: keeps_offset || protocol == Protocol::Sycl,
             readonly: self.readonly,
@@ -280,7 +280,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         }
         let (_, strides) = in_elements(&self.layout)?;
         let data = match self.data {
-            // An array without bytes has no address in DLPack.
+            // DLPack has no address for an array without bytes.
             Data::Pointer { .. } | Data::Buffer { .. } if self.layout.nbytes() == 0 => Some(0),
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => Some(address),
             Data::Absent | Data::Bytes { .. } | Data::Object => None,
@@ -305,9 +305,9 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
     }
 }
 
-/// Strides in elements, and the layout with strides that are: where at most one element lies along
-/// a dimension, or the array has no bytes, a stride that is no multiple says nothing and is
-/// replaced by the one of C order.
+/// Strides in elements, with a layout that has such strides. A stride that is no multiple of the
+/// element has no effect if its dimension has at most one element, or the array no bytes; the
+/// stride of C order replaces it.
 fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>)> {
     let itemsize = i64::from(layout.itemsize());
     let (shape, given) = (layout.shape(), layout.strides());

@@ -1,8 +1,8 @@
 //! `__cuda_array_interface__`, versions 0 to 3.
 //!
-//! Strides are in bytes and there is no offset. Version 1 added `mask` (which no consumer supports:
-//! a mask is an error, never ignored), version 2 made the address of an empty array 0, version 3
-//! added `stream`. Stream 0 is forbidden.
+//! Strides are in bytes, and there is no offset. Version 1 added `mask`; no consumer supports
+//! masks, so a mask is an error and never ignored. Version 2 made the address of an empty array 0.
+//! Version 3 added `stream`; stream 0 is forbidden.
 
 use crate::error::{EntryError, Found, Key, ProtocolError, Result};
 use crate::interface::{Interface, Own, Terms};
@@ -10,7 +10,7 @@ use crate::policy::{MissingData, Policy};
 use crate::raw::{Data, Protocol, Raw, Stream};
 use crate::value::Int;
 
-/// The version that is written.
+/// The version that this crate writes.
 pub const VERSION: i64 = 3;
 pub(crate) const WRITTEN: u8 = 3;
 
@@ -39,7 +39,7 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Cuda, policy)
 }
 
-/// What the protocol says of everything but type, shape and strides.
+/// The protocol's rules for all fields except type, shape and strides.
 #[inline(always)]
 pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
     let version = raw.version.ok_or_else(|| Key::Version.error(EntryError::Missing))?;

@@ -7,8 +7,8 @@ pub const MAX_ITEMSIZE: u32 = 0x7fff_ffff;
 
 /// The kind of an element, by the characters of the array interface.
 ///
-/// Exhaustive over the standard's kinds; types that the standard cannot spell are
-/// [`Kind::Extended`], and C pointers exist only in PEP 3118 buffers.
+/// Has every kind of the standard. Types that the standard cannot spell are [`Kind::Extended`]. C
+/// pointers exist only in PEP 3118 buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -26,7 +26,7 @@ pub enum Kind {
     Timedelta,
     /// `M`: point in time of 8 bytes.
     Datetime,
-    /// `O`: pointer to a Python object. Never taken from a foreign address.
+    /// `O`: pointer to a Python object. Never read from a foreign address.
     Object,
     /// `S`: zero-terminated bytes.
     Bytes,
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Element types that no type string can name. The storage is what `ml_dtypes` and torch export.
+/// Element types that no type string can name. Their storage is that of `ml_dtypes` and torch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The names are the documentation: they are those of `ml_dtypes` and `dlpack.h`.
@@ -200,7 +200,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of the machine this runs on.
+    /// The order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
     /// The character of the type string.
@@ -316,7 +316,7 @@ impl Dtype {
         if size > MAX_ITEMSIZE { None } else { Some(Self::plain(Kind::Void, ByteOrder::None, size)) }
     }
 
-    /// A number of `size` bytes in the machine's order; `None` when the kind has no such size.
+    /// A number of `size` bytes in the machine's order; `None` if the kind has no such size.
     #[must_use]
     pub const fn number(kind: Kind, size: u32) -> Option<Self> {
         let fits = match kind {
@@ -372,8 +372,8 @@ impl Dtype {
         matches!(self.order, ByteOrder::None) || self.order == ByteOrder::NATIVE
     }
 
-    /// Alignment in bytes that C gives the type on the common 64-bit ABIs, as NumPy reports it;
-    /// structures say 1.
+    /// C's alignment of the type in bytes on the common 64-bit ABIs, as NumPy reports it; 1 for
+    /// structures.
     #[must_use]
     pub const fn alignment(&self) -> u32 {
         match self.kind {

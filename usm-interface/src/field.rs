@@ -30,8 +30,8 @@ impl Name<'_> {
     }
 }
 
-/// Length, first and last byte of a name in one number: the same for equal names, and different for
-/// those that structures usually have.
+/// Length, first and last byte of a name in one number. Equal names have equal numbers; the names
+/// of most structures have different ones.
 #[inline(always)]
 fn hash(first: u8, last: u8, len: usize) -> u32 {
     let len = u32::try_from(len & 0xff).unwrap_or(0);
@@ -103,8 +103,8 @@ impl Iterator for Digits {
 
 /// Shape of a member that is an array, outermost dimension first.
 ///
-/// `('<f4', (2, 3))` inside `(.., (4,))` is one shape `(4, 2, 3)` in two groups; the groups are
-/// kept so that it is written back the same.
+/// `('<f4', (2, 3))` inside `(.., (4,))` is one shape `(4, 2, 3)` in two groups. The groups are
+/// kept, so that it is written back unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct SubShape {
     dims: [u32; MAX_SUB_DIMS],
@@ -116,7 +116,7 @@ pub struct SubShape {
 impl SubShape {
     pub(crate) const NONE: Self = Self { dims: [0; MAX_SUB_DIMS], len: 0, groups: 0 };
 
-    /// All extents in elements, outermost first; empty for a member that is no array.
+    /// All extents in elements, outermost first; empty if the member is no array.
     #[must_use]
     #[inline]
     pub fn dims(&self) -> &[u32] {
@@ -137,7 +137,7 @@ impl SubShape {
         })
     }
 
-    /// All groups but the outermost, innermost first: the order in which `(type, shape)` tuples
+    /// All groups except the outermost, innermost first: the order in which `(type, shape)` tuples
     /// close.
     pub(crate) fn inner_groups(&self) -> impl Iterator<Item = &[u32]> {
         let inner = usize::from(self.len > 0);
@@ -145,13 +145,13 @@ impl SubShape {
         self.groups().rev().take(count)
     }
 
-    /// Elements; `None` on overflow.
+    /// Number of elements; `None` on overflow.
     #[must_use]
     pub fn count(&self) -> Option<u64> {
         self.dims().iter().try_fold(1u64, |n, &dim| n.checked_mul(u64::from(dim)))
     }
 
-    /// Puts a group in front; `None` when the dimensions do not fit.
+    /// Puts a group in front; `None` if the dimensions do not fit.
     pub(crate) fn prepend(&mut self, group: &Self) -> Option<()> {
         if group.len == 0 {
             return Some(());
@@ -166,7 +166,7 @@ impl SubShape {
         Some(())
     }
 
-    /// Appends a dimension to the last group; `None` when it does not fit.
+    /// Appends a dimension to the last group; `None` if it does not fit.
     pub(crate) fn push(&mut self, dim: u32) -> Option<()> {
         *self.dims.get_mut(usize::from(self.len))? = dim;
         self.len = self.len.checked_add(1)?;
@@ -192,7 +192,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A placeholder to fill tables with.
+    /// A placeholder for tables.
     pub const EMPTY: Self = Self {
         name: Name::Numbered(0),
         title: None,
@@ -218,8 +218,7 @@ impl<'a> Field<'a> {
         self.title
     }
 
-    /// The element type: `|V<n>` for a nested structure; of one element when the member is an
-    /// array.
+    /// The element type: `|V<n>` for a nested structure, and for an array the type of one element.
     #[must_use]
     pub const fn dtype(&self) -> Dtype {
         self.dtype
@@ -243,13 +242,13 @@ impl<'a> Field<'a> {
         self.size
     }
 
-    /// Entries behind this one in the table that belong to it.
+    /// Number of entries behind this one in the table that belong to it.
     #[must_use]
     pub const fn descendants(&self) -> u32 {
         self.descendants
     }
 
-    /// Levels of structure around the member.
+    /// Number of structures around the member.
     #[must_use]
     pub const fn depth(&self) -> u8 {
         self.depth
@@ -296,13 +295,13 @@ impl<'a, 'f> Structure<'a, 'f> {
         self.fields
     }
 
-    /// Bytes.
+    /// Size in bytes.
     #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// The one member, when it is alone and has neither name nor title nor shape: `[('', type)]`.
+    /// The only member, if it has neither name nor title nor shape: `[('', type)]`.
     pub(crate) fn only_unnamed(&self) -> Option<&'f Field<'a>> {
         let [only] = self.fields else { return None };
         let unnamed = match only.name {
@@ -312,7 +311,7 @@ impl<'a, 'f> Structure<'a, 'f> {
         (unnamed && only.title.is_none() && only.shape.len == 0 && !only.nested).then_some(only)
     }
 
-    /// Whether this is `[('', typestr)]`, which says no more than the type string.
+    /// Whether this is `[('', typestr)]`, which only repeats the type string.
     #[must_use]
     pub fn repeats(&self, dtype: Dtype) -> bool {
         self.only_unnamed().is_some_and(|only| only.dtype == dtype)

@@ -1,4 +1,4 @@
-//! A dictionary that was understood and checked.
+//! A checked dictionary.
 
 use crate::dtype::Dtype;
 use crate::error::{EntryError, Key, Result};
@@ -6,23 +6,23 @@ use crate::field::{Field, Structure};
 use crate::layout::{Allocation, Layout};
 use crate::raw::{Data, Protocol, Stream, SyclObject};
 
-/// A dictionary that was understood and checked.
+/// A checked dictionary.
 ///
-/// With room for 8 dimensions it is 248 bytes without heap.
+/// With room for 8 dimensions it takes 248 bytes and no heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Interface<'a, 'f, const N: usize = 8> {
     pub(crate) layout: Layout<N>,
     pub(crate) data: Data,
-    /// The members of `descr` as it was given; its size is that of the element.
+    /// The members of `descr` as given. Their size is the element's.
     members: Option<&'f [Field<'a>]>,
     own: Own<'a>,
     pub(crate) readonly: bool,
     pub(crate) offset_given: bool,
-    /// Whether strides and offset of the dictionary are in elements.
+    /// Whether the dictionary's strides and offset are in elements.
     elements: bool,
 }
 
-/// What only one of the protocols has.
+/// The fields that only one protocol has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) enum Own<'a> {
     Array {
@@ -30,7 +30,7 @@ pub(crate) enum Own<'a> {
     },
     Cuda {
         version: u8,
-        /// As the dictionary spells it, 0 for none: half of the size of a [`Stream`].
+        /// The number in the dictionary, 0 for none: half the size of a [`Stream`].
         stream: u64,
     },
     Sycl {
@@ -38,12 +38,12 @@ pub(crate) enum Own<'a> {
     },
 }
 
-/// What a protocol says of everything but type, shape and strides.
+/// The fields of one protocol, except type, shape and strides.
 pub(crate) struct Terms<'a> {
     pub(crate) own: Own<'a>,
-    /// Whether strides and offset are in elements, and not in bytes.
+    /// Whether strides and offset are in elements instead of bytes.
     pub(crate) elements: bool,
-    /// In that unit.
+    /// The offset in that unit.
     pub(crate) offset: i64,
     pub(crate) offset_given: bool,
     pub(crate) readonly: bool,
@@ -58,7 +58,7 @@ impl Terms<'_> {
 }
 
 impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
-    /// Of parts that were checked; `descr` has the size of the element.
+    /// Combines checked parts; `descr` has the size of the element.
     #[inline(always)]
     pub(crate) fn new(
         layout: Layout<N>,
@@ -71,7 +71,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         Self { layout, data, members, own, readonly, offset_given, elements }
     }
 
-    /// As it is, with another `descr` of the same size.
+    /// The same dictionary with another `descr` of the same size.
     pub(crate) fn with_descr(self, descr: Option<Structure<'a, 'f>>) -> Self {
         Self { members: descr.map(|descr| descr.fields), ..self }
     }
@@ -98,8 +98,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         self.data
     }
 
-    /// Address of `data[0]`, when there is one. The element with all indices 0 is
-    /// [`Layout::offset`] bytes further.
+    /// Address of `data[0]`, if there is one. The element with all indices 0 lies
+    /// [`Layout::offset`] bytes behind it.
     #[must_use]
     pub const fn address(&self) -> Option<u64> {
         match self.data {
@@ -108,7 +108,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         }
     }
 
-    /// Whether the array must not be written, the polarity policy applied.
+    /// Whether the array must not be written, after the policy on the flag's meaning.
     #[must_use]
     pub const fn readonly(&self) -> bool {
         self.readonly
@@ -123,7 +123,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         }
     }
 
-    /// The `descr` as it was given.
+    /// The `descr` as given.
     #[must_use]
     pub const fn descr(&self) -> Option<Structure<'a, 'f>> {
         match self.members {
@@ -132,7 +132,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         }
     }
 
-    /// The version: of the dictionary, or the newest of the protocol when it had none.
+    /// The dictionary's version, or the newest of the protocol if it has none.
     #[must_use]
     pub const fn version(&self) -> i64 {
         match self.own {
@@ -143,7 +143,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         }
     }
 
-    /// The CUDA stream to order work after.
+    /// The CUDA stream that the consumer orders its work after.
     #[must_use]
     pub const fn stream(&self) -> Stream {
         match self.own {
@@ -169,8 +169,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// Proves that the array lies inside `allocation`.
     ///
     /// # Errors
-    /// [`OutsideAllocation`](crate::MemoryError::OutsideAllocation); [`EntryError::Missing`] when
-    /// there is no address.
+    /// [`OutsideAllocation`](crate::MemoryError::OutsideAllocation); [`EntryError::Missing`]
+    /// without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
         match self.address() {
             Some(address) => self.layout.check_inside(address, allocation),

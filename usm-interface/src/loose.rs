@@ -1,4 +1,4 @@
-//! What NumPy reads as a type beyond what it writes.
+//! Types that NumPy reads in spellings that it does not write.
 
 use crate::dtype::{ByteOrder, Dtype, Kind};
 

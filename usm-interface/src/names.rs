@@ -1,23 +1,22 @@
-//! Whether the names of a structure are all different, for structures of any size.
+//! Checks that the names of a structure are all different, for structures of any size.
 //!
-//! Up to [`FEW`] members each new name is compared with those before it (PEP 3118 counts entries,
-//! which costs nothing: its padding and the members of members too). The names of a larger
-//! structure are sorted when it ends, in place: the sizes in its entries, and where there are
-//! titles the offsets too, are put aside for the order and computed again behind it. A second
-//! table, or links in the entries, would cost every caller memory for structures that hardly
-//! anybody has.
+//! Up to [`FEW`] members each new name is compared with the earlier ones. (PEP 3118 counts entries,
+//! which is free: padding and the members of members too.) The names of a larger structure are
+//! sorted in place when it ends. The sizes in its entries, and with titles the offsets too, make
+//! room for the order and are computed again afterwards. A second table, or links in the entries,
+//! would cost every caller memory for structures that are rare.
 
 use core::cmp::Ordering;
 
 use crate::error::Part;
 use crate::field::{Field, Name, members};
 
-/// Members up to which names are compared one by one.
+/// Maximum number of members whose names are compared one by one.
 pub(crate) const FEW: usize = 16;
 
-/// The first member whose name or title one before it has, or whose title is its own name: its
-/// place among the members, and the part that an error names. `level` are the entries of one
-/// structure, complete. With `strict`, members without a name are not asked.
+/// The first member whose name or title an earlier one has, or whose title is its own name: its
+/// index among the members, and the part for the error. `level` has the entries of one complete
+/// structure. With `strict`, members without a name are skipped.
 ///
 /// n names take n log n comparisons.
 #[cold]
@@ -39,7 +38,7 @@ pub(crate) fn first_repeated(level: &mut [Field<'_>], strict: bool) -> Option<(u
     Some((item, if own { Part::Title } else { Part::Name }))
 }
 
-/// A name or a title: twice the number of its entry, and one more for a title.
+/// A name or a title: twice the number of its entry, plus one for a title.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u32);
 
@@ -68,14 +67,14 @@ impl Key {
 
     fn text_cmp(self, other: Self, level: &[Field<'_>]) -> Ordering {
         match (self.text(level), other.text(level)) {
-            // The order of UTF-8's bytes is that of its characters.
+            // UTF-8 sorts by bytes as by characters.
             (Name::Given(one), Name::Given(two)) if !one.escaped && !two.escaped => one.raw.cmp(two.raw),
             (one, two) => one.chars().cmp(two.chars()),
         }
     }
 }
 
-/// The keys are in the entries' sizes, and then in their offsets.
+/// The key at an index: the entries' sizes store the first keys, their offsets the others.
 fn key(level: &[Field<'_>], at: usize) -> Key {
     let size = level.get(at).map(|field| field.size);
     let offset = || level.get(at.checked_sub(level.len())?).map(|field| field.offset);
@@ -94,7 +93,7 @@ fn set_key(level: &mut [Field<'_>], at: usize, key: Key) {
     }
 }
 
-/// Puts down the keys of all members, unsorted; how many there are.
+/// Writes the keys of all members unsorted, and returns their number.
 fn write_keys(level: &mut [Field<'_>]) -> usize {
     let (mut count, mut index) = (0usize, 0usize);
     while let Some(&Field { title, padding, descendants, .. }) = level.get(index) {
@@ -112,8 +111,7 @@ fn write_keys(level: &mut [Field<'_>]) -> usize {
     count
 }
 
-/// Sorts by text, and keys of one text by their place: a heap, because it needs neither memory nor
-/// luck.
+/// Sorts by text, and equal texts by position. Heap sort: it needs no memory and has no bad case.
 fn sort(level: &mut [Field<'_>], count: usize) {
     for root in (0..count / 2).rev() {
         sink(level, root, count);
@@ -147,15 +145,15 @@ fn sink(level: &mut [Field<'_>], mut root: usize, end: usize) {
     set_key(level, root, sinking);
 }
 
-/// Sizes are those of type and shape. Offsets are the sums of the sizes before them: only
-/// structures that pad nothing by themselves have titles.
+/// Restores the sizes from type and shape, and the offsets from the sizes. Only structures without
+/// implicit padding have titles.
 fn restore(level: &mut [Field<'_>], count: usize) {
     let with_offsets = count > level.len();
     let mut ends = [0u32; 1 << u8::BITS];
     for field in level {
         let elements = if field.shape.dims().is_empty() { Some(1) } else { field.shape.count() };
         let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
-        // Each was computed before, and fitted.
+        // The size was computed before, and it fitted.
         field.size = size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
         if !with_offsets {
             continue;

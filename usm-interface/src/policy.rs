@@ -1,35 +1,35 @@
-//! Named policies: where protocols contradict each other, the caller decides, and the default says
-//! why.
+//! Policies for the points on which protocols contradict each other. The caller decides; each
+//! default states its reason.
 
 use crate::dtype::Extended;
 
-/// Which spellings of types are read.
+/// The accepted spellings of types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// The grammar: what the standard says and NumPy writes.
+    /// The grammar of the standard, which NumPy writes.
     #[default]
     Strict,
-    /// Also what NumPy was measured to read. Everything that [`Mode::Strict`] accepts is accepted,
-    /// with the same meaning.
+    /// Also spellings that NumPy was measured to read. Accepts everything that [`Mode::Strict`]
+    /// accepts, with the same meaning.
     Numpy,
 }
 
 /// Meaning of `data[1]` in `__sycl_usm_array_interface__`.
 ///
-/// The documents and `usm_ndarray` say true = read-only; `dpctl.memory` objects export
-/// `(ptr, True)` for writable memory.
+/// The documents and `usm_ndarray` use true = read-only. `dpctl.memory` objects export `(ptr,
+/// True)` for writable memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum SyclFlag {
-    /// True = read-only, except for a dictionary as `dpctl.memory` writes it: flag true, no
-    /// `offset` key, `strides` None, one dimension of `|u1`, and a `syclobj` that is, or may be, a
+    /// True = read-only, except for a dictionary in the form of `dpctl.memory`: flag true, no
+    /// `offset` key, `strides` None, one dimension of `|u1`, and a `syclobj` that is or may be a
     /// queue. Such memory is writable.
     #[default]
     Auto,
     /// True = read-only, always.
     ReadOnly,
-    /// True = writable, always: the host knows that the producer is a `dpctl.memory` object.
+    /// True = writable, always. For a host that knows the producer to be a `dpctl.memory` object.
     Writable,
 }
 
@@ -37,10 +37,10 @@ pub enum SyclFlag {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum SyclUnits {
-    /// Elements: what dpctl writes and reads.
+    /// Elements, which dpctl writes and reads.
     #[default]
     Elements,
-    /// Bytes: what the documents of numba-dpex say. No producer was seen that does so.
+    /// Bytes, as numba-dpex's documents say. No known producer does so.
     Bytes,
 }
 
@@ -59,10 +59,10 @@ pub enum Null {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum Objects {
-    /// Refused: an address says nothing about reference counts.
+    /// Refused: an address has no reference count.
     #[default]
     Refuse,
-    /// Described, for tools that look at layouts and never at the memory.
+    /// Described, for tools that read layouts and never the memory.
     Describe,
 }
 
@@ -71,18 +71,18 @@ pub enum Objects {
 #[non_exhaustive]
 pub enum MissingData {
     /// As the protocol says: `__cuda_array_interface__` requires `data`; for the other two the
-    /// producer's buffer stands in.
+    /// producer's buffer is the data.
     #[default]
     Protocol,
-    /// The layout alone is wanted.
+    /// Accepted: the caller needs only the layout.
     Allow,
 }
 
 /// The policies of one decode. `Policy::default()` is strict.
 ///
-/// Name what differs and write `..Policy::default()` behind it: protocols that contradict each
-/// other in one more place bring one more field, in a minor version. That is why the structure is
-/// not `#[non_exhaustive]`, which would forbid this very form.
+/// Name the fields that differ and write `..Policy::default()` behind them. A further contradiction
+/// between protocols adds a field in a minor version. So the structure is not `#[non_exhaustive]`,
+/// which would forbid this form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Policy {
     /// Spellings of types.
@@ -97,18 +97,18 @@ pub struct Policy {
     pub objects: Objects,
     /// Dictionaries without `data`.
     pub missing_data: MissingData,
-    /// What the producer says its element type is.
+    /// The producer's statement of its element type.
     pub hint: Option<Extended>,
     /// Depth and number of values.
     pub limits: Limits,
 }
 
-/// Budgets of a decode, enforced by [`crate::value::Reader`] whatever the source.
+/// Limits of a decode. [`crate::value::Reader`] enforces them for every source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Limits {
-    /// Levels of nesting; at most 64.
+    /// Maximum nesting; at most 64.
     pub depth: usize,
-    /// Values in total.
+    /// Maximum number of values.
     pub values: usize,
 }
 

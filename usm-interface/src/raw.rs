@@ -1,8 +1,8 @@
 //! The borrowed fields of a dictionary, and their validation.
 //!
-//! A host that has the fields already (from Python objects, a C structure, a message) fills a
-//! [`Raw`] and calls [`Raw::validate`]; nothing is parsed but the type string, nothing is copied
-//! but shape and strides.
+//! A host that already has the fields (from Python objects, a C structure, a message) fills a
+//! [`Raw`] and calls [`Raw::validate`]. This parses only the type string and copies only shape and
+//! strides.
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{
@@ -51,10 +51,10 @@ impl Protocol {
 /// The `data` entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Data {
-    /// Absent or None: the producer's own buffer, if anything.
+    /// Absent or None: the producer's own buffer, if it has one.
     #[default]
     Absent,
-    /// `(address, flag)`; the meaning of the flag is the protocol's.
+    /// `(address, flag)`; the protocol defines the flag.
     Pointer {
         /// The address.
         address: u64,
@@ -67,10 +67,10 @@ pub enum Data {
         address: u64,
         /// Bytes.
         len: u64,
-        /// Whether it may not be written.
+        /// Whether it must not be written.
         readonly: bool,
     },
-    /// Bytes that stand in the text itself, read-only like Python's: they have a length and no
+    /// Bytes in the text itself. They are read-only, as Python's are, and have a length but no
     /// address.
     Bytes {
         /// Bytes.
@@ -80,7 +80,7 @@ pub enum Data {
     Object,
 }
 
-/// The stream of `__cuda_array_interface__` version 3: what the consumer must order its work after.
+/// The stream of `__cuda_array_interface__` version 3. The consumer must order its work after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Stream {
     /// None or absent: no ordering is needed.
@@ -95,7 +95,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Of the number in a dictionary; 0, which is forbidden there, stands for none.
+    /// The stream of a dictionary's number. 0 is forbidden there and means none here.
     #[inline]
     pub(crate) const fn from_number(number: u64) -> Self {
         match number {
@@ -107,7 +107,7 @@ impl Stream {
     }
 }
 
-/// The `syclobj` entry, as data: which of the documented variants it is.
+/// The `syclobj` entry: one of the documented variants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum SyclObject<'a> {
     /// A filter selector string: the default context of that root device.
@@ -120,9 +120,9 @@ pub enum SyclObject<'a> {
     QueueCapsule,
     /// A capsule named `SyclContextRef`; one-shot.
     ContextCapsule,
-    /// An object with `_get_capsule()`, which gives one of the two capsules.
+    /// An object with `_get_capsule()`, which returns one of the two capsules.
     CapsuleProvider,
-    /// An object that text cannot tell apart.
+    /// An object that text cannot identify.
     Unknown,
 }
 

@@ -1,15 +1,15 @@
 //! `__sycl_usm_array_interface__`, version 1.
 //!
-//! **Units.** dpctl writes and reads `strides` and `offset` in elements, counted from `data[0]`;
-//! the numba-dpex documents say bytes for strides. Every producer that was measured uses elements,
-//! so [`SyclUnits::Elements`] is the default.
+//! **Units.** dpctl writes and reads `strides` and `offset` in elements, counted from `data[0]`.
+//! The numba-dpex documents say bytes for strides. Every measured producer uses elements, so
+//! [`SyclUnits::Elements`] is the default.
 //!
-//! **Polarity.** The documents say `data[1]` true = read-only, and arrays do so; `dpctl.memory`
-//! objects export `(ptr, True)` for writable memory. See [`SyclFlag`].
+//! **Polarity.** The documents define `data[1]` true = read-only, and arrays follow them.
+//! `dpctl.memory` objects export `(ptr, True)` for writable memory. See [`SyclFlag`].
 //!
-//! **Byte order.** dpctl writes `|` for every type: it means native order here. **Structures** are
-//! described by `typedescr` (`descr` is read too). **Without `data`** the producer's PEP 3118
-//! buffer stands in, and the pointer's kind is asked from the context.
+//! **Byte order.** dpctl writes `|` for every type, so it means native order here. **Structures**
+//! are described by `typedescr` (`descr` is read too). **Without `data`** the producer's PEP 3118
+//! buffer is the data, and the context knows the kind of its pointer.
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{EntryError, Found, Key, ProtocolError, Result};
@@ -29,7 +29,7 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Sycl, policy)
 }
 
-/// What the protocol says of everything but type, shape and strides.
+/// The protocol's rules for all fields except type, shape and strides.
 #[inline(always)]
 pub(crate) fn terms<'a>(
     raw: &Raw<'a, '_>,
@@ -83,8 +83,8 @@ fn readonly(
     }
 }
 
-/// Whether the dictionary looks as `dpctl.memory` writes it: no `offset`, no strides, one dimension
-/// of `|u1`, a queue.
+/// Whether the dictionary has the form of `dpctl.memory`: no `offset`, no strides, one dimension of
+/// `|u1`, a queue.
 fn is_dpctl_memory(
     raw: &Raw<'_, '_>,
     dimensions: Dimensions<'_>,

@@ -1,21 +1,21 @@
 //! Type strings: `<f4`, `|V12`, `<M8[25ns]`.
 //!
-//! The strict grammar is what NumPy writes: an order (`<`, `>`, `|`, `=`), a kind, a decimal size
-//! and, for `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy
-//! was measured to take.
+//! The strict grammar is NumPy's output: an order (`<`, `>`, `|`, `=`), a kind, a decimal size and,
+//! for `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy was
+//! measured to read.
 
 use crate::dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
 use crate::error::TypeError;
 use crate::policy::Mode;
 
-/// Longest type string that is looked at, in bytes; the grammar's longest is 30.
+/// Longest accepted type string in bytes; the grammar's longest has 30.
 pub const MAX_TYPESTR: usize = 64;
 
 /// Parses one type string.
 ///
-/// `hint` is what the producer knows about a type that the string cannot name (`<V2`, `<f1`,
-/// `<W4`); it must fit the string. A multi-byte type with order `|` is native in [`Mode::Numpy`]
-/// and refused in [`Mode::Strict`] (the SYCL dictionaries are the exception, see [`crate::sycl`]).
+/// `hint` is the producer's name for a type that the string cannot name (`<V2`, `<f1`, `<W4`); it
+/// must fit the string. A multi-byte type with order `|` is native in [`Mode::Numpy`] and refused
+/// in [`Mode::Strict`]. (SYCL dictionaries are an exception, see [`crate::sycl`].)
 ///
 /// # Errors
 /// A [`TypeError`] that names the character, the size or the offset.
@@ -30,7 +30,7 @@ pub fn parse(text: &str, mode: Mode, hint: Option<Extended>) -> Result<Dtype, Ty
     resolve(parse_unresolved(text.as_bytes(), mode, hint)?, mode == Mode::Numpy)
 }
 
-/// Gives `|` on a multi-byte type its meaning: native order where `allowed`, else a refusal.
+/// Resolves `|` on a multi-byte type: native order if `allowed`, otherwise a refusal.
 pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, TypeError> {
     if matches!(dtype.order, ByteOrder::None) && has_order(dtype.kind, dtype.size) {
         if !allowed {
@@ -41,7 +41,7 @@ pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, Ty
     Ok(dtype)
 }
 
-/// Whether elements of this kind and size have a byte order at all.
+/// Whether elements of this kind and size have a byte order.
 pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
     match kind {
         Kind::Int | Kind::Uint | Kind::Float => size > 1,
@@ -50,7 +50,7 @@ pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
     }
 }
 
-/// As [`parse`], but leaves the order `|` of a multi-byte type as [`ByteOrder::None`].
+/// [`parse`] without [`resolve`]: `|` on a multi-byte type stays [`ByteOrder::None`].
 #[inline]
 pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, TypeError> {
     if let (None, &[order, kind, digit]) = (hint, text) {
@@ -64,7 +64,7 @@ pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) 
 /// The common three-character forms of numbers.
 #[inline]
 pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
-    // Bit n: the kind has n bytes, with `<` and `>` or with `|`; one byte has no order.
+    // Bit n: the kind has n bytes, with `<` and `>` or with `|`. One byte has no order.
     let (kind, ordered, other) = match kind {
         b'f' => (Kind::Float, 1 << 2 | 1 << 4 | 1 << 8, 1 << 2 | 1 << 4 | 1 << 8),
         b'i' => (Kind::Int, 1 << 2 | 1 << 4 | 1 << 8, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8),
@@ -106,7 +106,7 @@ fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtyp
     }
 }
 
-/// Order, kind, size, unit. `loose` admits what NumPy reads beyond what it writes.
+/// Reads order, kind, size and unit. `loose` allows forms that NumPy reads but does not write.
 fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
     let mut at = Cursor { text, pos: 0 };
     let order = match at.peek() {
@@ -140,11 +140,11 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
         }
     };
     let timed = matches!(kind, Kind::Timedelta | Kind::Datetime);
-    // A datetime with a unit has its size spelled out.
+    // A datetime with a unit needs its size.
     let loose_size = loose && !(timed && text.contains(&b'['));
     let before = at;
     if loose_size {
-        // NumPy reads the size with strtol: blanks and a sign are skipped.
+        // NumPy reads the size with strtol, which skips blanks and a sign.
         while at.peek().is_some_and(|b| matches!(b, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')) {
             at.bump();
         }
@@ -157,7 +157,7 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
     }
     let number = at.digits(loose_size)?;
     let number = match number {
-        // NumPy reads the `O4` of 32-bit machines as its own pointer.
+        // NumPy reads the `O4` of 32-bit machines as its own pointer size.
         Some(4) if loose && kind == Kind::Object => None,
         number => number,
     };
@@ -213,7 +213,7 @@ fn byte_order(order: u8, kind: Kind, size: u32, loose: bool) -> Result<ByteOrder
     }
     match (order, kind) {
         (b'|', _) => Ok(ByteOrder::None),
-        // ml_dtypes and torch write `<V2`; kept, so that it is written back the same.
+        // ml_dtypes and torch write `<V2`. The order is kept, so that it is written back unchanged.
         (b'<', Kind::Void) => Ok(ByteOrder::Little),
         (b'>', Kind::Void) => Ok(ByteOrder::Big),
         _ if loose => Ok(ByteOrder::None),
@@ -240,7 +240,7 @@ impl<'a> Cursor<'a> {
         TypeError::TypestrSyntax { offset: self.pos }
     }
 
-    /// A decimal number, if there is one; a leading zero only in the loose form.
+    /// Reads a decimal number, if there is one. Only the loose form allows a leading zero.
     fn digits(&mut self, loose: bool) -> Result<Option<u64>, TypeError> {
         let start = self.pos;
         let mut value = 0u64;

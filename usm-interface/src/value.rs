@@ -1,8 +1,8 @@
-//! Values as a stream of tokens: what text and Python objects both provide.
+//! Values as a stream of tokens, from text or from Python objects.
 //!
-//! A host that holds Python objects implements [`Source`] with a stack of iterators;
-//! [`crate::text::Lexer`] implements it for text. [`Reader`] pulls from either and enforces the
-//! budgets of [`Limits`] once. Nothing here recurses.
+//! A host with Python objects implements [`Source`] with a stack of iterators.
+//! [`crate::text::Lexer`] implements it for text. [`Reader`] pulls from either and enforces
+//! [`Limits`]. Nothing recurses.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -11,10 +11,10 @@ use crate::error::{EntryError, Error, Found, Key, LimitError, Result};
 use crate::policy::Limits;
 use crate::text::Cursor;
 
-/// An integer, or the fact that it does not fit 64 bits and a sign.
+/// An integer, or a number that does not fit 64 bits and a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Int {
-    /// 0 when it does not fit.
+    /// 0 if it does not fit.
     magnitude: u64,
     negative: bool,
     fits: bool,
@@ -31,7 +31,7 @@ impl Int {
         }
     }
 
-    /// The value, if it fits `i64`.
+    /// The value, if `i64` can hold it.
     #[must_use]
     #[inline]
     pub fn to_i64(self) -> Option<i64> {
@@ -44,7 +44,7 @@ impl Int {
         }
     }
 
-    /// The value, if it fits `u64`.
+    /// The value, if `u64` can hold it.
     #[must_use]
     #[inline]
     pub fn to_u64(self) -> Option<u64> {
@@ -70,7 +70,7 @@ impl From<u64> for Int {
     }
 }
 
-/// A string, borrowed from the source; escapes are decoded on reading, so that nothing is copied.
+/// A string, borrowed from the source. Escapes are decoded on reading, so nothing is copied.
 #[derive(Clone, Copy)]
 pub struct Str<'a> {
     pub(crate) raw: &'a str,
@@ -104,7 +104,7 @@ impl<'a> Str<'a> {
         self.raw.is_empty() || (self.escaped && self.chars().next().is_none())
     }
 
-    /// Copies the UTF-8 bytes into `buffer`; `None` when it is too small.
+    /// Copies the UTF-8 bytes into `buffer`; `None` if it is too small.
     pub fn copy_into<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b str> {
         let mut len = 0usize;
         for c in self.chars() {
@@ -126,7 +126,7 @@ impl Eq for Str<'_> {}
 
 impl Hash for Str<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // By characters, as they compare: escaped or not.
+        // By characters, so that escaped and plain strings hash alike.
         self.chars().for_each(|c| c.hash(state));
         state.write_u8(0xff);
     }
@@ -179,8 +179,8 @@ impl Chars<'_> {
         Some(value)
     }
 
-    /// The character behind a backslash. The lexer has validated the escape, so the fallback is not
-    /// reached from text.
+    /// The character behind a backslash. The lexer has validated the escape, so text never reaches
+    /// the fallback.
     fn escape(&mut self) -> Option<char> {
         let value = match self.rest.next()? {
             'n' => return Some('\n'),
@@ -234,17 +234,17 @@ impl Iterator for Chars<'_> {
 }
 
 /// One step through a value.
-// A wide tag keeps payloads on word boundaries: tokens are moved word by word, and odd copies stall
-// on the stores before them.
+// A wide tag keeps payloads on word boundaries. Tokens move word by word, and unaligned copies
+// would wait for the stores before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 #[non_exhaustive]
 pub enum Token<'a> {
-    /// A list begins. JSON has only lists, so every place that takes a tuple takes a list too.
+    /// A list begins. JSON has only lists, so a list is accepted in place of every tuple.
     List,
     /// A tuple begins.
     Tuple,
-    /// A dictionary begins: keys and values follow in turn.
+    /// A dictionary begins: keys and values alternate.
     Map,
     /// The innermost list, tuple or dictionary ends.
     End,
@@ -258,14 +258,14 @@ pub enum Token<'a> {
     Bool(bool),
     /// None, null.
     None,
-    /// A floating point number; no key takes one.
+    /// A floating point number; no key accepts one.
     Float,
     /// Any other object.
     Opaque(Opaque),
 }
 
 impl Token<'_> {
-    /// What the token is, for messages.
+    /// The kind of the token, for messages.
     #[must_use]
     pub const fn found(&self) -> Found {
         match self {
@@ -283,12 +283,12 @@ impl Token<'_> {
     }
 }
 
-/// An object that the codec does not look into. The host tells what it recognised.
+/// An object that this crate does not inspect. The host says what it recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 #[non_exhaustive]
 pub enum Opaque {
-    /// Nothing is known.
+    /// Nothing is known about it.
     Unknown,
     /// A SYCL queue object.
     Queue,
@@ -306,7 +306,7 @@ pub enum Opaque {
         address: u64,
         /// Bytes.
         len: u64,
-        /// Whether it may not be written.
+        /// Whether it must not be written.
         readonly: bool,
     },
 }
@@ -316,19 +316,19 @@ pub trait Source<'a> {
     /// The next token.
     ///
     /// # Errors
-    /// Whatever stops the source; a host that has its own exception returns
-    /// [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps it.
+    /// The reason why the source stopped. A host with its own exception returns
+    /// [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps the exception.
     fn next(&mut self) -> Result<Token<'a>>;
 
-    /// The whole text, when the source is text of which nothing was read: what producers print is
-    /// then read eight bytes at a time.
+    /// The whole text, if the source is text and nothing was read. The straight path then reads
+    /// eight bytes at a time.
     #[doc(hidden)]
     #[inline]
     fn text(&self) -> Option<&'a str> {
         None
     }
 
-    /// Called after the last token: nothing may follow.
+    /// Called after the last token; checks that nothing follows.
     ///
     /// # Errors
     /// As [`Source::next`].
@@ -337,7 +337,7 @@ pub trait Source<'a> {
     }
 }
 
-/// Pulls tokens from a source within the budgets.
+/// Pulls tokens from a source within the limits.
 #[derive(Debug)]
 pub struct Reader<S> {
     source: S,
@@ -352,8 +352,8 @@ impl<'a, S: Source<'a>> Reader<S> {
         Self { source, limits, depth: 0, values: 0 }
     }
 
-    /// The text for a straight path that nests at most `depth` levels, when the budgets leave room
-    /// for it: a text has fewer values than bytes, so that nothing needs to be counted on the way.
+    /// The text for a straight path with at most `depth` nesting levels, if the limits allow it. A
+    /// text has fewer values than bytes, so they need not be counted.
     #[inline]
     pub(crate) fn straight(&self, depth: usize) -> Option<Cursor<'a>> {
         let text = self.source.text()?;
@@ -373,8 +373,8 @@ impl<'a, S: Source<'a>> Reader<S> {
                 self.depth = self.depth.wrapping_add(1);
             }
             Token::End => {
-                // A source that ends more than it began would underflow: it is the host's mistake,
-                // not a panic.
+                // A source with more ends than begins would underflow. It is the host's mistake,
+                // and must not panic.
                 self.depth = self.depth.saturating_sub(1);
                 return Ok(token);
             }
@@ -387,7 +387,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         Ok(token)
     }
 
-    /// Skips the rest of a value whose first token was `first`. Iterative: depth costs no stack.
+    /// Skips the rest of a value with first token `first`. Iterative: depth uses no stack.
     pub(crate) fn skip_rest(&mut self, first: &Token<'a>, key: Key) -> Result<()> {
         if !matches!(first, Token::List | Token::Tuple | Token::Map) {
             return Ok(());
@@ -399,7 +399,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         Ok(())
     }
 
-    /// Checks that nothing follows.
+    /// Checks that no token follows.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.source.finish()
     }

@@ -1,4 +1,4 @@
-//! Dictionaries as text: Python literal or JSON, into any [`core::fmt::Write`].
+//! Writes dictionaries as text, Python literals or JSON, to any [`core::fmt::Write`].
 
 use core::fmt::{self, Write};
 
@@ -103,7 +103,7 @@ pub(crate) fn tuple<W: Write, T: fmt::Display>(
     out.write_char(spelling.close())
 }
 
-/// Writes a `descr`. Iterative: closing brackets follow from the depths.
+/// Writes a `descr`. Iterative: the depths determine the closing brackets.
 pub(crate) fn descr<W: Write>(
     out: &mut W,
     spelling: Spelling,
@@ -112,7 +112,7 @@ pub(crate) fn descr<W: Write>(
 ) -> fmt::Result {
     out.write_char('[')?;
     let fields = structure.fields();
-    // Owners of the open nested structures, one entry a level.
+    // Owners of the open nested structures, one entry for each level.
     let mut owners: [usize; crate::descr::MAX_NESTING] = [0; crate::descr::MAX_NESTING];
     let mut depth = 0usize;
     let mut first = true;
@@ -177,13 +177,13 @@ fn begin_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> f
     Ok(())
 }
 
-/// Whether the sub-arrays of sub-arrays are several shapes of the item: JSON has only lists, and a
-/// list of lists in the place of a type is a list of members.
+/// Whether sub-arrays of sub-arrays are written as several shapes of the item. JSON has only lists,
+/// and a list of lists in place of a type is a list of members.
 fn has_shapes(spelling: Spelling, field: &Field<'_>) -> bool {
     spelling == Spelling::Json && field.shape.groups().count() > if field.nested { 1 } else { 2 }
 }
 
-/// The shapes of `(type, shape)` tuples, innermost first, then the item's own shape.
+/// Writes the shapes of `(type, shape)` tuples, innermost first, then the item's own shape.
 fn end_of_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> fmt::Result {
     let shape = &field.shape;
     if has_shapes(spelling, field) {
@@ -205,7 +205,7 @@ fn end_of_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> 
     out.write_char(spelling.close())
 }
 
-/// Writes a type string; SYCL dictionaries spell native order `|`, as dpctl does.
+/// Writes a type string. SYCL dictionaries spell native order `|`, as dpctl does.
 fn typestr<W: Write>(out: &mut W, spelling: Spelling, protocol: Protocol, dtype: Dtype) -> fmt::Result {
     let quote = spelling.quote();
     let native = dtype.is_native() && crate::typestr::has_order(dtype.kind(), dtype.itemsize());
@@ -299,7 +299,7 @@ impl<const N: usize> Interface<'_, '_, N> {
         let quote = spelling.quote();
         match self.data {
             Data::Absent => Ok(()),
-            // Without `data` the producer's buffer stands in.
+            // Without `data` the producer's buffer is the data.
             Data::Buffer { .. } | Data::Bytes { .. } | Data::Object if self.protocol() == Protocol::Sycl => {
                 Ok(())
             }

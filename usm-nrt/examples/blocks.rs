@@ -1,5 +1,5 @@
-//! Reference-counted blocks without Python: made, shared, watched, and a leak that is found.
-//! `cargo run -p usm-nrt --example blocks`
+//! Reference-counted blocks without Python: allocate, share, track, and find a leak. `cargo run -p
+//! usm-nrt --example blocks`
 
 use usm_nrt::{MemRef, Request, live_blocks, set_tracking};
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), usm_nrt::Error> {
     println!("{} bytes at {:p}, {} references", block.size(), block.data(), block.refcount());
     drop(other); // release
 
-    // Memory of somebody else, with its owner: the owner goes with the last reference.
+    // Foreign memory with its owner; the last release drops the owner.
     let owner: Box<[u8]> = vec![1, 2, 3].into();
     let (data, size) = (owner.as_ptr().cast_mut().cast(), owner.len());
     // SAFETY: a boxed slice does not move with its box.
@@ -23,7 +23,7 @@ fn main() -> Result<(), usm_nrt::Error> {
     for leak in live_blocks()? {
         println!("still there: {leak}");
     }
-    // SAFETY: the one reference of `into_raw`.
+    // SAFETY: the only reference, which `into_raw` handed over.
     unsafe { usm_nrt::MemInfo::release(forgotten) };
     assert!(live_blocks()?.is_empty());
     Ok(())

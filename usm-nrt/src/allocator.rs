@@ -1,11 +1,11 @@
-//! The allocator behind all blocks that name none of their own: Rust's global one, until the
-//! embedder puts another in its place.
+//! The allocator behind every block that names none of its own: Rust's global allocator, until the
+//! embedding program installs another one.
 //!
-//! Three designs were weighed. One set of function pointers for everybody frees a live block
-//! through a stranger when it is exchanged (what Numba's does with statistics off). Refusing the
-//! exchange while blocks live needs a count of all blocks at all times. Here every block remembers,
-//! in a byte of its prefix that was free, which allocator it came from: the exchange may happen at
-//! any time, and costs nothing until it does.
+//! Three designs were compared. Numba's single set of function pointers frees a live block through
+//! the wrong allocator when the set is exchanged. Refusing an exchange while blocks live needs a
+//! count of all blocks at all times. This crate stores the allocator's number in a free byte of
+//! every block's prefix: an exchange is then allowed at any time, and costs nothing before the
+//! first one.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -25,22 +25,23 @@ use crate::local;
 use crate::source;
 use crate::system;
 
-/// `malloc` of the C library, or one like it.
+/// A function like the C library's `malloc`.
 pub type PlainMalloc = unsafe extern "C" fn(size: usize) -> *mut c_void;
-/// `realloc` of the C library, or one like it.
+/// A function like the C library's `realloc`.
 pub type PlainRealloc = unsafe extern "C" fn(ptr: *mut c_void, size: usize) -> *mut c_void;
-/// `free` of the C library, or one like it.
+/// A function like the C library's `free`.
 pub type PlainFree = unsafe extern "C" fn(ptr: *mut c_void);
 
-/// Allocators that can be told apart; number 0 is Rust's global allocator and has no entry.
+/// Number of allocators that a block can name. Number 0 is Rust's global allocator and has no
+/// entry.
 const ALLOCATORS: usize = 256;
 
-/// An allocator that was installed once. Never freed, because its blocks know its number.
+/// An installed allocator. Never freed, because its blocks store its number.
 struct Entry {
     functions: ExternalAllocator,
-    /// What its memory is.
+    /// The kind of its memory.
     kind: AllocKind,
-    /// What `functions.opaque` points to when they are [`PLAIN`].
+    /// The functions behind `functions.opaque` if `functions` is [`PLAIN`].
     plain: Option<Plain>,
 }
 
@@ -52,20 +53,22 @@ struct Plain {
 }
 
 static ENTRIES: [AtomicPtr<Entry>; ALLOCATORS] = [const { AtomicPtr::new(ptr::null_mut()) }; ALLOCATORS];
-/// Taken by those who install; those who allocate only read entries.
+/// Held while an allocator is installed. Allocating threads only read entries.
 pub(crate) static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Takes all blocks that name no allocator from `allocator`, headers and payloads of varsize blocks
-/// included; `None` goes back to Rust's global allocator. The functions are copied. Blocks are
-/// always freed by the functions that allocated them, so this may be called while others live. Each
-/// block is asked of the functions ([`set_kept_allocator`] is for those that take long).
+/// Allocates all later blocks that name no allocator from `allocator`: headers, and payloads of
+/// varsize blocks too. `None` restores Rust's global allocator. The functions are copied. A block
+/// is always freed by the functions that allocated it, so an exchange is allowed while blocks live.
+/// Every block calls the functions; use [`set_kept_allocator`] for slow functions.
 ///
-/// Refused without `malloc` or `free`, and when 255 different allocators were installed before.
+/// # Errors
+/// [`Error::IncompleteAllocator`] without `malloc` or `free`; [`Error::TooManyAllocators`] after
+/// 255 different allocators.
 ///
 /// # Safety
-/// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any
-/// block of theirs lives, and until the allocations have returned that other threads had begun when
-/// another allocator was installed.
+/// The functions follow C99's rules. Any thread may call them with `opaque` as long as a block of
+/// theirs lives. After another allocator was installed, they stay callable until every allocation
+/// that had begun before has returned.
 pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(), Error> {
     let Some(allocator) = allocator else {
         choose(0, false);
@@ -76,12 +79,12 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
     unsafe { set_allocator_of_kind(allocator, kind, false) }
 }
 
-/// [`set_allocator`], or with `kept` [`set_kept_allocator`], of functions that give USM of a known
-/// kind, which [`MemInfo::kind`](crate::MemInfo::kind) then tells of their blocks. Refused for
-/// device memory: blocks hold their own headers.
+/// [`set_allocator`], or with `kept` [`set_kept_allocator`], for functions that allocate USM of a
+/// known kind. [`MemInfo::kind`](crate::MemInfo::kind) then reports this kind for their blocks.
+/// Refuses device memory, because the host writes headers into blocks.
 ///
 /// # Safety
-/// As there; the memory is of that kind.
+/// As for those functions; the memory is of kind `kind`.
 pub unsafe fn set_allocator_of_kind(
     allocator: &ExternalAllocator,
     kind: AllocKind,
@@ -95,62 +98,62 @@ pub unsafe fn set_allocator_of_kind(
     }
     #[cfg(feature = "std")]
     if kept {
-        // Where it cannot be had, threads give back what they keep by themselves.
+        // Without the barrier, each thread returns its kept blocks by itself.
         let _ = local::prepare_barrier();
     }
     install(*allocator, None, kind, kept)
 }
 
-/// [`set_allocator`] with functions that take longer than a heap's, as those of a device's driver
-/// do: blocks of up to 1 KiB are carved out of slabs of 64 KiB, and each thread keeps up to 256 KiB
-/// of them for its next ones. The functions see slabs and large blocks.
+/// [`set_allocator`] for slow functions, such as a device driver's. Blocks of up to 1 KiB are
+/// carved out of slabs of 64 KiB, and each thread keeps up to 256 KiB of them for reuse. The
+/// functions are called for slabs and large blocks only.
 ///
-/// A slab goes back when all of its blocks have; the last one of a size stays.
-/// [`crate::drain_thread_cache`] gives back what the calling thread keeps, and the next call of
-/// this function or of [`set_allocator`] what all threads keep: on Linux at once, elsewhere each
-/// thread's with its next block or at its end. Live blocks stay with their slabs.
+/// A slab is freed once all of its blocks are free; the last slab of each size class stays.
+/// [`crate::drain_thread_cache`] returns the calling thread's kept blocks. The next call of this
+/// function or of [`set_allocator`] returns those of all threads: at once on Linux; elsewhere when
+/// the thread next allocates, or ends. Live blocks stay in their slabs.
 ///
-/// As [`set_allocator`], every block from the functions, where threads keep nothing
-/// ([`crate::set_thread_cache`]), and while blocks are tracked ([`crate::set_tracking`]).
+/// Every block calls the functions, as with [`set_allocator`], while the thread cache is off
+/// ([`crate::set_thread_cache`]) or blocks are tracked ([`crate::set_tracking`]).
 ///
 /// # Safety
-/// As there.
+/// As for [`set_allocator`].
 pub unsafe fn set_kept_allocator(allocator: &ExternalAllocator) -> Result<(), Error> {
     let kind = source::kind_of(allocator).unwrap_or(AllocKind::Unknown);
     // SAFETY: same contract.
     unsafe { set_allocator_of_kind(allocator, kind, true) }
 }
 
-/// What lies between the functions of [`set_kept_allocator`] and the owners of blocks.
+/// Counts of the slabs and blocks that [`set_kept_allocator`] keeps.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct KeptCounts {
-    /// Slabs that the functions gave and have not got back.
+    /// Slabs that the functions allocated and that are not freed.
     pub slabs: usize,
-    /// Blocks of those slabs that are alive.
+    /// Live blocks in those slabs.
     pub live: usize,
 }
 
-/// The counts at this moment; with other threads at work each of them may be a little off.
+/// The current counts. Each may be slightly off while other threads allocate.
 #[cfg(feature = "std")]
 pub fn kept_counts() -> KeptCounts {
     let (slabs, live) = block::kept_counts();
     KeptCounts { slabs, live }
 }
 
-/// New blocks come from that one; what threads keep of the one before goes back.
+/// Makes `number` the allocator of new blocks, and returns what threads keep of the previous one.
 fn choose(number: u8, kept: bool) {
     system::set_allocator(number, kept);
     #[cfg(feature = "std")]
     block::begin_generation();
 }
 
-/// [`set_allocator`] with functions that take no `opaque`; a missing `realloc` is done by `malloc`
-/// and `free`.
+/// [`set_allocator`] for functions without `opaque`. A missing `realloc` is replaced by `malloc`, a
+/// copy and `free`.
 ///
 /// # Safety
-/// As there.
+/// As for [`set_allocator`].
 pub unsafe fn set_plain_allocator(
     malloc: PlainMalloc,
     realloc: Option<PlainRealloc>,
@@ -160,7 +163,7 @@ pub unsafe fn set_plain_allocator(
     install(functions, Some(Plain { malloc, realloc, free }), AllocKind::Unknown, false)
 }
 
-/// The number that new blocks are allocated under.
+/// Registers the functions and returns their number, which new blocks store.
 fn install(
     functions: ExternalAllocator,
     plain: Option<Plain>,
@@ -180,7 +183,7 @@ fn install(
                 let Some(mut fresh) = fresh else {
                     return Err(Error::OutOfMemory { size: size_of::<Entry>() });
                 };
-                // SAFETY: nobody else knows it yet.
+                // SAFETY: the entry is not published yet.
                 let entry = unsafe { fresh.as_mut() };
                 if let Some(plain) = &entry.plain {
                     entry.functions.opaque = ptr::from_ref(plain).cast_mut().cast();
@@ -188,7 +191,7 @@ fn install(
                 cell.store(entry, Ordering::Release);
             }
         }
-        // What is given back may call whom it likes.
+        // Freeing may call foreign functions, so the lock is released first.
         drop(guard);
         // Fits: there are 256 entries.
         choose(number as u8, kept);
@@ -220,12 +223,12 @@ pub(crate) fn installed(number: u8) -> Option<&'static ExternalAllocator> {
     entry(number).map(|entry| &entry.functions)
 }
 
-/// What kind of memory an installed allocator gives; `None` for the global one.
+/// The kind of memory of an installed allocator; `None` for the global one.
 pub(crate) fn kind_of(number: u8) -> Option<AllocKind> {
     entry(number).map(|entry| entry.kind)
 }
 
-/// Functions without `opaque`, behind functions with one.
+/// The functions of [`ExternalAllocator`] that call functions without `opaque`.
 static PLAIN: ExternalAllocator = ExternalAllocator {
     malloc: Some(plain_malloc),
     realloc: Some(plain_realloc),

@@ -1,6 +1,6 @@
-//! Things that threads have one each of. They are never freed, so that whoever asks may look at all
-//! of them at any time; a later thread goes on with what an ended one left, so there are as many as
-//! there were threads at once.
+//! Per-thread values that are never freed, so that any thread may look at all of them at any time.
+//! A later thread reuses the value of an ended one, so there are only as many as there were threads
+//! at once.
 
 use core::fmt;
 use core::ops::Deref;
@@ -9,7 +9,7 @@ use core::ptr;
 use crate::fallible::leaked;
 use crate::sync::{AtomicBool, AtomicPtr, Ordering};
 
-/// One of them.
+/// A value with its owner flag.
 #[derive(Debug)]
 pub struct Claim<T> {
     value: T,
@@ -21,7 +21,7 @@ pub struct Claim<T> {
 unsafe impl<T: Sync> Sync for Claim<T> {}
 
 impl<T> Claim<T> {
-    /// Leaves it to a later thread, which sees all that this one has done to it.
+    /// Leaves the value to a later thread, which sees all writes of this one.
     pub fn give_up(&self) {
         self.taken.store(false, Ordering::Release);
     }
@@ -36,24 +36,24 @@ impl<T> Deref for Claim<T> {
     }
 }
 
-/// All of them, newest first; only ever grows.
+/// All values, newest first. The list only grows.
 pub struct Claims<T>(AtomicPtr<Claim<T>>);
 
 impl<T: Sync + 'static> Claims<T> {
-    /// None yet.
+    /// Makes an empty list.
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// None yet.
+    /// Makes an empty list.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// One for the calling thread alone, until it gives it up; made by `make` where none was left.
-    /// `None` without memory.
+    /// Claims a value for the calling thread until it gives it up. `make` makes a new one if none
+    /// is free. `None` without memory.
     pub fn claim(&self, make: impl FnOnce() -> T) -> Option<&'static Claim<T>> {
         if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
             return Some(left);
@@ -71,7 +71,7 @@ impl<T: Sync + 'static> Claims<T> {
         }
     }
 
-    /// All that there are at this moment.
+    /// All values at this moment.
     pub fn iter(&self) -> impl Iterator<Item = &'static Claim<T>> + Clone + use<T> {
         let mut next = self.0.load(Ordering::Acquire).cast_const();
         core::iter::from_fn(move || {

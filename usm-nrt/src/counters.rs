@@ -1,44 +1,44 @@
-//! Counters that each thread writes alone.
+//! Counters of which each thread writes its own.
 
 use core::fmt;
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// What is counted; the value is the index in [`Counters`].
+/// The counted events; the value is the index in [`Counters`].
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A block of memory was made.
+    /// A block of memory was allocated.
     Alloc = 0,
-    /// One was freed.
+    /// A block of memory was freed.
     Free = 1,
     /// A header was initialised.
     MiAlloc = 2,
-    /// One was destroyed.
+    /// A header was destroyed.
     MiFree = 3,
 }
 
-/// One set of counters.
+/// A set of four counters.
 pub struct Counters([AtomicUsize; 4]);
 
 impl Counters {
-    /// All zero.
+    /// All counters at zero.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self([const { AtomicUsize::new(0) }; 4])
     }
 
-    /// All zero.
+    /// All counters at zero.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self([(); 4].map(|()| AtomicUsize::new(0)))
     }
 
-    /// Counts when any thread may write.
+    /// Counts an event; any thread may write.
     pub fn add_shared(&self, event: Event) {
         self.0[event as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts when only this thread writes.
+    /// Counts an event; only this thread writes.
     #[cfg(feature = "std")]
     #[inline]
     pub fn add_owned(&self, event: Event) {

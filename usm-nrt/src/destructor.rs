@@ -1,26 +1,26 @@
-//! What runs when the last reference goes: plain functions, and owners with a tag.
+//! Destructors of blocks: plain functions, and owners with a tag.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
 use usm_core::AllocKind;
 
-/// A block's destructor: called once, with the block's data, size in bytes and info pointer, on
-/// whatever thread released last. No lock of this runtime is held during the call.
+/// A block's destructor. Called once with the block's data, size in bytes and info pointer, on the
+/// thread that released the last reference. No lock of this runtime is held during the call.
 pub type Dtor = unsafe extern "C" fn(data: *mut c_void, size: usize, info: *mut c_void);
 
-/// Destructor of foreign memory in the six-entry table: gets the data pointer only.
+/// Destructor of foreign memory in the six-entry table. Receives the data pointer only.
 pub type ManagedDtor = unsafe extern "C" fn(data: *mut c_void);
 
-/// Byte written over fresh data by the safe variants.
+/// Byte that the safe variants write over fresh data.
 pub const FRESH: u8 = 0xCB;
-/// Byte written over dead data by the safe variants.
+/// Byte that the safe variants write over dead data.
 pub const DEAD: u8 = 0xDE;
 
-/// What kind of object keeps a block's memory alive.
+/// The kind of object that keeps a block's memory alive.
 ///
-/// Numba's runtime takes whatever lies in the info pointer for a Python object; here the kind is
-/// written down, and a block without an [`Owner`] record has no owner.
+/// Numba's runtime treats any info pointer as a Python object. Here the record states the kind, and
+/// a block without an [`Owner`] record has no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct OwnerTag(pub u64);
@@ -39,7 +39,7 @@ impl OwnerTag {
     /// An allocation of usm-core in shared memory.
     pub const USM_SHARED: Self = Self(u64::from_be_bytes(*b"usm_shar"));
 
-    /// The tag of an allocation of that kind.
+    /// The tag of an allocation of this kind.
     pub(crate) const fn of_kind(kind: AllocKind) -> Self {
         match kind {
             AllocKind::Host => Self::USM_HOST,
@@ -49,42 +49,41 @@ impl OwnerTag {
         }
     }
 
-    /// Whether the object behind the tag is a Rust value with its type before it; only this crate
-    /// makes such owners.
+    /// Whether the object is a Rust value behind its type id. Only this crate makes such owners.
     pub(crate) fn is_rust(self) -> bool {
         let kinds = [AllocKind::Host, AllocKind::Device, AllocKind::Shared, AllocKind::Unknown];
         self == Self::RUST || kinds.into_iter().any(|kind| Self::of_kind(kind) == self)
     }
 }
 
-/// The record behind a block that wraps foreign memory: who owns that memory, and how to let go of
+/// The record of a block that wraps foreign memory: the owner of that memory, and how to release
 /// it.
 ///
-/// A block has such a record exactly when its destructor is the one of this module, so it is
-/// recognised by identity and never by guessing at the info pointer.
+/// A block has such a record exactly if its destructor is the one of this module. The check
+/// compares functions and never guesses from the info pointer.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Owner {
-    /// What `object` is.
+    /// The kind of `object`.
     pub tag: OwnerTag,
     /// The owner.
     pub object: *mut c_void,
-    /// Lets go of `object`: called once, by the destructor, on any thread. Skipped in shutdown.
+    /// Releases `object`. The destructor calls it once, on any thread; shutdown skips it.
     pub release: Option<unsafe extern "C" fn(object: *mut c_void)>,
 }
 
-/// What a block with an owner keeps.
+/// The record of a block with an owner.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned {
     pub(crate) owner: Owner,
-    /// What the memory is; beside the record of C, whose size old programs know.
+    /// The kind of the memory. Outside of C's record, whose size old programs know.
     pub(crate) kind: AllocKind,
 }
 
-/// Fills `size` bytes at `data`; does nothing for null.
+/// Fills `size` bytes at `data` with `byte`; does nothing for null.
 ///
 /// # Safety
-/// `data` is null or points to `size` writable bytes that nobody reads meanwhile.
+/// `data` is null or has `size` writable bytes that no other thread accesses.
 #[inline]
 pub(crate) unsafe fn fill(data: *mut c_void, size: usize, byte: u8) {
     if let Some(data) = NonNull::new(data.cast::<u8>()) {
@@ -93,12 +92,13 @@ pub(crate) unsafe fn fill(data: *mut c_void, size: usize, byte: u8) {
     }
 }
 
-/// Calls the function kept in `info` with a null info: destructors given without info of their own.
+/// Calls the function stored in `info`, with a null info: the destructor of blocks without an info
+/// of their own.
 pub(crate) unsafe extern "C" fn call_dtor(data: *mut c_void, size: usize, info: *mut c_void) {
     // SAFETY: blocks with this destructor keep a `Dtor` in `info` (see `dtor_to_info`).
     let dtor = unsafe { dtor_from_info(info) };
     if let Some(dtor) = dtor {
-        // SAFETY: the destructor that the block's maker gave, called once with the block's data.
+        // SAFETY: the destructor given by the block's maker, called once with the block's data.
         unsafe { dtor(data, size, core::ptr::null_mut()) }
     }
 }
@@ -117,27 +117,27 @@ pub(crate) unsafe extern "C" fn fill_dead(data: *mut c_void, size: usize, _: *mu
     unsafe { fill(data, size, DEAD) };
 }
 
-/// Calls the one-argument function kept in `info`.
+/// Calls the one-argument function stored in `info`.
 pub(crate) unsafe extern "C" fn call_managed(data: *mut c_void, _: usize, info: *mut c_void) {
     // SAFETY: blocks with this destructor keep an `Option<ManagedDtor>` in `info`.
     let dtor = unsafe { core::mem::transmute::<*mut c_void, Option<ManagedDtor>>(info) };
     if let Some(dtor) = dtor {
-        // SAFETY: the destructor that the block's maker gave for this data.
+        // SAFETY: the destructor given by the block's maker for this data.
         unsafe { dtor(data) }
     }
 }
 
-/// Lets go of the owner in `info`, an [`Owned`], and frees the record.
+/// Releases the owner in `info`, an [`Owned`], and frees the record.
 pub(crate) unsafe extern "C" fn drop_owner(_: *mut c_void, _: usize, info: *mut c_void) {
     // SAFETY: blocks with this destructor keep a boxed record in `info`, and are destroyed once.
     let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<Owned>()) }.owner;
     if let (Some(release), false) = (owner.release, crate::system::is_shutdown()) {
-        // SAFETY: called once with the object it was given for.
+        // SAFETY: called once with its object.
         unsafe { release(owner.object) }
     }
 }
 
-/// A destructor as an info pointer.
+/// Stores a destructor in an info pointer.
 pub(crate) fn dtor_to_info(dtor: Option<Dtor>) -> *mut c_void {
     dtor.map_or(core::ptr::null_mut(), |dtor| dtor as *mut c_void)
 }
@@ -150,17 +150,17 @@ pub(crate) unsafe fn dtor_from_info(info: *mut c_void) -> Option<Dtor> {
     unsafe { core::mem::transmute::<*mut c_void, Option<Dtor>>(info) }
 }
 
-/// Whether `dtor` is this runtime's own `known`. Two functions with the same body may share an
-/// address, and one function may have two addresses across library copies: the first does no harm
-/// (same body, same reading of the info pointer), the second answers "no", which every caller
-/// treats as a refusal.
+/// Whether `dtor` is this runtime's function `known`. Two functions with the same body may share an
+/// address; that is harmless, because both read the info pointer alike. One function may have two
+/// addresses across copies of the library; the answer is then false, which every caller treats as a
+/// refusal.
 #[inline]
 pub(crate) fn is(dtor: Option<Dtor>, known: Dtor) -> bool {
     dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, known))
 }
 
-/// Whether `dtor` looks after itself in shutdown: it frees what this runtime allocated and skips
-/// what is foreign.
+/// Whether `dtor` handles shutdown itself: it frees what this runtime allocated and skips foreign
+/// destructors.
 pub(crate) fn is_own(dtor: Dtor) -> bool {
     let dtor = Some(dtor);
     if is(dtor, drop_owner) || is(dtor, crate::varsize::varsize_dtor) {

@@ -1,29 +1,30 @@
-//! Allocators that come from outside.
+//! Allocators of the embedding program.
 
 use core::ffi::c_void;
 
-/// `malloc` of an external allocator: `size` bytes, or null. C99 rules, also for size 0.
+/// `malloc` of an external allocator: `size` bytes, or null. Follows C99, also for size 0.
 pub type MallocFn = unsafe extern "C" fn(size: usize, opaque: *mut c_void) -> *mut c_void;
-/// `realloc` of an external allocator. C99 rules.
+/// `realloc` of an external allocator. Follows C99.
 pub type ReallocFn =
     unsafe extern "C" fn(ptr: *mut c_void, new_size: usize, opaque: *mut c_void) -> *mut c_void;
 /// `free` of an external allocator.
 pub type FreeFn = unsafe extern "C" fn(ptr: *mut c_void, opaque: *mut c_void);
 
-/// Where a block's memory comes from: the C struct `NRT_ExternalAllocator`, field for field.
+/// The source of a block's memory: the C struct `NRT_ExternalAllocator`, field for field.
 ///
-/// A block keeps the *address* of its allocator and frees through it, so an allocator must outlive
-/// every block that came from it.
+/// A block stores the *address* of its allocator and frees through it. So an allocator must outlive
+/// all of its blocks.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ExternalAllocator {
-    /// Allocates; a missing function refuses every request.
+    /// Allocates. Without it every request is refused.
     pub malloc: Option<MallocFn>,
-    /// Resizes; optional, and may refuse with null: then a payload is moved by `malloc` and `free`.
+    /// Resizes. Optional, and may refuse with null; the payload is then moved by `malloc` and
+    /// `free`.
     pub realloc: Option<ReallocFn>,
-    /// Frees; without it nothing is allocated either, because it could never be given back.
+    /// Frees. Without it every request is refused, because the block could never be freed.
     pub free: Option<FreeFn>,
-    /// Handed to the three functions.
+    /// Argument of the three functions.
     pub opaque: *mut c_void,
 }
 
@@ -42,8 +43,8 @@ impl ExternalAllocator {
     }
 }
 
-// SAFETY: the struct is plain data; the duty that the functions may be called from any thread with
-// `opaque` is the caller's, stated at every function that takes an allocator.
+// SAFETY: plain data. Any thread may call the functions with `opaque`: every function that takes an
+// allocator demands this of its caller.
 unsafe impl Send for ExternalAllocator {}
 // SAFETY: as above; nothing here is mutated through a shared reference.
 unsafe impl Sync for ExternalAllocator {}

@@ -1,11 +1,11 @@
-//! The heap where it may have nothing left: what the standard library makes ends the program then.
+//! Heap values that report a lack of memory. The standard library's constructors end the program.
 
 use alloc::boxed::Box;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// A value on the heap, owned by the caller, as [`Box::into_raw`] gives it; `None`, and the value
-/// is dropped, without memory.
+/// Moves a value to the heap; the caller owns it, as from [`Box::into_raw`]. Without memory drops
+/// the value and returns `None`.
 pub(crate) fn leaked<T>(value: T) -> Option<NonNull<T>> {
     let layout = Layout::new::<T>();
     if layout.size() == 0 {

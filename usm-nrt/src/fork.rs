@@ -1,5 +1,5 @@
-//! A fork finds the locks of this runtime free and what they guard whole, whatever other threads
-//! were doing: the child has none of those threads, so nobody would ever give a lock back there.
+//! Makes a fork find the locks of this runtime free and their data consistent, whatever other
+//! threads do. The child has none of those threads, so no thread would ever release a lock there.
 
 #[cfg(all(feature = "std", unix, not(miri)))]
 mod imp {
@@ -13,11 +13,12 @@ mod imp {
         fn pthread_atfork(before: Hook, parent: Hook, child: Hook) -> c_int;
     }
 
-    /// A lock that is held from before a fork until after it.
+    /// A lock that is held across a fork.
     trait Held: Sync {
         fn hold(&self);
         /// # Safety
-        /// Held by [`hold`](Self::hold) of this thread, or of the one that this is a copy of.
+        /// Locked by [`hold`](Self::hold) on this thread, or on the thread that this one is the
+        /// copy of.
         unsafe fn let_go(&self);
     }
 
@@ -32,8 +33,8 @@ mod imp {
         }
     }
 
-    /// No thread takes one of them while it has another, or calls out, so their order is free; but
-    /// for the first, under which the standard library's are taken.
+    /// No thread takes one of these locks while it holds another or calls out, so their order is
+    /// free. The first is an exception: the standard library's locks are taken under it.
     fn each(visit: impl Fn(&dyn Held)) {
         #[cfg(feature = "debug")]
         visit(&crate::misuse::STANDARD);
@@ -58,8 +59,8 @@ mod imp {
     pub(crate) fn watch() {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
-            // SAFETY: functions of this library, which take and give back its locks. A failure (no
-            // memory) leaves forks unwatched.
+            // SAFETY: functions of this library, which lock and unlock its locks. A failure (no
+            // memory) leaves forks without this protection.
             let _ = unsafe { pthread_atfork(Some(before), Some(after), Some(after)) };
         }
     }
@@ -70,5 +71,5 @@ mod imp {
     pub(crate) fn watch() {}
 }
 
-/// From now on forks are watched: to be called before one of the locks is taken.
+/// Registers the fork handlers. Call it before one of the locks is first taken.
 pub(crate) use imp::watch;

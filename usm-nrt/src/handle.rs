@@ -13,11 +13,11 @@ use crate::fallible;
 use crate::meminfo::{MemInfo, Request};
 use crate::panics;
 
-/// One reference to a block: cloning acquires, dropping releases. An owner that panics as the last
-/// reference drops it panics here, behind the block, which is freed.
+/// One reference to a block: a clone acquires, a drop releases. If an owner panics when the last
+/// reference is dropped, the panic continues here, after the block was freed.
 ///
-/// The data is raw memory that compiled code, C and Python may use too, so this handle gives its
-/// address and size, not a slice.
+/// Compiled code, C and Python may use the data too, so this handle gives its address and size, not
+/// a slice.
 pub struct MemRef(NonNull<MemInfo>);
 
 // SAFETY: a MemInfo may be acquired, released and destroyed on any thread.
@@ -32,15 +32,18 @@ impl MemRef {
         MemInfo::allocate(request).map(Self)
     }
 
-    /// A block of `size` bytes whose payload may be replaced (see [`MemInfo::varsize_realloc`]).
+    /// Makes a block of `size` bytes with a replaceable payload (see [`MemInfo::varsize_realloc`]).
     pub fn new_varsize(size: usize) -> Result<Self, Error> {
         // SAFETY: there is no element destructor.
         unsafe { MemInfo::new_varsize(size, None) }.map(Self)
     }
 
-    /// A block around `size` bytes at `data`, kept alive by `owner`, which is dropped with the last
-    /// reference (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its
-    /// type. Without memory for the block the owner is dropped.
+    /// Makes a block around `size` bytes at `data`, which `owner` keeps alive. The last release
+    /// drops `owner`; in shutdown it is forgotten. [`MemRef::owner`] returns it by its type.
+    /// Without memory for the block, `owner` is dropped.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
     ///
     /// # Safety
     /// `data` stays valid while `owner` lives, also when `owner` is moved.
@@ -53,7 +56,7 @@ impl MemRef {
         unsafe { Self::with_tagged_owner(data, size, OwnerTag::RUST, AllocKind::Unknown, owner) }
     }
 
-    /// [`with_owner`](Self::with_owner) with one of the tags of Rust values, and a kind.
+    /// [`with_owner`](Self::with_owner) with a tag of Rust values and a kind.
     ///
     /// # Safety
     /// `data` stays valid while `owner` lives, also when `owner` is moved; `tag.is_rust()`.
@@ -69,33 +72,33 @@ impl MemRef {
             .ok_or(Error::OutOfMemory { size: size_of::<Tagged<T>>() })?
             .as_ptr();
         let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
-        // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop
-        // anywhere.
+        // SAFETY: the caller guarantees `data`; `drop_tagged` frees the box; `T: Send` may be
+        // dropped on any thread.
         let mi = unsafe { MemInfo::wrap_owner(data, size, Owned { owner, kind }) };
         if mi.is_err() {
-            // SAFETY: made above, and no block took it.
+            // SAFETY: made above; no block took it.
             drop(unsafe { alloc::boxed::Box::from_raw(object) });
         }
         mi.map(Self)
     }
 
-    /// The Rust owner given to [`MemRef::with_owner`], if there is one and it is a `T`.
+    /// The Rust owner from [`MemRef::with_owner`], if the block has one and it is a `T`.
     pub fn owner<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let owner = MemInfo::owner(self)?;
         if !owner.tag.is_rust() {
             return None;
         }
-        // SAFETY: the tag says that the object starts with a `TypeId`; alive while we hold a
-        // reference.
+        // SAFETY: the tag says that the object starts with a `TypeId`. It lives while `self` holds
+        // a reference.
         let type_id = unsafe { owner.object.cast::<core::any::TypeId>().read() };
         if type_id != core::any::TypeId::of::<T>() {
             return None;
         }
-        // SAFETY: it is a `Tagged<T>`; `T: Sync` may be seen from any thread.
+        // SAFETY: a `Tagged<T>`; any thread may access a `T: Sync`.
         Some(&unsafe { &*owner.object.cast::<Tagged<T>>() }.value)
     }
 
-    /// Takes over a reference that the caller owns.
+    /// Takes a reference over from the caller.
     ///
     /// # Safety
     /// `mi` is a live block, and the caller owns one reference to it, which it gives up.
@@ -104,20 +107,20 @@ impl MemRef {
         Self(mi)
     }
 
-    /// Gives the reference to the caller.
+    /// Hands the reference over to the caller.
     #[inline]
     pub fn into_raw(self) -> NonNull<MemInfo> {
         ManuallyDrop::new(self).0
     }
 
-    /// The block, still owned by `self`.
+    /// The block; `self` keeps its reference.
     #[inline]
     pub const fn as_ptr(&self) -> NonNull<MemInfo> {
         self.0
     }
 }
 
-/// A Rust owner behind its type.
+/// A Rust owner behind its type id.
 #[repr(C)]
 struct Tagged<T> {
     type_id: core::any::TypeId,

@@ -4,7 +4,7 @@
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
 extern crate alloc;
-// Files that tests and benchmarks share name the crate as a user does.
+// Tests and benchmarks share files that name the crate as a user does.
 #[cfg(test)]
 extern crate self as usm_nrt;
 #[cfg(feature = "std")]
@@ -32,7 +32,7 @@ pub use symbols::{Slot, SlotError, SlotTable};
 #[cfg(loom)]
 pub use turn::{Turn, take_all};
 
-// The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
+// The models of `tests/loom.rs` replace the atomics, and loom's have no C layout.
 #[cfg(not(loom))]
 mod runtime {
     #[cfg(feature = "std")]
@@ -49,7 +49,7 @@ mod runtime {
     #[cfg(feature = "std")]
     pub use crate::local::drain_thread_cache;
     pub use crate::meminfo::{MemInfo, Request};
-    /// Rust owners as they are dropped, and the source of a [`SourceAllocator`]: see [`MemRef`].
+    /// Rust owners panic in [`MemRef`]'s drop; a [`SourceAllocator`]'s source may panic too.
     pub use crate::panics::caught_panics;
     pub use crate::source::SourceAllocator;
     pub use crate::stats::Stats;

@@ -1,10 +1,10 @@
-//! With the feature `debug`: the misuse of blocks, whether they are tracked or not, ends the
-//! process with a message that names the function, the block and its count. In Numba's runtime
-//! these are assertions.
+//! Detection of misuse, with the feature `debug`. A misused block, tracked or not, ends the process
+//! with a message that names the function, the block and its count. Numba's runtime has assertions
+//! for this.
 //!
-//! What was freed and not given out again since is remembered. A block that another runtime makes
-//! at such an address would be taken for the freed one: one runtime in a process while one looks
-//! for misuse.
+//! The module remembers freed addresses until they are allocated again. It would mistake a block
+//! that another runtime allocates at such an address for the freed one. So use one runtime in a
+//! process while you look for misuse.
 
 use core::ptr::NonNull;
 use std::io::Write;
@@ -17,18 +17,19 @@ use crate::meminfo::MemInfo;
 use crate::spread::Spread;
 use crate::system;
 
-/// Blocks that were freed and not given out again.
+/// Addresses that were freed and not allocated again.
 pub(crate) static DEAD: Mutex<HashSet<usize, Spread>> = Mutex::new(HashSet::with_hasher(Spread::new()));
-/// Around what the standard library does under locks of its own, so that a fork finds those free.
+/// Held around calls that take locks of the standard library, so that a fork finds those free.
 pub(crate) static STANDARD: Mutex<()> = Mutex::new(());
 
-/// A block is given out.
+/// Records that a block is allocated.
 pub(crate) fn born(block: NonNull<u8>) {
     fork::watch();
     DEAD.lock().remove(&block.addr().get());
 }
 
-/// A block is about to be freed. Without memory to remember it, its late uses are not seen.
+/// Records that a block is about to be freed. Without memory for the record, later uses are not
+/// detected.
 pub(crate) fn died(block: NonNull<u8>, what: &str) {
     let address = block.addr().get();
     let mut dead = DEAD.lock();
@@ -38,7 +39,7 @@ pub(crate) fn died(block: NonNull<u8>, what: &str) {
     }
 }
 
-/// Refuses a use of a block that was freed.
+/// Refuses a use of a freed block.
 pub(crate) fn check_block(block: NonNull<u8>, what: &str) {
     let address = block.addr().get();
     let late = DEAD.lock().contains(&address);
@@ -47,7 +48,7 @@ pub(crate) fn check_block(block: NonNull<u8>, what: &str) {
     }
 }
 
-/// [`check_block`] of one with a header.
+/// [`check_block`] for a block with a header.
 pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     check_block(mi.cast(), what);
     if system::switches().is_tracked() {
@@ -55,16 +56,16 @@ pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     }
 }
 
-/// Refuses to count a block that nobody has a reference to.
+/// Refuses to count references of a block that has none.
 pub(crate) fn check_counted(mi: NonNull<MemInfo>, what: &str) {
     check(mi, what);
-    // SAFETY: not freed, as far as is known, and its user says that it is alive.
+    // SAFETY: the block is not known to be freed, and the caller guarantees that it is live.
     if unsafe { mi.as_ref() }.refcount() == 0 {
         refuse(what, mi.addr().get(), "with a count of 0");
     }
 }
 
-/// Refuses to destroy a block that somebody has a reference to.
+/// Refuses to destroy a block that has references.
 pub(crate) fn check_unreferenced(mi: NonNull<MemInfo>, what: &str) {
     check(mi, what);
     // SAFETY: as in `check_counted`.
@@ -76,12 +77,12 @@ pub(crate) fn check_unreferenced(mi: NonNull<MemInfo>, what: &str) {
 
 #[cold]
 fn refuse(what: &str, address: usize, why: &str) -> ! {
-    // Not by `eprintln!`, which tests catch: who aborts shows nothing of it.
+    // Not `eprintln!`: tests capture it, and an abort would lose the text.
     let _ = writeln!(std::io::stderr(), "usm-nrt: {what} of block {address:#x} {why}");
     std::process::abort();
 }
 
-/// Prints what happens to a block when the environment has `USM_NRT_TRACE` set.
+/// Prints an event of a block if the environment sets `USM_NRT_TRACE`.
 pub(crate) fn trace(what: &str, mi: NonNull<MemInfo>) {
     static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     if *WANTED.get_or_init(|| std::env::var_os("USM_NRT_TRACE").is_some()) {

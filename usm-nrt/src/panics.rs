@@ -1,12 +1,12 @@
 //! Panics of the program's own code below a C frame, which no panic may cross.
 //!
-//! A function of C type that calls such code runs it in [`frame`]. The panic goes on where Rust
-//! called the function ([`through`]); where C or machine code called, it ends in the frame. Both
-//! count it. Without `std`, and in a program built with `panic = "abort"`, nothing can be caught,
-//! and both functions are plain calls.
+//! A function of C type that calls such code runs it in [`frame`]. If Rust called the function
+//! ([`through`]), the panic continues there; if C or machine code called it, the panic ends in the
+//! frame. Both count it. Without `std`, and in a program built with `panic = "abort"`, no panic can
+//! be caught, and both functions are plain calls.
 //!
-//! usm-nrt and usm-interface, which do not know each other, have the same file;
-//! `tests/tests/callbacks.rs` compares them.
+//! usm-nrt and usm-interface do not depend on each other, so they share this file: the one in
+//! usm-interface is a symbolic link, and each package contains a copy.
 
 #[cfg(not(all(feature = "std", panic = "unwind")))]
 pub(crate) use plain::{caught, frame, through};
@@ -29,14 +29,14 @@ mod unwinding {
 
     type Payload = Box<dyn Any + Send>;
 
-    /// What becomes of a panic in a frame of the calling thread.
+    /// The fate of a panic in a frame of the calling thread.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum State {
-        /// It ends there: C called.
+        /// It ends in the frame, because C called.
         Ends,
-        /// It is kept: Rust called, and goes on with it.
+        /// It is kept, because Rust called and continues it.
         Kept,
-        /// One is kept already. The first one goes on.
+        /// One is already kept. The first one continues.
         Caught,
     }
 
@@ -51,9 +51,9 @@ mod unwinding {
         CAUGHT.load(Ordering::Relaxed)
     }
 
-    /// Runs code of the program in a function of C type; `None` when it panicked.
+    /// Runs code of the program in a function of C type; `None` if it panicked.
     pub(crate) fn frame<R>(run: impl FnOnce() -> R) -> Option<R> {
-        // What is broken by the panic is the program's own, as everywhere behind an unwinding drop.
+        // A panic can break only the program's own state, as behind any unwinding drop.
         catch_unwind(AssertUnwindSafe(run)).map_err(keep).ok()
     }
 
@@ -62,14 +62,14 @@ mod unwinding {
         CAUGHT.fetch_add(1, Ordering::Relaxed);
         let mut payload = Some(payload);
         if STATE.get() == State::Kept {
-            // Fails where the thread's variables are gone.
+            // Fails if the thread has already dropped its variables.
             let _ = PAYLOAD.try_with(|kept| kept.set(payload.take()));
             STATE.set(if payload.is_none() { State::Caught } else { State::Kept });
         }
         discard(payload);
     }
 
-    /// Calls functions of C type; a panic in a frame of theirs goes on behind them.
+    /// Calls functions of C type. A panic in their frames continues behind them.
     #[inline]
     pub(crate) fn through(call: impl FnOnce()) {
         let outer = Outer::begin();
@@ -79,7 +79,7 @@ mod unwinding {
         }
     }
 
-    /// What holds outside of a [`through`]; set again when this is dropped.
+    /// The state outside of a [`through`]. The drop restores it.
     struct Outer {
         state: State,
         payload: Option<Payload>,
@@ -99,7 +99,7 @@ mod unwinding {
             drop(self);
             match caught {
                 Some(payload) if !thread::panicking() => resume_unwind(payload),
-                // A second panic on the way of a first one would end the process.
+                // A second panic during the first one's unwinding would end the process.
                 caught => discard(caught),
             }
         }
@@ -121,7 +121,7 @@ mod unwinding {
         PAYLOAD.try_with(Cell::take).ok().flatten()
     }
 
-    /// Drops a panic's value, which may panic once more; what that one carries stays.
+    /// Drops a panic's value. If that panics too, the second value is forgotten.
     fn discard(payload: Option<Payload>) {
         let again = catch_unwind(AssertUnwindSafe(|| drop(payload)));
         again.unwrap_or_else(core::mem::forget);
@@ -145,9 +145,9 @@ mod plain {
     }
 }
 
-/// How often code of the program has panicked in a function of C type of this crate, and was caught
-/// there, in this process. 0 without `std`, and where the program is built with `panic = "abort"`:
-/// a panic then ends the process.
+/// Number of panics of the program's code that this crate's functions of C type have caught in this
+/// process. 0 without `std` and in programs built with `panic = "abort"`, where a panic ends the
+/// process.
 pub fn caught_panics() -> usize {
     caught()
 }

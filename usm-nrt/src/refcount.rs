@@ -2,48 +2,48 @@
 
 use crate::sync::{AtomicUsize, Ordering, fence};
 
-/// Largest count that is still counted; above it the count is pinned (see [`RefCount`]).
+/// Largest counted value; above it the count is pinned (see [`RefCount`]).
 pub const MAX_REFCOUNT: usize = isize::MAX as usize;
 
-/// The value of a pinned count: as far from zero as from wrapping, so that no run of later acquires
-/// and releases, checked or compiled elsewhere, can bring it back to a plausible value.
+/// The value of a pinned count. It is equally far from zero and from wrapping, so no later run of
+/// acquires and releases, checked or inlined by a compiler, brings it back to a plausible value.
 const PINNED: usize = MAX_REFCOUNT + MAX_REFCOUNT / 2;
 
 /// A thread-safe reference count with the memory layout of `std::atomic_size_t`.
 ///
-/// Orderings are those of `Arc`: an increment is relaxed (whoever acquires already owns a
-/// reference), a decrement releases, and the last one acquires what all others did before it.
+/// The orderings are those of `Arc`. An increment is relaxed, because its caller already owns a
+/// reference. A decrement releases, and the last one acquires the work of all others.
 ///
-/// Misuse never frees twice. A count that overflows, is acquired at zero or released at zero is
-/// *pinned*: it never reaches zero again, so its block is leaked instead of freed under somebody's
-/// hands, and [`RefCount::is_pinned`] tells.
+/// Misuse never frees twice. A count that overflows, is acquired at zero or is released at zero
+/// becomes *pinned*: it never reaches zero again. Its block is leaked instead of freed while in
+/// use. [`RefCount::is_pinned`] reports it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct RefCount(AtomicUsize);
 
 impl RefCount {
-    /// A count of one reference, owned by the caller.
+    /// A count of one reference, which the caller owns.
     pub fn one() -> Self {
         Self(AtomicUsize::new(1))
     }
 
-    /// The count at this moment; 0 while (and after) the last release runs the destructor.
+    /// The current count; 0 while the last release runs the destructor, and afterwards.
     #[inline]
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether misuse was seen and the block is kept for ever.
+    /// Whether misuse was detected and the block is never freed.
     #[inline]
     pub fn is_pinned(&self) -> bool {
         self.get() > MAX_REFCOUNT
     }
 
-    /// Adds a reference. False when that was not possible and the count is pinned instead.
+    /// Adds a reference. False if that is impossible; the count is then pinned.
     #[inline]
     pub fn acquire(&self) -> bool {
         let old = self.0.fetch_add(1, Ordering::Relaxed);
-        // One comparison for both ends: 0 wraps to the top.
+        // One comparison checks both ends: 0 wraps to the top.
         if old.wrapping_sub(1) >= MAX_REFCOUNT {
             self.pin();
             return false;
@@ -51,12 +51,12 @@ impl RefCount {
         true
     }
 
-    /// Gives a reference back.
+    /// Releases a reference.
     #[inline]
     pub fn release(&self) -> Release {
-        // A count of one that we own cannot change under us: there are no weak references, so
-        // nobody else may touch it. The acquire load pairs with the release of whoever let go
-        // before, hence no locked instruction is needed for a reference that was never shared.
+        // A count of one cannot change here: the caller owns the reference, and there are no weak
+        // references. The acquire load pairs with the release of earlier owners. So a reference
+        // that was never shared needs no atomic instruction.
         if self.0.load(Ordering::Acquire) == 1 {
             self.0.store(0, Ordering::Relaxed);
             return Release::Last;
@@ -73,10 +73,10 @@ impl RefCount {
         Release::Shared
     }
 
-    /// [`acquire`](Self::acquire) without a locked instruction.
+    /// [`acquire`](Self::acquire) without an atomic instruction.
     ///
     /// # Safety
-    /// No other thread uses this count at the same time.
+    /// No other thread uses this count meanwhile.
     #[inline]
     pub unsafe fn acquire_unsync(&self) -> bool {
         let old = self.0.load(Ordering::Relaxed);
@@ -88,10 +88,10 @@ impl RefCount {
         true
     }
 
-    /// [`release`](Self::release) without a locked instruction.
+    /// [`release`](Self::release) without an atomic instruction.
     ///
     /// # Safety
-    /// No other thread uses this count at the same time.
+    /// No other thread uses this count meanwhile.
     #[inline]
     pub unsafe fn release_unsync(&self) -> Release {
         let old = self.0.load(Ordering::Acquire);
@@ -110,15 +110,16 @@ impl RefCount {
     }
 }
 
-/// What a release left behind.
+/// The outcome of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the last release must destroy the block"]
 pub enum Release {
     /// Other references remain.
     Shared,
-    /// That was the last one: the caller now owns the block alone and must destroy it.
+    /// No reference remains: the caller now owns the block exclusively and must destroy it.
     Last,
-    /// The count is pinned (released too often, or once overflowed): nothing may be destroyed.
+    /// The count is pinned, because it was released too often or overflowed. The block must not be
+    /// destroyed.
     Pinned,
 }
 

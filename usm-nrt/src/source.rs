@@ -1,4 +1,4 @@
-//! Blocks in the memory of a usm-core backend: any kind, from any [`MemorySource`] (contexts,
+//! Blocks in memory of a usm-core backend: of any kind, from any [`MemorySource`] (contexts,
 //! arenas, pools).
 
 use alloc::sync::{Arc, Weak};
@@ -18,8 +18,8 @@ use crate::meminfo::MemInfo;
 use crate::panics;
 
 impl MemRef {
-    /// A block around an allocation, which lives as long as the block. The header is on the heap,
-    /// so that counting never touches device or migrating memory. [`MemRef::owner`] gives the
+    /// Makes a block around an allocation, which lives as long as the block. The header lies on the
+    /// heap, so counting never touches device or migrating memory. [`MemRef::owner`] returns the
     /// allocation.
     ///
     /// ```
@@ -39,17 +39,17 @@ impl MemRef {
         Allocation<B>: Send + Sync,
     {
         let (data, size, kind) = (allocation.as_ptr().cast(), allocation.size(), allocation.kind());
-        // SAFETY: the memory stays where it is while the allocation lives, also when the value
+        // SAFETY: the memory keeps its address while the allocation lives, also when the value
         // moves.
         unsafe { Self::with_tagged_owner(data, size, OwnerTag::of_kind(kind), kind, allocation) }
     }
 }
 
 impl MemInfo {
-    /// What kind of USM the data is, by what its owner
+    /// The kind of USM of the data. The block's owner
     /// ([`wrap_owned_of_kind`](Self::wrap_owned_of_kind)) or its allocator
-    /// ([`set_allocator_of_kind`](crate::set_allocator_of_kind), [`SourceAllocator`]) was said to
-    /// be; `Unknown` when it is plain heap or foreign memory.
+    /// ([`set_allocator_of_kind`](crate::set_allocator_of_kind), [`SourceAllocator`]) states it.
+    /// `Unknown` for plain heap and foreign memory.
     pub fn kind(&self) -> AllocKind {
         let kind = match self.owned() {
             Some(owned) => Some(owned.kind),
@@ -65,7 +65,7 @@ pub(crate) fn kind_of(allocator: &ExternalAllocator) -> Option<AllocKind> {
     KINDS.into_iter().find(|&kind| ptr::fn_addr_eq(realloc, refusal(kind)))
 }
 
-/// The number that the tables have for a kind: Level Zero's.
+/// The number of a kind in the C tables, which is Level Zero's.
 pub const fn kind_number(kind: AllocKind) -> u32 {
     match kind {
         AllocKind::Unknown => 0,
@@ -75,17 +75,18 @@ pub const fn kind_number(kind: AllocKind) -> u32 {
     }
 }
 
-/// The kind of a number of C.
+/// The kind of a number from C.
 pub(crate) fn kind_from(number: u32) -> Result<AllocKind, Error> {
     let kinds = [AllocKind::Unknown, AllocKind::Host, AllocKind::Device, AllocKind::Shared];
     let kind = kinds.into_iter().find(|&kind| kind_number(kind) == number);
     kind.ok_or(Error::InvalidKind { kind: number })
 }
 
-/// The kinds that a [`SourceAllocator`] may have: its blocks hold their own headers.
+/// The kinds of a [`SourceAllocator`]: its blocks contain their own headers.
 const KINDS: [AllocKind; 2] = [AllocKind::Host, AllocKind::Shared];
 
-/// The `realloc` of a source allocator. It refuses, as C allows, and its address tells the kind.
+/// The `realloc` of a source allocator. It always refuses, as C allows. Its address identifies the
+/// kind.
 fn refusal(kind: AllocKind) -> crate::external::ReallocFn {
     match kind {
         AllocKind::Shared => refuse_shared,
@@ -93,7 +94,7 @@ fn refusal(kind: AllocKind) -> crate::external::ReallocFn {
     }
 }
 
-/// A static per kind keeps the two functions from being merged into one.
+/// One static per kind, so that the linker cannot merge the two functions.
 static REFUSED: [core::sync::atomic::AtomicUsize; 2] = [const { core::sync::atomic::AtomicUsize::new(0) }; 2];
 
 unsafe extern "C" fn refuse_host(_: *mut c_void, _: usize, _: *mut c_void) -> *mut c_void {
@@ -106,10 +107,10 @@ unsafe extern "C" fn refuse_shared(_: *mut c_void, _: usize, _: *mut c_void) -> 
     ptr::null_mut()
 }
 
-/// A memory source as an external allocator: for C consumers of the six-entry table, and for
-/// compiled code that asks for header and data in one block. Host or shared memory only.
+/// A memory source as an external allocator, for C consumers of the six-entry table and for
+/// compiled code that requests header and data in one block. Host or shared memory only.
 ///
-/// Every block keeps the source alive, so this handle may be dropped before them.
+/// Every block keeps the source alive, so this handle may be dropped before its blocks.
 ///
 /// ```
 /// use usm_core::backend::host::HostHeap;
@@ -132,7 +133,7 @@ struct Inner<B: Backend, S> {
     backend: PhantomData<fn() -> B>,
 }
 
-/// What lies before every block of a source allocator.
+/// The record before every block of a source allocator.
 #[repr(C, align(64))]
 struct Kept<B: Backend, S> {
     allocation: Allocation<B>,
@@ -149,10 +150,10 @@ impl<B: Backend + 'static, S: MemorySource<B> + Send + Sync + 'static> SourceAll
 where
     Allocation<B>: Send + Sync,
 {
-    /// An allocator over `source`; `None` unless the kind is host or shared, and unless the host
-    /// may use memory of the kind whatever the device does.
+    /// Makes an allocator from `source`. `None` unless the kind is host or shared, and the host may
+    /// access its memory while the device does.
     pub fn new(source: S, kind: AllocKind) -> Option<Self> {
-        // Headers are read and written at any time, and nobody says when machine code uses a block.
+        // Headers are accessed at any time, and compiled code does not announce its accesses.
         let concurrent = source.context().info().capabilities.concurrent(kind);
         (KINDS.contains(&kind) && concurrent).then(|| {
             Self(Arc::new_cyclic(|inner: &Weak<Inner<B, S>>| Inner {
@@ -169,8 +170,8 @@ where
         })
     }
 
-    /// A request for `size` bytes from this allocator, which it borrows until there is a block that
-    /// keeps it.
+    /// A request for `size` bytes from this allocator. The request borrows the handle; the block
+    /// then keeps the allocator alive.
     ///
     /// ```compile_fail,E0505
     /// use usm_core::backend::host::HostHeap;
@@ -183,12 +184,12 @@ where
     /// let _ = MemRef::allocate(request);
     /// ```
     pub fn request(&self, size: usize) -> crate::Request<'_> {
-        // SAFETY: alive while the request borrows this handle, and then while a block has it; the
-        // functions may be called from any thread.
+        // SAFETY: alive while the request borrows this handle, and then while a block holds it. Any
+        // thread may call the functions.
         unsafe { crate::Request::new(size).allocator(self.as_table()) }
     }
 
-    /// The table to hand to C. It lives while this handle or any of its blocks does.
+    /// The table for C. It lives while this handle or any of its blocks does.
     pub fn as_table(&self) -> NonNull<ExternalAllocator> {
         NonNull::from(&self.0.table)
     }
@@ -199,16 +200,16 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     opaque: *mut c_void,
 ) -> *mut c_void {
     let inner: *const Inner<B, S> = opaque.cast_const().cast();
-    // SAFETY: the caller holds the table, hence a handle or a block, hence the `Inner`.
+    // SAFETY: the caller holds the table, so a handle or a block keeps the `Inner` alive.
     unsafe { Arc::increment_strong_count(inner) };
-    // SAFETY: the count raised above is ours.
+    // SAFETY: this call owns the count that it just raised.
     let inner = unsafe { Arc::from_raw(inner) };
     let block = panics::frame(|| allocate(inner, size));
     block.flatten().map_or(ptr::null_mut(), |block| block.as_ptr().cast())
 }
 
-/// A block from the source, behind what it keeps. The source, its backend and observers of its
-/// context are the program's, and may panic.
+/// Allocates a block from the source, behind its record. The source, its backend and observers of
+/// its context are the program's code and may panic.
 fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize) -> Option<NonNull<u8>> {
     let lead = size_of::<Kept<B, S>>();
     let total = size.checked_add(lead)?;
@@ -218,16 +219,16 @@ fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize
     if base.addr().get() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
         return None;
     }
-    // A source may give memory of another kind or of another context, and an arena gives bytes that
-    // late operations still use.
+    // A source may return memory of another kind or context, and an arena may return bytes that
+    // earlier operations still use.
     let concurrent = allocation.context().info().capabilities.concurrent(inner.kind);
     if allocation.kind() != inner.kind || !concurrent {
         return None;
     }
-    // This memory is concurrent, so the guard guards nothing.
+    // The memory allows concurrent access, so this guard protects nothing.
     drop(allocation.wait_for_host(Access::Write).ok()?);
-    // SAFETY: the allocation is the host's whatever the device does, and used by nobody (both just
-    // checked), aligned, and has room for this.
+    // SAFETY: the host may access the allocation while the device does, and no operation uses it
+    // (both just checked). It is aligned and has room for the record.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
     // SAFETY: `lead <= total`.
     Some(unsafe { base.add(lead) })
@@ -237,13 +238,13 @@ unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c
     if block.is_null() {
         return;
     }
-    // SAFETY: `malloc` put what it keeps right before the block.
+    // SAFETY: `malloc` put the record right before the block.
     let kept = unsafe { block.cast::<Kept<B, S>>().sub(1) };
-    // SAFETY: written there, and read out once: the memory goes with the allocation, now on our
-    // stack.
+    // SAFETY: written by `malloc` and read once. The memory is freed with the allocation, which is
+    // now on this stack.
     let Kept { allocation, inner } = unsafe { kept.read() };
-    // Each in a frame of its own: both may panic.
+    // One frame for each: both may panic.
     let _ = panics::frame(|| drop(allocation));
-    // Last, because it may hold the table through which we were called.
+    // Last, because it may free the table that holds this function.
     let _ = panics::frame(|| drop(inner));
 }

@@ -1,8 +1,8 @@
-//! Addresses as keys of hash tables that are made at compile time.
+//! A hasher for addresses, usable in hash tables that are made at compile time.
 
 use core::hash::{BuildHasher, Hasher};
 
-/// Makes [`Mixed`]s.
+/// Makes [`Mixed`] hashers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread(());
 
@@ -20,7 +20,7 @@ impl BuildHasher for Spread {
     }
 }
 
-/// Mixes an address: its low bits are zero and its high bits alike, while tables look at both ends
+/// Mixes an address. Its low bits are zero and its high bits alike, while hash tables use both ends
 /// of the hash.
 pub(crate) struct Mixed(u64);
 
@@ -30,7 +30,7 @@ impl Hasher for Mixed {
     }
 
     fn write_usize(&mut self, value: usize) {
-        // The finish of MurmurHash3 (public domain).
+        // The final mix of MurmurHash3 (public domain).
         let mut mixed = self.0 ^ value as u64;
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
         mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);

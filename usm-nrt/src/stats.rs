@@ -1,4 +1,4 @@
-//! How many blocks were made and freed.
+//! Counts of blocks made and freed.
 
 use core::fmt;
 
@@ -6,16 +6,15 @@ pub(crate) use crate::counters::Event;
 use crate::local;
 use crate::system;
 
-/// Counts since the start of the program, taken while statistics were on ([`crate::set_stats`]).
+/// Counts since the start of the program, while statistics were on ([`crate::set_stats`]).
 ///
-/// Only what really happened is counted: a failed allocation or `free(NULL)` leaves no trace.
-/// Numbers of several threads are summed without stopping them, so they are exact whenever no
-/// thread is inside the runtime.
+/// Only completed operations are counted, not a failed allocation or `free(NULL)`. The sum over
+/// threads is taken without stopping them, so it is exact whenever no thread is inside the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stats {
-    /// Memory blocks allocated (a MemInfo with its data in one block counts once, a varsize one
-    /// twice).
+    /// Memory blocks allocated. A MemInfo with its data in one block counts once, a varsize one
+    /// twice.
     pub alloc: usize,
     /// Memory blocks freed.
     pub free: usize,
@@ -26,7 +25,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// The counts at this moment, or `None` while statistics are off.
+    /// The current counts; `None` while statistics are off.
     pub fn current() -> Option<Self> {
         system::stats_enabled().then(Self::totals)
     }
@@ -39,12 +38,12 @@ impl Stats {
         Self { alloc, free, mi_alloc, mi_free }
     }
 
-    /// Memory blocks not yet freed; negative when counting began with live blocks.
+    /// Memory blocks not yet freed; negative if counting began while blocks lived.
     pub fn live_blocks(&self) -> isize {
         self.alloc.wrapping_sub(self.free) as isize
     }
 
-    /// MemInfos not yet destroyed; negative when counting began with live blocks.
+    /// MemInfos not yet destroyed; negative if counting began while blocks lived.
     pub fn live_meminfos(&self) -> isize {
         self.mi_alloc.wrapping_sub(self.mi_free) as isize
     }
@@ -60,7 +59,7 @@ impl fmt::Display for Stats {
     }
 }
 
-/// Counts each event when statistics are on.
+/// Counts each event if statistics are on.
 #[inline]
 pub(crate) fn count<const N: usize>(events: [Event; N]) {
     if system::stats_enabled() {

@@ -1,11 +1,10 @@
-//! Slots for symbols that are called before they are defined.
+//! Slots for symbols that compiled code calls before they are defined.
 //!
 //! A compiler that handles one function at a time meets calls of functions that it has not compiled
-//! yet: mutual recursion. It lets such a call go through a slot, a pointer-sized cell at an address
-//! that never changes. Until the function is defined the cell holds the address of an *abort*
-//! function, which the embedder supplies: whatever the slots of a table are called as, it must be
-//! callable as too (in Numba's calling convention it gets a return and an exception pointer first,
-//! and raises).
+//! yet, as in mutual recursion. Such a call goes through a slot: a pointer-sized cell at a constant
+//! address. Until the function is defined the cell holds the address of an *abort* function of the
+//! embedding program. It must accept every call that goes through the table's slots. In Numba's
+//! calling convention it receives a return pointer and an exception pointer first, and raises.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +15,8 @@ use core::ptr::NonNull;
 use crate::fallible::leaked;
 use crate::sync::{AtomicPtr, Mutex, Ordering};
 
-/// Held by whoever is at the names of a table, so that a fork finds all tables whole (`fork.rs`).
+/// Held while a thread accesses the names of a table, so that a fork finds all tables consistent
+/// (`fork.rs`).
 #[cfg(not(loom))]
 pub(crate) static GATE: Mutex<()> = Mutex::new(());
 
@@ -31,8 +31,8 @@ impl Slot {
         Self(AtomicPtr::new(address.as_ptr()))
     }
 
-    /// What a call through the slot calls now. Whatever was written before that function was
-    /// published is seen after this.
+    /// The function that a call through the slot reaches now. All writes before its publication are
+    /// visible.
     #[inline]
     pub fn get(&self) -> NonNull<c_void> {
         let address = self.0.load(Ordering::Acquire);
@@ -40,7 +40,8 @@ impl Slot {
         unsafe { NonNull::new_unchecked(address) }
     }
 
-    /// Publishes an address, unless the slot no longer holds `expected`; then says what it holds.
+    /// Publishes an address if the slot holds `expected`. Otherwise returns the address that it
+    /// holds.
     pub fn publish(
         &self,
         expected: NonNull<c_void>,
@@ -59,13 +60,13 @@ impl Slot {
     }
 }
 
-/// Why a symbol was not resolved.
+/// The reason why a symbol was not resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlotError {
-    /// The symbol was resolved before, to another address.
+    /// The symbol already has another address.
     AlreadyResolved {
-        /// The address that it keeps.
+        /// The symbol's address, which stays.
         address: NonNull<c_void>,
     },
     /// There is no memory for the symbol's slot.
@@ -83,28 +84,28 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// Slots by symbol name. Slots are never moved, and freed only with the table: it must outlive all
-/// code that calls through them.
+/// Slots by symbol name. A slot never moves and is freed with its table, which must outlive all
+/// code that calls through it.
 pub struct SlotTable {
     abort: NonNull<c_void>,
-    /// The lock is for the names; calls through slots never take it. In alphabetical order, so that
-    /// nothing need be allocated to find one, or the next one that is not resolved. A new name
-    /// moves the pointers to those behind it.
+    /// The symbols in alphabetical order, so that finding one, or the next unresolved one,
+    /// allocates nothing. A new name moves the pointers behind it. The lock protects the names;
+    /// calls through slots never take it.
     symbols: Mutex<Vec<Entry>>,
 }
 
-/// A symbol, where it stays until its table goes.
+/// A symbol; it never moves while its table lives.
 struct Symbol {
     slot: Slot,
     name: String,
 }
 
-/// Owned by the table.
+/// A pointer to a symbol, which the table owns.
 struct Entry(NonNull<Symbol>);
 
 impl Entry {
     fn get<'a>(&self) -> &'a Symbol {
-        // SAFETY: made by `make`, freed with the table, which all users of `'a` borrow.
+        // SAFETY: made by `make` and freed with the table, which is borrowed for `'a`.
         unsafe { self.0.as_ref() }
     }
 
@@ -116,20 +117,20 @@ impl Entry {
     }
 }
 
-// SAFETY: addresses are values here, never dereferenced; the names are locked and the cells are
-// atomics.
+// SAFETY: addresses are values here and never dereferenced. The names are locked, and the cells are
+// atomic.
 unsafe impl Send for SlotTable {}
 // SAFETY: as above.
 unsafe impl Sync for SlotTable {}
 
 impl SlotTable {
-    /// A table whose slots hold `abort` until they are resolved.
+    /// Makes a table whose slots hold `abort` until they are resolved.
     #[cfg(not(loom))]
     pub const fn new(abort: NonNull<c_void>) -> Self {
         Self { abort, symbols: Mutex::new(Vec::new()) }
     }
 
-    /// Loom's lock is not made at compile time.
+    /// Loom's lock cannot be made at compile time.
     #[cfg(loom)]
     pub fn new(abort: NonNull<c_void>) -> Self {
         Self { abort, symbols: Mutex::new(Vec::new()) }
@@ -143,7 +144,7 @@ impl SlotTable {
         look(&mut self.symbols.lock())
     }
 
-    /// The slot of a symbol, made at the first call with that name.
+    /// The slot of a symbol. The first call with a name makes the slot.
     pub fn slot(&self, name: &str) -> Result<&Slot, SlotError> {
         self.with(|symbols| {
             let place = match place_of(symbols, name) {
@@ -159,7 +160,7 @@ impl SlotTable {
         .ok_or(SlotError::OutOfMemory)
     }
 
-    /// Defines a symbol: from now on calls through its slot come to `address`. Defining it again is
+    /// Defines a symbol: calls through its slot reach `address` from now on. A second definition is
     /// refused, unless the address is the same.
     pub fn resolve(&self, name: &str, address: NonNull<c_void>) -> Result<(), SlotError> {
         match self.slot(name)?.publish(self.abort, address) {
@@ -168,7 +169,7 @@ impl SlotTable {
         }
     }
 
-    /// Whether a symbol was resolved; false for a name never heard of.
+    /// Whether a symbol was resolved; false for an unknown name.
     pub fn is_resolved(&self, name: &str) -> bool {
         self.with(|symbols| {
             let known = place_of(symbols, name).ok().and_then(|place| symbols.get(place));
@@ -176,8 +177,8 @@ impl SlotTable {
         })
     }
 
-    /// The names of all slots that still abort, in alphabetical order. Each is looked for when it
-    /// is asked for, so a symbol may be made or resolved meanwhile; nothing is allocated.
+    /// The names of all unresolved slots in alphabetical order. Each step searches again, so
+    /// symbols may be made or resolved meanwhile. Allocates nothing.
     pub fn unresolved(&self) -> impl Iterator<Item = &str> {
         let mut last: Option<&str> = None;
         core::iter::from_fn(move || {
@@ -193,7 +194,7 @@ impl SlotTable {
     }
 }
 
-/// Where a name is, or would be.
+/// The index of a name, or the index at which it would be inserted.
 fn place_of(symbols: &[Entry], name: &str) -> Result<usize, usize> {
     symbols.binary_search_by(|entry| entry.get().name.as_str().cmp(name))
 }
@@ -201,7 +202,7 @@ fn place_of(symbols: &[Entry], name: &str) -> Result<usize, usize> {
 impl Drop for SlotTable {
     fn drop(&mut self) {
         for entry in self.symbols.lock().drain(..) {
-            // SAFETY: made by `Entry::make`, and nobody borrows the table any more.
+            // SAFETY: made by `Entry::make`; the table is no longer borrowed.
             drop(unsafe { alloc::boxed::Box::from_raw(entry.0.as_ptr()) });
         }
     }

@@ -1,5 +1,5 @@
-//! The only source of atomics and locks for modelled code, so that the models in `tests/loom.rs`
-//! check the shipped code.
+//! The atomics and locks of all modelled code, so that the models in `tests/loom.rs` check the
+//! shipped code.
 
 #[cfg(all(feature = "std", not(loom)))]
 pub(crate) use core::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering
 #[cfg(not(loom))]
 pub(crate) use spin::Mutex;
 
-/// Loom's lock in the shape of ours.
+/// Loom's lock with the interface of this crate's.
 #[cfg(loom)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 

@@ -1,4 +1,4 @@
-//! Switches of the whole runtime: statistics, thread caches, shutdown.
+//! Switches of the whole runtime: statistics, thread cache, shutdown.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,14 +12,14 @@ const TRACKING: u32 = 8;
 /// Small blocks of the installed allocator are carved out of slabs and kept.
 const KEPT: u32 = 16;
 
-/// Number of the allocator behind new blocks (see [`crate::set_allocator`]): the highest byte.
+/// The highest byte: the number of the allocator of new blocks (see [`crate::set_allocator`]).
 const ALLOCATOR_SHIFT: u32 = 24;
 const ALLOCATOR: u32 = 0xFF << ALLOCATOR_SHIFT;
 
-/// All switches in one word: the hot paths pay one relaxed load for all of them.
+/// All switches in one word, so that hot paths pay one relaxed load.
 static SWITCHES: AtomicU32 = AtomicU32::new(AT_START);
 
-/// Blocks are kept for their next owner, but where somebody looks for misuse of them.
+/// The thread cache is on, except in builds that look for misuse of blocks.
 const AT_START: u32 = if cfg!(all(feature = "std", not(feature = "debug"), not(miri))) { CACHE } else { 0 };
 
 fn set(switch: u32, on: bool) {
@@ -35,7 +35,7 @@ fn is_set(switch: u32) -> bool {
     SWITCHES.load(Ordering::Relaxed) & switch != 0
 }
 
-/// Starts or stops counting; counters keep their values. Off at start.
+/// Turns counting on or off. Counters keep their values. Off at start.
 pub fn set_stats(on: bool) {
     set(STATS, on);
 }
@@ -46,13 +46,13 @@ pub fn stats_enabled() -> bool {
     is_set(STATS)
 }
 
-/// Lets each thread keep small freed blocks for its next ones: up to 1 KiB of data each and 256 KiB
-/// in all. On at start, except with the feature `debug`, under a sanitizer, and when the
-/// environment says `USM_NRT_THREAD_CACHE=0`. A thread gives its blocks back when it ends, or by
-/// [`crate::drain_thread_cache`].
+/// Turns the thread cache on or off. Each thread keeps small freed blocks for reuse: blocks of up
+/// to 1 KiB of data, 256 KiB in total. On at start, except with the feature `debug`, under a
+/// sanitizer, and with `USM_NRT_THREAD_CACHE=0` in the environment. A thread frees its kept blocks
+/// when it ends, or by [`crate::drain_thread_cache`].
 ///
-/// Without the feature `std` there are no thread caches and this does nothing; the C library turns
-/// it off again in a process with so many libraries that finding a thread's variables takes calls.
+/// Without the feature `std` there is no thread cache and this does nothing. The C library turns
+/// the cache off in a process with so many libraries that finding a thread's variables takes calls.
 pub fn set_thread_cache(on: bool) {
     #[cfg(feature = "std")]
     local::thread_cache_answered();
@@ -63,57 +63,57 @@ pub(crate) fn switch_thread_cache(on: bool) {
     set(CACHE, on && cfg!(feature = "std"));
 }
 
-/// The switches that the making and freeing of a block looks at.
+/// The switches that allocation and freeing read.
 #[derive(Clone, Copy)]
 pub(crate) struct Switches(u32);
 
-/// All switches at this moment: one load.
+/// All switches at this moment; one load.
 #[inline]
 pub(crate) fn switches() -> Switches {
     Switches(SWITCHES.load(Ordering::Relaxed))
 }
 
 impl Switches {
-    /// Nothing is tracked or taken from elsewhere.
+    /// Whether nothing is tracked and no allocator is installed.
     #[inline]
     pub(crate) const fn is_plain(self) -> bool {
         self.0 & (TRACKING | ALLOCATOR) == 0
     }
 
-    /// Whether blocks made and freed are counted.
+    /// Whether allocations and frees are counted.
     #[inline]
     pub(crate) const fn is_counted(self) -> bool {
         self.0 & STATS != 0
     }
 
-    /// Whether a record is kept of every block.
+    /// Whether every block is recorded.
     #[inline]
     pub(crate) const fn is_tracked(self) -> bool {
         self.0 & TRACKING != 0
     }
 
     /// Whether small blocks of the installed allocator are carved out of slabs. Not while tracking:
-    /// then the allocator is asked for each block, so that whoever is behind it sees who wants one.
+    /// the allocator is then called for each block, so that it can see who requests it.
     #[inline]
     #[cfg(feature = "std")]
     pub(crate) const fn is_slabbed(self) -> bool {
         self.0 & (CACHE | KEPT | TRACKING) == CACHE | KEPT
     }
 
-    /// Whether small blocks are cached per thread.
+    /// Whether threads keep small blocks.
     #[inline]
     pub(crate) const fn is_cached(self) -> bool {
         self.0 & CACHE != 0
     }
 
-    /// The number of the installed allocator, or 0 for the global one.
+    /// The number of the installed allocator; 0 for the global one.
     #[inline]
     pub(crate) const fn allocator(self) -> u8 {
         (self.0 >> ALLOCATOR_SHIFT) as u8
     }
 }
 
-/// Chooses the allocator of new blocks; publishes its entry too.
+/// Chooses the allocator of new blocks, and publishes its entry.
 pub(crate) fn set_allocator(number: u8, kept: bool) {
     let word = u32::from(number) << ALLOCATOR_SHIFT | if kept { KEPT } else { 0 };
     // The closure never refuses.
@@ -122,15 +122,15 @@ pub(crate) fn set_allocator(number: u8, kept: bool) {
     });
 }
 
-/// Whether small blocks are cached per thread.
+/// Whether threads keep small blocks.
 #[inline]
 pub fn thread_cache_enabled() -> bool {
     is_set(CACHE)
 }
 
-/// Enters or leaves shutdown: from then on the last release frees a block's memory but runs no
-/// foreign destructor, because what it would call into (an interpreter, a device context) may be
-/// gone. Payloads that this runtime allocated itself are still freed.
+/// Enters or leaves shutdown. In shutdown the last release frees a block's memory but runs no
+/// foreign destructor, because the destructor's library (an interpreter, a device context) may be
+/// unloaded. Payloads of this runtime are still freed.
 pub fn set_shutdown(on: bool) {
     set(SHUTDOWN, on);
 }
@@ -141,7 +141,7 @@ pub fn is_shutdown() -> bool {
     is_set(SHUTDOWN)
 }
 
-/// The switch of [`crate::set_tracking`], which alone turns it.
+/// The switch of [`crate::set_tracking`], its only caller.
 pub(crate) fn switch_tracking(on: bool) {
     set(TRACKING, on);
 }

@@ -1,7 +1,7 @@
-//! Which blocks are alive, for finding leaks. Misuse is `misuse.rs`'s.
+//! A registry of live blocks, for finding leaks. `misuse.rs` detects misuse.
 //!
-//! Tracking is a switch ([`set_tracking`](crate::set_tracking)) that costs nothing while off. Only
-//! blocks made while it is on are known.
+//! Tracking is a switch ([`set_tracking`](crate::set_tracking)) that costs nothing while off.
+//! Blocks made while it is off are not recorded.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ use crate::spread::Spread;
 use crate::stats::Event;
 use crate::system::{self, Switches};
 
-/// A block that is alive.
+/// A live block.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LiveBlock {
@@ -31,14 +31,14 @@ pub struct LiveBlock {
     pub address: usize,
     /// Address of the data.
     pub data: usize,
-    /// Bytes of data; 0 when not known.
+    /// Size of the data in bytes; 0 if unknown.
     pub size: usize,
-    /// References at the moment of the report; 0 for a block of an external allocator, which
-    /// another runtime may have freed unseen.
+    /// References at the time of the report; 0 for a block of an external allocator, which another
+    /// runtime may have freed unseen.
     pub refcount: usize,
-    /// How many blocks were tracked before this one: the order of allocation.
+    /// Number of blocks tracked before this one: the order of allocation.
     pub sequence: u64,
-    /// Where it was allocated: a stack trace with the features `std` and `debug`, else empty.
+    /// The place of allocation: a stack trace with the features `std` and `debug`, otherwise empty.
     pub origin: String,
 }
 
@@ -53,21 +53,22 @@ impl fmt::Display for LiveBlock {
 struct Record {
     sequence: u64,
     origin: Origin,
-    /// At birth.
+    /// The data address when the block was made.
     data: usize,
-    /// At birth.
+    /// The size in bytes when the block was made.
     size: usize,
-    /// Whether the block cannot go without leaving the registry. Blocks of an external allocator
-    /// can: another runtime frees them through it, and nobody tells us.
-    ours: bool,
+    /// Whether the block is always removed from the registry before it is freed. A block of an
+    /// external allocator may not be: another runtime frees it through that allocator, and does not
+    /// report it.
+    must_leave: bool,
 }
 
 impl Record {
     fn new(mi: NonNull<MemInfo>, sequence: u64, origin: Origin) -> Self {
-        // SAFETY: the header was just written, and its maker has not given it away yet.
+        // SAFETY: the header was just written, and no other thread has its address yet.
         let mi = unsafe { mi.as_ref() };
-        let ours = core::ptr::eq(mi.external_allocator(), &raw const BUILTIN);
-        Self { sequence, origin, data: mi.data().addr(), size: mi.size(), ours }
+        let must_leave = core::ptr::eq(mi.external_allocator(), &raw const BUILTIN);
+        Self { sequence, origin, data: mi.data().addr(), size: mi.size(), must_leave }
     }
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Registry {
     next: u64,
 }
 
-/// By the address of the header.
+/// Records by the address of the header.
 type Live = HashMap<usize, Record, Spread>;
 
 const fn none() -> Live {
@@ -97,12 +98,12 @@ const fn none() -> Live {
 
 pub(crate) static REGISTRY: Mutex<Registry> = Mutex::new(Registry { live: none(), next: 0 });
 
-/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start.
-/// Stopping forgets all of them: what is freed while nobody looks must not be read later.
+/// Turns the record of every new block on or off, for [`crate::live_blocks`]. Off at start. Turning
+/// it off clears all records: blocks freed while it is off must not be read later.
 pub fn set_tracking(on: bool) {
     fork::watch();
     let mut registry = REGISTRY.lock();
-    // Under the lock, so that no record is made after the registry was emptied.
+    // Under the lock, so that no record is added after the registry was emptied.
     system::switch_tracking(on);
     let gone = if on { none() } else { registry.take() };
     drop(registry);
@@ -110,38 +111,38 @@ pub fn set_tracking(on: bool) {
 }
 
 impl Registry {
-    /// Empties it. What was in it is to be dropped without the lock held.
+    /// Empties the registry. The caller drops the result without the lock.
     fn take(&mut self) -> Live {
         core::mem::replace(&mut self.live, none())
     }
 }
 
-/// A block was made, with its memory.
+/// Records that a block was made with its memory.
 #[inline]
 pub(crate) fn born(mi: NonNull<MemInfo>) {
-    // Also where the memory is somebody else's: a freed block of ours may have lain there.
+    // Also for foreign memory: a freed block of this runtime may have had its address.
     #[cfg(feature = "debug")]
     misuse::born(mi.cast());
     observe(mi, [Event::Alloc, Event::MiAlloc], true);
 }
 
-/// A block is about to be freed, with its memory.
+/// Records that a block is about to be freed with its memory.
 #[inline]
 pub(crate) fn died(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free, Event::MiFree], false);
 }
 
-/// The memory of a block is about to be freed by hand.
+/// Records that the caller is about to free the memory of a block by itself.
 #[cfg(feature = "capi")]
 pub(crate) fn released(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free], false);
 }
 
-/// Blocks that another runtime destroyed while counting was on.
+/// Number of blocks that another runtime destroyed while counting was on.
 static FOREIGN: AtomicUsize = AtomicUsize::new(0);
 
-/// Another runtime destroyed a block and is about to free its memory: the ledger must know, or it
-/// would look into it.
+/// Records that another runtime destroyed a block and is about to free its memory. Otherwise the
+/// registry would read that memory later.
 pub(crate) fn left(mi: NonNull<MemInfo>) {
     if system::stats_enabled() {
         FOREIGN.fetch_add(1, Ordering::Relaxed);
@@ -149,17 +150,17 @@ pub(crate) fn left(mi: NonNull<MemInfo>) {
     died(mi);
 }
 
-/// How many blocks another runtime destroyed while counting was on ([`crate::set_stats`]). The
-/// statistics have them as freed, and so has the other runtime if it counts: subtract this when
-/// both are added.
+/// Number of blocks that another runtime destroyed while counting was on ([`crate::set_stats`]).
+/// The statistics count them as freed, and so does the other runtime if it counts. Subtract this
+/// number when you add both.
 pub fn foreign_frees() -> usize {
     FOREIGN.load(Ordering::Relaxed)
 }
 
-/// A header was written into memory that was counted already.
+/// Records that a header was written into memory that was already counted.
 #[cfg(feature = "capi")]
 pub(crate) fn adopted(mi: NonNull<MemInfo>) {
-    // Also where the memory is somebody else's: a freed block of ours may have lain there.
+    // Also for foreign memory: a freed block of this runtime may have had its address.
     #[cfg(feature = "debug")]
     misuse::born(mi.cast());
     observe(mi, [Event::MiAlloc], true);
@@ -176,7 +177,7 @@ fn observe<const N: usize>(mi: NonNull<MemInfo>, events: [Event; N], alive: bool
     }
 }
 
-/// [`born`] where nothing can be tracked.
+/// [`born`] for a block that is never tracked.
 #[inline(always)]
 pub(crate) fn counted_birth(switches: Switches) {
     if switches.is_counted() {
@@ -184,7 +185,7 @@ pub(crate) fn counted_birth(switches: Switches) {
     }
 }
 
-/// [`died`] where nothing can be tracked.
+/// [`died`] for a block that is never tracked.
 #[inline(always)]
 pub(crate) fn counted_death(switches: Switches) {
     if switches.is_counted() {
@@ -196,9 +197,9 @@ pub(crate) fn counted_death(switches: Switches) {
 #[inline(never)]
 fn record(mi: NonNull<MemInfo>, alive: bool) {
     if alive {
-        // `live_blocks` makes a pointer of it again.
+        // `live_blocks` makes a pointer from the address.
         let address = mi.as_ptr().expose_provenance();
-        // Captured and dropped outside the lock: both allocate.
+        // Captured and dropped without the lock: both allocate.
         let origin = self::origin();
         let mut registry = REGISTRY.lock();
         if !system::switches().is_tracked() {
@@ -206,7 +207,7 @@ fn record(mi: NonNull<MemInfo>, alive: bool) {
         }
         let sequence = registry.next;
         registry.next += 1;
-        // Without memory for its record a block is not listed; whoever asked for it has it
+        // Without memory for its record a block is not listed. The allocation succeeds
         // nevertheless.
         if registry.live.try_reserve(1).is_ok() {
             let _gone = registry.live.insert(address, Record::new(mi, sequence, origin));
@@ -219,13 +220,13 @@ fn record(mi: NonNull<MemInfo>, alive: bool) {
     misuse::trace(if alive { "made" } else { "freed" }, mi);
 }
 
-/// Memory is about to be freed: it holds no header any more.
+/// Removes a record: the memory is about to be freed and holds no header.
 fn forget(address: usize) {
-    // Dropped outside the lock.
+    // Dropped without the lock.
     let _gone = REGISTRY.lock().live.remove(&address);
 }
 
-/// Memory is about to be freed by somebody who may have had a header in it.
+/// Removes the record of a header that a freed plain block may contain.
 #[inline]
 pub(crate) fn freed(block: NonNull<u8>) {
     if system::switches().is_tracked() {
@@ -233,8 +234,8 @@ pub(crate) fn freed(block: NonNull<u8>) {
     }
 }
 
-/// The tracked blocks that are alive now, in the order of their allocation. Fails without memory
-/// for the list.
+/// The live tracked blocks in the order of their allocation. Fails if there is no memory for the
+/// list.
 pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
     let mut blocks = Vec::new();
     fork::watch();
@@ -243,7 +244,7 @@ pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
     let size = count.saturating_mul(size_of::<LiveBlock>());
     blocks.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { size })?;
     for (&address, record) in &registry.live {
-        let Record { sequence, origin, data, size, ours } = record;
+        let Record { sequence, origin, data, size, must_leave } = record;
         let mut block = LiveBlock {
             address,
             data: *data,
@@ -252,9 +253,9 @@ pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
             sequence: *sequence,
             origin: origin.to_string(),
         };
-        if *ours {
+        if *must_leave {
             let mi = core::ptr::with_exposed_provenance::<MemInfo>(address);
-            // SAFETY: exposed by `record`; these blocks leave the registry, under its lock, before
+            // SAFETY: exposed by `record`. These blocks leave the registry, under its lock, before
             // they are freed.
             let mi = unsafe { &*mi };
             (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
@@ -266,24 +267,23 @@ pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
     Ok(blocks)
 }
 
-/// How many tracked blocks are alive now.
+/// Number of live tracked blocks.
 pub(crate) fn live_count() -> usize {
     REGISTRY.lock().live.len()
 }
 
-/// The place in the order of allocation of a tracked block that is alive: no two blocks ever have
-/// the same.
+/// The position of a live tracked block in the order of allocation. No two blocks ever share one.
 pub fn sequence_of(mi: NonNull<MemInfo>) -> Option<u64> {
     REGISTRY.lock().live.get(&mi.addr().get()).map(|record| record.sequence)
 }
 
-/// Forgets all tracked blocks; they stay alive.
+/// Clears the records. The blocks stay alive.
 pub fn forget_tracked() {
     let forgotten = REGISTRY.lock().take();
     drop(forgotten);
 }
 
-/// With the feature `debug`: refuses a use of a block that was freed.
+/// With the feature `debug`, refuses a use of a freed block.
 #[inline]
 pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     #[cfg(feature = "debug")]
@@ -292,7 +292,7 @@ pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     let _ = (mi, what);
 }
 
-/// With the feature `debug`: refuses to count a block that nobody has a reference to.
+/// With the feature `debug`, refuses to count references of a block that has none.
 #[inline]
 pub(crate) fn check_counted(mi: NonNull<MemInfo>, what: &str) {
     #[cfg(feature = "debug")]
@@ -301,7 +301,7 @@ pub(crate) fn check_counted(mi: NonNull<MemInfo>, what: &str) {
     let _ = (mi, what);
 }
 
-/// With the feature `debug`: refuses to destroy a block that somebody has a reference to.
+/// With the feature `debug`, refuses to destroy a block that has references.
 #[inline]
 pub(crate) fn check_unreferenced(mi: NonNull<MemInfo>, what: &str) {
     #[cfg(feature = "debug")]

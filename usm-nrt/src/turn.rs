@@ -1,11 +1,10 @@
-//! Whose turn it is on things of a thread that another one may, rarely, have to take away.
+//! Exclusive access to a thread's data that another thread may, rarely, have to take.
 //!
-//! Three designs were weighed. A lock costs the thread a locked instruction for each use (5 ns
-//! here, and there are two a block). Only asking threads to give their things back, and waiting for
-//! them to look, leaves those of a thread that sleeps for ever. Here the owner says *busy* with a
-//! plain store and looks whether it was *closed* out; who closes pays for both sides: a barrier in
-//! all threads of the process (`local/barrier.rs`) makes sure that the owner either sees that it is
-//! closed, or is seen to be busy.
+//! Three designs were compared. A lock costs the owner an atomic instruction for each use: 5 ns
+//! here, and a block has two uses. Requests that threads answer by themselves fail for a thread
+//! that sleeps for ever. So the owner announces *busy* with a plain store and checks whether the
+//! data is *closed*; the closing thread pays for both sides. Its barrier in all threads of the
+//! process (`local/barrier.rs`) ensures that the owner sees the data closed, or is seen busy.
 
 #[cfg(not(loom))]
 use core::sync::atomic::compiler_fence;
@@ -15,7 +14,7 @@ use crate::claims::Claims;
 use crate::sync::fence;
 use crate::sync::{AtomicBool, Ordering};
 
-/// A turn on something that one thread, its owner, uses all the time.
+/// The access to a value that one thread, its owner, uses all the time.
 #[derive(Debug)]
 pub struct Turn {
     busy: AtomicBool,
@@ -23,19 +22,20 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Open, and nobody is at it.
+    /// Open and idle.
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
         Self { busy: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }
 
-    /// Open, and nobody is at it.
+    /// Open and idle.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self { busy: AtomicBool::new(false), closed: AtomicBool::new(false) }
     }
 
-    /// The owner begins; false when it is closed: then it must leave the thing alone.
+    /// The owner begins an access. False if the value is closed; the owner must then leave it
+    /// alone.
     #[inline(always)]
     pub fn enter(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
@@ -47,41 +47,42 @@ impl Turn {
         true
     }
 
-    /// The owner is done.
+    /// The owner ends an access.
     #[inline(always)]
     pub fn leave(&self) {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Somebody else is about to take it. One at a time, and nothing may be touched before a
-    /// barrier in all threads and [`is_idle`](Self::is_idle) after it.
+    /// Another thread announces that it will take the value. Only one thread may do so at a time.
+    /// It must not touch the value before a barrier in all threads and a true
+    /// [`is_idle`](Self::is_idle).
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the owner is not at it.
+    /// Whether the owner has no access in progress.
     pub fn is_idle(&self) -> bool {
         !self.busy.load(Ordering::Acquire)
     }
 
-    /// The owner may go on.
+    /// Lets the owner access the value again.
     pub fn open(&self) {
         self.closed.store(false, Ordering::Release);
     }
 }
 
-/// Takes from each what its owner is not at just then, while that one is closed out. One caller at
-/// a time. `barrier`: every other thread has passed a full barrier since the call; without one
-/// nothing is taken. What is claimed anew meanwhile is left alone.
+/// Takes from each claim while it is closed, unless its owner has an access in progress. Only one
+/// thread may call it at a time. `barrier` makes every other thread pass a full barrier; if it
+/// fails nothing is taken. Claims made meanwhile are skipped.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
     turn: impl Fn(&T) -> &Turn,
     barrier: impl FnOnce() -> bool,
     mut take: impl FnMut(&T),
 ) {
-    /// Looks at a thread that is at its thing, which takes it some instructions.
+    /// Number of checks of a busy owner; an access takes some instructions.
     const LOOKS: usize = if cfg!(loom) { 0 } else { 1000 };
-    // The same ones each time: one that came later was not closed.
+    // One snapshot for all steps: a later claim was not closed.
     let all = claims.iter();
     all.clone().for_each(|claim| turn(claim).close());
     let ordered = barrier();
@@ -98,8 +99,8 @@ pub fn take_all<T: Sync + 'static>(
     }
 }
 
-/// The owner's half of the barrier: the processor is kept in order by the other half, the compiler
-/// here.
+/// The owner's half of the barrier. The other half orders the processor; this one orders the
+/// compiler.
 #[inline(always)]
 fn light() {
     #[cfg(not(loom))]

@@ -1,8 +1,8 @@
-//! Blocks whose payload may be replaced while references exist (what lists and sets grow in).
+//! Blocks whose payload may be replaced while references exist; lists and sets grow in them.
 //!
-//! Header and payload are two blocks; the element destructor, if any, is kept in the info pointer.
-//! The destructor's address tells a varsize block from all others, so every function here refuses
-//! blocks of another runtime.
+//! Header and payload are two blocks; the info pointer stores the element destructor, if any. A
+//! block is varsize if it has this module's destructor. So every function here refuses blocks of
+//! another runtime.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -23,12 +23,12 @@ pub(crate) unsafe extern "C" fn varsize_dtor(data: *mut c_void, size: usize, inf
         // SAFETY: the element destructor of this payload, run once.
         unsafe { element(data, size, ptr::null_mut()) }
     }
-    // SAFETY: the payload is ours and dead.
+    // SAFETY: a dead payload of this module.
     unsafe { free_payload(data) }
 }
 
 /// # Safety
-/// `data` is null or a payload of this module that nobody uses any more.
+/// `data` is null, or a payload of this module that nothing uses any more.
 unsafe fn free_payload(data: *mut c_void) {
     if let Some(data) = NonNull::new(data.cast()) {
         count([Event::Free]);
@@ -49,29 +49,29 @@ fn checked(mi: &MemInfo, what: &str) -> Result<(), Error> {
 }
 
 impl MemInfo {
-    /// A block of `size` bytes whose payload may be replaced; the caller owns the one reference.
-    /// `dtor`, when given, is called as `dtor(data, size, NULL)` before the payload is freed.
+    /// Makes a block with a replaceable payload of `size` bytes. The caller owns the only
+    /// reference. `dtor(data, size, NULL)` is called before the payload is freed, if given.
     ///
     /// # Safety
-    /// `dtor` may be called once, on any thread, with the payload.
+    /// Any thread may call `dtor` once with the payload.
     pub unsafe fn new_varsize(size: usize, dtor: Option<Dtor>) -> Result<NonNull<Self>, Error> {
         let payload = allocate_payload(size)?;
         let info = destructor::dtor_to_info(dtor);
-        // SAFETY: `varsize_dtor` frees this payload and reads `info` as what it is.
+        // SAFETY: `varsize_dtor` frees this payload and reads `info` as this destructor.
         let mi = unsafe { Self::wrap(payload.as_ptr().cast(), size, Some(varsize_dtor), info) };
         if mi.is_err() {
-            // SAFETY: nobody saw the payload.
+            // SAFETY: the payload is not published.
             unsafe { free_payload(payload.as_ptr().cast()) };
         }
         mi
     }
 
-    /// Gives the block a new payload of `size` bytes and returns it. The old payload is not freed,
-    /// and on failure it stays in place.
+    /// Gives the block a new payload of `size` bytes and returns it. Does not free the old payload.
+    /// On failure the old one stays in place.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is
-    /// written before it.
+    /// Meanwhile no other thread uses the payload, or reads its [kind](Self::kind), which is stored
+    /// in front of it.
     pub unsafe fn varsize_alloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_alloc")?;
         let payload = allocate_payload(size)?;
@@ -79,12 +79,12 @@ impl MemInfo {
         Ok(payload)
     }
 
-    /// Resizes the payload to `size` bytes, keeping its contents, and returns it. On failure the
-    /// old payload stays in place, untouched.
+    /// Resizes the payload to `size` bytes, keeps its content, and returns it. On failure the old
+    /// payload stays in place unchanged.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is
-    /// written before it.
+    /// Meanwhile no other thread uses the payload, or reads its [kind](Self::kind), which is stored
+    /// in front of it.
     pub unsafe fn varsize_realloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_realloc")?;
         let old = self.data();
@@ -97,12 +97,12 @@ impl MemInfo {
         Ok(payload)
     }
 
-    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left
-    /// without. Refused for a block that is not varsize: its data goes with its header.
+    /// Frees `payload`, a current or former payload of this block. A block whose current payload is
+    /// freed has none. Refuses a block that is not varsize: its data is freed with its header.
     ///
     /// # Safety
-    /// `payload` is null or came from this block, is freed once and not used afterwards; of the
-    /// current one no other thread asks for the [kind](Self::kind) meanwhile.
+    /// `payload` is null or came from this block, is freed once and not used afterwards. If it is
+    /// the current one, no other thread reads its [kind](Self::kind) meanwhile.
     pub unsafe fn varsize_free(&self, payload: *mut c_void) -> Result<(), Error> {
         checked(self, "varsize_free")?;
         if ptr::eq(payload, self.data()) {

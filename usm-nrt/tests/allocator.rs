@@ -1,5 +1,5 @@
-//! Another allocator behind all blocks. It is one for the whole program, so the tests of this file
-//! take turns.
+//! Another allocator for all blocks. The whole program has one, so the tests of this file take
+//! turns.
 
 extern crate alloc;
 
@@ -16,7 +16,7 @@ use usm_nrt::{
     Error, ExternalAllocator, MemRef, Request, SourceAllocator, set_allocator, set_plain_allocator,
 };
 
-/// Goes back to the global allocator at the end of a test, also of one that fails.
+/// Restores the global allocator at the end of a test, also of a failed one.
 struct Turn(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Drop for Turn {
@@ -31,8 +31,7 @@ fn turn() -> Turn {
     Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Blocks that are a multiple of 16 plus `SHIFT` away from zero, to be met by code that expects
-/// alignment 16.
+/// Distance of every block from a multiple of 16, for code that expects alignment 16.
 static SHIFT: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 const ROOM: usize = 32;
@@ -42,7 +41,7 @@ unsafe extern "C" fn odd_malloc(size: usize) -> *mut c_void {
     let Ok(layout) = Layout::from_size_align(size + ROOM, 16) else { return core::ptr::null_mut() };
     // SAFETY: not empty.
     let base = unsafe { alloc(layout) };
-    // SAFETY: room for one word that says how long the block is, and one that says where it starts.
+    // SAFETY: room for two words: the length of the block, and its start.
     unsafe {
         let block = base.add(16 + shift);
         block.sub(8).cast::<u64>().write_unaligned((size as u64) << 8 | shift as u64);
@@ -63,7 +62,7 @@ unsafe extern "C" fn odd_free(block: *mut c_void) {
 }
 
 unsafe extern "C" fn odd_realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as `malloc`, copy, `free`.
+    // SAFETY: the same contract as `malloc`, copy, `free`.
     unsafe {
         let old = (block.cast::<u8>().sub(8).cast::<u64>().read_unaligned() >> 8) as usize;
         let new = odd_malloc(size);
@@ -74,14 +73,14 @@ unsafe extern "C" fn odd_realloc(block: *mut c_void, size: usize) -> *mut c_void
 }
 
 unsafe extern "C" fn counted_malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
-    // SAFETY: the tests give a counter that lives for ever.
+    // SAFETY: `opaque` is a test's static counter.
     unsafe { (*opaque.cast::<AtomicIsize>()).fetch_add(1, Ordering::Relaxed) };
     // SAFETY: any size.
     unsafe { odd_malloc(size) }
 }
 
 unsafe extern "C" fn counted_free(block: *mut c_void, opaque: *mut c_void) {
-    // SAFETY: the tests give a counter that lives for ever.
+    // SAFETY: `opaque` is a test's static counter.
     unsafe { (*opaque.cast::<AtomicIsize>()).fetch_sub(1, Ordering::Relaxed) };
     // SAFETY: a block of `counted_malloc`.
     unsafe { odd_free(block) }
@@ -109,7 +108,7 @@ fn live_blocks_keep_the_allocator_they_came_from() {
     assert_eq!(FIRST.load(Ordering::Relaxed), 3, "header and payload of the second");
     // SAFETY: the functions follow C's rules.
     unsafe { set_allocator(Some(&counted(&SECOND))) }.unwrap();
-    // SAFETY: used by this thread alone.
+    // SAFETY: only this thread uses it.
     unsafe { varsize.varsize_realloc(10_000) }.unwrap();
     let second = MemRef::allocate(Request::new(100)).unwrap();
     assert_eq!((FIRST.load(Ordering::Relaxed), SECOND.load(Ordering::Relaxed)), (3, 1));
@@ -119,16 +118,16 @@ fn live_blocks_keep_the_allocator_they_came_from() {
     assert_eq!((FIRST.load(Ordering::Relaxed), SECOND.load(Ordering::Relaxed)), (0, 0));
 }
 
-/// Also what grows out of the blocks that threads keep.
+/// Also blocks that threads keep.
 #[test]
 fn what_grows_stays_where_it_began() {
     static LIVE: AtomicIsize = AtomicIsize::new(0);
     let _turn = turn();
     let block = MemRef::new_varsize(20).unwrap();
-    // SAFETY: the functions are the system's, with a counter that lives for ever.
+    // SAFETY: the system's functions, with a static counter.
     unsafe { set_allocator(Some(&counted(&LIVE))) }.unwrap();
     for size in [40, 100, 500, 1000, 3000, 100_000] {
-        // SAFETY: this thread alone uses the payload.
+        // SAFETY: only this thread uses the payload.
         unsafe { block.varsize_realloc(size) }.unwrap();
         assert_eq!(LIVE.load(Ordering::Relaxed), 0, "{size} bytes");
     }
@@ -144,7 +143,7 @@ fn an_allocator_without_malloc_or_free_is_refused() {
         ExternalAllocator { malloc: None, ..counted(&LIVE) },
         ExternalAllocator { free: None, ..counted(&LIVE) },
     ] {
-        // SAFETY: the functions that there are follow C's rules.
+        // SAFETY: the functions that are set follow C's rules.
         assert_eq!(unsafe { set_allocator(Some(&broken)) }, Err(Error::IncompleteAllocator));
     }
     drop(MemRef::allocate(Request::new(8)).unwrap());
@@ -157,7 +156,7 @@ fn an_allocator_that_refuses_gives_an_error() {
         core::ptr::null_mut()
     }
     let _turn = turn();
-    // SAFETY: nothing is ever allocated.
+    // SAFETY: nothing is allocated.
     unsafe { set_plain_allocator(refuse, None, odd_free) }.unwrap();
     assert_eq!(MemRef::allocate(Request::new(8)).unwrap_err(), Error::OutOfMemory { size: 8 });
     assert_eq!(MemRef::new_varsize(8).unwrap_err(), Error::OutOfMemory { size: 8 });
@@ -166,7 +165,7 @@ fn an_allocator_that_refuses_gives_an_error() {
     }
 }
 
-/// Arrays, lists and dicts of compiled code then live in the source's memory, and say so.
+/// Arrays, lists and dicts of compiled code then lie in the source's memory and report its kind.
 #[test]
 fn a_memory_source_may_stand_behind_all_blocks() {
     let _turn = turn();
@@ -175,7 +174,7 @@ fn a_memory_source_may_stand_behind_all_blocks() {
     unsafe { set_allocator(Some(source.as_table().as_ref())) }.unwrap();
     let (block, list) = (MemRef::allocate(Request::new(100)).unwrap(), MemRef::new_varsize(100).unwrap());
     assert_eq!((block.kind(), list.kind()), (AllocKind::Shared, AllocKind::Shared));
-    // SAFETY: used by this thread alone.
+    // SAFETY: only this thread uses it.
     unsafe { list.varsize_realloc(1000) }.unwrap();
     assert_eq!(list.kind(), AllocKind::Shared, "a source refuses realloc, so the payload moves within it");
     drop((block, list));
@@ -185,8 +184,8 @@ fn a_memory_source_may_stand_behind_all_blocks() {
 }
 
 proptest! {
-    /// Whatever the allocator aligns to, data is aligned as asked and payloads keep their bytes
-    /// when resized.
+    /// Data has the requested alignment, and resized payloads keep their bytes, at every alignment
+    /// of the allocator.
     #[test]
     fn odd_alignments_of_the_allocator_do_not_show(
         shifts in prop::collection::vec(0_usize..16, 1..6),
@@ -194,7 +193,7 @@ proptest! {
         align in (0_u32..8).prop_map(|log| 1_usize << log),
     ) {
         let _turn = turn();
-        // SAFETY: the functions follow C's rules, but for their alignment.
+        // SAFETY: the functions follow C's rules, except for their alignment.
         unsafe { set_plain_allocator(odd_malloc, Some(odd_realloc), odd_free) }.unwrap();
         let live = LIVE.load(Ordering::Relaxed);
         SHIFT.store(shifts[0], Ordering::Relaxed);
@@ -211,7 +210,7 @@ proptest! {
         let mut filled = sizes[0];
         for (&shift, &size) in shifts.iter().zip(&sizes[1..]) {
             SHIFT.store(shift, Ordering::Relaxed);
-            // SAFETY: used by this thread alone.
+            // SAFETY: only this thread uses it.
             let payload = unsafe { list.varsize_realloc(size) }.unwrap();
             prop_assert_eq!(payload.addr().get() % 16, 0);
             filled = filled.min(size);

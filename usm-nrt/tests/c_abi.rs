@@ -1,4 +1,4 @@
-//! C programs on the tables and on the C library.
+//! C programs that use the tables and the C library.
 
 mod common;
 
@@ -11,7 +11,7 @@ use usm_nrt::api::{NUMBA_API, NumbaApi};
 
 type Consumer = unsafe extern "C" fn(*const NumbaApi) -> i32;
 
-/// Compiles the consumer against `header` into a library and runs it on our table.
+/// Compiles the consumer against `header` into a library and runs it with this crate's table.
 fn consume(test: &str, header: &str, include: &Path) {
     let library = scratch(test).join("consumer.so");
     run(cc()
@@ -21,7 +21,7 @@ fn consume(test: &str, header: &str, include: &Path) {
         .arg(format!("-DHEADER=\"{header}\""))
         .arg("-I")
         .arg(include));
-    // SAFETY: our own code, without initialisers.
+    // SAFETY: a library of this test, without initialisers.
     let library = unsafe { libloading::Library::new(&library) }.unwrap();
     for name in ["consumer", "hostile"] {
         // SAFETY: defined in consumer.c with this signature.
@@ -37,7 +37,7 @@ fn consumer_runs_on_our_header() {
     consume("our_header", "usm_nrt.h", &crate_dir().join("include"));
 }
 
-/// Numba's include folder: of the Python named by `USM_PYTHON`, else of `python3`.
+/// Numba's include folder, from the Python that `USM_PYTHON` names, else from `python3`.
 fn numba_include() -> Option<PathBuf> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
@@ -58,7 +58,7 @@ fn consumer_runs_on_numbas_header() {
     consume("numba_header", "numba/core/runtime/nrt_external.h", &include);
 }
 
-/// The header alone, included twice, in the oldest C and C++ that it promises.
+/// The header by itself, included twice, in the oldest C and C++ that it supports.
 #[test]
 fn the_header_compiles_as_c99_and_cpp() {
     let folder = scratch("header");
@@ -79,7 +79,7 @@ fn the_header_compiles_as_c99_and_cpp() {
     }
 }
 
-/// Builds the C library the way the README says and runs a program linked to it.
+/// Builds the C library as the README says, and runs a program linked to it.
 #[test]
 fn the_c_library_serves_a_linked_program() {
     let folder = scratch("c_library");
@@ -99,8 +99,8 @@ fn the_c_library_serves_a_linked_program() {
     run(&mut build);
     assert_eq!(String::from_utf8_lossy(&run(&mut Command::new(plain)).stdout).trim(), "OK");
 
-    // The same under AddressSanitizer, leaks included, where the compiler has it. Refused sizes
-    // must give null.
+    // The same under AddressSanitizer with leak detection, if the compiler has it. Refused sizes
+    // must return null.
     let (checked, mut build) = program("checked", &["-g", "-fsanitize=address,undefined"]);
     if build.output().is_ok_and(|output| output.status.success()) {
         let options = "allocator_may_return_null=1:detect_leaks=1";
@@ -110,7 +110,7 @@ fn the_c_library_serves_a_linked_program() {
         missing("cc", "the C compiler has no AddressSanitizer: the rest ran");
     }
 
-    // What the header declares is exported, and nothing else.
+    // The library exports exactly the functions that the header declares.
     let symbols =
         run(Command::new("nm").args(["-D", "--defined-only", "-P"]).arg(release.join("libusm_nrt.so")));
     let mut exported: Vec<String> = String::from_utf8(symbols.stdout)
@@ -138,7 +138,7 @@ fn declared() -> Vec<String> {
     declared
 }
 
-/// Each function and each entry of the versioned table is called by a program of these tests.
+/// Some program of these tests calls each function and each entry of the versioned table.
 #[test]
 fn everything_that_the_header_declares_is_called() {
     let text = |folder: &str| -> String {
@@ -164,8 +164,8 @@ fn everything_that_the_header_declares_is_called() {
         .filter(|entry| !c.contains(&format!("->{entry}(")))
         .map(|entry| format!("api->{entry}"))
         .collect();
-    // Helpers are compared with Numba's through ctypes, by their names without its prefix, and
-    // those of `float` with an `f` added there.
+    // The Python test compares helpers with Numba's. It lists them without Numba's prefix, and adds
+    // `f` for those of `float`.
     let by_python = |name: &str| {
         let short = name.trim_start_matches("numba_");
         [name, short, short.strip_suffix('f').unwrap_or(short)].into_iter().any(|name| called(&python, name))
@@ -175,7 +175,7 @@ fn everything_that_the_header_declares_is_called() {
     assert!(missing.is_empty(), "never called: {missing:?}");
 }
 
-/// The program of the README does what its comment says.
+/// The README's program prints what its comment says.
 #[test]
 fn the_program_of_the_readme_compiles_and_runs() {
     let readme = std::fs::read_to_string(crate_dir().join("README.md")).unwrap();
@@ -199,8 +199,8 @@ fn the_program_of_the_readme_compiles_and_runs() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), said);
 }
 
-/// Opened late and used by many threads, where the library finds a thread's things without a call
-/// and where it does not.
+/// Many threads use a library that was opened late: with variables that are found without a call,
+/// and with a call.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn threads_share_the_c_library() {
@@ -212,8 +212,8 @@ fn threads_share_the_c_library() {
         .arg("-I")
         .arg(crate_dir().join("include"))
         .arg("-ldl"));
-    // Without such room, the variables of a library lie elsewhere in each thread. What malloc keeps
-    // would count as used.
+    // Without that room, the library's variables lie at different distances in each thread. The
+    // memory that malloc keeps would count as used.
     for (what, tunables) in [("keeps", ""), ("frees", ":glibc.rtld.optional_static_tls=0")] {
         let tunables = format!("glibc.malloc.tcache_count=0{tunables}");
         let output = run(Command::new(&program).arg(library()).arg(what).env("GLIBC_TUNABLES", &tunables));
@@ -222,7 +222,7 @@ fn threads_share_the_c_library() {
 }
 
 /// A child has none of its parent's other threads: a lock that one of them held would never be
-/// given back.
+/// released.
 #[cfg(unix)]
 #[test]
 fn a_fork_finds_no_lock_held() {
@@ -241,8 +241,8 @@ fn a_fork_finds_no_lock_held() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
 }
 
-/// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to
-/// compiled code.
+/// Our header declares every function of Numba's `nrt.h`, and every function without Python that
+/// Numba hands to compiled code.
 #[test]
 fn our_header_declares_all_of_numbas() {
     let Some(include) = numba_include() else {
@@ -252,7 +252,7 @@ fn our_header_declares_all_of_numbas() {
     let runtime = include.join("numba/core/runtime");
     let text = |name: &str| std::fs::read_to_string(runtime.join(name)).unwrap();
     let mut names = functions(&text("nrt.h"));
-    // Definitions that are not static have external linkage.
+    // A definition without `static` has external linkage.
     names.extend(text("nrt.cpp").lines().filter(|line| line.starts_with("extern \"C\"")).flat_map(functions));
     // `declmethod(Name)` stands for NRT_Name, `declmethod_internal(name)` for the name itself.
     let module = text("_nrt_pythonmod.c");
@@ -262,14 +262,14 @@ fn our_header_declares_all_of_numbas() {
     names.sort();
     names.dedup();
     assert!(names.len() > 40, "only {} names found: Numba's files look different", names.len());
-    // What makes MemInfos of Python objects, or the other way round.
+    // These convert MemInfos to Python objects or back.
     let needs_python = |name: &str| name.contains("adapt_") || name.contains("pyobject");
     let missing: Vec<&String> =
         names.iter().filter(|name| !needs_python(name) && !ours.contains(&format!("{name}("))).collect();
     assert!(missing.is_empty(), "not declared in usm_nrt.h: {missing:?}");
 }
 
-/// The names in front of parentheses that start like the runtime's.
+/// The names before parentheses that start like the runtime's functions.
 fn functions(text: &str) -> Vec<String> {
     const STARTS: [&str; 5] = ["NRT_Mem", "NRT_Allocate", "NRT_Reallocate", "NRT_Free", "NRT_get"];
     let code: String = text.split("/*").map(|part| part.split("*/").last().unwrap_or(part)).collect();
@@ -281,7 +281,7 @@ fn functions(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of a macro.
+/// The arguments of a macro's calls.
 fn called(macro_name: &str, text: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix(macro_name)?.split_once(')'))
@@ -290,7 +290,7 @@ fn called(macro_name: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The library crate itself exports nothing: two versions of it may be linked into one program.
+/// The library crate exports nothing, because two versions of it may be linked into one program.
 #[test]
 fn the_rust_library_exports_no_c_symbol() {
     let symbols = run(Command::new("nm").args(["-P"]).arg(std::env::current_exe().unwrap()));

@@ -1,4 +1,4 @@
-//! The blocks that threads keep: a process of its own, whose allocator counts.
+//! The blocks that threads keep. This test is a process of its own, whose allocator counts.
 #![cfg(feature = "std")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -16,7 +16,7 @@ struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator, and a counter.
+// SAFETY: the system's allocator with a counter.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Tests that count bytes, or turn the switch, take turns.
+/// Tests that count bytes or turn the switch take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> std::sync::MutexGuard<'static, ()> {
@@ -47,19 +47,19 @@ fn bytes() -> usize {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// How many bytes more than `before`; the harness frees things of its own, too.
+/// Number of bytes more than `before`. The test harness frees its own, too.
 fn more_than(before: usize) -> usize {
     bytes().saturating_sub(before)
 }
 
-/// What harness and threads allocate for themselves, at most.
+/// Maximum number of bytes that harness and threads allocate for themselves.
 const SLACK: usize = 64 * 1024;
 
 fn block(size: usize) -> MemRef {
     MemRef::allocate(Request::new(size)).unwrap()
 }
 
-/// With `debug` the runtime remembers what was freed, in memory that is counted here.
+/// With `debug` the runtime remembers freed addresses, in memory that is counted here.
 fn remembers_the_dead() -> bool {
     cfg!(feature = "debug")
 }
@@ -87,7 +87,7 @@ fn what_a_thread_keeps_is_bounded_and_goes_with_it() {
     let _turn = turn();
     let before = bytes();
     let (kept, drained) = std::thread::spawn(move || {
-        // Much more than may be kept, of every size, freed in another order than made.
+        // Much more than may be kept, of every size, freed in another order than allocated.
         for round in 0..4 {
             let mut blocks: Vec<MemRef> =
                 (0..5000).map(|index| block((index * 13 + round * 97) % 1024)).collect();
@@ -102,7 +102,7 @@ fn what_a_thread_keeps_is_bounded_and_goes_with_it() {
     })
     .join()
     .unwrap();
-    // Padding and the block at hand are not counted against the 256 KiB.
+    // The 256 KiB exclude padding and the block freed last.
     assert!((64 * 1024..400 * 1024).contains(&kept), "{kept} bytes kept");
     assert!(drained < SLACK, "{drained} bytes after draining");
 
@@ -112,7 +112,7 @@ fn what_a_thread_keeps_is_bounded_and_goes_with_it() {
     assert!(bytes() < before + SLACK, "{} bytes left by threads that ended", more_than(before));
 }
 
-/// One thread makes what the other frees: neither runs full.
+/// One thread allocates what the other frees; neither cache overflows.
 #[test]
 fn blocks_that_wander_do_not_pile_up() {
     if remembers_the_dead() {
@@ -144,7 +144,7 @@ fn blocks_that_wander_do_not_pile_up() {
     assert!(bytes() < before + SLACK);
 }
 
-/// Destructors of thread-local values run after the cache is gone, too.
+/// Destructors of thread-local values also run after the cache is gone.
 #[test]
 fn a_block_may_outlive_what_its_thread_keeps() {
     struct Late(Option<MemRef>);
@@ -160,14 +160,14 @@ fn a_block_may_outlive_what_its_thread_keeps() {
     let _turn = turn();
     let before = bytes();
     for _ in 0..50 {
-        // Registered before the cache, so it is dropped after it.
+        // Registered before the cache, so dropped after it.
         std::thread::spawn(|| LATE.with_borrow_mut(|late| late.0 = Some(block(64)))).join().unwrap();
     }
     assert!(bytes() < before + SLACK, "{} bytes", more_than(before));
 }
 
-/// Once in fifty times at least, that is: in between the harness allocates for other tests, more
-/// than these blocks are.
+/// At least once in fifty runs: at other times the harness allocates more for other tests than
+/// these blocks.
 #[test]
 fn switched_off_nothing_is_kept() {
     let _turn = turn();
@@ -185,13 +185,13 @@ fn switched_off_nothing_is_kept() {
     assert!((0..50).any(leaves_nothing), "blocks made to be kept are freed, and so is what comes after");
 }
 
-/// On at start, unless the environment or a debugging feature says otherwise.
+/// On at start, unless the environment or a debugging feature turns it off.
 #[test]
 fn the_environment_decides_at_start() {
     if let Some(expected) = std::env::var_os("USM_NRT_TEST_EXPECTED") {
         drop(block(64));
         assert_eq!(usm_nrt::thread_cache_enabled(), expected == "on");
-        // What a program says itself holds.
+        // The program's own choice overrides the environment.
         usm_nrt::set_thread_cache(true);
         drop(block(64));
         assert!(usm_nrt::thread_cache_enabled());

@@ -1,4 +1,4 @@
-//! Destructors that release other blocks, which release others.
+//! Destructors that release other blocks, whose destructors release more.
 #![cfg(feature = "std")]
 
 extern crate alloc;
@@ -15,7 +15,7 @@ thread_local! {
     static DEEPEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a block owns: other blocks, and its number.
+/// What a block owns: other blocks and a number.
 struct Links(Vec<MemRef>);
 
 impl Drop for Links {
@@ -37,8 +37,7 @@ fn chain(length: usize) -> MemRef {
     (1..length).fold(block(Vec::new()), |next, _| block(vec![next]))
 }
 
-/// Blocks that were destroyed by the time that the release has returned, and how many destructors
-/// ran inside of each other.
+/// Number of blocks destroyed when the release returned, and the depth of nested destructors.
 fn released(block: MemRef) -> (usize, usize) {
     DROPPED.set(0);
     DEEPEST.set(0);
@@ -53,7 +52,7 @@ fn a_chain_of_any_length_goes_with_its_first_block() {
     }
 }
 
-/// A tree has many blocks that wait at the same time; none is forgotten, and what is shared goes
+/// In a tree many blocks wait at the same time. None is forgotten, and a shared one is destroyed
 /// with its last reference.
 #[test]
 fn trees_of_chains_go_whole() {
@@ -68,11 +67,11 @@ fn trees_of_chains_go_whole() {
     assert_eq!(released(shared).0, 1000);
 }
 
-/// A destructor may release from inside of itself what it has just made.
+/// A destructor may release a block that it has just made.
 #[test]
 fn destructors_make_and_release_blocks_at_any_depth() {
     struct Makes(Rc<Cell<usize>>, usize);
-    // SAFETY: of one thread.
+    // SAFETY: only one thread uses it.
     unsafe impl Send for Makes {}
     // SAFETY: as above.
     unsafe impl Sync for Makes {}

@@ -1,4 +1,5 @@
-//! Containers of compiled code: programs of bytes beside a model, on memory that ends now and then.
+//! Containers of compiled code: programs of bytes beside a model, with memory that sometimes runs
+//! out.
 #![cfg(feature = "capi")]
 
 mod containers_target;
@@ -10,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
 
-/// Programs take turns: the allocator is the whole runtime's.
+/// Programs take turns, because the allocator belongs to the whole runtime.
 fn run(program: &[u8]) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,4 @@
-//! Without memory: whatever asks for some is answered, at whichever allocation it fails, and leaves
-//! nothing behind.
+//! Calls without memory: each one fails cleanly at every allocation, and leaks nothing.
 #![cfg(feature = "capi")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -17,7 +16,7 @@ use usm_nrt::{Error, ExternalAllocator, MemInfo, MemRef, Owner, OwnerTag, SlotTa
 struct Failing;
 
 thread_local! {
-    /// Allocations until one fails; those after it too.
+    /// Number of allocations until all fail.
     static GRANTED: Cell<usize> = const { Cell::new(usize::MAX) };
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
@@ -54,8 +53,8 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// Calls `work` with ever more allocations granted, until it succeeds; how often it did not. A
-/// failure leaves nothing behind.
+/// Calls `work` with ever more allocations granted until it succeeds, and returns the number of
+/// failures. A failure leaks nothing.
 fn until_granted(what: &str, mut work: impl FnMut() -> bool) -> usize {
     for granted in 0..100 {
         let before = LIVE.get();
@@ -70,13 +69,13 @@ fn until_granted(what: &str, mut work: impl FnMut() -> bool) -> usize {
     panic!("{what}: fails with a hundred allocations granted");
 }
 
-/// An entry that makes a block; none is left.
+/// Checks an entry that makes a block; the block is released.
 fn makes(what: &str, entry: impl Fn(*mut *mut MemInfo) -> Status) {
     let failed = until_granted(what, || {
         let mut block = ptr::null_mut();
         match entry(&raw mut block) {
             Status::OK => {
-                // SAFETY: the entry made it, and its reference is ours.
+                // SAFETY: the entry made it, and this test owns its reference.
                 unsafe { (API.numba().release)(block) };
                 true
             }
@@ -119,7 +118,7 @@ fn every_entry_answers_without_memory() {
     let mut bytes = [0_u8; 8];
     let data: *mut c_void = bytes.as_mut_ptr().cast();
     let owner = Owner { tag: OwnerTag::PYTHON, object: data, release: Some(release) };
-    // SAFETY: what is made is released at once; data and owner outlive it.
+    // SAFETY: every block is released at once; data and owner outlive it.
     unsafe {
         makes("allocate", |out| (API.allocate)(10, 16, 1, None, ptr::null_mut(), out));
         makes("allocate, aligned", |out| (API.allocate)(10, 4096, 0, None, ptr::null_mut(), out));
@@ -161,7 +160,7 @@ fn every_entry_answers_without_memory() {
         );
         let name = "a name".as_bytes();
         let (start, length) = (name.as_ptr().cast::<c_char>(), name.len());
-        // Room for names stays when the slot behind it fails: granted first.
+        // Granted first: room for names stays even if the slot behind it fails.
         assert!(!(API.slots_get)(table, c"x".as_ptr(), 1).is_null());
         assert!(until_granted("slots_get", || !(API.slots_get)(table, start, length).is_null()) > 0);
         assert!(
@@ -196,7 +195,7 @@ fn every_entry_answers_without_memory() {
 
     let failed = until_granted("with_owner", || {
         let value = [1_u64; 4];
-        // SAFETY: nobody looks at the data.
+        // SAFETY: the data is not accessed.
         match unsafe { MemRef::with_owner(ptr::null_mut(), 0, value) } {
             Ok(block) => block.owner::<[u64; 4]>() == Some(&value),
             Err(error) => {
@@ -210,11 +209,11 @@ fn every_entry_answers_without_memory() {
     table.slot("a name before, for which room is made").unwrap();
     assert!(until_granted("SlotTable::slot", || table.slot("name").is_ok()) > 0);
 
-    // With `debug` a record has a stack trace, which the standard library makes.
+    // With `debug` a record contains a stack trace, which the standard library allocates.
     if cfg!(not(feature = "debug")) {
         usm_nrt::set_tracking(true);
         let mut kept = Vec::with_capacity(100);
-        // The table of records stays when the list finds no room, so what is left is not counted.
+        // The table of records stays if the list finds no room, so leftover memory is not counted.
         let listed = (0..100).position(|granted| {
             GRANTED.set(granted);
             kept.extend(MemRef::allocate(usm_nrt::Request::new(10)).ok());

@@ -1,5 +1,5 @@
-//! Blocks that another runtime destroys: it goes by the allocator in the header and tells nobody.
-//! The counts are global, so this is one test in its own process.
+//! Blocks that another runtime destroys through the allocator in the header, without a report. The
+//! counts are global, so this is one test in its own process.
 #![cfg(feature = "capi")]
 
 use core::ffi::c_void;
@@ -27,9 +27,9 @@ static THEIRS: ExternalAllocator = ExternalAllocator {
     opaque: core::ptr::null_mut(),
 };
 
-/// What another runtime does when the last reference is gone.
+/// Destroys a block as another runtime does after the last release.
 fn destroyed_elsewhere(block: NonNull<MemInfo>) {
-    // SAFETY: a live block that nobody else uses.
+    // SAFETY: a live block that nothing else uses.
     let allocator = unsafe { *block.as_ref().external_allocator() };
     // SAFETY: the allocator's own function, with the address of the header.
     unsafe { (allocator.free.unwrap())(block.as_ptr().cast(), allocator.opaque) };
@@ -40,7 +40,8 @@ fn a_block_that_another_runtime_destroys_is_not_read_afterwards() {
     usm_nrt::set_tracking(true);
     usm_nrt::set_stats(true);
 
-    // Ours: the way goes through us, so it is counted and leaves the report.
+    // Our allocator: the call goes through this runtime, so it is counted and the block leaves the
+    // report.
     let before = (Stats::totals(), foreign_frees());
     let ours = MemRef::allocate(Request::new(24)).unwrap().into_raw();
     assert_eq!(live_blocks().unwrap().len(), 1);
@@ -51,9 +52,9 @@ fn a_block_that_another_runtime_destroys_is_not_read_afterwards() {
     assert_eq!((after.mi_alloc - before.0.mi_alloc, after.mi_free - before.0.mi_free), (1, 1));
     assert_eq!(foreign_frees() - before.1, 1);
 
-    // Of somebody else's allocator: nobody tells us, so the report says what it knew and looks at
-    // nothing.
-    // SAFETY: a static allocator whose functions may be called anywhere.
+    // Another allocator: this runtime is not called, so the report shows the record and reads no
+    // memory.
+    // SAFETY: a static allocator with functions for any thread.
     let request = unsafe { Request::new(24).allocator(NonNull::from(&THEIRS)) };
     let theirs = MemRef::allocate(request).unwrap().into_raw();
     destroyed_elsewhere(theirs);
@@ -61,7 +62,7 @@ fn a_block_that_another_runtime_destroys_is_not_read_afterwards() {
     assert_eq!(report.iter().map(|block| (block.size, block.refcount)).collect::<Vec<_>>(), [(24, 0)]);
     assert_eq!(report[0].address, theirs.as_ptr().addr());
 
-    // What is freed while nobody looks is not looked at later either.
+    // A block that was freed while tracking was off is not read later either.
     let unseen = MemRef::allocate(Request::new(8)).unwrap();
     usm_nrt::set_tracking(false);
     drop(unseen);
@@ -77,7 +78,7 @@ fn a_header_whose_memory_is_freed_by_hand_leaves_the_report() {
         // SAFETY: room for a header.
         let raw = unsafe { NRT_Allocate(48) };
         let allocator = (&raw const BUILTIN).cast_mut();
-        // SAFETY: memory of that allocator, and no data.
+        // SAFETY: memory of that allocator, without data.
         unsafe {
             NRT_MemInfo_init(raw.cast(), core::ptr::null_mut(), 0, None, core::ptr::null_mut(), allocator);
         }
@@ -88,16 +89,16 @@ fn a_header_whose_memory_is_freed_by_hand_leaves_the_report() {
 }
 
 fn free_it(block: *mut c_void) {
-    // SAFETY: the test's block, given up.
+    // SAFETY: the test's block, which it gives up.
     unsafe { NRT_Free(block) };
 }
 
 fn move_it(block: *mut c_void) {
-    // SAFETY: the test's block, given up.
+    // SAFETY: the test's block, which it gives up.
     unsafe { NRT_Free(NRT_Reallocate(block, 1_000_000)) };
 }
 
-/// By hand, as numba-dpex does: whatever lay in the memory before.
+/// Allocates by hand, as numba-dpex does, in memory with any earlier content.
 fn memory_asked_for_by_the_allocators_own_functions_balances() {
     let (malloc, realloc, free) = (BUILTIN.malloc.unwrap(), BUILTIN.realloc.unwrap(), BUILTIN.free.unwrap());
     let null = core::ptr::null_mut();
@@ -105,7 +106,7 @@ fn memory_asked_for_by_the_allocators_own_functions_balances() {
     for cached in [false, true] {
         usm_nrt::set_thread_cache(cached);
         for size in [0, 24, 40, 48, 64, 100, 5000] {
-            // The next owner of this memory finds a header in it.
+            // The next owner of this memory finds an old header in it.
             drop(MemRef::allocate(Request::new(size.max(16) - 16)).unwrap());
             let (before, foreign) = (Stats::totals(), foreign_frees());
             // SAFETY: blocks of this allocator, each freed once.

@@ -7,7 +7,7 @@ mod targets;
 
 use std::path::Path;
 
-/// Programs take turns: they throw the switches of the whole runtime.
+/// Programs take turns, because they turn the switches of the whole runtime.
 #[test]
 fn the_corpus_finds_nothing() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/nrt_c_abi");
@@ -21,7 +21,7 @@ fn the_corpus_finds_nothing() {
         programs += 1;
     }
     assert!(programs >= 10, "{programs} programs");
-    // And some that nobody chose.
+    // And some random ones.
     let mut state = 1_u64;
     for _ in 0..2000 {
         let bytes: Vec<u8> = (0..200)

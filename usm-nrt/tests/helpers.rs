@@ -8,7 +8,7 @@ use std::process::Command;
 use common::skip::missing;
 use common::{crate_dir, library};
 
-/// Also that `HELPERS.md` lists every one of Numba's names.
+/// Checks too that `HELPERS.md` lists every one of Numba's names.
 #[test]
 fn helpers_give_what_numbas_give() {
     let Some(python) = common::python_with("numba") else {
@@ -46,7 +46,7 @@ fn a_forked_child_gets_random_numbers_of_its_own() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
 }
 
-/// `numba_fatal_error` ends the process and says so.
+/// `numba_fatal_error` prints a message and ends the process.
 #[test]
 fn a_fatal_error_ends_the_process() {
     if std::env::var_os("USM_NRT_TEST_FATAL").is_some() {

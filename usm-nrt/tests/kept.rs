@@ -1,5 +1,5 @@
-//! An allocator whose small blocks are carved out of slabs and kept by threads. It is one for the
-//! whole program, so the tests of this file take turns.
+//! An allocator whose small blocks are carved out of slabs and kept by threads. The whole program
+//! has one allocator, so the tests of this file take turns.
 #![cfg(all(feature = "std", not(miri)))]
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -22,7 +22,7 @@ use usm_nrt::{
     live_blocks, set_allocator, set_kept_allocator, set_thread_cache, set_tracking,
 };
 
-/// Goes back to the global allocator at the end of a test, also of one that fails.
+/// Restores the global allocator at the end of a test, also of a failed one.
 struct Turn(#[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Drop for Turn {
@@ -35,7 +35,7 @@ impl Drop for Turn {
 fn turn() -> Turn {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner));
-    // Also under a sanitizer: what is kept here is never looked at by its late users.
+    // Also under a sanitizer: kept blocks are not accessed after their release in these tests.
     set_thread_cache(true);
     turn
 }
@@ -44,9 +44,9 @@ fn turn() -> Turn {
 struct CountingAllocator {
     live: AtomicIsize,
     asked: AtomicUsize,
-    /// Added to every address, below 16.
+    /// Distance of each address from the allocator's own, below 16.
     shift: AtomicUsize,
-    /// Refuses from now on.
+    /// Whether requests are refused from now on.
     refuses: core::sync::atomic::AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl CountingAllocator {
 const ROOM: usize = 32;
 
 unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
-    // SAFETY: a test's static allocator.
+    // SAFETY: `opaque` is a test's static allocator.
     let allocator = unsafe { &*opaque.cast::<CountingAllocator>() };
     let Ok(layout) = Layout::from_size_align(size.saturating_add(ROOM), 16) else {
         return core::ptr::null_mut();
@@ -98,14 +98,14 @@ unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn free(block: *mut c_void, opaque: *mut c_void) {
-    // SAFETY: a test's static allocator.
+    // SAFETY: `opaque` is a test's static allocator.
     unsafe { &*opaque.cast::<CountingAllocator>() }.live.fetch_sub(1, Ordering::SeqCst);
     let block = block.cast::<u8>();
     // SAFETY: written by `malloc`.
     let word = unsafe { block.sub(8).cast::<u64>().read_unaligned() };
-    // SAFETY: valid then.
+    // SAFETY: a valid layout at allocation.
     let layout = unsafe { Layout::from_size_align_unchecked((word >> 8) as usize + ROOM, 16) };
-    // SAFETY: the base.
+    // SAFETY: the distance to the base.
     let base = unsafe { block.sub(16 + (word & 0xFF) as usize) };
     // SAFETY: allocated with that layout.
     unsafe { dealloc(base, layout) };
@@ -155,7 +155,7 @@ fn blocks_that_live_at_once_share_slabs_and_nothing_else() {
         .collect();
     ends.sort_unstable();
     assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no two overlap");
-    // What is larger than a class is asked for alone.
+    // A block larger than every class is requested by itself.
     let asked = ALLOCATOR.asked();
     let (large, aligned) = (block(1025), MemRef::allocate(Request::new(10).align(64)).unwrap());
     assert_eq!((ALLOCATOR.asked() - asked, aligned.data().addr() % 64), (2, 0));
@@ -164,7 +164,7 @@ fn blocks_that_live_at_once_share_slabs_and_nothing_else() {
     assert_eq!(ALLOCATOR.live(), 0);
 }
 
-/// Memory that the program does not need any more does not stay with it.
+/// Memory that the program no longer needs is returned.
 #[test]
 fn slabs_go_back_while_the_allocator_stays() {
     static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -199,7 +199,7 @@ fn what_threads_keep_comes_back_although_they_sleep() {
                 drop((0..1000).map(block).collect::<Vec<_>>());
                 ready.send(()).unwrap();
                 sleep.lock().unwrap().recv().unwrap();
-                // Goes on with the heap.
+                // Continues with the heap.
                 let size = block(50).size();
                 assert_eq!(size, 50);
             })
@@ -216,13 +216,13 @@ fn what_threads_keep_comes_back_although_they_sleep() {
     assert_eq!((ALLOCATOR.live(), kept_counts()), (0, KeptCounts { slabs: 0, live: 0 }));
 }
 
-/// The owner of what is taken away may be in the middle of using it.
+/// An owner may be using its blocks while they are taken.
 #[test]
 fn threads_at_work_lose_nothing_when_the_allocator_is_exchanged() {
     static ALLOCATOR: [CountingAllocator; 2] = [CountingAllocator::new(), CountingAllocator::new()];
     let _turn = turn();
     static STOP: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
-    // Not in a scope, which ends before its threads give back what they keep.
+    // Not a scope, which would end before its threads return their kept blocks.
     let threads: Vec<_> = (0..3_usize)
         .map(|seed| {
             std::thread::spawn(move || {
@@ -278,11 +278,11 @@ fn live_blocks_outlast_the_allocator_they_came_from() {
     );
     let new = block(100);
     assert_eq!((SECOND.live(), FIRST.live()), (1, 3));
-    // SAFETY: used by this thread alone.
+    // SAFETY: only this thread uses it.
     unsafe { list.data().cast::<u8>().write_bytes(7, 40) };
     // SAFETY: as above.
     unsafe { list.varsize_realloc(2000) }.unwrap();
-    // SAFETY: as above; the first bytes came along.
+    // SAFETY: as above; the first bytes were copied.
     let moved = unsafe { core::slice::from_raw_parts(list.data().cast::<u8>(), 40) };
     assert!(moved.iter().all(|&byte| byte == 7));
     assert_eq!((SECOND.live(), FIRST.live()), (1, 3), "a payload stays with the allocator it began with");
@@ -294,7 +294,7 @@ fn live_blocks_outlast_the_allocator_they_came_from() {
     assert_eq!(SECOND.live(), 0);
 }
 
-/// Blocks that go from thread to thread pile up nowhere.
+/// Blocks that move between threads do not accumulate.
 #[test]
 fn blocks_that_wander_do_not_pile_up() {
     static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -320,7 +320,7 @@ fn blocks_that_wander_do_not_pile_up() {
     }
     drop(send);
     consumer.join().unwrap();
-    // A slab of each of the 33 sizes, and twice 256 KiB.
+    // One slab of each of the 33 sizes, and twice 256 KiB.
     assert!(most < 33 + 2 * 8 + 8, "{most} slabs");
     uninstall();
     assert_eq!(ALLOCATOR.live(), 0);
@@ -364,7 +364,7 @@ fn an_allocator_that_refuses_gives_an_error_and_then_goes_on() {
     let list = MemRef::new_varsize(100).unwrap();
     ALLOCATOR.refuses.store(true, Ordering::SeqCst);
     let before = list.data();
-    // SAFETY: used by this thread alone.
+    // SAFETY: only this thread uses it.
     assert!(unsafe { list.varsize_realloc(5000) }.is_err());
     assert_eq!(list.data(), before);
     assert!(MemRef::new_varsize(100).is_ok(), "of slabs that are there");
@@ -374,7 +374,7 @@ fn an_allocator_that_refuses_gives_an_error_and_then_goes_on() {
         ExternalAllocator { malloc: None, ..ALLOCATOR.functions() },
         ExternalAllocator { free: None, ..ALLOCATOR.functions() },
     ] {
-        // SAFETY: refused.
+        // SAFETY: the call refuses the functions.
         assert_eq!(unsafe { set_kept_allocator(&incomplete) }, Err(Error::IncompleteAllocator));
     }
     uninstall();
@@ -386,7 +386,7 @@ fn small_blocks_of_a_source_know_their_kind_and_keep_it_alive() {
     let _turn = turn();
     let context = HostHeap::new().context();
     let source = SourceAllocator::new(context.clone(), AllocKind::Shared).unwrap();
-    // SAFETY: the source outlives its slabs, because they keep it alive.
+    // SAFETY: the slabs keep the source alive.
     unsafe { set_kept_allocator(source.as_table().as_ref()) }.unwrap();
     let blocks: Vec<MemRef> = (0..100).map(|_| block(64)).collect();
     assert!(blocks.iter().all(|block| block.kind() == AllocKind::Shared));
@@ -434,12 +434,12 @@ struct Held {
 
 impl Held {
     fn fill(&self) {
-        // SAFETY: `size` bytes that this thread alone uses.
+        // SAFETY: `size` bytes that only this thread uses.
         unsafe { self.block.data().cast::<u8>().write_bytes(self.byte, self.size) };
     }
 
     fn is_whole(&self, size: usize) -> bool {
-        // SAFETY: filled before.
+        // SAFETY: initialised before.
         let bytes = unsafe { core::slice::from_raw_parts(self.block.data().cast::<u8>(), size) };
         bytes.iter().all(|&byte| byte == self.byte)
     }
@@ -448,8 +448,8 @@ impl Held {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever is installed, kept, moved and freed elsewhere: data is aligned and stays what it
-    /// was, and all of it goes back.
+    /// Data is aligned and keeps its content, and all memory is returned, for any order of
+    /// installing, keeping, moving and freeing on other threads.
     #[test]
     fn blocks_are_whole_and_go_back(steps in prop::collection::vec(step(), 1..150), shift in 0_usize..16) {
         static ALLOCATOR: [CountingAllocator; 2] = [CountingAllocator::new(), CountingAllocator::new()];
@@ -475,7 +475,7 @@ proptest! {
                     let count = held.len();
                     let one = &mut held[which % count];
                     if one.is_list {
-                        // SAFETY: used by this thread alone.
+                        // SAFETY: only this thread uses it.
                         unsafe { one.block.varsize_realloc(size) }.unwrap();
                         prop_assert!(one.is_whole(size.min(one.size)));
                         one.size = size;

@@ -1,5 +1,5 @@
-//! Models of the reference count, of symbol slots, of the threads' counters and of what one thread
-//! takes from another under all interleavings: `cargo xtask loom`.
+//! Models under all interleavings of the reference count, symbol slots, the threads' counters, and
+//! taking another thread's blocks: `cargo xtask loom`.
 #![cfg(loom)]
 
 use core::ptr::NonNull;
@@ -13,7 +13,7 @@ use usm_nrt::{Claims, Counters, Event, RefCount, Release, Slot, SlotTable, Turn,
 /// The counters of all threads.
 type Shards = Claims<Counters>;
 
-/// A counted block: whoever releases last reads what all others wrote.
+/// A counted block: the last release reads what all others wrote.
 struct Block {
     count: RefCount,
     data: [UnsafeCell<u32>; 2],
@@ -117,7 +117,7 @@ fn of_three_releases_one_is_the_last() {
     });
 }
 
-/// Two compilers define the same function at the same time, while a third thread calls it.
+/// Two compilers define the same function at the same time, and a third thread calls it.
 #[test]
 fn one_of_two_definitions_stays() {
     loom::model(|| {
@@ -146,7 +146,7 @@ fn one_of_two_definitions_stays() {
     });
 }
 
-/// What a thread does that counts once.
+/// A thread that counts once and ends.
 fn live_for_one_count(shards: &Shards) {
     let shard = shards.claim(Counters::new).unwrap();
     shard.add_owned(Event::Alloc);
@@ -162,8 +162,8 @@ fn counted(shards: &Shards) -> (usize, usize) {
     (sum[0], sets)
 }
 
-/// Threads come and go: whoever gets the counters of an ended one goes on from what that one
-/// counted, and whoever asks meanwhile sees no more than there was.
+/// Threads begin and end. A thread that gets the counters of an ended one continues its counts, and
+/// a concurrent reader never sees too much.
 #[test]
 fn no_count_is_lost_when_threads_come_and_go() {
     loom::model(|| {
@@ -184,7 +184,7 @@ fn no_count_is_lost_when_threads_come_and_go() {
     });
 }
 
-/// Plain stores count: they must never meet in one set.
+/// Counts are plain stores: two threads must never share a set of counters.
 #[test]
 fn threads_at_the_same_time_have_counters_of_their_own() {
     loom::model(|| {
@@ -201,7 +201,7 @@ fn threads_at_the_same_time_have_counters_of_their_own() {
     });
 }
 
-/// What a thread keeps, and the turn on it.
+/// The kept blocks of a thread, and the turn on them.
 struct Kept {
     turn: Turn,
     blocks: UnsafeCell<u32>,
@@ -217,14 +217,14 @@ impl Kept {
         Self { turn: Turn::new(), blocks: UnsafeCell::new(0) }
     }
 
-    /// What the owner does with each block, of the installation 0; whether it could.
+    /// The owner keeps a block of installation 0; returns whether it was open.
     fn keep(&self, installation: &AtomicUsize) -> bool {
         if !self.turn.enter() {
             return false;
         }
         let current = installation.load(Ordering::Relaxed) == 0;
-        // Blocks of the next installation come here too; they are not counted.
-        // SAFETY: loom fails the model if somebody else is at it.
+        // Blocks of the next installation reach this too; they are not counted.
+        // SAFETY: loom fails the model if another thread accesses it.
         self.blocks.with_mut(|blocks| unsafe { *blocks += u32::from(current) });
         self.turn.leave();
         current
@@ -236,8 +236,8 @@ impl Kept {
     }
 }
 
-/// What another thread does once, with the barrier in all threads that makes the owner's order a
-/// fact: here each side has its own. From how many it took something, and what.
+/// Another thread takes the blocks once. The barrier in all threads orders the owner; here each
+/// side has its own fence. Returns from how many threads it took blocks, and their sum.
 fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
     installation.store(1, Ordering::Relaxed);
     let (mut count, mut taken) = (0, 0);
@@ -251,15 +251,15 @@ fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
         barrier,
         |kept| {
             count += 1;
-            // SAFETY: loom fails the model if somebody else is at it.
+            // SAFETY: loom fails the model if another thread accesses it.
             taken += kept.blocks.with_mut(|blocks| unsafe { core::mem::take(&mut *blocks) });
         },
     );
     (count, taken)
 }
 
-/// Nobody touches what the other one is at, and nothing is lost; nor does anything of an
-/// installation that has ended come to where it was taken away.
+/// No two threads access the blocks at once, and none is lost. No block of an ended installation
+/// reaches a cleared shelf.
 #[test]
 fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
     loom::model(|| {
@@ -276,7 +276,7 @@ fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
     });
 }
 
-/// A thread that begins meanwhile was not closed out: what it keeps is left alone.
+/// A thread that begins meanwhile was not closed, so its blocks are left alone.
 #[test]
 fn what_a_thread_begins_to_keep_meanwhile_is_not_touched() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! What a user of the Rust interface may rely on.
+//! The guarantees of the Rust interface.
 
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -22,7 +22,7 @@ fn write(mi: &MemRef, byte: u8) {
 }
 
 proptest! {
-    /// Blocks are aligned, disjoint and as large as asked, with and without the thread cache.
+    /// Blocks are aligned, disjoint and of the requested size, with and without the thread cache.
     #[test]
     fn blocks_are_aligned_and_disjoint(
         requests in prop::collection::vec((0usize..5000, 0u32..14, any::<bool>(), any::<bool>()), 1..40),
@@ -63,7 +63,7 @@ proptest! {
         write(&mi, 7);
         let mut kept = 16;
         for size in sizes {
-            // SAFETY: this thread alone uses the payload.
+            // SAFETY: only this thread uses the payload.
             let payload = unsafe { mi.varsize_realloc(size) }.unwrap();
             prop_assert_eq!(payload.as_ptr().cast(), mi.data());
             prop_assert_eq!(mi.size(), size);
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// No size and no alignment panics, overflows or returns a wild pointer.
+    /// No size and alignment panics, overflows or returns a wild pointer.
     #[test]
     fn hostile_requests_are_refused(size in (1usize << 48).., align in any::<usize>(), external in any::<bool>()) {
         let mut request = Request::new(size).align(align);
@@ -114,9 +114,9 @@ fn varsize_failure_keeps_the_old_payload() {
     let mi = MemRef::new_varsize(100).unwrap();
     write(&mi, 42);
     let before = mi.data();
-    // SAFETY: this thread alone uses the payload.
+    // SAFETY: only this thread uses the payload.
     assert!(unsafe { mi.varsize_realloc(usize::MAX / 2) }.is_err());
-    // SAFETY: this thread alone uses the payload.
+    // SAFETY: only this thread uses the payload.
     assert!(unsafe { mi.varsize_alloc(usize::MAX / 2) }.is_err());
     assert_eq!((mi.data(), mi.size()), (before, 100));
     assert!(bytes(&mi).iter().all(|&byte| byte == 42));
@@ -126,15 +126,15 @@ fn varsize_failure_keeps_the_old_payload() {
 fn varsize_functions_refuse_other_blocks() {
     let mi = MemRef::allocate(Request::new(100)).unwrap();
     assert!(!mi.is_varsize());
-    // SAFETY: refused before anything is touched.
+    // SAFETY: refused before any memory is touched.
     let resized = unsafe { mi.varsize_realloc(200) };
     assert_eq!(resized.unwrap_err(), Error::NotVarsize);
-    // SAFETY: refused before anything is touched.
+    // SAFETY: refused before any memory is touched.
     let replaced = unsafe { mi.varsize_alloc(200) };
     assert_eq!(replaced.unwrap_err(), Error::NotVarsize);
     write(&mi, 7);
-    // SAFETY: refused before anything is touched; otherwise an address inside of a block would be
-    // freed.
+    // SAFETY: refused before any memory is touched. Otherwise the call would free an address inside
+    // a block.
     let freed = unsafe { mi.varsize_free(mi.data()) };
     assert_eq!(freed.unwrap_err(), Error::NotVarsize);
     assert!(mi.size() == 100 && bytes(&mi).iter().all(|&byte| byte == 7));
@@ -145,7 +145,7 @@ static SEEN: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn record(data: *mut c_void, size: usize, info: *mut c_void) {
     assert!(info.is_null());
-    // SAFETY: the runtime hands over the block's own data.
+    // SAFETY: the runtime passes the block's own data.
     let sum: usize =
         unsafe { core::slice::from_raw_parts(data.cast::<u8>(), size) }.iter().map(|&b| usize::from(b)).sum();
     SEEN.fetch_add(sum, Ordering::Relaxed);
@@ -190,7 +190,7 @@ fn a_plain_block_has_no_owner() {
 #[test]
 fn foreign_owners_are_released_with_the_block() {
     unsafe extern "C" fn release(object: *mut c_void) {
-        // SAFETY: the test passes a counter that outlives the block.
+        // SAFETY: the test's counter outlives the block.
         unsafe { &*object.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
     }
     let released = AtomicUsize::new(0);
@@ -198,14 +198,14 @@ fn foreign_owners_are_released_with_the_block() {
     let owner = Owner { tag: OwnerTag::PYTHON, object, release: Some(release) };
     // SAFETY: no data; the counter outlives the block.
     let mi = unsafe { MemInfo::wrap_owned(ptr::null_mut(), 0, owner) }.unwrap();
-    // SAFETY: we own the one reference.
+    // SAFETY: the test owns the only reference.
     let mi = unsafe { MemRef::from_raw(mi) };
     assert_eq!(MemInfo::owner(&mi).unwrap().object, object);
     drop(mi);
     assert_eq!(released.load(Ordering::Relaxed), 1);
 }
 
-/// A counting allocator that can be told to fail.
+/// A counting allocator that fails on demand.
 struct Source {
     live: AtomicUsize,
     fail: bool,
@@ -287,7 +287,7 @@ fn safe_blocks_are_overwritten_before_they_are_freed() {
     // SAFETY: `keep` freed nothing.
     let dead = unsafe { core::slice::from_raw_parts(data, 40) };
     assert!(dead.iter().all(|&byte| byte == DEAD));
-    // SAFETY: frees what `keep` kept.
+    // SAFETY: frees the block that `keep` left.
     unsafe { source_free(base.as_ptr().cast(), table.opaque) };
 }
 

@@ -1,5 +1,5 @@
-//! What the feature `debug` refuses, tracked or not: a process for each misuse, which must end with
-//! a message that names function and block. And what it prints.
+//! Misuse that the feature `debug` refuses, tracked or not. Each case is a process, which must end
+//! with a message that names function and block. Checks the trace output too.
 #![cfg(all(feature = "debug", feature = "capi"))]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what is done here is the opposite of safe")]
 
@@ -17,7 +17,7 @@ use usm_nrt::{MemInfo, live_blocks, set_tracking};
 const CASE: &str = "USM_NRT_TEST_MISUSE";
 const TRACKED: &str = "USM_NRT_TEST_TRACKED";
 
-/// A block that nobody has a reference to, as code leaves it that counts by itself.
+/// A block without references, as code leaves it that counts by itself.
 unsafe fn at_zero() -> *mut MemInfo {
     unsafe {
         let block = NRT_MemInfo_alloc(64);
@@ -31,7 +31,7 @@ unsafe fn freed(block: *mut MemInfo) -> *mut MemInfo {
     block
 }
 
-/// Name, misuse, what the message says of it.
+/// Name, misuse, and the message for it.
 type Case = (&'static str, unsafe fn(), &'static str);
 
 #[rustfmt::skip]

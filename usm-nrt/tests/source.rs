@@ -1,4 +1,4 @@
-//! Blocks in the memory of a backend.
+//! Blocks in memory of a backend.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, Allocation, Context, MemorySource, Request as UsmRequest};
@@ -46,7 +46,7 @@ fn blocks_of_a_source_go_back_to_it() {
     assert!(SourceAllocator::new(context.clone(), AllocKind::Unknown).is_none());
 }
 
-/// A source that gives device memory whatever it is asked for.
+/// A source that returns device memory for every request.
 struct AlwaysDevice(Context<HostHeap>);
 
 impl MemorySource<HostHeap> for AlwaysDevice {
@@ -75,12 +75,12 @@ fn c_consumers_allocate_from_a_source() {
     let allocator = SourceAllocator::new(context.clone(), AllocKind::Shared).unwrap();
     // SAFETY: the table lives while its blocks do.
     let block = unsafe { (NUMBA_API.allocate_external)(500, allocator.as_table().as_ptr()) };
-    // SAFETY: the call returned a reference of ours.
+    // SAFETY: the call returned a reference, which this test owns.
     let block = unsafe { MemRef::from_raw(core::ptr::NonNull::new(block).unwrap()) };
     assert_eq!((block.kind(), block.size()), (AllocKind::Shared, 500));
     assert!(context.stats().sum.current > 500);
     let size = usize::MAX - 100;
-    // SAFETY: sizes that the source cannot have are refused.
+    // SAFETY: the source refuses sizes that it cannot allocate.
     let refused = unsafe { (NUMBA_API.allocate_external)(size, allocator.as_table().as_ptr()) };
     assert!(refused.is_null());
     drop(block);

@@ -28,10 +28,10 @@ fn counts_are_exact() {
 
     let mi = MemRef::new_varsize(64).unwrap();
     assert_eq!(delta(start), [3, 1, 2, 1], "a varsize block is two memory blocks");
-    // SAFETY: this thread alone uses the payload.
+    // SAFETY: only this thread uses the payload.
     unsafe { mi.varsize_realloc(4000) }.unwrap();
     assert_eq!(delta(start), [3, 1, 2, 1], "resizing is neither");
-    // SAFETY: this thread alone uses the payload, and gives it up.
+    // SAFETY: only this thread uses the payload, and it gives the payload up.
     unsafe { mi.varsize_free(mi.data()) }.unwrap();
     assert_eq!(delta(start), [3, 2, 2, 1]);
     drop(mi);
@@ -45,7 +45,7 @@ fn counts_are_exact() {
 
     // SAFETY: no data, no destructor.
     let mi = unsafe { MemInfo::manage(core::ptr::null_mut(), None) }.unwrap();
-    // SAFETY: ours.
+    // SAFETY: this test owns the reference.
     drop(unsafe { MemRef::from_raw(mi) });
     assert_eq!(delta(before), [1, 1, 1, 1]);
 

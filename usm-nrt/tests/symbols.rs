@@ -12,7 +12,8 @@ type Step = extern "C" fn(u32) -> i32;
 
 static ABORTED: AtomicU32 = AtomicU32::new(0);
 
-/// What an embedder supplies: says that the symbol is missing, in a way that callers understand.
+/// An embedding program's abort function: reports the missing symbol in a way that callers
+/// understand.
 extern "C" fn abort(_: u32) -> i32 {
     ABORTED.fetch_add(1, Ordering::Relaxed);
     -1
@@ -75,7 +76,7 @@ fn mutual_recursion_in_c() {
             .arg("-I")
             .arg(common::crate_dir().join("include")),
     );
-    // SAFETY: our own code, without initialisers.
+    // SAFETY: a library of this test, without initialisers.
     let library = unsafe { libloading::Library::new(&library) }.unwrap();
     type Entry = unsafe extern "C" fn(*const usm_nrt::api::Api) -> i32;
     // SAFETY: defined in recursion.c with this signature.

@@ -1,4 +1,4 @@
-//! Finding leaks. Tracking is global, so this is one test in a process of its own.
+//! Leak reports. Tracking is global, so this is one test in its own process.
 
 use usm_nrt::{MemRef, Request, live_blocks};
 
@@ -7,9 +7,10 @@ fn leaks_are_reported_and_late_uses_refused() {
     if std::env::var_os("USM_NRT_TEST_DOUBLE_RELEASE").is_some() {
         usm_nrt::set_tracking(true);
         let block = MemRef::allocate(Request::new(8)).unwrap().into_raw();
-        // SAFETY: ours; the second is the misuse that the parent process looks for.
+        // SAFETY: this test's reference; the second release is the misuse that the parent process
+        // expects.
         unsafe { usm_nrt::MemInfo::release(block) };
-        // SAFETY: not safe at all.
+        // SAFETY: none; this is the misuse.
         unsafe { usm_nrt::MemInfo::release(block) };
         return;
     }
@@ -28,7 +29,7 @@ fn leaks_are_reported_and_late_uses_refused() {
     drop((before, first, second, other));
     assert!(live_blocks().unwrap().is_empty());
 
-    // Found by fuzzing: a block that is freed while nobody looks must not be read later.
+    // Found by fuzzing: a block that was freed while tracking was off must not be read later.
     let (early, late) =
         (MemRef::allocate(Request::new(50)).unwrap(), MemRef::allocate(Request::new(60)).unwrap());
     usm_nrt::set_tracking(false);
@@ -44,8 +45,8 @@ fn leaks_are_reported_and_late_uses_refused() {
     drop(kept);
     usm_nrt::set_tracking(false);
 
-    // With the assertions of `debug`, a second release ends the process with a message. (Without
-    // them it is a use after free.)
+    // With the feature `debug` a second release ends the process with a message. Without it, it is
+    // a use after free.
     if cfg!(feature = "debug") {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .arg("--nocapture")

@@ -1,17 +1,17 @@
-//! What makes a member: its size and place, and a name that no sibling has. Shared by the general
-//! parser and the straight path.
+//! The checks of a complete member: its size, its offset, and whether a sibling has its name. Both
+//! the general parser and the straight path use them.
 
 use crate::dtype::{Kind, MAX_ITEMSIZE};
 use crate::error::{ErrorKind, LayoutError, Part, TypeError};
 use crate::field::{Field, Name};
 use crate::value::Str;
 
-/// Whether a member is its type alone: `('', typestr)`.
+/// Whether a member consists of its type only: `('', typestr)`.
 pub(super) fn is_plain(field: &Field<'_>) -> bool {
     !field.nested && field.title.is_none() && field.shape.dims().is_empty()
 }
 
-/// Whether the element so far is empty: a type without size, or a sub-array of none or of nothing.
+/// Whether the element so far is empty: a type without size, or a sub-array with no elements.
 pub(super) fn has_no_bytes(field: &Field<'_>) -> bool {
     let sub_array = !field.shape.dims().is_empty();
     if field.dtype.itemsize() == 0 {
@@ -21,7 +21,7 @@ pub(super) fn has_no_bytes(field: &Field<'_>) -> bool {
     }
 }
 
-/// Puts a member at `offset` and says whether it is padding. The result is where it ends.
+/// Places a member at `offset` and marks padding. Returns the offset behind the member.
 #[inline]
 pub(super) fn complete(field: &mut Field<'_>, offset: u32) -> Result<u32, (ErrorKind, Part)> {
     let alone = field.shape.dims().is_empty();
@@ -46,7 +46,7 @@ pub(super) fn complete(field: &mut Field<'_>, offset: u32) -> Result<u32, (Error
     }
 }
 
-/// Whether a member was written without a name.
+/// Whether a member has no written name.
 #[inline]
 pub(super) fn is_unnamed(name: &Name<'_>) -> bool {
     match name {
@@ -57,8 +57,8 @@ pub(super) fn is_unnamed(name: &Name<'_>) -> bool {
 
 /// Refuses a name or title that a sibling has. NumPy keeps both in one dictionary.
 ///
-/// `seen` is a hash set in one word: it answers nearly always, only a hit walks the siblings. Where
-/// they are `many`, nothing is refused here: their structure's names are looked at when it ends.
+/// `seen` is a hash set in one word. It nearly always answers by itself; only a hit compares the
+/// siblings. For `many` siblings nothing is refused here: the check runs when their structure ends.
 #[inline]
 pub(super) fn check_names(
     field: &Field<'_>,

@@ -1,11 +1,12 @@
 //! `descr`: the members of a structured type.
 //!
-//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a
+//! Items are `(name, type)` or `(name, type, shape)`. A name may be `(title, name)`. A type is a
 //! type string, a nested list, or `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays.
-//! JSON has only lists, and a list of lists in the place of a type is a list of members: there a
-//! member may have several shapes, `["a", "<f4", [4], [3], [2]]`, outermost first. The parse keeps
-//! its own stack of open structures, so nesting costs no call depth, and writes one flat table in
-//! pre-order.
+//! JSON has only lists, and a list of lists in place of a type is a list of members. So a JSON
+//! member may have several shapes, `["a", "<f4", [4], [3], [2]]`, outermost first.
+//!
+//! The parser keeps its own stack of open structures, so nesting uses no call depth. It writes one
+//! flat table in pre-order.
 
 mod member;
 mod parser;
@@ -21,12 +22,12 @@ use crate::policy::{Mode, Objects, Policy};
 use crate::typestr;
 use crate::value::{Reader, Source};
 
-/// Structures that can be open at once.
+/// Maximum number of open structures.
 pub const MAX_NESTING: usize = 16;
 
 /// Parses one `descr` from `source` into `table`.
 ///
-/// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
+/// With `native_bar`, `|` on a multi-byte type means native order, as in SYCL dictionaries.
 ///
 /// # Errors
 /// An [`Error`] whose path names the item, `descr[3].shape[1]`;
@@ -62,8 +63,8 @@ pub(crate) struct Parsed {
     pub(crate) size: u32,
 }
 
-/// Applies the two rules that need the protocol: the meaning of `|` ([`typestr::resolve`]), and
-/// whether members may be Python objects.
+/// Applies the two rules that depend on the protocol: the meaning of `|` ([`typestr::resolve`]),
+/// and whether members may be Python objects.
 #[inline]
 pub(crate) fn resolve_bars(
     fields: &mut [Field<'_>],
@@ -106,7 +107,7 @@ fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) -> Result<()>
     }
 }
 
-/// The path of an entry of a table, found again from the depths.
+/// The path of a table entry, found from the depths.
 #[cold]
 fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
     let mut path = key.path();

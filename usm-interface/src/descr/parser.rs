@@ -1,4 +1,4 @@
-//! The general parser: tokens of any source, an own stack of open structures.
+//! The general parser: tokens of any source, and a stack of open structures.
 
 use super::member::{check_names, complete, has_no_bytes, is_plain, is_unnamed};
 use super::{MAX_NESTING, Parsed};
@@ -12,26 +12,26 @@ use crate::policy::{Mode, Policy};
 use crate::typestr::{self, MAX_TYPESTR};
 use crate::value::{Reader, Source, Str, Token};
 
-/// A structure whose end was not seen yet.
+/// An open structure.
 #[derive(Clone, Copy)]
 struct Frame {
-    /// Entry of the member that this structure is the type of; unused at the outermost level.
+    /// Entry of the member whose type is this structure; unused at the outermost level.
     owner: usize,
-    /// `(type, shape)` tuples around the owner's type.
+    /// Number of `(type, shape)` tuples around the owner's type.
     tuples: u8,
-    /// The owner is spelled as a list.
+    /// Whether the owner is written as a list.
     list: bool,
-    /// First entry of the structure.
+    /// Entry of the structure's first member.
     first: usize,
-    /// Bytes so far.
+    /// Size in bytes so far.
     offset: u32,
-    /// Items so far.
+    /// Number of items so far.
     items: u32,
     /// A hash set of names in one word: a clear bit proves a new name.
     seen: u64,
-    /// Entries of the table up to the last member that is complete.
+    /// Number of table entries up to the last complete member.
     complete: usize,
-    /// An item without a name that is no padding.
+    /// The first item without a name that is not padding.
     unnamed: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Frame {
     };
 }
 
-/// Whether the names of so many items are looked at when their structure ends.
+/// Whether a structure of this many items checks its names when it ends.
 fn is_large(items: u32) -> bool {
     usize::try_from(items).is_ok_and(|items| items > names::FEW)
 }
@@ -90,7 +90,7 @@ pub(crate) fn read<'a, S: Source<'a>>(
 }
 
 impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
-    /// Where the parse is: `descr[3][1][0]` is item 0 of the list that is element 1 of item 3.
+    /// The place of the parser: `descr[3][1][0]` is item 0 of the list that is element 1 of item 3.
     #[cold]
     fn path(&self) -> Path {
         let mut path = self.key.path();
@@ -109,7 +109,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     }
 
     #[cold]
-    fn wrong(&self, expected: &'static str, token: &Token<'_>, part: Part) -> Error {
+    fn wrong_token(&self, expected: &'static str, token: &Token<'_>, part: Part) -> Error {
         self.error(EntryError::WrongType { expected, found: token.found() }, part)
     }
 
@@ -120,7 +120,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     #[inline]
     fn frame(&mut self) -> Result<&mut Frame> {
-        // The depth is checked where it grows; the limit is named here too so that nothing can
+        // The depth is checked where it grows. The limit is repeated here so that no index can
         // panic.
         let key = self.key;
         self.frames.get_mut(self.depth).ok_or_else(|| key.error(LimitError::TooDeep { limit: MAX_NESTING }))
@@ -167,7 +167,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                 Token::List => pending = self.item(true)?,
                 other => {
                     self.frame()?.items = self.frame()?.items.saturating_add(1);
-                    return Err(self.wrong(
+                    return Err(self.wrong_token(
                         "an item (name, type) or (name, type, shape)",
                         &other,
                         Part::None,
@@ -191,14 +191,14 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             Token::Tuple | Token::List => {
                 let mut string = || match self.next()? {
                     Token::Str(text) => Ok(text),
-                    other => Err(self.wrong("(title, name), both strings", &other, Part::Title)),
+                    other => Err(self.wrong_token("(title, name), both strings", &other, Part::Title)),
                 };
                 let (text, name) = (string()?, string()?);
                 title = Some(text);
                 self.end("(title, name)", Part::Title)?;
                 name
             }
-            other => return Err(self.wrong("a name or (title, name)", &other, Part::Name)),
+            other => return Err(self.wrong_token("a name or (title, name)", &other, Part::Name)),
         };
         let limit = self.table.len();
         let index = self.count;
@@ -244,7 +244,11 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                     }
                 },
                 other => {
-                    return Err(self.wrong("a type string, a list or (type, shape)", &other, Part::Type));
+                    return Err(self.wrong_token(
+                        "a type string, a list or (type, shape)",
+                        &other,
+                        Part::Type,
+                    ));
                 }
             }
         }
@@ -281,7 +285,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         Ok(())
     }
 
-    /// The outermost structure yields the result; an inner one becomes the type of its owner.
+    /// Ends a structure. The outermost one is the result; an inner one becomes the type of its
+    /// owner.
     fn end_of_structure(&mut self) -> Result<Option<Parsed>> {
         let depth = self.depth;
         let count = self.count;
@@ -309,10 +314,10 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         Ok(None)
     }
 
-    /// Behind a type: the shapes of its tuples, the shape of the item, the end of the item.
+    /// Reads the shapes of tuples and of the item behind a type, and the end of the item.
     ///
-    /// An item that is a list may have several shapes, outermost first: JSON's spelling of
-    /// sub-arrays of sub-arrays, because a list in the place of a type is a list of members.
+    /// An item that is a list may have several shapes, outermost first. JSON spells sub-arrays of
+    /// sub-arrays this way, because a list in place of a type is a list of members.
     #[inline]
     fn end_of_type(&mut self, index: usize, tuples: u8, list: bool) -> Result<()> {
         for _ in 0..tuples {
@@ -337,7 +342,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             }
             self.prepend(index, &shape)?;
             if token != Token::End {
-                return Err(self.wrong("(name, type, shape)", &token, Part::None));
+                return Err(self.wrong_token("(name, type, shape)", &token, Part::None));
             }
         }
         self.place(index)
@@ -348,7 +353,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         self.error(LimitError::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None))
     }
 
-    /// Puts a shape in front of what the member has.
+    /// Puts a shape in front of the member's shapes.
     fn prepend(&mut self, index: usize, group: &SubShape) -> Result<()> {
         let fits = self.table.get_mut(index).and_then(|field| field.shape.prepend(group));
         fits.ok_or_else(|| self.too_many_dims())
@@ -357,11 +362,11 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     fn end(&mut self, what: &'static str, part: Part) -> Result<()> {
         match self.next()? {
             Token::End => Ok(()),
-            other => Err(self.wrong(what, &other, part)),
+            other => Err(self.wrong_token(what, &other, part)),
         }
     }
 
-    /// A sub-array shape, or one integer.
+    /// Reads a sub-array shape or one integer.
     fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<SubShape> {
         if self.table.get(index).is_some_and(has_no_bytes) {
             return Err(self.error(StructureError::EmptyElement, Part::Shape(None)));
@@ -379,7 +384,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                     position = position.saturating_add(1);
                 }
             }
-            _ => return Err(self.wrong("a shape", first, Part::Shape(None))),
+            _ => return Err(self.wrong_token("a shape", first, Part::Shape(None))),
         }
         Ok(group)
     }
@@ -387,7 +392,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     fn extent(&mut self, group: &mut SubShape, token: &Token<'_>, position: u8) -> Result<()> {
         let part = Part::Shape(Some(position));
         let Token::Int(int) = token else {
-            return Err(self.wrong("an integer", token, part));
+            return Err(self.wrong_token("an integer", token, part));
         };
         if int.is_negative() {
             return Err(
@@ -401,7 +406,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         group.push(extent).ok_or_else(|| self.error(LimitError::TooManySubDims { limit: MAX_SUB_DIMS }, part))
     }
 
-    /// A member is complete: its size, its offset, and whether its name is new.
+    /// Completes a member: computes its size and offset, and checks its name.
     #[inline]
     fn place(&mut self, index: usize) -> Result<()> {
         let frame = *self.frame()?;

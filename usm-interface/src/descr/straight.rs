@@ -1,4 +1,4 @@
-//! The straight path: structures without nested structures, as producers print them. See
+//! The straight path: structures without nested structures, in the spelling of producers. See
 //! [`crate::text::Cursor`].
 
 use super::Parsed;
@@ -11,10 +11,10 @@ use crate::text::{Cursor, MemberSpelling};
 use crate::typestr;
 use crate::value::Str;
 
-/// Levels of nesting that this path has: list, item, title or shape.
+/// Nesting levels of this path: list, item, title or shape.
 pub(crate) const DEPTH: usize = 3;
 
-/// Reads one `descr` at the cursor; `None` leaves the text to the general parser.
+/// Reads one `descr` at the cursor. `None` leaves the text to the general parser.
 #[inline]
 pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Field<'a>]) -> Option<Parsed> {
     cursor.take(b'[')?;
@@ -35,7 +35,8 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
                 *field = member(cursor, policy)?;
                 let size = complete(field, size).ok()?;
                 if is_unnamed(&field.name) && !field.padding {
-                    // `[('', '<f8')]`: without a name only where it repeats the type string.
+                    // `[('', '<f8')]`: a member without a name is allowed only if it repeats the
+                    // type string.
                     if count > 0 || cursor.byte() != b']' || !is_plain(field) {
                         return None;
                     }
@@ -62,13 +63,13 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
     Some(Parsed { count, size })
 }
 
-/// A number's type of three characters.
+/// A number's type, written in three characters.
 #[inline]
 fn number([order, kind, size]: [u8; 3], policy: &Policy) -> Option<Dtype> {
     if policy.hint.is_some() { None } else { typestr::short(order, kind, size) }
 }
 
-/// `(name, type)`, `(name, type, shape)`; the name may be `(title, name)`.
+/// Reads `(name, type)` or `(name, type, shape)`; the name may be `(title, name)`.
 #[inline]
 fn member<'a>(cursor: &mut Cursor<'a>, policy: &Policy) -> Option<Field<'a>> {
     let close = cursor.open()?;
@@ -83,7 +84,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, policy: &Policy) -> Option<Field<'a>> {
     Some(Field { name: Name::Given(Str::new(name)), title, dtype, shape, ..Field::EMPTY })
 }
 
-/// `(title, name)`.
+/// Reads `(title, name)`.
 #[cold]
 fn titled<'a>(cursor: &mut Cursor<'a>) -> Option<(Option<Str<'a>>, &'a str)> {
     let close = cursor.open()?;
@@ -100,7 +101,7 @@ fn element(text: &str, policy: &Policy) -> Option<Dtype> {
     typestr::parse_unresolved(text.as_bytes(), policy.mode, hint).ok()
 }
 
-/// A comma and the shape of a sub-array: integers, or one integer.
+/// Reads a comma and the shape of a sub-array: several integers or one.
 #[inline(never)]
 fn shape(cursor: &mut Cursor<'_>, dtype: Dtype) -> Option<SubShape> {
     cursor.comma()?;

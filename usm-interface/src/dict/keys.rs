@@ -20,7 +20,7 @@ pub(super) const VERSION: u16 = 256;
 pub(super) const STREAM: u16 = 512;
 pub(super) const SYCLOBJ: u16 = 1024;
 
-/// The keys of a dictionary as they were read.
+/// The values of a dictionary's keys.
 pub(super) struct Keys<'a, const N: usize> {
     pub(super) seen: u16,
     pub(super) shape: Dims<N>,
@@ -91,7 +91,7 @@ impl<'a, const N: usize> Keys<'a, N> {
             let key = match reader.next(Key::Document)? {
                 Token::End => return Ok(()),
                 Token::Str(key) => known(key),
-                // A key of another type is one that no protocol has.
+                // No protocol has a key of another type.
                 _ => None,
             };
             let Some((bit, key)) = key else {
@@ -121,7 +121,7 @@ impl<'a, const N: usize> Keys<'a, N> {
                 Key::Offset => self.offset = optional_int(key, &value)?,
                 Key::Version => match optional_int(key, &value) {
                     Ok(version) => self.version = version,
-                    // NumPy never looks at it.
+                    // NumPy does not read this key.
                     Err(_) if policy.mode == Mode::Numpy => reader.skip_rest(&value, key)?,
                     Err(error) => return Err(error),
                 },
@@ -141,7 +141,7 @@ impl<'a, const N: usize> Keys<'a, N> {
         }
     }
 
-    /// `descr` or `typedescr`; when both are there they must say the same.
+    /// Reads `descr` or `typedescr`. If both are present they must be equal.
     fn descr<S: Source<'a>>(
         &mut self,
         reader: &mut Reader<S>,
@@ -167,7 +167,7 @@ impl<'a, const N: usize> Keys<'a, N> {
     }
 }
 
-/// A list or tuple of integers.
+/// Reads a list or tuple of integers.
 #[inline]
 fn integers<'a, S: Source<'a>, const N: usize>(
     reader: &mut Reader<S>,
@@ -208,7 +208,7 @@ fn optional_int(key: Key, value: &Token<'_>) -> Result<Option<i64>> {
     }
 }
 
-/// `(address, flag)`, a buffer object, or None.
+/// Reads `(address, flag)`, a buffer object, or None.
 #[inline]
 fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &Policy) -> Result<Data> {
     let key = Key::Data;
@@ -254,17 +254,17 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
     }
 }
 
-/// `'<queue>'`: what stands in text for an object.
+/// `'<queue>'`: the text form of an object.
 fn is_object(text: Str<'_>) -> bool {
     text.raw.starts_with('<') && text.raw.ends_with('>')
 }
 
-/// A filter string, or a string in angle brackets for an object.
+/// A filter string, or the text form of an object in angle brackets.
 pub(super) fn named_object(text: Str<'_>) -> SyclObject<'_> {
     if is_object(text) { SyclObject::Unknown } else { SyclObject::Filter(text) }
 }
 
-/// A filter string, a string in angle brackets, or an object the host recognised.
+/// A filter string, the text form of an object, or an object that the host recognised.
 fn syclobj<'a>(value: &Token<'a>) -> Result<SyclObject<'a>> {
     Ok(match *value {
         Token::Str(text) => named_object(text),

@@ -1,4 +1,4 @@
-//! Dictionaries from any [`Source`]: text, or a host's objects.
+//! Dictionaries from any [`Source`]: text, or the host's objects.
 
 mod keys;
 mod straight;
@@ -16,9 +16,9 @@ use crate::value::{Reader, Source};
 
 /// Parses the text of one dictionary: a Python literal or JSON.
 ///
-/// `protocol` `None` decides by the keys: `syclobj` means SYCL, else `stream` means CUDA, else it
-/// is an array interface. `table` receives the members of a structured type; 32 entries are plenty
-/// for most.
+/// With `protocol` `None` the keys decide: `syclobj` means SYCL, otherwise `stream` means CUDA,
+/// otherwise it is an array interface. `table` receives the members of a structured type; 32
+/// entries are enough for most.
 ///
 /// # Errors
 /// A refusal that names the key, or the byte offset of the text.
@@ -42,7 +42,7 @@ pub fn parse<'a, 'f, const N: usize>(
 /// Decodes one dictionary from a source; see [`parse`].
 ///
 /// # Errors
-/// A refusal that names the key, or what the source returned.
+/// A refusal that names the key, or the source's error.
 pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
     source: S,
     protocol: Option<Protocol>,

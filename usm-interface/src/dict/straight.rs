@@ -1,4 +1,4 @@
-//! The straight path: dictionaries as producers print them. See [`crate::text::Cursor`].
+//! The straight path: dictionaries in the spelling of producers. See [`crate::text::Cursor`].
 
 use super::keys::{self, Keys};
 use crate::descr;
@@ -21,11 +21,11 @@ const OFFSET: u64 = name("offs");
 const STREAM: u64 = name("stre");
 const MASK: u64 = name("mask");
 
-/// Levels of nesting that this path has: the dictionary and a `descr`.
+/// Nesting levels of this path: the dictionary and a `descr`.
 pub(super) const DEPTH: usize = 1 + descr::DEPTH;
 
-/// Reads the dictionary at the cursor; `None` leaves the text to the general parser, whatever was
-/// written to `keys` and `table`.
+/// Reads the dictionary at the cursor. `None` leaves the text to the general parser, which
+/// overwrites `keys` and `table`.
 pub(super) fn read<'a, const N: usize>(
     mut cursor: Cursor<'a>,
     policy: &Policy,
@@ -105,7 +105,7 @@ pub(super) fn read<'a, const N: usize>(
     cursor.at_end().then_some(())
 }
 
-/// `(address, flag)` or None.
+/// Reads `(address, flag)` or None.
 #[inline]
 fn data(cursor: &mut Cursor<'_>) -> Option<Data> {
     let Some(close) = cursor.open() else {
@@ -118,7 +118,7 @@ fn data(cursor: &mut Cursor<'_>) -> Option<Data> {
     Some(Data::Pointer { address, flag })
 }
 
-/// `descr` or `typedescr`, one of them; its bit.
+/// Reads `descr` or `typedescr`, but not both, and returns the key's bit.
 #[inline]
 fn structure<'a, const N: usize>(
     cursor: &mut Cursor<'a>,
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_producers_print_goes_straight() {
-        // NumPy, cupy and numba, dpctl, as Python prints them and as JSON libraries do.
+        // NumPy, cupy and numba, dpctl: as Python prints them and as JSON libraries do.
         taken(
             "{'data': (94225474654976, False), 'strides': None, 'descr': [('', '<f8')], 'typestr': '<f8', 'shape': (1000, 1000), 'version': 3}",
         );

@@ -1,9 +1,9 @@
-//! The C structures of `dlpack.h` 1.3, and the one place with unsafe code.
+//! The C structures of `dlpack.h` 1.3. Only this file has unsafe code.
 //!
-//! [`Managed`] owns a tensor that was taken from a capsule: it calls the deleter exactly once.
-//! [`export`] makes one that owns anything. The rename of capsules is the host's part: after taking
-//! ownership the capsule is called [`USED_VERSIONED`] or [`USED_LEGACY`], and its own destructor
-//! must do nothing.
+//! [`Managed`] owns a tensor that was taken from a capsule and calls the deleter exactly once.
+//! [`export`] makes a tensor that owns any value. The host renames capsules: after it takes
+//! ownership the capsule is named [`USED_VERSIONED`] or [`USED_LEGACY`], and the capsule's own
+//! destructor must do nothing.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::marker::PhantomData;
@@ -17,22 +17,23 @@ use crate::policy::Policy;
 pub const LEGACY: &CStr = c"dltensor";
 /// Name of a capsule with a versioned tensor.
 pub const VERSIONED: &CStr = c"dltensor_versioned";
-/// Name of a legacy capsule that was consumed.
+/// Name of a consumed legacy capsule.
 pub const USED_LEGACY: &CStr = c"used_dltensor";
-/// Name of a versioned capsule that was consumed.
+/// Name of a consumed versioned capsule.
 pub const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 /// Name of the capsule in `__dlpack_c_exchange_api__`.
 pub const EXCHANGE_API: &CStr = c"dlpack_exchange_api";
-/// Dimensions that are read from a C structure; more are refused before anything is dereferenced.
+/// Maximum number of dimensions in a C structure. More are refused before any pointer is
+/// dereferenced.
 pub const MAX_NDIM: usize = 64;
 
 /// `DLPackVersion`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackVersion {
-    /// Changes with the layout.
+    /// Changes when the layout changes.
     pub major: u32,
-    /// Changes with additions.
+    /// Changes when codes or flags are added.
     pub minor: u32,
 }
 
@@ -52,9 +53,9 @@ pub struct DLDevice {
 pub struct DLDataType {
     /// `DLDataTypeCode`.
     pub code: u8,
-    /// Bits of a lane.
+    /// Bits of one lane.
     pub bits: u8,
-    /// Lanes.
+    /// Lanes of one element.
     pub lanes: u16,
 }
 
@@ -108,18 +109,18 @@ pub struct DLManagedTensorVersioned {
 
 /// Sets an error of the allocator: context, kind, message.
 pub type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
-/// Allocates a tensor like a prototype.
+/// Allocates a tensor with the properties of a prototype.
 pub type ManagedTensorAllocator =
     unsafe extern "C" fn(*mut DLTensor, *mut *mut DLManagedTensorVersioned, *mut c_void, SetError) -> c_int;
-/// A Python object as an owned tensor, without stream synchronisation.
+/// Converts a Python object to an owned tensor, without stream synchronisation.
 pub type ManagedTensorFromPyObjectNoSync =
     unsafe extern "C" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
-/// An owned tensor as a Python object.
+/// Converts an owned tensor to a Python object.
 pub type ManagedTensorToPyObjectNoSync =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
-/// A Python object as a borrowed tensor.
+/// Converts a Python object to a borrowed tensor.
 pub type DLTensorFromPyObjectNoSync = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> c_int;
-/// The stream that a device's current work is on.
+/// The stream of a device's current work.
 pub type CurrentWorkStream = unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int;
 
 /// `DLPackExchangeAPIHeader`.
@@ -138,15 +139,15 @@ pub struct DLPackExchangeAPIHeader {
 pub struct DLPackExchangeAPI {
     /// Version and older table.
     pub header: DLPackExchangeAPIHeader,
-    /// Allocates.
+    /// Allocates a tensor.
     pub managed_tensor_allocator: Option<ManagedTensorAllocator>,
-    /// From Python, owned.
+    /// Converts from Python to an owned tensor.
     pub managed_tensor_from_py_object_no_sync: Option<ManagedTensorFromPyObjectNoSync>,
-    /// To Python.
+    /// Converts to Python.
     pub managed_tensor_to_py_object_no_sync: Option<ManagedTensorToPyObjectNoSync>,
-    /// From Python, borrowed; may be NULL.
+    /// Converts from Python to a borrowed tensor; may be NULL.
     pub dltensor_from_py_object_no_sync: Option<DLTensorFromPyObjectNoSync>,
-    /// Current stream.
+    /// Returns the current stream.
     pub current_work_stream: Option<CurrentWorkStream>,
 }
 
@@ -215,32 +216,32 @@ impl Structure for DLManagedTensorVersioned {
     }
 }
 
-/// A managed tensor that is owned here: its deleter is called once, when this is dropped.
+/// An owned managed tensor. Its drop calls the deleter once.
 ///
-/// A deleter may run on any thread, so the owner can be sent.
+/// Any thread may call a deleter, so the owner can be sent.
 #[derive(Debug)]
 pub struct Managed<T: Structure> {
     tensor: NonNull<T>,
     owned: PhantomData<T>,
 }
 
-// SAFETY: DLPack lets the consumer call the deleter on any thread, and the structure is not changed
-// while it is shared.
+// SAFETY: DLPack lets the consumer call the deleter on any thread, and no shared reference changes
+// the structure.
 unsafe impl<T: Structure> Send for Managed<T> {}
 
 impl<T: Structure> Managed<T> {
     /// Takes ownership.
     ///
     /// # Safety
-    /// `tensor` points to a structure that its producer has handed over: valid until its deleter is
-    /// called, with `shape` and `strides` NULL or valid for `ndim` integers. Nobody else calls the
-    /// deleter.
+    /// The producer has handed over the structure at `tensor`. It stays valid until its deleter is
+    /// called, and no other code calls the deleter. `shape` and `strides` are NULL or valid for
+    /// `ndim` integers.
     #[must_use]
     pub const unsafe fn from_raw(tensor: NonNull<T>) -> Self {
         Self { tensor, owned: PhantomData }
     }
 
-    /// Gives ownership back, for example into a capsule; the deleter is not called.
+    /// Hands ownership over, for example to a capsule, without calling the deleter.
     #[must_use]
     pub fn into_raw(self) -> NonNull<T> {
         let tensor = self.tensor;
@@ -250,12 +251,11 @@ impl<T: Structure> Managed<T> {
 
     /// Reads and checks the tensor.
     ///
-    /// # Errors
-    /// [`ProtocolError::BadMajor`] before any field behind the version is read; see
+    /// [`ProtocolError::BadMajor`], before any field behind the version is read; see
     /// [`RawTensor::validate`].
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
-        // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, which only
-        // `drop` does.
+        // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, and only
+        // `drop` calls it.
         let managed = unsafe { self.tensor.as_ref() };
         if let Some(version) = managed.version()
             && version.major != Version::CURRENT.major
@@ -271,10 +271,10 @@ impl<T: Structure> Managed<T> {
 impl<T: Structure> Drop for Managed<T> {
     fn drop(&mut self) {
         // SAFETY: the structure is valid until its deleter runs, and this is the only call of it.
-        // All versions of the versioned structure keep the deleter at the same place.
+        // All versions of the versioned structure have the deleter at the same offset.
         let deleter = unsafe { self.tensor.as_ref() }.deleter();
         if let Some(deleter) = deleter {
-            // SAFETY: ownership was given by `from_raw`, so the deleter is ours to call, once.
+            // SAFETY: `from_raw` took ownership, so this value calls the deleter, once.
             let delete = || unsafe { deleter(self.tensor.as_ptr()) };
             #[cfg(feature = "alloc")]
             crate::panics::through(delete);
@@ -284,14 +284,14 @@ impl<T: Structure> Drop for Managed<T> {
     }
 }
 
-/// Borrows the fields of a tensor without checking them, beyond the number of dimensions.
+/// Borrows the fields of a tensor. Checks only the number of dimensions.
 ///
 /// # Errors
 /// [`LayoutError::NegativeExtent`] or [`LimitError::TooManyDims`] for an `ndim` outside 0 to
 /// [`MAX_NDIM`].
 ///
 /// # Safety
-/// `shape` and `strides` are NULL or valid for `ndim` integers for as long as the result is used.
+/// `shape` and `strides` are NULL, or valid for `ndim` integers while the result is used.
 pub unsafe fn read(tensor: &DLTensor, version: Option<Version>, flags: u64) -> Result<RawTensor<'_>> {
     let ndim = usize::try_from(tensor.ndim)
         .map_err(|_| Key::Ndim.error(LayoutError::NegativeExtent { extent: i64::from(tensor.ndim) }))?;
@@ -331,7 +331,7 @@ mod exporting {
     use crate::dlpack::validate::{Tensor, Version};
     use crate::error::{Key, Reason, Result};
 
-    /// What a managed tensor of ours points to. The structure comes first, so that both have one
+    /// The block behind an exported tensor. The structure comes first, so that both have the same
     /// address.
     #[repr(C)]
     struct Exported<T, O, const N: usize> {
@@ -366,7 +366,7 @@ mod exporting {
         array
     }
 
-    /// The pointers of a managed structure that point into its own block.
+    /// Sets the pointers of a managed structure that point into its own block.
     trait Fill: Structure {
         fn fill(&mut self, owner: *mut c_void, shape: *mut i64, strides: *mut i64);
     }
@@ -387,19 +387,19 @@ mod exporting {
         }
     }
 
-    /// The deleter of what [`own`] makes.
+    /// The deleter of an exported tensor.
     ///
     /// # Safety
-    /// `this` came from [`own`] with the same types, and this is the only call for it.
+    /// `this` came from [`export_owned`] with the same types, and this is the only call for it.
     unsafe extern "C" fn delete<T, O, const N: usize>(this: *mut T) {
-        // SAFETY: `own` made the pointer from a box of this type, whose first field the structure
-        // is.
+        // SAFETY: `export_owned` made the pointer from a box of this type, whose first field is the
+        // structure.
         let exported = unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) };
         let _ = crate::panics::frame(|| drop(exported));
     }
 
     /// Boxes the structure with its shape, strides and owner.
-    fn own<T: Fill, O: Send + 'static, const N: usize>(
+    fn export_owned<T: Fill, O: Send + 'static, const N: usize>(
         managed: T,
         tensor: &Tensor<N>,
         owner: O,
@@ -411,26 +411,26 @@ mod exporting {
             owner,
         };
         let pointer = Box::into_raw(Box::new(exported));
-        // SAFETY: the pointer is from a box just made, nothing else refers to it yet.
+        // SAFETY: the pointer comes from a new box, and no other reference to it exists.
         let this = unsafe { &mut *pointer };
         let owner = (&raw mut this.owner).cast();
         let (shape, strides) = ((&raw mut this.shape).cast(), (&raw mut this.strides).cast());
         this.managed.fill(owner, shape, strides);
         // SAFETY: a box is not null.
         let pointer = unsafe { NonNull::new_unchecked(pointer.cast::<T>()) };
-        // SAFETY: valid until the deleter runs, shape and strides hold N >= ndim integers, nobody
-        // else has the pointer.
+        // SAFETY: valid until the deleter runs. Shape and strides hold N >= ndim integers. No other
+        // code has the pointer.
         unsafe { Managed::from_raw(pointer) }
     }
 
-    /// Makes a versioned tensor over `data` that keeps `owner` alive until its deleter runs.
+    /// Makes a versioned tensor of `data` that keeps `owner` alive until its deleter runs.
     ///
-    /// `data` is the pointer that the tensor's address stands for; it is only stored. An owner that
-    /// panics as the deleter drops it panics in the drop of a [`Managed`]; called by C, the deleter
-    /// catches and counts it ([`caught_panics`](super::caught_panics)).
+    /// `data` is the pointer for the tensor's address; it is only stored. An owner that panics when
+    /// the deleter drops it panics in the drop of a [`Managed`]. If C called the deleter, the
+    /// deleter catches and counts the panic ([`caught_panics`](super::caught_panics)).
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) when the number of
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) if the number of
     /// dimensions does not fit.
     pub fn export<O: Send + 'static, const N: usize>(
         tensor: &Tensor<N>,
@@ -444,10 +444,10 @@ mod exporting {
             flags: tensor.flags(),
             dl_tensor: dl_tensor(tensor, data)?,
         };
-        Ok(own(managed, tensor, owner))
+        Ok(export_owned(managed, tensor, owner))
     }
 
-    /// Makes a legacy tensor; see [`export`]. The legacy structure cannot say read-only.
+    /// Makes a legacy tensor; see [`export`]. The legacy structure cannot express read-only.
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) for a read-only tensor
@@ -465,7 +465,7 @@ mod exporting {
             manager_ctx: core::ptr::null_mut(),
             deleter: Some(delete::<DLManagedTensor, O, N>),
         };
-        Ok(own(managed, tensor, owner))
+        Ok(export_owned(managed, tensor, owner))
     }
 }
 

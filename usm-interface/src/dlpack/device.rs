@@ -54,7 +54,7 @@ device_types! {
     ExtDev = 12,
     /// CUDA managed memory.
     CudaManaged = 13,
-    /// USM of a SYCL device; the kind of the pointer must be asked from its context. The id counts
+    /// USM of a SYCL device. Only the pointer's context knows its kind. The id counts
     /// non-partitioned root devices.
     OneApi = 14,
     /// WebGPU buffers.
@@ -68,8 +68,8 @@ device_types! {
 }
 
 impl DeviceType {
-    /// Whether the host may read the memory without asking a runtime. `OneApi` may be (its kind
-    /// decides) and says `false`.
+    /// Whether the host may read the memory without asking a runtime. `false` for `OneApi`, whose
+    /// kind decides.
     #[must_use]
     pub const fn is_host_accessible(self) -> bool {
         matches!(self, Self::Cpu | Self::CudaHost | Self::RocmHost | Self::CudaManaged)
@@ -101,10 +101,10 @@ impl Device {
     }
 }
 
-/// What the consumer's `stream` argument of `__dlpack__` asks of the producer.
+/// The order that the consumer's `stream` argument of `__dlpack__` requests from the producer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum StreamArgument {
-    /// The producer need not order anything (`-1`, or a device without streams).
+    /// The producer need not order its work (`-1`, or a device without streams).
     NoSync,
     /// The device's default stream (`None`; 1 on CUDA, 0 on ROCm).
     Default,
@@ -118,7 +118,7 @@ pub enum StreamArgument {
 ///
 /// # Errors
 /// [`ProtocolError::StreamZero`] on CUDA; [`EntryError::IntegerRange`] for numbers that the device
-/// does not have.
+/// does not allow.
 pub fn stream_argument(device: DeviceType, stream: Option<Int>) -> Result<StreamArgument> {
     let range = |range| Err(Key::Stream.error(EntryError::IntegerRange { range }));
     let Some(number) = stream else {

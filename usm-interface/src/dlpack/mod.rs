@@ -1,8 +1,7 @@
 //! DLPack 1.3: the C structures, their validation, device and type codes.
 //!
-//! Strides are in **elements**, `byte_offset` is in **bytes**. The structures and everything unsafe
-//! live in [`abi`]; [`RawTensor`] is their safe, borrowed image, and [`Tensor`] is what passed the
-//! checks.
+//! Strides are in **elements**, `byte_offset` is in **bytes**. [`abi`] has the structures and all
+//! unsafe code. [`RawTensor`] is their safe, borrowed copy, and [`Tensor`] is a checked one.
 
 #[allow(unsafe_code)] // The only unsafe code of the crate: C structures behind pointers.
 pub mod abi;

@@ -27,7 +27,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// What this crate writes.
+    /// The version that this crate writes.
     pub const CURRENT: Self = Self { major: 1, minor: 3 };
 }
 
@@ -79,8 +79,8 @@ impl DataType {
         self.element_bits().div_ceil(8)
     }
 
-    /// The type as an element type; `None` for what has no equivalent (vector lanes, handles, odd
-    /// widths, quad floats).
+    /// Converts to an element type. `None` for types without an equivalent: vector lanes, handles,
+    /// odd widths, quad floats.
     #[must_use]
     pub fn to_dtype(self) -> Option<Dtype> {
         if self.lanes != 1 {
@@ -101,7 +101,7 @@ impl DataType {
         }
     }
 
-    /// The type of an element; `None` for what DLPack cannot say. Byte order is not looked at.
+    /// The type of an element; `None` if DLPack has none. Ignores the byte order.
     #[must_use]
     pub fn of(dtype: Dtype) -> Option<Self> {
         let size = dtype.itemsize();
@@ -109,7 +109,7 @@ impl DataType {
             Kind::Bool => 6,
             Kind::Int => 0,
             Kind::Uint => 1,
-            // Extended precision is no IEEE quad: 12 and 16 bytes are refused, as NumPy does.
+            // Extended precision is no IEEE quad: 12 and 16 bytes are refused, as in NumPy.
             Kind::Float if size <= 8 => 2,
             Kind::Complex if size <= 16 => 5,
             Kind::Extended(extended) => return Self::of_extended(extended),
@@ -141,11 +141,11 @@ impl DataType {
     }
 }
 
-/// The fields of a tensor as its producer wrote them, borrowed and unchecked. Made by
-/// [`super::abi`] from C, or by hand.
+/// The fields of a tensor as its producer wrote them, borrowed and unchecked. [`super::abi`] makes
+/// it from C.
 ///
 /// Exhaustive and without a default, because `DLManagedTensorVersioned` is fixed for a major
-/// version: what fills it by hand has an answer for every field.
+/// version: code that fills it knows every field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct RawTensor<'a> {
     /// Address of `data`.
@@ -168,7 +168,7 @@ pub struct RawTensor<'a> {
     pub version: Option<Version>,
 }
 
-/// A tensor that passed the checks: bounds computed without overflow, codes known.
+/// A checked tensor: its bounds do not overflow and its codes are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Tensor<const N: usize = 8> {
     pub(crate) data: Option<u64>,
@@ -183,11 +183,11 @@ pub struct Tensor<const N: usize = 8> {
 }
 
 impl RawTensor<'_> {
-    /// Checks the fields: the version before anything else.
+    /// Checks the fields, the version first.
     ///
     /// # Errors
-    /// [`ProtocolError::BadMajor`] (only the deleter may be called then), and a refusal that names
-    /// the field for all else.
+    /// [`ProtocolError::BadMajor`] (the caller may then only call the deleter), or a refusal that
+    /// names the field.
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         if let Some(version) = self.version
             && version.major != Version::CURRENT.major
@@ -213,7 +213,7 @@ impl RawTensor<'_> {
             Some(shape) => exact(shape, Key::Shape)?,
             None => return Err(Key::Shape.error(ProtocolError::NullField)),
         };
-        // NULL strides mean C order before 1.2 and are not allowed since.
+        // NULL strides mean C order before version 1.2, and are forbidden since.
         let since_1_2 = self.version.is_some_and(|v| v >= Version { major: 1, minor: 2 });
         let strides = match self.strides {
             _ if ndim == 0 => None,
@@ -247,7 +247,7 @@ impl RawTensor<'_> {
 }
 
 impl<const N: usize> Tensor<N> {
-    /// Fills in strides and extent.
+    /// Computes strides and extent.
     pub(crate) fn bounded(mut self, strides: Option<&[i64]>) -> Result<Self> {
         let size_overflow = || Key::Shape.error(LayoutError::SizeOverflow);
         let bits = i128::from(self.element_step_bits());
@@ -277,7 +277,8 @@ impl<const N: usize> Tensor<N> {
         if empty {
             return Ok(self);
         }
-        // Lowest and highest element, in elements; 128 bits hold 64 dimensions of 126-bit products.
+        // Lowest and highest element, in elements. 128 bits hold the sum of 64 products of 126
+        // bits.
         let (mut low, mut high) = (0i128, 1i128);
         for (index, (&extent, &stride)) in
             self.shape.as_slice().iter().zip(self.strides.as_slice()).enumerate()
@@ -303,7 +304,8 @@ impl<const N: usize> Tensor<N> {
         Ok(self)
     }
 
-    /// Bits from one element to the next: packed below a byte, whole bytes otherwise.
+    /// Bits from one element to the next. Elements below a byte are packed; others take whole
+    /// bytes.
     fn element_step_bits(&self) -> u32 {
         if self.is_packed() {
             self.dtype.element_bits()
@@ -318,7 +320,7 @@ impl<const N: usize> Tensor<N> {
         self.dtype.bits < 8 && self.dtype.element_bits() % 8 != 0 && self.flags & FLAG_SUBBYTE_PADDED == 0
     }
 
-    /// Address of `data`; `None` when the tensor was converted from a dictionary without `data`.
+    /// Address of `data`; `None` if the tensor was converted from a dictionary without `data`.
     #[must_use]
     pub const fn data(&self) -> Option<u64> {
         self.data
@@ -342,7 +344,7 @@ impl<const N: usize> Tensor<N> {
         self.shape.as_slice()
     }
 
-    /// Strides in elements, always filled in.
+    /// Strides in elements, also if the producer gave none.
     #[must_use]
     pub fn strides(&self) -> &[i64] {
         self.strides.as_slice()
@@ -360,7 +362,7 @@ impl<const N: usize> Tensor<N> {
         self.extent
     }
 
-    /// Flags as the producer gave them, unknown bits included.
+    /// The producer's flags, with unknown bits.
     #[must_use]
     pub const fn flags(&self) -> u64 {
         self.flags
@@ -372,8 +374,8 @@ impl<const N: usize> Tensor<N> {
         self.version
     }
 
-    /// Whether the memory must not be written. A legacy tensor cannot say so: its consumer decides
-    /// (NumPy takes it as read-only).
+    /// Whether the memory must not be written. A legacy tensor cannot express it, so its consumer
+    /// decides (NumPy treats it as read-only).
     #[must_use]
     pub const fn readonly(&self) -> bool {
         self.flags & FLAG_READ_ONLY != 0
@@ -387,7 +389,7 @@ impl<const N: usize> Tensor<N> {
         u64::try_from(bits.div_ceil(8)).unwrap_or(u64::MAX)
     }
 
-    /// Proves that the tensor lies in `allocation`. A tensor without elements lies anywhere.
+    /// Proves that the tensor lies in `allocation`. A tensor without elements passes everywhere.
     ///
     /// # Errors
     /// [`MemoryError::OutsideAllocation`]; [`EntryError::Missing`] without an address.

@@ -1,9 +1,9 @@
-//! What is wrong: an enum for each way to fail.
+//! The enums of failures, one for each family.
 
 use core::fmt;
 
-/// An enum of failures: each variant with its documentation, its fields, its name for machines and
-/// its message.
+/// Defines an enum of failures: variants with documentation, fields, a name for machines and a
+/// message.
 macro_rules! failures {
     (
         $(#[$attribute:meta])*
@@ -51,13 +51,13 @@ macro_rules! failures {
 }
 
 failures! {
-    /// A text that cannot be read: no Python literal, no JSON, no PEP 3118 format.
+    /// The text is no Python literal, JSON or PEP 3118 format.
     SyntaxError {
-        /// A byte that the grammar does not have there.
+        /// A byte that the grammar does not allow at its offset.
         Syntax {
             /// Byte offset into the text.
             offset: usize,
-            /// What the grammar allows there.
+            /// The grammar's choices at this offset.
             expected: &'static str,
         } = "syntax", "expected {expected} at byte {offset}";
         /// The text ends inside a value.
@@ -69,17 +69,17 @@ failures! {
 }
 
 failures! {
-    /// A budget that is used up: the same input may be taken with more of it.
+    /// A limit is exhausted. The same input may pass with a larger limit.
     LimitError {
-        /// Nesting beyond [`Limits::depth`](crate::Limits::depth), or beyond what structures can
-        /// have.
+        /// Nesting beyond [`Limits::depth`](crate::Limits::depth), or beyond the maximum for
+        /// structures.
         TooDeep {
-            /// Levels that are allowed.
+            /// Allowed levels.
             limit: usize,
         } = "too_deep", "nested deeper than {limit} levels";
         /// More values than [`Limits::values`](crate::Limits::values).
         TooManyValues {
-            /// Values that are allowed.
+            /// Allowed values.
             limit: usize,
         } = "too_many_values", "more than {limit} values";
         /// More dimensions than the capacity of the result.
@@ -103,20 +103,20 @@ failures! {
 failures! {
     /// An entry that is missing or has a value of the wrong type.
     EntryError {
-        /// Required, and not there.
+        /// A required entry is absent.
         Missing = "missing", "required, and not there";
         /// A key that appears twice.
         DuplicateKey = "duplicate_key", "given twice";
         /// A value of the wrong type.
         WrongType {
-            /// What the key takes.
+            /// The values that the key allows.
             expected: &'static str,
-            /// What was found.
+            /// The value found.
             found: Found,
         } = "wrong_type", "expected {expected}, found {found}";
         /// A sequence of the wrong length.
         WrongLength {
-            /// Entries that the key takes.
+            /// Number of entries that the key requires.
             expected: usize,
         } = "wrong_length", "expected {expected} entries";
         /// An integer outside its range.
@@ -128,7 +128,7 @@ failures! {
 }
 
 failures! {
-    /// An element type that cannot be taken.
+    /// An element type that is refused.
     TypeError {
         /// A type string that does not follow the grammar.
         TypestrSyntax {
@@ -154,9 +154,9 @@ failures! {
         } = "bad_byte_order", "byte order {order:?} does not fit the type";
         /// An unknown or malformed datetime unit.
         BadTimeUnit = "bad_time_unit", "unknown or malformed datetime unit";
-        /// A type that only its producer can name (`<f1`, `<W4`): give a hint.
+        /// A type that only its producer can name (`<f1`, `<W4`). Give a hint.
         NeedsHint = "needs_hint", "ambiguous type: only its producer can name it, give a hint";
-        /// The hint of the producer does not belong to this type string.
+        /// The producer's hint does not belong to this type string.
         HintMismatch {
             /// Type string of the hinted type.
             expected: &'static str,
@@ -175,13 +175,13 @@ failures! {
             /// Lanes.
             lanes: u16,
         } = "bad_data_type", "no DLPack type has code {code}, {bits} bits, {lanes} lanes";
-        /// Python object pointers are never taken from a foreign address.
+        /// Python object pointers are never read from a foreign address.
         ObjectPointer = "object_pointer", "Python object pointers are not taken from foreign memory";
     }
 }
 
 failures! {
-    /// Members that make no structure, or not the one that is announced.
+    /// Members that form no structure, or another one than announced.
     StructureError {
         /// `descr` and `typestr` disagree on the size.
         DescrSize {
@@ -190,7 +190,7 @@ failures! {
             /// Bytes of `typestr`.
             typestr: u64,
         } = "descr_size", "{descr} bytes, typestr says {typestr}";
-        /// `descr` and `typedescr` are both there and differ.
+        /// `descr` and `typedescr` are both present and differ.
         DescrConflict = "descr_conflict", "descr and typedescr differ";
         /// A PEP 3118 format whose size is not the buffer's itemsize.
         FormatSize {
@@ -199,10 +199,10 @@ failures! {
             /// Bytes of the buffer's itemsize.
             itemsize: u64,
         } = "format_size", "format of {format} bytes, itemsize says {itemsize}";
-        /// A PEP 3118 format of structures in structures that may mean more than one thing: NumPy
-        /// leaves padding out. See [`pep3118`](crate::pep3118).
+        /// A PEP 3118 format of nested structures with more than one meaning, because NumPy omits
+        /// padding. See [`pep3118`](crate::pep3118).
         AmbiguousPadding {
-            /// Bytes of the format as it is written.
+            /// Bytes of the format as written.
             format: u64,
             /// Bytes of the buffer's itemsize.
             itemsize: u64,
@@ -211,8 +211,8 @@ failures! {
         DuplicateName = "duplicate_name", "name or title used twice";
         /// A member without a name that is not padding.
         UnnamedField = "unnamed_field", "member without a name that is not padding";
-        /// A sub-array of elements that have no bytes: NumPy refuses `('S0', (2,))` and reads
-        /// `('S0', 3)` as three bytes.
+        /// A sub-array of elements without bytes. NumPy refuses `('S0', (2,))` and reads `('S0',
+        /// 3)` as three bytes.
         EmptyElement = "empty_element", "sub-array of elements without bytes";
     }
 }
@@ -237,28 +237,27 @@ failures! {
             /// The offset in the protocol's unit.
             offset: i64,
         } = "negative_offset", "offset {offset} is negative";
-        /// The number of bytes does not fit 63 bits (zero extents left out, as in NumPy).
+        /// The number of bytes exceeds 63 bits (extents of zero are left out, as in NumPy).
         SizeOverflow = "size_overflow", "the size in bytes does not fit 63 bits";
-        /// A stride, or the lowest or highest byte, does not fit 63 bits.
+        /// A stride, or the lowest or highest byte, exceeds 63 bits.
         ExtentOverflow = "extent_overflow", "the lowest or highest byte does not fit 63 bits";
     }
 }
 
 failures! {
-    /// Memory that is not there.
+    /// Memory that does not exist.
     MemoryError {
         /// A null pointer with bytes behind it.
         NullPointer {
-            /// Bytes that the array claims.
+            /// Bytes of the array.
             nbytes: u64,
         } = "null_pointer", "null pointer for {nbytes} bytes";
-        /// Address and extent run out of the 64-bit address space.
+        /// Address and extent exceed the 64-bit address space.
         AddressOverflow {
             /// The address in `data`.
             address: u64,
         } = "address_overflow", "address {address:#x} and extent leave the address space";
-        /// The array does not lie inside its allocation or buffer. The numbers are saturated to 64
-        /// bits.
+        /// The array is not inside its allocation or buffer. The numbers are saturated to 64 bits.
         OutsideAllocation {
             /// Lowest byte, from the start of the allocation.
             low: i64,
@@ -271,16 +270,16 @@ failures! {
 }
 
 failures! {
-    /// What one protocol does not allow, or its consumers do not do.
+    /// A value that one protocol forbids, or that its consumers do not support.
     ProtocolError {
-        /// A version that the protocol does not have.
+        /// The protocol has no such version.
         BadVersion {
             /// The version found.
             version: i64,
-            /// The versions that are accepted.
+            /// The accepted versions.
             allowed: &'static str,
         } = "bad_version", "version {version}, accepted: {allowed}";
-        /// A DLPack major version that this consumer does not know: only the deleter may be called.
+        /// A DLPack major version that this consumer does not know. Only the deleter may be called.
         BadMajor {
             /// Major version found.
             major: u32,
@@ -290,9 +289,9 @@ failures! {
             /// Device type.
             device: i32,
         } = "bad_device", "unknown DLPack device type {device}";
-        /// A pointer field of a C structure is NULL where it must not be.
+        /// A required pointer field of a C structure is NULL.
         NullField = "null_field", "NULL where the structure must have a value";
-        /// A mask is there and this consumer has none.
+        /// The dictionary has a mask, and this consumer does not support masks.
         MaskUnsupported = "mask_unsupported", "masks are not supported";
         /// `__array_interface__` allows `offset` only for buffer data.
         OffsetWithPointer {
@@ -309,15 +308,15 @@ failures! {
 }
 
 failures! {
-    /// Why a layout cannot be written in another protocol.
+    /// The reason why another protocol cannot express a layout.
     Reason {
         /// The element type.
         Dtype = "dtype", "element type";
         /// The byte order.
         ByteOrder = "byte_order", "byte order";
-        /// Strides or offset are no multiple of the element size.
+        /// Strides or offset are not a multiple of the element size.
         Units = "units", "strides or offset are no multiple of the element size";
-        /// Elements smaller than a byte, packed.
+        /// Packed elements smaller than a byte.
         SubByte = "sub_byte", "packed elements smaller than a byte";
         /// Vector lanes.
         Lanes = "lanes", "vector lanes";
@@ -331,20 +330,20 @@ failures! {
         Stream = "stream", "stream";
         /// The memory's device.
         Device = "device", "device";
-        /// No `syclobj` was given.
+        /// `syclobj` was not given.
         Syclobj = "syclobj", "no syclobj";
-        /// There is no address.
+        /// The address is missing.
         Data = "data", "no address";
-        /// An offset without an address that it could be added to.
+        /// An offset without an address to add it to.
         Offset = "offset", "offset without an address";
         /// The read-only flag.
         ReadOnly = "read_only", "read-only flag";
-        /// More dimensions than the target has.
+        /// More dimensions than the target allows.
         Dims = "dims", "number of dimensions";
     }
 }
 
-/// What was found in the place of a value.
+/// The kind of value that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Found {
@@ -371,7 +370,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// With its article, for messages.
+    /// The name with its article, for messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

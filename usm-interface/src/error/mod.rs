@@ -1,8 +1,8 @@
-//! Errors: a small enum for each way to fail, with the place it happened. No allocation.
+//! Errors: a small enum for each family of failures, with the place of the failure. No allocation.
 //!
-//! Which enum it is says what can be done: more room ([`LimitError`]), another text
-//! ([`SyntaxError`]), a hint or a copy ([`TypeError`], [`Reason`]), or nothing, because the
-//! producer lies about its memory ([`LayoutError`], [`MemoryError`]).
+//! The enum tells how to react: give more room ([`LimitError`]), another text ([`SyntaxError`]), or
+//! a hint or a copy ([`TypeError`], [`Reason`]). Nothing helps if the producer misreports its
+//! memory ([`LayoutError`], [`MemoryError`]).
 
 mod kinds;
 mod path;
@@ -15,10 +15,10 @@ pub use kinds::{
 };
 pub use path::{Key, Part, Path};
 
-/// Result of every fallible operation of this crate that looks at more than one type string.
+/// Result of all fallible operations of this crate except those on a single type string.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// A refusal: what is wrong ([`Error::kind`]) and where ([`Error::path`]).
+/// A refusal: its reason ([`Error::kind`]) and its place ([`Error::path`]).
 ///
 /// `Display` prints the place, then the reason with its numbers: `shape[1]: extent -3 is negative`.
 ///
@@ -30,9 +30,9 @@ pub type Result<T> = core::result::Result<T, Error>;
 /// let error = dict::parse::<8>(text, None, &Policy::default(), &mut table).unwrap_err();
 ///
 /// match error.kind() {
-///     // What a larger table or more dimensions would change.
+/// A larger table, or more dimensions, would help.
 ///     ErrorKind::Limit(LimitError::TooManyFields { limit }) => panic!("more than {limit} members"),
-///     // What nothing changes.
+/// Nothing helps.
 ///     ErrorKind::Layout(LayoutError::NegativeExtent { extent }) => assert_eq!(extent, -3),
 ///     _ => unreachable!(),
 /// }
@@ -52,13 +52,13 @@ impl Error {
         Self { kind: kind.into(), path }
     }
 
-    /// What is wrong.
+    /// The reason.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Where it is wrong; prints as `descr[3].shape[1]`.
+    /// The place; prints as `descr[3].shape[1]`.
     #[must_use]
     pub const fn path(&self) -> Path {
         self.path
@@ -77,8 +77,8 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// What is wrong: one enum for each way to fail. Each of them converts into this one and compares
-/// with it.
+/// The reason of a refusal: one enum for each family of failures, which converts into this one and
+/// compares with it.
 ///
 /// Sizes and offsets are in bytes unless the variant says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -87,28 +87,28 @@ impl core::error::Error for Error {}
 pub enum ErrorKind {
     /// The text cannot be read.
     Syntax(SyntaxError),
-    /// A budget of the policy, or the room that the caller gave, is used up.
+    /// A limit of the policy, or the caller's room, is exhausted.
     Limit(LimitError),
-    /// An entry of the dictionary is missing, or is no value of its type.
+    /// An entry of the dictionary is missing or has a value of the wrong type.
     Entry(EntryError),
-    /// The element type.
+    /// The element type is refused.
     Type(TypeError),
-    /// The members of a structure.
+    /// The members of a structure are refused.
     Structure(StructureError),
-    /// Shape, strides and offset describe no memory at all.
+    /// Shape, strides and offset describe no memory.
     Layout(LayoutError),
-    /// The memory that they describe is not there.
+    /// The described memory does not exist.
     Memory(MemoryError),
-    /// A rule of one protocol.
+    /// A rule of one protocol is broken.
     Protocol(ProtocolError),
-    /// The target protocol cannot say this.
+    /// The target protocol cannot express the value.
     NotRepresentable(Reason),
-    /// The host's value source stopped; it holds the cause.
+    /// The host's value source stopped; the host knows the cause.
     Source,
 }
 
 impl ErrorKind {
-    /// A stable name in `snake_case`, for machines: that of the innermost variant, which is unique.
+    /// A stable name in `snake_case`, for machines: the unique name of the innermost variant.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -145,7 +145,7 @@ impl fmt::Display for ErrorKind {
 
 impl core::error::Error for ErrorKind {}
 
-/// Into [`ErrorKind`], and compared with it.
+/// Converts a family into [`ErrorKind`], and compares the two.
 macro_rules! families {
     ($($variant:ident($family:ident)),* $(,)?) => {$(
         impl From<$family> for ErrorKind {

@@ -1,4 +1,4 @@
-//! Where something is wrong: `descr[3].shape[1]`.
+//! The place of a failure: `descr[3].shape[1]`.
 
 use core::fmt;
 
@@ -94,7 +94,7 @@ impl Key {
     }
 }
 
-/// Entries of a path that are kept; deeper ones print as `[..]`.
+/// Number of path steps that are kept; deeper ones print as `[..]`.
 const STEPS: usize = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -104,7 +104,7 @@ impl Step {
     const END: Self = Self(u32::MAX);
 }
 
-/// What of a structure's member an error is about.
+/// The part of a structure's member that an error concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Part {
@@ -136,7 +136,7 @@ impl Path {
         self.root
     }
 
-    /// One entry further in.
+    /// The path of an entry of this place.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         if let Some(slot) = self.steps.get_mut(usize::from(self.len)) {
@@ -146,7 +146,7 @@ impl Path {
         self
     }
 
-    /// A part of the entry.
+    /// The path of a part of this entry.
     #[must_use]
     pub const fn part(mut self, part: Part) -> Self {
         self.part = part;

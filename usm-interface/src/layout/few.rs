@@ -2,10 +2,11 @@
 
 use super::Extent;
 
-/// Dimensions that go straight.
+/// Maximum number of dimensions of this path.
 pub(crate) const FEW: usize = 4;
 
-/// What a layout of few dimensions has beside its type. Entries behind the last dimension are 0.
+/// The parts of a layout of few dimensions, except its type. Entries behind the last dimension are
+/// 0.
 pub(crate) struct Few {
     pub(crate) ndim: u16,
     pub(crate) shape: [i64; FEW],
@@ -16,8 +17,8 @@ pub(crate) struct Few {
 
 impl Few {
     /// Shape in elements, strides in units of `unit` bytes. `None` leaves the layout to
-    /// [`Layout::set`](super::Layout::set), which alone makes errors: without elements, with many
-    /// dimensions, and where anything is wrong.
+    /// [`Layout::set`](super::Layout::set): for arrays without elements or with many dimensions,
+    /// and for every error.
     #[inline(always)]
     pub(crate) fn new(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
         match shape.len() {
@@ -29,8 +30,8 @@ impl Few {
         }
     }
 
-    /// With the number of dimensions known, the loop is unrolled and nothing of it goes through
-    /// memory.
+    /// With a constant number of dimensions the compiler unrolls the loop and keeps its values in
+    /// registers.
     #[inline(always)]
     fn of<const D: usize>(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
         let shape = <&[i64; D]>::try_from(shape).ok()?;
@@ -41,7 +42,7 @@ impl Few {
             None => None,
             Some(strides) => Some(<&[i64; D]>::try_from(strides).ok()?),
         };
-        // From the last dimension to the first, as `set` does it.
+        // From the last dimension to the first, as `set` does.
         let dims = few.shape.iter_mut().zip(&mut few.strides).take(D);
         let mut given = given.map(|strides| strides.iter().rev());
         for ((own_extent, own_stride), &extent) in dims.rev().zip(shape.iter().rev()) {
@@ -59,15 +60,15 @@ impl Few {
             }
             few.nbytes = few.nbytes.checked_mul(extent)?;
         }
-        // With strides the last byte is one element behind the start of the last; without them it
-        // is the size.
+        // With strides the last byte is one element behind the start of the last element. Without
+        // strides it is the size.
         let last = if given.is_some() { itemsize } else { few.nbytes };
         few.extent.high = few.extent.high.checked_add(last)?;
         few.ndim = u16::try_from(D).ok()?;
         Some(few)
     }
 
-    /// In room for `N` dimensions.
+    /// Copies into room for `N` dimensions.
     #[inline(always)]
     pub(crate) fn widen<const N: usize>(values: [i64; FEW]) -> [i64; N] {
         let mut wide = [0; N];

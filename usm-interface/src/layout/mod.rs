@@ -1,4 +1,4 @@
-//! The checked layout: where every element lies, and the proof that the bounds did not overflow.
+//! The checked layout: the place of every element, and the proof that the bounds do not overflow.
 
 mod few;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Key, LayoutError, LimitError, MemoryError, Result};
 
 pub(crate) use few::{FEW, Few};
 
-/// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` when the array has no bytes.
+/// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` if the array has no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub struct Extent {
     /// Lowest byte; negative with negative strides.
@@ -19,8 +19,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Proves that the bytes lie in `allocation` when `data[0]` is `address`. No bytes lie
-    /// anywhere.
+    /// Proves that the bytes lie in `allocation` if `data[0]` is `address`. An empty range passes
+    /// everywhere.
     ///
     /// # Errors
     /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.
@@ -39,7 +39,7 @@ impl Extent {
         let low = start.saturating_add(i128::from(self.low));
         let high = start.saturating_add(i128::from(self.high));
         if low < 0 || high > i128::from(allocation.len) {
-            return Err(Key::Data.error(outside(low, high, allocation.len)));
+            return Err(Key::Data.error(outside_allocation(low, high, allocation.len)));
         }
         Ok(())
     }
@@ -56,15 +56,15 @@ pub struct Allocation {
 
 /// Shape, strides and bounds of an array of at most `N` dimensions.
 ///
-/// Every value of this type was checked: extents are not negative, the size in bytes fits 63 bits,
-/// and the lowest and highest byte were computed without overflow. Strides are in bytes; the offset
-/// is in bytes from `data[0]`.
+/// Every value of this type is checked: no extent is negative, the size in bytes fits 63 bits, and
+/// the lowest and highest byte were computed without overflow. Strides are in bytes; the offset is
+/// in bytes from `data[0]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout<const N: usize = 8> {
     dtype: Dtype,
     ndim: u16,
     strides_given: bool,
-    /// Entries behind the last dimension are 0, here and in the strides.
+    /// Entries behind the last dimension are 0, here and in `strides`.
     shape: [i64; N],
     strides: [i64; N],
     offset: i64,
@@ -86,7 +86,7 @@ impl<const N: usize> fmt::Debug for Layout<N> {
 }
 
 impl<const N: usize> Layout<N> {
-    /// Checks shape (elements), strides (bytes) and offset (bytes); without strides the array is
+    /// Checks shape (elements), strides (bytes) and offset (bytes). Without strides the array is
     /// C-contiguous.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl<const N: usize> Layout<N> {
         Self::scaled(dtype, shape, strides, offset, 1)
     }
 
-    /// As [`Layout::new`], with strides and offset in units of `unit` bytes.
+    /// [`Layout::new`] with strides and offset in units of `unit` bytes.
     #[inline]
     pub(crate) fn scaled(
         dtype: Dtype,
@@ -119,7 +119,7 @@ impl<const N: usize> Layout<N> {
         Ok(layout)
     }
 
-    /// No dimensions, no bytes: what is set in place.
+    /// A layout without dimensions and bytes, to be set in place.
     #[inline(always)]
     pub(crate) const fn empty(dtype: Dtype) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Of few dimensions, without an offset. `None` when they do not fit.
+    /// A layout of few dimensions without an offset. `None` if they do not fit.
     #[inline(always)]
     pub(crate) fn of_few(dtype: Dtype, few: Few, strides_given: bool) -> Option<Self> {
         if N < FEW && usize::from(few.ndim) > N {
@@ -152,8 +152,8 @@ impl<const N: usize> Layout<N> {
         })
     }
 
-    /// As [`Layout::scaled`] into an empty layout: a layout is hundreds of bytes, which are better
-    /// written where they stay. After an error it holds nothing of use.
+    /// [`Layout::scaled`] into an empty layout. A layout has hundreds of bytes, which are best
+    /// written in their final place. After an error the content is meaningless.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -183,14 +183,14 @@ impl<const N: usize> Layout<N> {
         self.offset = offset;
         self.strides_given = strides.is_some();
 
-        // From the last dimension to the first: the size without zero extents, as NumPy computes
-        // and refuses it.
+        // From the last dimension to the first: the size without extents of zero, which NumPy
+        // computes and checks.
         let itemsize = i64::from(dtype.itemsize());
         let mut size = itemsize;
         let mut empty = itemsize == 0;
-        // Lowest and highest byte over all strides. The one only falls, the other only grows:
-        // whether a sum overflows does not depend on the order of the dimensions, and is looked at
-        // only when there are bytes.
+        // Lowest and highest byte over all strides. The lowest only falls and the highest only
+        // grows, so the order of the dimensions does not decide on an overflow. The overflow counts
+        // only if there are bytes.
         let mut reach = Reach { low: offset, high: offset, overflow: false };
         let dims = own_shape.iter_mut().zip(own_strides).zip(shape).enumerate().rev();
         for (index, ((own_extent, own_stride), &extent)) in dims {
@@ -215,7 +215,7 @@ impl<const N: usize> Layout<N> {
             }
         }
         if itemsize == 0 {
-            // Elements of no bytes: their count must still be countable.
+            // Elements without bytes: their number must still fit.
             count(shape).ok_or_else(|| Key::Shape.error(LayoutError::SizeOverflow))?;
         }
         if empty {
@@ -236,7 +236,7 @@ impl<const N: usize> Layout<N> {
         self.dtype
     }
 
-    /// The element type that the producer hinted at.
+    /// The element type from the producer's hint.
     #[must_use]
     pub const fn extended(&self) -> Option<Extended> {
         match self.dtype.kind() {
@@ -263,13 +263,13 @@ impl<const N: usize> Layout<N> {
         self.shape.get(..self.ndim()).unwrap_or_default()
     }
 
-    /// Strides in bytes, always filled in.
+    /// Strides in bytes, also if the producer gave none.
     #[must_use]
     pub fn strides(&self) -> &[i64] {
         self.strides.get(..self.ndim()).unwrap_or_default()
     }
 
-    /// Whether the producer gave strides (it may do so for a C-contiguous array too).
+    /// Whether the producer gave strides. It may do so for a C-contiguous array too.
     #[must_use]
     pub const fn strides_given(&self) -> bool {
         self.strides_given
@@ -281,7 +281,7 @@ impl<const N: usize> Layout<N> {
         self.offset
     }
 
-    /// Elements times itemsize, in bytes (not the span: strides do not count).
+    /// Number of elements times itemsize, in bytes. Strides do not count.
     #[must_use]
     pub const fn nbytes(&self) -> u64 {
         self.nbytes.unsigned_abs()
@@ -293,7 +293,7 @@ impl<const N: usize> Layout<N> {
         count(self.shape()).unwrap_or(0).unsigned_abs()
     }
 
-    /// Whether there are no elements.
+    /// Whether the array has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shape().contains(&0)
@@ -328,17 +328,16 @@ impl<const N: usize> Layout<N> {
                 if stride != expected {
                     return false;
                 }
-                // Bounded by nbytes, which fits.
+                // At most nbytes, which fits.
                 expected = expected.saturating_mul(extent);
             }
         }
         true
     }
 
-    /// Whether it is proven that no two elements share a byte; `false` also when the test cannot
-    /// tell.
+    /// Whether no two elements share a byte. `false` also if the test cannot decide.
     ///
-    /// Zero strides and overlapping windows are legal to read, but must not become mutable slices.
+    /// Zero strides and overlapping windows may be read, but must not become mutable slices.
     #[must_use]
     pub fn is_disjoint(&self) -> bool {
         let mut span = i128::from(self.itemsize());
@@ -346,13 +345,14 @@ impl<const N: usize> Layout<N> {
         if self.nbytes == 0 {
             return true;
         }
-        // Selection by growing |stride|: each step must clear everything below it.
+        // Selection by growing |stride|: each step must be larger than the extent of all smaller
+        // ones.
         for _ in 0..self.ndim() {
             let mut best: Option<(usize, i128, i128)> = None;
             for (index, (&extent, &stride)) in self.shape().iter().zip(self.strides()).enumerate() {
                 let bit = 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
                 if extent == 1 || bit == 0 || done & bit != 0 {
-                    // Beyond 64 dimensions nothing is proven.
+                    // Beyond 64 dimensions the test cannot decide.
                     if bit == 0 && extent != 1 {
                         return false;
                     }
@@ -375,8 +375,8 @@ impl<const N: usize> Layout<N> {
         true
     }
 
-    /// Proves that the array lies in `allocation` when `data[0]` is `address`. An array without
-    /// bytes lies anywhere.
+    /// Proves that the array lies in `allocation` if `data[0]` is `address`. An array without bytes
+    /// passes everywhere.
     ///
     /// # Errors
     /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.
@@ -395,9 +395,9 @@ impl<const N: usize> Layout<N> {
     }
 }
 
-/// The refusal with its numbers, saturated to 64 bits.
+/// The refusal, with its numbers saturated to 64 bits.
 #[cold]
-pub(crate) fn outside(low: i128, high: i128, len: u64) -> MemoryError {
+pub(crate) fn outside_allocation(low: i128, high: i128, len: u64) -> MemoryError {
     let clamp = |n: i128| i64::try_from(n).unwrap_or(if n < 0 { i64::MIN } else { i64::MAX });
     MemoryError::OutsideAllocation { low: clamp(low), high: clamp(high), len }
 }
@@ -410,7 +410,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// One more dimension.
+    /// Adds a dimension.
     #[inline]
     fn add(&mut self, stride: i64, extent: i64) {
         let (reach, wide) = stride.overflowing_mul(extent.wrapping_sub(1));

@@ -1,13 +1,13 @@
-//! Formats as text.
+//! Writes formats.
 
 use core::fmt::{self, Write};
 
-use super::parser::{MAX_NESTING, gap};
+use super::members::{MAX_NESTING, gap};
 use crate::dtype::{ByteOrder, Dtype, Kind};
 use crate::error::{Key, Reason, Result};
 use crate::field::Structure;
 
-/// Whether the element has a format at all.
+/// Checks that the element has a format.
 pub(crate) fn check_writable(dtype: Dtype, structure: Option<Structure<'_, '_>>) -> Result<()> {
     let refuse = |reason| Err(Key::Format.error(reason));
     let Some(structure) = structure else {
@@ -27,7 +27,7 @@ pub(crate) fn check_writable(dtype: Dtype, structure: Option<Structure<'_, '_>>)
     Ok(())
 }
 
-/// The code of a type; `native` says that native sizes are in force.
+/// The code of a type; `native` means that native sizes apply.
 fn code(dtype: Dtype, native: bool) -> Option<&'static str> {
     let long = size_of::<core::ffi::c_long>() == 8;
     Some(match (dtype.kind(), dtype.itemsize()) {
@@ -123,7 +123,7 @@ fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut 
         _ if long_double => '^',
         _ => '=',
     };
-    // What has no byte order and no alignment needs no switch.
+    // A type without byte order and alignment needs no switch.
     let single = dtype.itemsize() <= 1 && dtype.byte_order() == ByteOrder::None;
     let indifferent = single || matches!(dtype.kind(), Kind::Bytes | Kind::Void);
     if *order != wanted && !indifferent {
@@ -138,11 +138,11 @@ fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut 
     }
 }
 
-/// Whether `@` says exactly this structure: every native member aligned at every level, every size
-/// a multiple of its alignment.
+/// Whether `@` describes exactly this structure: every native member is aligned at every level, and
+/// every size is a multiple of its alignment.
 fn is_natural(structure: Structure<'_, '_>) -> bool {
-    // Alignment of a structure = the largest of its members, found from the back in one pass over
-    // the pre-order table.
+    // The alignment of a structure is the largest of its members. One pass from the back of the
+    // pre-order table finds it.
     let mut aligns = [1u32; MAX_NESTING + 2];
     let mut ok = true;
     for field in structure.fields.iter().rev() {

@@ -3,37 +3,43 @@
 //! Strides are in bytes. Byte-order characters are sticky; `@` aligns members to their C alignment,
 //! `^` is native without alignment.
 //!
-//! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at
-//! the end of a structure, so a format can be smaller than the buffer's `itemsize`. It is read
-//! twice at most: as written, then with the trailing padding of `@` structures. The reading whose
-//! size is `itemsize` is taken; if there is none, [`StructureError::FormatSize`] says both numbers.
-//! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
+//! **Sizes.** PEP 3118 has no trailing padding, but producers omit the padding that a C compiler
+//! adds at the end of a structure. So a format can be smaller than the buffer's `itemsize`. The
+//! parser reads it at most twice: as written, then with the trailing padding of `@` structures. It
+//! takes the reading whose size is `itemsize`; if there is none, [`StructureError::FormatSize`]
+//! reports both numbers. [`Padding`] names other padding that a known producer omits; the default
+//! assumes none.
 //!
-//! **Arrays of structures inside structures.** NumPy leaves out the trailing padding of their
-//! elements, and writes it behind the array or not at all
-//! ([numpy#7797](https://github.com/numpy/numpy/issues/7797)): `T{(2)T{i:a:b:b:}:n:6xd:d:}` is what
-//! it says for elements of 8 bytes and for packed ones of 5 alike. Where padding lies behind such
-//! an array, or is missing at the end, and is enough for a byte in each element, the format is
-//! refused with [`StructureError::AmbiguousPadding`]; otherwise it can only mean what it says, and
-//! so it does when the elements end with padding that is written. The same where padding that is
-//! not written lies in an inner structure or in front of one: there NumPy means what it writes, and
-//! a C compiler's description does not. A caller who knows that the producer writes what it means
-//! says so: [`Padding::C`], and [`Padding::Natural`] for ctypes.
+//! **Arrays of structures inside structures.** NumPy omits the trailing padding of their elements,
+//! and writes it behind the array or not at all
+//! ([numpy#7797](https://github.com/numpy/numpy/issues/7797)). For elements of 8 bytes and for
+//! packed ones of 5 it writes the same `T{(2)T{i:a:b:b:}:n:6xd:d:}`. The parser refuses a format
+//! with [`StructureError::AmbiguousPadding`] if padding follows such an array or is missing at the
+//! end, and is enough for a byte in each element. Otherwise the format has one meaning. It also has
+//! one meaning if the elements end with written padding.
 //!
-//! Of 307 buffers that NumPy, ctypes and others were seen to export, 295 are read so. One type of
-//! NumPy's needs [`Padding::C`] (an aligned array of structures, from each of three installations);
-//! nine of ctypes' are refused with [`StructureError::FormatSize`], because packed structures,
-//! bit-fields and unions are more than their formats say. Whatever was read is written with all its
-//! padding and reads as the same members at the same offsets.
+//! The same refusal applies if unwritten padding lies in an inner structure or in front of one:
+//! NumPy's format then means what it says, a C compiler's does not. A caller who knows that the
+//! producer writes all padding says so with [`Padding::C`], and with [`Padding::Natural`] for
+//! ctypes.
+//!
+//! Of 307 buffers exported by NumPy, ctypes and others, the default reads 295. One NumPy type needs
+//! [`Padding::C`] (an aligned array of structures, from each of three installations). Nine ctypes
+//! buffers are refused with [`StructureError::FormatSize`], because formats cannot describe packed
+//! structures, bit-fields and unions. A format that was read is written back with all its padding,
+//! and reads as the same members at the same offsets.
 
+mod doubts;
 mod format;
+mod members;
 mod parser;
 
 use core::fmt::{self, Write};
 
 pub(crate) use format::check_writable;
 
-use parser::{Parsed, Parser, Reading};
+use members::{Parsed, Reading};
+use parser::Parser;
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
 use crate::error::{EntryError, Key, MemoryError, ProtocolError, Result, StructureError, TypeError};
@@ -41,28 +47,28 @@ use crate::field::{Field, Name, Structure};
 use crate::layout::{Allocation, Layout};
 use crate::policy::{Null, Objects, Policy};
 
-/// Padding that a producer is known to leave out of its formats; see the [module](self).
+/// Padding that a producer omits from its formats; see the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum Padding {
-    /// None but that of `@` structures.
+    /// Only that of `@` structures.
     #[default]
     AsWritten,
     /// Trailing padding of the outermost structure: NumPy, for types with an explicit itemsize.
     Trailing,
-    /// All padding of C alignment, whatever the byte order says: ctypes.
+    /// All padding of C alignment, for every byte order: ctypes.
     Natural,
-    /// None but that of `@` structures, also where these are elements of arrays: a producer that
-    /// follows PEP 3118 and the rules of C.
+    /// Only that of `@` structures, also of those that are array elements: a producer that follows
+    /// PEP 3118 and the rules of C.
     C,
 }
 
-/// What a format says of one element.
+/// A format's description of one element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Element<'a, 'f> {
     /// The element type, `|V<n>` for a structure.
     pub dtype: Dtype,
-    /// The members, when it is a structure.
+    /// The members, if it is a structure.
     pub structure: Option<Structure<'a, 'f>>,
 }
 
@@ -97,7 +103,7 @@ pub fn parse<'a, 'f>(
         }
         Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size))
     };
-    // In a C compiler's type no element of an array is cut short: there the second reading comes
+    // No array element of a C compiler's type lacks its padding: there the second reading comes
     // first.
     let cut = padding == Padding::C && written.doubts.has_array();
     if size == itemsize && !cut {
@@ -125,8 +131,8 @@ pub fn parse<'a, 'f>(
     Err(Key::Format.error(StructureError::FormatSize { format: size, itemsize }))
 }
 
-/// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of
-/// `T{...}`.
+/// The element of a table. One unnamed entry that is no array stands for itself: a scalar, raw
+/// bytes, or the members of `T{...}`.
 fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
     let structure = |fields: &'f [Field<'a>]| Element {
         dtype: Dtype::plain(Kind::Void, ByteOrder::None, size),
@@ -149,8 +155,8 @@ fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
 
 /// The fields of a `Py_buffer`, borrowed and unchecked.
 ///
-/// Exhaustive, because CPython's structure is: whoever reads one has an answer for every field, and
-/// one that is left out may be the one that refuses.
+/// Exhaustive, because CPython's structure is: code that reads one knows every field, and a missing
+/// field may be the one to refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct RawBuffer<'a, 'f> {
     /// `format`; `None` for NULL, which means `B`.
@@ -161,7 +167,7 @@ pub struct RawBuffer<'a, 'f> {
     pub shape: Option<&'f [i64]>,
     /// `strides`, in bytes; `None` for NULL: C order.
     pub strides: Option<&'f [i64]>,
-    /// Whether `suboffsets` is there with an entry that is not negative.
+    /// Whether `suboffsets` has an entry that is not negative.
     pub suboffsets: bool,
     /// Address of the first element.
     pub address: u64,
@@ -171,7 +177,7 @@ pub struct RawBuffer<'a, 'f> {
     pub readonly: bool,
 }
 
-/// A buffer that passed the checks.
+/// A checked buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Buffer<'a, 'f, const N: usize = 8> {
     pub(crate) layout: Layout<N>,
@@ -212,7 +218,7 @@ impl<'a> RawBuffer<'a, '_> {
         let shape = self.shape.unwrap_or(&flat);
         let layout = Layout::<N>::new(element.dtype, shape, self.strides, 0)?;
         if i64::try_from(layout.nbytes()) != Ok(self.len) {
-            return Err(Key::Shape.error(crate::layout::outside(
+            return Err(Key::Shape.error(crate::layout::outside_allocation(
                 0,
                 i128::from(layout.nbytes()),
                 self.len.unsigned_abs(),
@@ -238,7 +244,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
         &self.layout
     }
 
-    /// The members, when the element is a structure.
+    /// The members, if the element is a structure.
     #[must_use]
     pub const fn structure(&self) -> Option<Structure<'a, 'f>> {
         self.structure
@@ -265,10 +271,11 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
             .check_inside(self.address.ok_or_else(|| Key::Data.error(EntryError::Missing))?, allocation)
     }
 
-    /// Writes the format. Native single elements are one native code (`d`), which is all that
-    /// `memoryview` indexes.
+    /// Writes the format. A native single element is one native code (`d`), the only form that
+    /// `memoryview` can index.
     ///
     /// # Errors
+    /// Those of `out`. The element's format was checked when the buffer was made.
     /// Those of `out`. That the element has a format was checked when the buffer was made.
     pub fn write_format<W: Write>(&self, out: &mut W) -> fmt::Result {
         format::write(out, self.layout.dtype(), self.structure)

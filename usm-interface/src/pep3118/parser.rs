@@ -1,118 +1,22 @@
-//! The format parser: its own stack of open structures, one flat table.
+//! The grammar of formats.
 
+use super::members::{Members, Parsed, Reading};
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
-use crate::error::{
-    EntryError, Error, Key, LayoutError, LimitError, Result, StructureError, SyntaxError, TypeError,
-};
+use crate::error::{EntryError, Error, Key, Result, SyntaxError, TypeError};
 use crate::field::{Field, Name, SubShape};
-use crate::names;
 use crate::value::Str;
-
-/// Structures that can be open at once.
-pub(super) const MAX_NESTING: usize = 16;
-
-/// How the format is read: which padding counts though it is not written.
-#[derive(Clone, Copy)]
-pub(super) struct Reading {
-    /// Trailing padding of `@` structures.
-    pub(super) at: bool,
-    /// Alignment and trailing padding whatever the order.
-    pub(super) all: bool,
-}
-
-/// Entries and bytes of a parsed format.
-#[derive(Clone, Copy)]
-pub(super) struct Parsed {
-    pub(super) count: usize,
-    pub(super) size: u32,
-    pub(super) doubts: Doubts,
-}
-
-/// Where NumPy says less than it means.
-///
-/// It leaves the trailing padding of the elements of an array of structures out, and writes it
-/// behind the array or not at all (its issue 7797). Other padding it writes; a member it calls
-/// aligned (`@`) is so in the whole, and maybe not in its own structure.
-#[derive(Clone, Copy)]
-pub(super) struct Doubts {
-    /// Elements of the shortest array of structures; nothing without one.
-    least: Option<u64>,
-    /// Bytes of padding behind the first one, written or implied.
-    behind: u64,
-    /// Whether padding that is not written lies in an inner structure or in front of one.
-    implied: bool,
-}
-
-impl Doubts {
-    const NONE: Self = Self { least: None, behind: 0, implied: false };
-
-    /// Whether there is an array of structures.
-    pub(super) const fn has_array(self) -> bool {
-        self.least.is_some()
-    }
-
-    /// Whether the padding, and as many bytes as are `missing` at the end, are enough for one byte
-    /// in each element of an array; or what is not written may not be there.
-    pub(super) fn remain(self, missing: u64) -> bool {
-        self.implied || self.least.is_some_and(|least| self.behind.saturating_add(missing) >= least)
-    }
-
-    fn pad(&mut self, bytes: u32) {
-        if self.least.is_some() {
-            self.behind = self.behind.saturating_add(u64::from(bytes));
-        }
-    }
-
-    fn array(&mut self, elements: u64) {
-        if elements > 1 {
-            self.least = Some(self.least.map_or(elements, |least| least.min(elements)));
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Frame {
-    owner: usize,
-    first: usize,
-    offset: u32,
-    align: u32,
-    unnamed: u32,
-    /// Order in force where the structure began.
-    order: u8,
-    /// A hash set of names in one word, as in `descr`.
-    seen: u64,
-}
-
-impl Frame {
-    const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', seen: 0 };
-}
 
 /// A format that is being read.
 pub(super) struct Parser<'a, 't> {
     format: &'a str,
     pos: usize,
     order: u8,
-    padding: Reading,
-    table: &'t mut [Field<'a>],
-    count: usize,
-    frames: [Frame; MAX_NESTING],
-    depth: usize,
-    doubts: Doubts,
+    members: Members<'a, 't>,
 }
 
 impl<'a, 't> Parser<'a, 't> {
-    pub(super) fn new(format: &'a str, padding: Reading, table: &'t mut [Field<'a>]) -> Self {
-        Self {
-            format,
-            pos: 0,
-            order: b'@',
-            padding,
-            table,
-            count: 0,
-            frames: [Frame::NEW; MAX_NESTING],
-            depth: 0,
-            doubts: Doubts::NONE,
-        }
+    pub(super) fn new(format: &'a str, reading: Reading, table: &'t mut [Field<'a>]) -> Self {
+        Self { format, pos: 0, order: b'@', members: Members::new(reading, table) }
     }
 
     #[inline]
@@ -134,94 +38,48 @@ impl<'a, 't> Parser<'a, 't> {
         })
     }
 
-    #[inline]
-    fn frame(&mut self) -> Result<&mut Frame> {
-        self.frames
-            .get_mut(self.depth)
-            .ok_or_else(|| Key::Format.error(LimitError::TooDeep { limit: MAX_NESTING }))
-    }
-
+    /// Reads the format.
     pub(super) fn run(mut self) -> Result<Parsed> {
         self.items()?;
-        let size = self.frame()?.offset;
-        Ok(Parsed { count: self.count, size, doubts: self.doubts })
+        self.members.parsed()
     }
 
-    /// As [`Self::run`], with `missing` bytes at the end of the one outermost structure.
+    /// [`Self::run`] with `missing` bytes of padding at the end of the only outermost structure.
     pub(super) fn trailing(mut self, missing: u32) -> Result<Parsed> {
         self.items()?;
-        let Some(&outer) = self.table.first() else { return Err(self.expected("a structure")) };
-        let alone = outer.nested && usize::try_from(outer.descendants).ok() == self.count.checked_sub(1);
-        if !alone || !outer.shape.dims().is_empty() {
-            let itemsize = u64::from(outer.size).saturating_add(u64::from(missing));
-            return Err(
-                Key::Format.error(StructureError::FormatSize { format: u64::from(outer.size), itemsize })
-            );
+        if !self.members.pad_end(missing)? {
+            return Err(self.expected("a structure"));
         }
-        self.depth = 1;
-        *self.frame()? = Frame { first: 1, offset: outer.size, ..Frame::NEW };
-        self.pad(missing)?;
-        let size = self.frame()?.offset;
-        if let Some(outer) = self.table.first_mut() {
-            outer.dtype.size = size;
-            outer.size = size;
-            outer.descendants = outer.descendants.saturating_add(1);
-        }
-        Ok(Parsed { count: self.count, size, doubts: self.doubts })
+        self.members.parsed()
     }
 
     fn items(&mut self) -> Result<()> {
-        self.all_items().map_err(|error| self.repeated_before().unwrap_or(error))
-    }
-
-    /// The names of large structures are looked at when they end, but what is wrong with them came
-    /// before what is wrong behind them.
-    #[cold]
-    fn repeated_before(&mut self) -> Option<Error> {
-        (0..=self.depth).find_map(|depth| {
-            // An open structure is no entry yet, nor are its members.
-            let open = self.frames.get(depth.saturating_add(1)).filter(|_| depth < self.depth);
-            let end = open.map_or(self.count, |frame| frame.owner);
-            self.repeated_at(depth, end)
-        })
-    }
-
-    /// A name that is there twice in the structure at `depth`, whose entries end at `end`. In small
-    /// ones each name was compared when it was read.
-    #[inline]
-    fn repeated_at(&mut self, depth: usize, end: usize) -> Option<Error> {
-        let first = self.frames.get(depth)?.first;
-        if end.saturating_sub(first) > names::FEW { self.repeated_in(first, end) } else { None }
-    }
-
-    #[cold]
-    fn repeated_in(&mut self, first: usize, end: usize) -> Option<Error> {
-        let level = self.table.get_mut(first..end)?;
-        names::first_repeated(level, false).map(|_| Key::Format.error(StructureError::DuplicateName))
+        self.all_items().map_err(|error| self.members.repeated_before().unwrap_or(error))
     }
 
     fn all_items(&mut self) -> Result<()> {
         loop {
             match self.peek() {
-                None if self.depth == 0 => return self.repeated_at(0, self.count).map_or(Ok(()), Err),
+                None if self.members.depth() == 0 => return self.members.check_end(),
                 None => return Err(self.expected("the closing brace")),
-                Some(b'}') if self.depth > 0 => {
+                Some(b'}') if self.members.depth() > 0 => {
                     self.bump();
-                    self.end_structure()?;
+                    let index = self.members.end_structure()?;
+                    self.finish(index, false)?;
                 }
                 Some(_) => self.item()?,
             }
         }
     }
 
-    /// Sub-array groups and byte orders, in any order, then a count and a type.
+    /// Reads an item: sub-array groups and byte orders in any order, then a count and a type.
     fn item(&mut self) -> Result<()> {
-        // Most items are a number's code alone.
+        // Most items are only the code of a number.
         if let Some((kind, size)) = self.peek().and_then(|code| number(code, self.is_native())) {
             self.bump();
             let dtype = Dtype::plain(kind, self.order_of(kind, size), size);
-            self.align(dtype.alignment())?;
-            let index = self.push(dtype, false, &SubShape::NONE)?;
+            self.members.align(self.order, dtype.alignment())?;
+            let index = self.members.push(dtype, false, &SubShape::NONE)?;
             return self.finish(index, false);
         }
         let mut shape = SubShape::NONE;
@@ -246,16 +104,16 @@ impl<'a, 't> Parser<'a, 't> {
             if let Some(n) = repeat {
                 append(&mut shape, n).ok_or_else(|| self.expected("fewer dimensions"))?;
             }
-            return self.begin_structure(shape);
+            return self.members.begin_structure(self.order, shape);
         }
         let (dtype, align) = self.scalar(code, repeat, &mut shape)?;
         let pad = code == b'x' && self.peek() != Some(b':') && shape.dims().is_empty();
-        self.align(align)?;
-        let index = self.push(dtype, false, &shape)?;
+        self.members.align(self.order, align)?;
+        let index = self.members.push(dtype, false, &shape)?;
         self.finish(index, pad)
     }
 
-    /// `(2,3)`: a group inside the ones before it.
+    /// Reads `(2,3)`: a group inside the earlier ones.
     fn group(&mut self, shape: &mut SubShape) -> Result<()> {
         self.bump();
         let mut group = SubShape::NONE;
@@ -275,6 +133,7 @@ impl<'a, 't> Parser<'a, 't> {
         shape.prepend(&outer).ok_or_else(|| self.expected("fewer dimensions"))
     }
 
+    /// Reads a decimal number, if there is one.
     fn number(&mut self) -> Result<Option<u32>> {
         let start = self.pos;
         let mut value = 0u32;
@@ -288,7 +147,7 @@ impl<'a, 't> Parser<'a, 't> {
         Ok((self.pos > start).then_some(value))
     }
 
-    /// The type of a code and its alignment where the order asks for one.
+    /// The type of a code, and its alignment in bytes.
     fn scalar(&mut self, code: u8, repeat: Option<u32>, shape: &mut SubShape) -> Result<(Dtype, u32)> {
         if let Some((kind, size)) = number(code, self.is_native()) {
             return self.repeated(kind, size, repeat, shape);
@@ -337,7 +196,7 @@ impl<'a, 't> Parser<'a, 't> {
         self.repeated(kind, size, repeat, shape)
     }
 
-    /// A repeat count is a dimension.
+    /// The type of a number with its repeat count, which is a dimension.
     fn repeated(
         &self,
         kind: Kind,
@@ -361,7 +220,7 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
-    /// Whether native sizes are in force.
+    /// Whether native sizes apply.
     #[inline]
     fn is_native(&self) -> bool {
         matches!(self.order, b'@' | b'^')
@@ -375,7 +234,7 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
-    /// `&<i`: what the pointer points to is skipped; its layout is not part of the element's.
+    /// Skips the target of a pointer, `<i` in `&<i`. Its layout is no part of the element's.
     fn pointee(&mut self) -> Result<()> {
         while matches!(self.peek(), Some(b'&' | b'@' | b'=' | b'<' | b'>' | b'^' | b'!' | b'0'..=b'9')) {
             self.bump();
@@ -422,99 +281,7 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
-    /// Aligns the running offset where the order asks for it; the gap becomes an entry.
-    fn align(&mut self, align: u32) -> Result<()> {
-        if !(self.order == b'@' || self.padding.all) || align <= 1 {
-            return Ok(());
-        }
-        let frame = self.frame()?;
-        frame.align = frame.align.max(align);
-        let gap = gap(frame.offset, align);
-        self.doubts.implied |= gap > 0 && self.depth > 1;
-        self.pad(gap)
-    }
-
-    fn pad(&mut self, gap: u32) -> Result<()> {
-        if gap == 0 {
-            return Ok(());
-        }
-        let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
-        self.place(index, true)
-    }
-
-    /// A new entry. It is written once, where it stays: entries are large.
-    #[inline]
-    fn push(&mut self, dtype: Dtype, nested: bool, shape: &SubShape) -> Result<usize> {
-        let limit = self.table.len();
-        let index = self.count;
-        let depth = u8::try_from(self.depth).unwrap_or(u8::MAX);
-        let Some(slot) = self.table.get_mut(index) else {
-            return Err(Key::Format.error(LimitError::TooManyFields { limit }));
-        };
-        *slot = Field { dtype, nested, depth, ..Field::EMPTY };
-        if !shape.dims().is_empty() {
-            slot.shape = *shape;
-        }
-        self.count = index.saturating_add(1);
-        Ok(index)
-    }
-
-    fn begin_structure(&mut self, shape: SubShape) -> Result<()> {
-        let owner = self.push(raw_bytes(0), true, &shape)?;
-        let (order, first) = (self.order, self.count);
-        self.depth = self.depth.saturating_add(1);
-        *self.frame()? = Frame { owner, first, order, ..Frame::NEW };
-        Ok(())
-    }
-
-    fn end_structure(&mut self) -> Result<()> {
-        if let Some(error) = self.repeated_at(self.depth, self.count) {
-            return Err(error);
-        }
-        let inner = *self.frame()?;
-        // Who writes the padding at the end of an element is not NumPy.
-        let entries = self.table.get(inner.first..self.count).unwrap_or_default();
-        let complete =
-            entries.last().is_some_and(|last| last.padding && usize::from(last.depth) == self.depth);
-        if self.padding.all || (self.padding.at && inner.order == b'@') {
-            let gap = gap(inner.offset, inner.align);
-            self.doubts.implied |= gap > 0 && self.depth > 1;
-            self.pad(gap)?;
-        }
-        let size = self.frame()?.offset;
-        let count = self.count;
-        self.depth = self.depth.saturating_sub(1);
-        let mut owner = inner.owner;
-        // The alignment of a structure is known at its end: a gap in front of it is put there now.
-        let aligned = inner.order == b'@' || self.padding.all;
-        let outer = self.frame()?;
-        let gap = if aligned { gap(outer.offset, inner.align) } else { 0 };
-        if aligned {
-            outer.align = outer.align.max(inner.align);
-        }
-        if let Some(elements) = self.table.get(owner).and_then(|field| field.shape.count())
-            && !complete
-        {
-            self.doubts.array(elements);
-        }
-        self.doubts.implied |= gap > 0 && self.depth > 0;
-        let descendants = u32::try_from(count.saturating_sub(inner.first)).unwrap_or(u32::MAX);
-        if let Some(field) = self.table.get_mut(owner) {
-            field.dtype = raw_bytes(size);
-            field.descendants = descendants;
-        }
-        if gap > 0 {
-            let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
-            if let Some(moved) = self.table.get_mut(owner..=index) {
-                moved.rotate_right(1);
-            }
-            self.place(owner, true)?;
-            owner = owner.saturating_add(1);
-        }
-        self.finish(owner, false)
-    }
-
-    /// Behind a type: the name.
+    /// Reads the name behind a type and completes the entry.
     fn finish(&mut self, index: usize, pad: bool) -> Result<()> {
         let name = if self.peek() == Some(b':') {
             let start = self.pos.saturating_add(1);
@@ -529,97 +296,25 @@ impl<'a, 't> Parser<'a, 't> {
         } else {
             None
         };
-        // Each name is written from where it is known: a name that passes through a variable is
-        // copied in odd pieces.
+        // Each arm writes the name itself: a name that passes through a variable is copied in
+        // unaligned pieces.
         match name.filter(|name| !name.is_empty()) {
-            _ if pad => self.name(index, Name::Given(Str::new(""))),
+            _ if pad => self.members.name(index, Name::Given(Str::new(""))),
             Some(name) => {
-                self.name(index, Name::Given(Str::new(name)));
-                self.check_new(index, Name::Given(Str::new(name)))?;
+                self.members.name(index, Name::Given(Str::new(name)));
+                self.members.check_new(index, Name::Given(Str::new(name)))?;
             }
             None => {
-                let frame = self.frame()?;
-                let number = frame.unnamed;
-                frame.unnamed = number.saturating_add(1);
-                self.name(index, Name::Numbered(number));
-                self.check_new(index, Name::Numbered(number))?;
+                let number = self.members.next_number()?;
+                self.members.name(index, Name::Numbered(number));
+                self.members.check_new(index, Name::Numbered(number))?;
             }
         }
-        self.place(index, pad)
-    }
-
-    #[inline(always)]
-    fn name(&mut self, index: usize, name: Name<'a>) {
-        if let Some(field) = self.table.get_mut(index) {
-            field.name = name;
-        }
-    }
-
-    /// Size and offset of a complete entry.
-    fn place(&mut self, index: usize, padding: bool) -> Result<()> {
-        let offset = self.frame()?.offset;
-        let Some(field) = self.table.get_mut(index) else { return Ok(()) };
-        let elements = if field.shape.dims().is_empty() { Some(1) } else { field.shape.count() };
-        let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
-        let end = size.and_then(|n| n.checked_add(u64::from(offset)));
-        let (Some(size), Some(end)) = (size, end) else {
-            return Err(Key::Format.error(LayoutError::SizeOverflow));
-        };
-        let (Ok(size), Ok(end @ ..=MAX_ITEMSIZE)) = (u32::try_from(size), u32::try_from(end)) else {
-            return Err(Key::Format.error(TypeError::ItemsizeLimit { size: end }));
-        };
-        field.offset = offset;
-        field.size = size;
-        if padding {
-            field.padding = true;
-            field.name = Name::Given(Str::new(""));
-        }
-        self.frame()?.offset = end;
-        if padding {
-            self.doubts.pad(size);
-            self.merge(index);
-        }
-        Ok(())
-    }
-
-    /// Joins padding with the padding in front of it: `xxxx` is one entry.
-    fn merge(&mut self, index: usize) {
-        let Some(previous) = index.checked_sub(1).filter(|_| index.checked_add(1) == Some(self.count)) else {
-            return;
-        };
-        let Some([before, last]) = self.table.get_mut(previous..self.count) else { return };
-        if before.padding && before.depth == last.depth {
-            before.size = before.size.saturating_add(last.size);
-            before.dtype.size = before.size;
-            self.count = index;
-        }
-    }
-
-    #[inline(always)]
-    fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let bit = name.bit();
-        let frame = self.frame()?;
-        let seen = frame.seen & bit != 0;
-        frame.seen |= bit;
-        let first = frame.first;
-        if seen { self.check_taken(first, index, name) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn check_taken(&self, first: usize, index: usize, name: Name<'a>) -> Result<()> {
-        let siblings = self.table.get(first..index).unwrap_or_default();
-        if siblings.len() >= names::FEW {
-            return Ok(());
-        }
-        let mut own = crate::field::members(siblings);
-        if own.any(|(field, _)| !field.padding && field.name.chars().eq(name.chars())) {
-            return Err(Key::Format.error(StructureError::DuplicateName));
-        }
-        Ok(())
+        self.members.place(index, pad)
     }
 }
 
-/// The numbers: kind and size of a code.
+/// The kind and size in bytes of a number's code.
 #[inline]
 fn number(code: u8, native: bool) -> Option<(Kind, u32)> {
     let long = u32::try_from(size_of::<core::ffi::c_long>()).unwrap_or(8);
@@ -646,20 +341,7 @@ fn number(code: u8, native: bool) -> Option<(Kind, u32)> {
     })
 }
 
-/// Padding, or a structure of `size` bytes.
-const fn raw_bytes(size: u32) -> Dtype {
-    Dtype::plain(Kind::Void, ByteOrder::None, size)
-}
-
-/// Bytes from `offset` to the next multiple of `align`.
-pub(super) fn gap(offset: u32, align: u32) -> u32 {
-    match offset.checked_rem(align) {
-        None | Some(0) => 0,
-        Some(rest) => align.saturating_sub(rest),
-    }
-}
-
-/// A repeat count is the innermost dimension, a group of its own.
+/// Appends a repeat count: the innermost dimension, in a group of its own.
 fn append(shape: &mut SubShape, n: u32) -> Option<()> {
     let mut inner = SubShape::NONE;
     inner.push(n)?;

@@ -1,17 +1,17 @@
-//! Bytes instead of tokens: the reader below the straight paths of dictionaries and `descr`s.
+//! Reads bytes instead of tokens: the reader of the straight paths for dictionaries and `descr`s.
 //!
-//! A straight path reads what producers print: one space at most between tokens, strings without
-//! escapes, numbers of at most 18 digits. It answers `None` for everything else, good or bad, and
-//! the general parser then reads the text from its start: it alone decides what is an error and
-//! names the place. What a straight path accepts, the general parser accepts with the same result;
-//! a space in front of a text keeps it off the straight path, and so the properties and the fuzz
-//! targets hold the two against each other.
+//! A straight path reads the usual output of producers: at most one space between tokens, strings
+//! without escapes, numbers of at most 18 digits. It returns `None` for every other text, good or
+//! bad, and the general parser then reads the text from its start. Only the general parser makes
+//! errors. The general parser accepts every text that a straight path accepts, with the same
+//! result. A space in front of a text disables the straight path; the properties and the fuzz
+//! targets compare the two that way.
 //!
-//! Time goes into waiting for the position of the next token, not into instructions. So lengths
-//! come from branches, which are predicted, wherever a text tends to repeat them (keys, short
-//! numbers, type strings), and names are looked through eight bytes at a time.
+//! Most of the time goes into waiting for the position of the next token, not into instructions. So
+//! lengths come from predicted branches wherever texts repeat them (keys, short numbers, type
+//! strings). Names are scanned eight bytes at a time.
 
-/// Each byte 1, and each byte's highest bit.
+/// Each byte 1; below, each byte's highest bit.
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
@@ -20,11 +20,11 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     pos: usize,
-    /// The last eight bytes, from which words at the end are made.
+    /// The last eight bytes; words at the end are made from them.
     tail: u64,
 }
 
-/// How the members of a structure are spelled.
+/// The spelling of a structure's members.
 pub(crate) struct MemberSpelling {
     /// Bracket and quote.
     begin: u64,
@@ -35,15 +35,14 @@ pub(crate) struct MemberSpelling {
 }
 
 impl MemberSpelling {
-    /// As the member at the cursor is spelled.
+    /// The spelling of the member at the cursor.
     #[inline]
     pub(crate) fn of(cursor: &Cursor<'_>) -> Self {
         let begin = cursor.word() & 0xffff;
         let [open, quote, ..] = begin.to_le_bytes();
         let middle = u64::from_le_bytes([quote, b',', b' ', quote, 0, 0, 0, quote]);
         let known = matches!(open, b'(' | b'[') && matches!(quote, b'\'' | b'"');
-        // No text has two zero bytes here that are not behind its end, where the rest does not
-        // match.
+        // Only the end of a text can have two zero bytes here, and there the rest does not match.
         Self {
             begin: if known { begin } else { 0 },
             middle,
@@ -53,7 +52,7 @@ impl MemberSpelling {
     }
 }
 
-/// At most eight bytes as one word, first byte lowest: how names are compared.
+/// At most eight bytes as one word, first byte lowest, for comparing names.
 pub(crate) const fn name(text: &str) -> u64 {
     let mut bytes = text.as_bytes();
     let mut word = 0u64;
@@ -68,21 +67,21 @@ pub(crate) const fn name(text: &str) -> u64 {
     word
 }
 
-/// How many bytes of `word` lie before the first marked one; `marks` has the highest bit of marked
-/// bytes. 8 when there is none.
+/// Number of bytes of `word` before the first marked one; `marks` has the highest bit of marked
+/// bytes. 8 if there is none.
 #[inline]
-const fn before(marks: u64) -> u32 {
+const fn bytes_before_mark(marks: u64) -> u32 {
     marks.trailing_zeros() / 8
 }
 
-/// Marks the zero bytes. Bytes above the first zero may be marked wrongly, so only the first mark
-/// counts; the same below.
+/// Marks zero bytes. Bytes above the first zero may be marked wrongly, so only the first mark
+/// counts; the same holds for the functions below.
 #[inline]
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// Marks the bytes that are `byte`.
+/// Marks the bytes equal to `byte`.
 #[inline]
 fn equal(word: u64, byte: u8) -> u64 {
     zeros(word ^ ONES.wrapping_mul(u64::from(byte)))
@@ -94,21 +93,21 @@ const fn controls(word: u64) -> u64 {
     word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS
 }
 
-/// The lowest `bytes` bytes, of at most 7.
+/// The lowest `bytes` bytes, at most 7.
 #[inline]
 const fn lowest(word: u64, bytes: u32) -> u64 {
     word & !(u64::MAX << (bytes & 7).wrapping_mul(8))
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of `text`; `None` when it is too short to be worth it.
+    /// A cursor at the start of `text`; `None` if the text is too short to gain from it.
     #[inline]
     pub(crate) fn new(text: &'a str) -> Option<Self> {
         let tail = u64::from_le_bytes(*text.as_bytes().last_chunk()?);
         Some(Self { text, pos: 0, tail })
     }
 
-    /// The byte at the cursor, 0 behind the end.
+    /// The byte at the cursor; 0 behind the end.
     #[inline]
     pub(crate) fn byte(&self) -> u8 {
         match self.text.as_bytes().get(self.pos) {
@@ -117,7 +116,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether everything was read.
+    /// Whether the whole text was read.
     #[inline]
     pub(crate) fn at_end(&self) -> bool {
         self.pos == self.text.len()
@@ -128,7 +127,7 @@ impl<'a> Cursor<'a> {
         self.pos = self.pos.wrapping_add(bytes);
     }
 
-    /// Eight bytes from the cursor, zeros behind the end.
+    /// Eight bytes from the cursor; zeros behind the end.
     #[inline]
     fn word(&self) -> u64 {
         self.word_at(self.pos)
@@ -147,7 +146,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `byte`, or answers `None`.
+    /// Reads `byte`, or returns `None`.
     #[inline]
     pub(crate) fn take(&mut self, byte: u8) -> Option<()> {
         if self.byte() != byte {
@@ -157,7 +156,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// Takes `byte` and the space behind it, if there is one.
+    /// Reads `byte` and a space behind it, if there is one.
     #[inline(always)]
     pub(crate) fn separator(&mut self, byte: u8) -> Option<()> {
         match self.text.as_bytes().get(self.pos..)? {
@@ -168,13 +167,13 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A comma and the space behind it.
+    /// Reads a comma and the space behind it.
     #[inline(always)]
     pub(crate) fn comma(&mut self) -> Option<()> {
         self.separator(b',')
     }
 
-    /// Opens a list or tuple and returns what closes it.
+    /// Opens a list or tuple and returns its closing bracket.
     #[inline]
     pub(crate) fn open(&mut self) -> Option<u8> {
         let close = match self.byte() {
@@ -186,15 +185,15 @@ impl<'a> Cursor<'a> {
         Some(close)
     }
 
-    /// The first four letters of a quoted key, which tell all keys but `typestr` and `typedescr`
-    /// apart. The cursor stays.
+    /// The first four letters of a quoted key, which identify all keys except `typestr` and
+    /// `typedescr`. The cursor stays.
     #[inline(always)]
     pub(crate) fn key(&self) -> u64 {
         lowest(self.word_at(self.pos.wrapping_add(1)), 4)
     }
 
-    /// Takes `key` in quotes and the colon. That the length is known here and not found in the text
-    /// spares the reads behind it a wait.
+    /// Reads `key` in quotes and the colon. The length is a constant and not found in the text, so
+    /// later reads need not wait for it.
     #[inline(always)]
     pub(crate) fn take_key(&mut self, key: &'static str) -> Option<()> {
         let quote = self.quote()?;
@@ -211,7 +210,7 @@ impl<'a> Cursor<'a> {
         Some(self.byte()).filter(|byte| matches!(byte, b'\'' | b'"'))
     }
 
-    /// A string without escapes and control characters.
+    /// Reads a string without escapes and control characters.
     #[inline]
     pub(crate) fn string(&mut self) -> Option<&'a str> {
         let quote = self.quote()?;
@@ -223,29 +222,29 @@ impl<'a> Cursor<'a> {
             }
             end = end.wrapping_add(1);
         }
-        // Both ends are next to ASCII characters, so the slice is on character boundaries.
+        // Both ends are next to ASCII characters, so they are character boundaries.
         let text = self.text.get(start..end)?;
         self.pos = end;
         self.take(quote)?;
         Some(text)
     }
 
-    /// From `start` to the first quote, backslash or control character.
+    /// The offset of the first quote, backslash or control character from `start` on.
     #[inline]
     fn end_of_string(&self, start: usize, quote: u8) -> usize {
         let mut end = start;
         loop {
             let word = self.word_at(end);
             let stops = equal(word, quote) | equal(word, b'\\') | controls(word);
-            end = end.wrapping_add(usize::try_from(before(stops)).unwrap_or(8));
+            end = end.wrapping_add(usize::try_from(bytes_before_mark(stops)).unwrap_or(8));
             if stops != 0 {
                 return end;
             }
         }
     }
 
-    /// `('name', '<f4')`, the member of most structures: its name and the three characters of its
-    /// type, which `element` reads. Without such a member, or when `element` has no answer, the
+    /// Reads `('name', '<f4')`, the usual member: its name and the three characters of its type,
+    /// which `element` reads. If the member has another form, or `element` returns `None`, the
     /// cursor stays.
     #[inline]
     pub(crate) fn plain_member<T>(
@@ -271,7 +270,7 @@ impl<'a> Cursor<'a> {
         Some((name, element))
     }
 
-    /// Whether one of two words of four letters is at the cursor; takes it.
+    /// Reads one of two words of four letters, if it is at the cursor.
     #[inline]
     fn four(&mut self, python: u64, json: u64) -> bool {
         let word = lowest(self.word(), 4);
@@ -280,13 +279,13 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// `None`, `null`: whether it was there.
+    /// Reads `None` or `null`, if it is there.
     #[inline]
     pub(crate) fn none(&mut self) -> bool {
         self.four(const { name("None") }, const { name("null") })
     }
 
-    /// `True`, `true`, `False`, `false`.
+    /// Reads `True`, `true`, `False` or `false`.
     #[inline]
     pub(crate) fn boolean(&mut self) -> Option<bool> {
         if self.four(const { name("True") }, const { name("true") }) {
@@ -299,9 +298,9 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// A number without sign and of at most 18 digits.
-    // One digit after another: branches are predicted, so that what follows does not wait for the
-    // count of digits.
+    /// Reads a number without a sign, of at most 18 digits.
+    // Digit by digit: the branches are predicted, so later reads do not wait for the number of
+    // digits.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let digits = self.text.as_bytes().get(self.pos..)?;
@@ -323,7 +322,7 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// A number with sign.
+    /// Reads a number with an optional sign.
     #[inline]
     pub(crate) fn integer(&mut self) -> Option<i64> {
         let negative = self.byte() == b'-';
@@ -332,7 +331,7 @@ impl<'a> Cursor<'a> {
         Some(if negative { magnitude.wrapping_neg() } else { magnitude })
     }
 
-    /// A list or tuple of integers, one `push` each.
+    /// Reads a list or tuple of integers; calls `push` for each.
     #[inline]
     pub(crate) fn integers(&mut self, mut push: impl FnMut(i64) -> Option<()>) -> Option<()> {
         let close = self.open()?;

@@ -1,10 +1,9 @@
 //! One lexer for Python literals and JSON: `True`/`true`, `None`/`null`, tuples and lists, both
 //! quotes.
 //!
-//! One pass, one byte of lookahead, no allocation, no recursion: the open brackets are bits of two
-//! words. Strings are borrowed with their escapes and decoded when read ([`Str`]). What Python
-//! prints for objects that have no literal (`<queue at 0x7f..>`, `array(3.)`) is one
-//! [`Token::Opaque`].
+//! One pass, one byte of lookahead, no allocation, no recursion: two words hold the open brackets
+//! as bits. Strings are borrowed with their escapes and decoded on reading ([`Str`]). Python prints
+//! objects without a literal as `<queue at 0x7f..>` or `array(3.)`; each is one [`Token::Opaque`].
 
 mod cursor;
 

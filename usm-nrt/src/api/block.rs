@@ -1,4 +1,4 @@
-//! Entries that make, use and describe blocks.
+//! Table entries that make, use and describe blocks.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -113,7 +113,7 @@ pub(crate) unsafe extern "C" fn varsize_alloc(
     let (Some(mi), false) = (unsafe { mi.as_ref() }, out.is_null()) else {
         return Status::NULL;
     };
-    // SAFETY: the C caller uses the payload alone.
+    // SAFETY: only the C caller uses the payload.
     let payload = unsafe { mi.varsize_alloc(size) };
     // SAFETY: `out` is not null and the C caller's to write.
     unsafe { answer(payload.map(|payload| payload.as_ptr().cast()), out) }
@@ -128,7 +128,7 @@ pub(crate) unsafe extern "C" fn varsize_realloc(
     let (Some(mi), false) = (unsafe { mi.as_ref() }, out.is_null()) else {
         return Status::NULL;
     };
-    // SAFETY: the C caller uses the payload alone.
+    // SAFETY: only the C caller uses the payload.
     let payload = unsafe { mi.varsize_realloc(size) };
     // SAFETY: `out` is not null and the C caller's to write.
     unsafe { answer(payload.map(|payload| payload.as_ptr().cast()), out) }
@@ -137,7 +137,7 @@ pub(crate) unsafe extern "C" fn varsize_realloc(
 pub(crate) unsafe extern "C" fn varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
     // SAFETY: null or a live block.
     if let Some(mi) = unsafe { mi.as_ref() } {
-        // Nothing is returned here: a refusal does nothing.
+        // This entry returns nothing; a refusal changes nothing.
         // SAFETY: the C caller's payload, given up.
         let _ = unsafe { mi.varsize_free(payload) };
     }
@@ -145,21 +145,21 @@ pub(crate) unsafe extern "C" fn varsize_free(mi: *mut MemInfo, payload: *mut c_v
 
 pub(crate) unsafe extern "C" fn acquire_unsync(mi: *mut MemInfo) {
     if let Some(mi) = NonNull::new(mi) {
-        // SAFETY: the C caller owns a reference and is alone.
+        // SAFETY: the C caller owns a reference, and no other thread uses the block.
         unsafe { MemInfo::acquire_unsync(mi) }
     }
 }
 
 pub(crate) unsafe extern "C" fn release_unsync(mi: *mut MemInfo) {
     if let Some(mi) = NonNull::new(mi) {
-        // SAFETY: the C caller owns a reference, gives it up and is alone.
+        // SAFETY: the C caller gives up its reference, and no other thread uses the block.
         unsafe { MemInfo::release_unsync(mi) }
     }
 }
 
 pub(crate) unsafe extern "C" fn call_dtor(mi: *mut MemInfo) {
     if let Some(mi) = NonNull::new(mi) {
-        // SAFETY: the C caller brought the count to zero.
+        // SAFETY: the C caller lowered the count to zero.
         unsafe { MemInfo::destroy(mi) }
     }
 }

@@ -1,4 +1,4 @@
-//! Function tables for C: Numba's six entries, and this runtime's own versioned table.
+//! Function tables for C: Numba's six entries, and the versioned table of this runtime.
 
 mod block;
 pub(crate) mod numba;
@@ -24,15 +24,15 @@ use crate::stats::Stats;
 use crate::symbols::{Slot, SlotTable};
 use crate::track;
 
-/// Version of [`Api`]; raised when the meaning of an entry changes. New entries are added at the
-/// end and raise [`Api::size`] only.
+/// Version of [`Api`]. It rises when an entry's meaning changes. New entries are added at the end
+/// and raise [`Api::size`] only.
 pub const API_VERSION: u32 = 1;
 
-/// This runtime's own table. Check `version`, and `size` before using an entry newer than your
-/// header.
+/// The versioned table of this runtime. Check `version` first; check `size` before you call an
+/// entry that is newer than your header.
 ///
-/// Functions that can fail return a [`Status`] and write their result through the last argument,
-/// only on success. Blocks passed in must not be null unless an entry says so.
+/// A function that can fail returns a [`Status`], and writes its result through the last argument
+/// only on success. Block arguments must not be null unless the entry says so.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Api {
@@ -42,8 +42,8 @@ pub struct Api {
     pub size: u32,
     /// The six-entry table, for code written against Numba's header.
     pub numba: *const NumbaApi,
-    /// A new block. `flags`: bit 0 asks for the safe variant (0xCB / 0xDE fill). `dtor` and
-    /// `allocator` may be null.
+    /// Makes a block. Bit 0 of `flags` selects the safe variant, which fills with 0xCB and 0xDE.
+    /// `dtor` and `allocator` may be null.
     pub allocate: unsafe extern "C" fn(
         size: usize,
         align: usize,
@@ -52,7 +52,7 @@ pub struct Api {
         allocator: *mut ExternalAllocator,
         out: *mut *mut MemInfo,
     ) -> Status,
-    /// A block around foreign memory of known size.
+    /// Wraps foreign memory of known size in bytes.
     pub wrap: unsafe extern "C" fn(
         data: *mut c_void,
         size: usize,
@@ -60,93 +60,97 @@ pub struct Api {
         info: *mut c_void,
         out: *mut *mut MemInfo,
     ) -> Status,
-    /// A block around foreign memory with a tagged owner; the record is copied.
+    /// Wraps foreign memory with a tagged owner. The record is copied.
     pub wrap_owned: unsafe extern "C" fn(
         data: *mut c_void,
         size: usize,
         owner: *const Owner,
         out: *mut *mut MemInfo,
     ) -> Status,
-    /// A block with a replaceable payload.
+    /// Makes a block with a replaceable payload of `size` bytes.
     pub new_varsize: unsafe extern "C" fn(size: usize, dtor: Option<Dtor>, out: *mut *mut MemInfo) -> Status,
-    /// A new payload; the old one is the caller's to free, and on failure it stays in place.
+    /// Allocates a new payload. The caller frees the old one. On failure the old one stays in
+    /// place.
     pub varsize_alloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
-    /// The payload resized; on failure the old one stays in place.
+    /// Resizes the payload. On failure the old one stays in place.
     pub varsize_realloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
-    /// Frees a payload that the block has or had; nothing for a block without one of this runtime.
+    /// Frees a current or former payload of the block. Does nothing for a block without a payload
+    /// of this runtime.
     pub varsize_free: unsafe extern "C" fn(mi: *mut MemInfo, payload: *mut c_void),
-    /// Adds a reference without a locked instruction: no other thread may use the block meanwhile.
+    /// Adds a reference without an atomic instruction. No other thread may use the block meanwhile.
     pub acquire_unsync: unsafe extern "C" fn(mi: *mut MemInfo),
-    /// Gives a reference back without a locked instruction.
+    /// Releases a reference without an atomic instruction.
     pub release_unsync: unsafe extern "C" fn(mi: *mut MemInfo),
-    /// Destroys a block whose count compiled code brought to zero.
+    /// Destroys a block whose count compiled code lowered to zero.
     pub call_dtor: unsafe extern "C" fn(mi: *mut MemInfo),
-    /// References at this moment.
+    /// The current number of references.
     pub refcount: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
-    /// Bytes at the data pointer.
+    /// Size of the data in bytes.
     pub data_size: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
     /// Kind of USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared (the numbers of Level
     /// Zero).
     pub kind: unsafe extern "C" fn(mi: *const MemInfo) -> u32,
-    /// Copies the owner record; false when there is none.
+    /// Copies the owner record. Returns false if the block has none.
     pub owner: unsafe extern "C" fn(mi: *const MemInfo, out: *mut Owner) -> bool,
-    /// Copies the counts so far; returns whether counting is on.
+    /// Copies the counts. Returns whether counting is on.
     pub stats: unsafe extern "C" fn(out: *mut Stats) -> bool,
-    /// Switches counting.
+    /// Turns counting on or off.
     pub set_stats: unsafe extern "C" fn(on: bool),
-    /// Switches the caching of small blocks per thread.
+    /// Turns the thread cache of small blocks on or off.
     pub set_thread_cache: unsafe extern "C" fn(on: bool),
-    /// Frees what the calling thread holds back.
+    /// Frees the blocks that the calling thread keeps.
     pub drain_thread_cache: unsafe extern "C" fn(),
-    /// Enters or leaves shutdown, in which foreign destructors are skipped.
+    /// Enters or leaves shutdown, during which foreign destructors are skipped.
     pub set_shutdown: unsafe extern "C" fn(on: bool),
-    /// Switches the record of live blocks.
+    /// Turns the registry of live blocks on or off.
     pub set_tracking: unsafe extern "C" fn(on: bool),
-    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many
-    /// there are; `usize::MAX`, and nothing visited, without memory for the list. `visit` must not
-    /// release the block it sees.
+    /// Calls `visit` (may be null) with every live tracked block. Returns their number, or
+    /// `usize::MAX` without any visit if there is no memory for the list. `visit` must not release
+    /// the block that it sees.
     pub live_blocks: unsafe extern "C" fn(
         visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
         context: *mut c_void,
     ) -> usize,
-    /// A table of symbol slots that hold `abort` until resolved; null for null, and without memory.
+    /// Makes a table of symbol slots, which hold `abort` until resolved. Null if `abort` is null or
+    /// memory is short.
     pub slots_new: unsafe extern "C" fn(abort: *mut c_void) -> *mut SlotTable,
-    /// Frees a table; no code may call through its slots any more.
+    /// Frees a table. No code may call through its slots afterwards.
     pub slots_free: unsafe extern "C" fn(slots: *mut SlotTable),
-    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8, and without memory
-    /// for a new one.
+    /// The slot of a symbol; `length` is in bytes. Null if the name is not UTF-8, or there is no
+    /// memory for a new slot.
     pub slots_get:
         unsafe extern "C" fn(slots: *const SlotTable, name: *const c_char, length: usize) -> *const Slot,
-    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the
-    /// address null, or without memory.
+    /// Defines a symbol. False if it has another definition, the name is not UTF-8, the address is
+    /// null, or memory is short.
     pub slots_resolve: unsafe extern "C" fn(
         slots: *const SlotTable,
         name: *const c_char,
         length: usize,
         address: *mut c_void,
     ) -> bool,
-    /// Calls `visit` (may be null) with every unresolved name and returns how many there are.
+    /// Calls `visit` (may be null) with every unresolved name. Returns their number.
     pub slots_unresolved: unsafe extern "C" fn(
         slots: *const SlotTable,
         visit: Option<unsafe extern "C" fn(name: *const c_char, length: usize, context: *mut c_void)>,
         context: *mut c_void,
     ) -> usize,
-    /// Takes all blocks that name no allocator from this one (the functions are copied), null: from
-    /// the global one again. Live blocks keep theirs.
+    /// Allocates later blocks that name no allocator from this one; null restores the global
+    /// allocator. The functions are copied. Live blocks keep their allocator.
     pub set_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
-    /// How many of this runtime's blocks another runtime destroyed while counting was on; the
-    /// statistics have them as freed, and so has the other runtime.
+    /// Number of this runtime's blocks that another runtime destroyed while counting was on. Both
+    /// runtimes count them as freed.
     pub foreign_frees: unsafe extern "C" fn() -> usize,
-    /// [`Self::set_allocator`] with functions that take long: small blocks are carved out of slabs,
-    /// and kept by threads; not null.
+    /// [`Self::set_allocator`] for slow functions: small blocks are carved out of slabs and kept by
+    /// threads. The argument must not be null.
     pub set_kept_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
-    /// How many slabs such functions gave, and how many blocks of them are alive; both may be null.
+    /// Writes the number of slabs of such an allocator, and of live blocks in them. Both may be
+    /// null.
     pub kept_counts: unsafe extern "C" fn(slabs: *mut usize, live: *mut usize),
-    /// `set_allocator`, or with `kept` `set_kept_allocator`, of functions that give USM of a known
-    /// kind (1 host, 3 shared; 0 for what is not known), which `kind` then tells of their blocks.
+    /// `set_allocator`, or with `kept` `set_kept_allocator`, for USM of a known kind: 1 host, 3
+    /// shared, 0 unknown. `kind` then reports this kind for their blocks.
     pub set_allocator_of_kind:
         unsafe extern "C" fn(allocator: *const ExternalAllocator, kind: u32, kept: bool) -> Status,
-    /// `wrap_owned` of USM of a known kind, 0 to 3.
+    /// `wrap_owned` for USM of a known kind, 0 to 3.
     pub wrap_owned_of_kind: unsafe extern "C" fn(
         data: *mut c_void,
         size: usize,
@@ -154,8 +158,8 @@ pub struct Api {
         kind: u32,
         out: *mut *mut MemInfo,
     ) -> Status,
-    /// The `sequence` of a tracked block that is alive, which no other block ever has; `u64::MAX`
-    /// for any other.
+    /// The `sequence` of a live tracked block. No two blocks ever share one. `u64::MAX` for other
+    /// addresses.
     pub sequence: unsafe extern "C" fn(mi: *const MemInfo) -> u64,
 }
 
@@ -164,7 +168,7 @@ unsafe impl Sync for Api {}
 // SAFETY: as above.
 unsafe impl Send for Api {}
 
-/// A block that C passes to the function `what`.
+/// The block that C passed to function `what`, or `None` for null, after the check for misuse.
 ///
 /// # Safety
 /// `mi` is null or a live block, and lives for `'a`.
@@ -176,21 +180,21 @@ pub(crate) unsafe fn live<'a>(mi: *const MemInfo, what: &str) -> Option<&'a MemI
     Some(unsafe { mi.as_ref() })
 }
 
-/// A tracked block, for C.
+/// A live tracked block, for C.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CLiveBlock {
-    /// The header; may have been freed by another thread since the report.
+    /// The header. Another thread may have freed it since the report.
     pub mi: *const c_void,
-    /// The data.
+    /// The data pointer.
     pub data: *const c_void,
-    /// Bytes of data.
+    /// Size of the data in bytes.
     pub size: usize,
-    /// References.
+    /// The number of references.
     pub refcount: usize,
     /// Order of allocation.
     pub sequence: u64,
-    /// Where it was allocated, UTF-8, `origin_length` bytes, not terminated; valid during the
+    /// The place of allocation: UTF-8, `origin_length` bytes, not terminated. Valid during the
     /// visit.
     pub origin: *const c_char,
     /// Bytes of `origin`.

@@ -9,22 +9,23 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
 
-/// Numba's public table, `NRT_api_functions`: same entries, same order, same meaning.
+/// Numba's public table `NRT_api_functions`: the same entries in the same order with the same
+/// meaning.
 ///
-/// Null in gives null (or nothing) out; a failed allocation gives null.
+/// An entry returns null, or does nothing, for a null argument. A failed allocation returns null.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NumbaApi {
-    /// A new block of `nbytes` bytes.
+    /// Makes a block of `nbytes` bytes.
     pub allocate: unsafe extern "C" fn(nbytes: usize) -> *mut MemInfo,
-    /// A new block whose memory comes from `allocator`.
+    /// Makes a block from `allocator`.
     pub allocate_external:
         unsafe extern "C" fn(nbytes: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo,
-    /// A block around foreign memory that `dtor` will free.
+    /// Wraps foreign memory, which `dtor` will free.
     pub manage_memory: unsafe extern "C" fn(data: *mut c_void, dtor: Option<ManagedDtor>) -> *mut MemInfo,
     /// Adds a reference.
     pub acquire: unsafe extern "C" fn(mi: *mut MemInfo),
-    /// Gives a reference back.
+    /// Releases a reference.
     pub release: unsafe extern "C" fn(mi: *mut MemInfo),
     /// The data pointer.
     pub get_data: unsafe extern "C" fn(mi: *mut MemInfo) -> *mut c_void,
@@ -36,8 +37,8 @@ const _: () = assert!(size_of::<NumbaApi>() == 6 * size_of::<usize>());
 pub static NUMBA_API: NumbaApi =
     NumbaApi { allocate, allocate_external, manage_memory, acquire, release, get_data: data };
 
-// The six entries. C callers answer for their pointers: null, or a live block of which they own a
-// reference, or of an allocator that outlives the block.
+// The six entries. C callers guarantee that a pointer is null or a live block on which they own a
+// reference, and that an allocator outlives its blocks.
 
 pub(crate) unsafe extern "C" fn allocate(size: usize) -> *mut MemInfo {
     // The alignment of `malloc`.

@@ -1,4 +1,4 @@
-//! Entries for symbol slots.
+//! Table entries for symbol slots.
 
 use alloc::boxed::Box;
 use core::ffi::{c_char, c_void};
@@ -19,7 +19,7 @@ pub(crate) unsafe extern "C" fn free(slots: *mut SlotTable) {
     }
 }
 
-/// A name of C.
+/// A name that C passed; `None` if it is null or not UTF-8.
 ///
 /// # Safety
 /// `name` is null or points to `length` readable bytes that live for `'a`.

@@ -1,14 +1,14 @@
-//! What the entries of the versioned table answer.
+//! Return codes of the versioned table.
 
 use crate::error::Error;
 
-/// The outcome of an entry of [`Api`](super::Api): zero, or why nothing was done.
+/// The outcome of an entry of [`Api`](super::Api): zero, or the reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(pub i32);
 
 impl Status {
-    /// Done.
+    /// Success.
     pub const OK: Self = Self(0);
     /// Size and alignment overflow the address space.
     pub const SIZE_OVERFLOW: Self = Self(1);
@@ -20,13 +20,13 @@ impl Status {
     pub const INCOMPLETE_ALLOCATOR: Self = Self(4);
     /// The block has no replaceable payload of this runtime.
     pub const NOT_VARSIZE: Self = Self(5);
-    /// A null pointer where none is allowed.
+    /// A null pointer where the entry allows none.
     pub const NULL: Self = Self(6);
-    /// The owner's tag is kept for Rust values.
+    /// The owner's tag is reserved for Rust values.
     pub const RESERVED_TAG: Self = Self(7);
-    /// No more allocators can be told apart.
+    /// All 255 allocator numbers are in use.
     pub const TOO_MANY_ALLOCATORS: Self = Self(8);
-    /// Not a kind, or one that the host cannot read where it must.
+    /// Not a kind, or a kind that the host cannot access where it must.
     pub const INVALID_KIND: Self = Self(9);
 }
 
@@ -46,7 +46,7 @@ impl From<Error> for Status {
     }
 }
 
-/// Writes a result for a C caller.
+/// Writes a result for a C caller, and returns its status.
 ///
 /// # Safety
 /// `out` is null or writable.

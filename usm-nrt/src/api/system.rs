@@ -1,4 +1,4 @@
-//! Entries for the runtime as a whole: its allocator, counters, caches and live blocks.
+//! Table entries for the whole runtime: its allocator, counters, caches and live blocks.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};

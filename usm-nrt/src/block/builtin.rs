@@ -1,5 +1,5 @@
-//! The entry points for allocations without a header: `malloc`-shaped functions, and the table of
-//! them that every header names.
+//! Blocks without a header: functions in the shape of `malloc`, and the table of these functions
+//! that every header names.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -14,8 +14,8 @@ use crate::misuse;
 use crate::stats::{Event, count};
 use crate::track;
 
-/// The built-in allocator in the shape of an external one. Every block of this runtime carries its
-/// address, so that any other NRT (Numba's own included) frees the block through it.
+/// The built-in allocator as an external allocator. Every header of this runtime holds its address,
+/// so any other NRT, Numba's included, frees the block through it.
 pub static BUILTIN: ExternalAllocator = ExternalAllocator {
     malloc: Some(builtin_malloc),
     realloc: Some(builtin_realloc),
@@ -42,8 +42,7 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
     if let Some(block) = NonNull::new(block.cast::<u8>()) {
         // SAFETY: a live block, as the caller promises.
         if unsafe { has_head(block) } {
-            // This runtime frees its blocks without a detour, so that is another one which
-            // destroyed a header.
+            // This runtime frees its own blocks directly, so another runtime destroyed a header.
             track::left(block.cast());
         } else {
             count([Event::Free]);
@@ -54,10 +53,10 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
     }
 }
 
-/// Where a header that lies at the begin of a block names its allocator.
+/// Offset of the allocator's address in a header at the start of a block, in bytes.
 const NAMED_AT: usize = core::mem::offset_of!(MemInfo, external_allocator);
 
-/// That place in a block.
+/// The place of that address in a block.
 ///
 /// # Safety
 /// `block` has room for a header.
@@ -66,9 +65,9 @@ unsafe fn named_in(block: NonNull<u8>) -> NonNull<*const ExternalAllocator> {
     unsafe { block.add(NAMED_AT) }.cast()
 }
 
-/// Whether a header lies in a block that somebody frees by the allocator that it names: only then
-/// it is [`BUILTIN`]'s address that is found there. A bit in the prefix would not do, because
-/// blocks that threads keep serve with and without a header.
+/// Whether the block holds a header that is being freed through the allocator it names. Only then
+/// is [`BUILTIN`]'s address found there. A bit in the prefix would not do: a block that a thread
+/// kept serves with and without a header.
 ///
 /// # Safety
 /// `block` is a live block of this module.
@@ -79,27 +78,26 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
     }
     // SAFETY: as the caller promises, and there is room for a header.
     let place = unsafe { named_in(block) };
-    // SAFETY: written: by a header, or by `forget_head`.
+    // SAFETY: initialised, by a header or by `forget_head`.
     let named = unsafe { place.read() };
     ptr::eq(named, &raw const BUILTIN)
 }
 
-/// Whoever had a fresh block before may have had a header in it.
+/// Clears the allocator's address in a fresh block, which may have held a header before.
 ///
 /// # Safety
-/// `block` is a live block of this module, of whose bytes from `NAMED_AT` on nobody has written
-/// any.
+/// `block` is a live block of this module, and nothing was written to its bytes from `NAMED_AT` on.
 unsafe fn forget_head(block: NonNull<u8>) {
     // SAFETY: as the caller promises.
     if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {
         // SAFETY: as the caller promises, and there is room for a header.
         let place = unsafe { named_in(block) };
-        // SAFETY: nobody has written there what he still needs.
+        // SAFETY: these bytes hold nothing that is still needed.
         unsafe { place.write(ptr::null()) };
     }
 }
 
-/// A block for somebody outside, without a head.
+/// Allocates a block without a header, for callers outside this runtime.
 pub(crate) fn allocate_plain(size: usize) -> Result<NonNull<u8>, Error> {
     let block = allocate(0, size, MIN_ALIGN)?;
     // SAFETY: just made.
@@ -107,10 +105,10 @@ pub(crate) fn allocate_plain(size: usize) -> Result<NonNull<u8>, Error> {
     Ok(block)
 }
 
-/// [`reallocate`] of such a block.
+/// [`reallocate`] for a block of [`allocate_plain`].
 ///
 /// # Safety
-/// As there.
+/// As for [`reallocate`].
 pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
     let Some(old) = NonNull::new(block) else { return allocate_plain(size) };
     #[cfg(feature = "debug")]
@@ -121,7 +119,7 @@ pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<Non
     // SAFETY: same contract.
     let new = unsafe { reallocate(block, size) }?;
     if was_small {
-        // SAFETY: what lies there is new.
+        // SAFETY: the grown part is uninitialised.
         unsafe { forget_head(new) };
     }
     Ok(new)

@@ -1,4 +1,4 @@
-//! Blocks of an allocator that was installed in the place of the global one.
+//! Blocks of an installed allocator.
 
 use core::ptr::{self, NonNull};
 
@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::misuse;
 use crate::system::{self, Switches};
 
-/// [`super::allocate`] while an allocator is installed: of a slab if the block is small and the
-/// allocator asked for them.
+/// [`super::allocate`] while an allocator is installed: from a slab if the block is small and the
+/// allocator was installed with slabs.
 #[inline(never)]
 pub(super) fn allocate_small_or_large(
     head: usize,
@@ -25,7 +25,7 @@ pub(super) fn allocate_small_or_large(
     allocate(switches.allocator(), head, size, align)
 }
 
-/// [`super::allocate`] from an installed allocator, whose blocks may be aligned to anything.
+/// [`super::allocate`] from an installed allocator, whose blocks may have any alignment.
 #[cold]
 #[inline(never)]
 pub(super) fn allocate(allocator: u8, head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
@@ -41,14 +41,14 @@ pub(super) fn allocate(allocator: u8, head: usize, size: usize, align: usize) ->
     Ok(unsafe { place(base, prefix) })
 }
 
-/// Bytes that hold prefix, head and data however the allocator aligns them.
+/// Bytes that hold prefix, head and data at any alignment of the base.
 fn total_of(head: usize, size: usize, align: usize) -> Result<usize, Error> {
     let overflow = Error::SizeOverflow { size, align };
     let total = size.checked_add(PREFIX + head + align - 1).ok_or(overflow)?;
     if total > isize::MAX as usize { Err(overflow) } else { Ok(total) }
 }
 
-/// Bytes from the base to the block, so that the data behind the head is aligned.
+/// Bytes from the base to the block, such that the data behind the head is aligned.
 fn lead_of(base: NonNull<u8>, head: usize, align: usize) -> usize {
     let unaligned = base.addr().get() + PREFIX + head;
     PREFIX + (unaligned.wrapping_neg() & (align - 1))
@@ -64,10 +64,10 @@ pub(super) unsafe fn free(allocator: u8, base: NonNull<u8>) {
     }
 }
 
-/// [`super::reallocate`] of a block of an installed allocator; it stays with that one.
+/// [`super::reallocate`] of a block of an installed allocator. The block stays with that allocator.
 ///
 /// # Safety
-/// As there; `prefix` is the block's.
+/// As for [`super::reallocate`]; `prefix` is the block's.
 pub(super) unsafe fn reallocate(
     block: NonNull<u8>,
     prefix: Prefix,
@@ -84,7 +84,7 @@ pub(super) unsafe fn reallocate(
     let base = unsafe { block.sub(lead) };
     let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
     let resized = functions.realloc.and_then(|realloc| {
-        // Before it, as the global allocator's: afterwards the address may be somebody's.
+        // Before the call: afterwards another thread may own the address.
         #[cfg(feature = "debug")]
         misuse::died(block, "reallocate");
         // SAFETY: the allocator's own function, with its block and its opaque pointer.
@@ -93,17 +93,17 @@ pub(super) unsafe fn reallocate(
     let Some(base) = resized else {
         #[cfg(feature = "debug")]
         misuse::born(block);
-        // No function for it, or one that refuses: by hand.
+        // No `realloc`, or it refused: allocate, copy, free.
         let new = allocate(allocator, 0, size, MIN_ALIGN)?;
         // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
-        // SAFETY: ours, and the caller gives it up.
+        // SAFETY: a block of this module, which the caller gives up.
         unsafe { super::free(block) };
         return Ok(new);
     };
     let moved = lead_of(base, 0, MIN_ALIGN);
     if moved != lead {
-        // SAFETY: the contents came along to their old distance from the base.
+        // SAFETY: the contents kept their old distance from the base.
         let from = unsafe { base.add(lead) };
         // SAFETY: inside the block: `moved < PREFIX + MIN_ALIGN`.
         let to = unsafe { base.add(moved) };
@@ -114,10 +114,10 @@ pub(super) unsafe fn reallocate(
     Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
 }
 
-/// [`reallocate`] of a block of a slab.
+/// [`reallocate`] of a block in a slab.
 ///
 /// # Safety
-/// As there.
+/// As for [`reallocate`].
 unsafe fn move_from_slab(block: NonNull<u8>, prefix: Prefix, size: usize) -> Result<NonNull<u8>, Error> {
     let room = prefix.total - prefix.slab_lead();
     if size <= room {
@@ -131,7 +131,7 @@ unsafe fn move_from_slab(block: NonNull<u8>, prefix: Prefix, size: usize) -> Res
     };
     // SAFETY: both blocks are live and distinct; the old one has `room` bytes, the new one more.
     unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), room) };
-    // SAFETY: ours, and the caller gives it up.
+    // SAFETY: a block of this module, which the caller gives up.
     unsafe { super::free(block) };
     Ok(new)
 }

@@ -1,5 +1,5 @@
-//! Free blocks, as whoever keeps them for the next owner has them: values that own, and stacks of
-//! them that need no memory of their own.
+//! Free blocks that are kept for reuse: owning values, and stacks of them that need no memory of
+//! their own.
 
 use core::ptr::NonNull;
 
@@ -8,29 +8,28 @@ use super::{PREFIX, free_unusual};
 use super::{Prefix, prefix_of};
 use crate::system;
 
-/// A free block of a class, from its prefix on; owned by whoever has this. What the block's owner
-/// and late users of it look at stays as it was: the prefix, which the next owner needs anyway, and
-/// the reference count, so that a second release is still seen.
+/// A free block of a class, from its prefix on; the value owns the block. Two parts keep their
+/// content. The next owner needs the prefix, and the reference count still shows a second release.
 pub(crate) struct Kept(NonNull<Node>);
 
 #[repr(C)]
 struct Node {
     prefix: [usize; PREFIX / size_of::<usize>()],
     refcount: usize,
-    /// Of a block on a stack: the one below.
+    /// The block below, on a stack.
     next: *mut Node,
 }
 
 impl Kept {
     /// # Safety
-    /// A live block of a class, which the caller owns and gives up.
+    /// `block` is a live block of a class, which the caller gives up.
     #[inline(always)]
     pub(super) unsafe fn new(block: NonNull<u8>) -> Self {
         // SAFETY: the prefix lies before every block.
         Self(unsafe { block.sub(PREFIX) }.cast())
     }
 
-    /// The block, the caller's again.
+    /// The block, now owned by the caller.
     #[inline(always)]
     pub(super) fn into_block(self) -> NonNull<u8> {
         self.block()
@@ -38,20 +37,20 @@ impl Kept {
 
     #[inline(always)]
     pub(super) fn block(&self) -> NonNull<u8> {
-        // SAFETY: behind the prefix that the block has had since it was made.
+        // SAFETY: behind the prefix, which the block has had since it was made.
         unsafe { self.0.cast::<u8>().add(PREFIX) }
     }
 
-    /// What the block had when it was made: keeping it leaves that alone.
+    /// The block's prefix; keeping a block leaves it unchanged.
     #[cfg(feature = "std")]
     pub(super) fn prefix(&self) -> Prefix {
-        // SAFETY: a block of this module, which is not given back while it is kept.
+        // SAFETY: a block of this module, which stays allocated while it is kept.
         unsafe { prefix_of(self.block()) }
     }
 
-    /// Gives it back to where it came from.
+    /// Frees the block.
     pub(crate) fn free(self) {
-        // SAFETY: owned, so freed once.
+        // SAFETY: this value owns the block, so it is freed once.
         unsafe { free_unusual(self.into_block(), system::switches()) }
     }
 }
@@ -69,7 +68,7 @@ mod stack {
 
     const _: () = assert!(size_of::<Node>() <= class_size(1));
 
-    /// Free blocks, the last one on top.
+    /// A stack of free blocks.
     pub(crate) struct Stack(Cell<*mut Node>);
 
     impl Stack {
@@ -79,8 +78,7 @@ mod stack {
 
         #[inline(always)]
         pub(crate) fn push(&self, kept: Kept) {
-            // SAFETY: the smallest class has room for a node, and the block belongs to whoever has
-            // it.
+            // SAFETY: the smallest class has room for a node, and `kept` owns the block.
             unsafe { (*kept.0.as_ptr()).next = self.0.get() };
             self.0.set(kept.0.as_ptr());
         }
@@ -88,13 +86,13 @@ mod stack {
         #[inline(always)]
         pub(crate) fn pop(&self) -> Option<Kept> {
             let top = NonNull::new(self.0.get())?;
-            // SAFETY: `push` wrote it, and the block has been the stack's since.
+            // SAFETY: `push` wrote the node, and the stack has owned the block since.
             self.0.set(unsafe { (*top.as_ptr()).next });
             Some(Kept(top))
         }
     }
 
-    /// Free blocks of slabs, counted; the caller's to give back.
+    /// Counted free blocks of slabs, which the caller gives back.
     pub(crate) struct Chain {
         stack: Stack,
         count: usize,

@@ -1,13 +1,12 @@
-//! Blocks of the built-in allocator: Rust's global allocator, or whatever was installed in its
-//! place.
+//! Blocks of the built-in allocator: of Rust's global allocator, or of the installed one.
 //!
 //! ```text
 //! base                 block (what callers hold)      data
 //! | padding | Prefix 16 | head bytes (0 or MemInfo 48) | size bytes
 //! ```
-//! The prefix (`prefix.rs`) remembers the layout, so that `free` needs no size. With a MemInfo in
-//! front of it, data starts 64 bytes after the base. Small blocks are of a class (`class.rs`) and
-//! kept for their next owner.
+//! The prefix (`prefix.rs`) stores the layout, so that `free` needs no size. Behind a MemInfo the
+//! data starts 64 bytes after the base. Small blocks have a class (`class.rs`) and are kept for
+//! reuse.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -42,19 +41,18 @@ use crate::local;
 use crate::misuse;
 use crate::system::{self, Switches};
 
-/// Alignment of every block, in bytes; what C code expects of `malloc`.
+/// Alignment of every block in bytes; C code expects it of `malloc`.
 pub(crate) const MIN_ALIGN: usize = 16;
-/// Largest alignment, in bytes, that padding makes; the system allocator makes larger ones.
+/// Largest alignment in bytes that padding supplies. The system allocator supplies larger ones.
 pub(crate) const MAX_PADDED_ALIGN: usize = 64;
-/// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
+/// Largest supported alignment in bytes. C's `unsigned` holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
 
-/// Largest size, in bytes, that [`allocate_padded`] may be asked for: prefix, head and padding
-/// always fit.
+/// Largest size in bytes for [`allocate_padded`]: prefix, head and padding then always fit.
 pub(crate) const MAX_PADDED_SIZE: usize = isize::MAX as usize - 1024;
 
-/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the
-/// block to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
+/// Allocates a block of `head + size` bytes; `block + head` is the data. The data is aligned to
+/// `align` bytes, the block to at least 16. `head` is a small multiple of 16.
 pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let block = allocate_any(head, size, align)?;
     #[cfg(feature = "debug")]
@@ -74,7 +72,7 @@ fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
     if switches.allocator() != 0 {
         let made = installed::allocate_small_or_large(head, size, align, switches);
         if made.is_err() && system::switches().allocator() != switches.allocator() {
-            // Given up at this moment: what comes now comes from the next one.
+            // The allocator was removed meanwhile: the next one serves the request.
             return allocate_any(head, size, align);
         }
         return made;
@@ -82,8 +80,8 @@ fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
     allocate_own(head, size, align, switches)
 }
 
-/// [`allocate`] of what does not come from an installed allocator; `align` is a power of two from
-/// `MIN_ALIGN` to `MAX_ALIGN`.
+/// [`allocate`] without an installed allocator. `align` is a power of two from `MIN_ALIGN` to
+/// `MAX_ALIGN`.
 fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> Result<NonNull<u8>, Error> {
     if align > MAX_PADDED_ALIGN {
         return allocate_overaligned(head, size, align);
@@ -99,8 +97,8 @@ fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> R
     block.ok_or(Error::OutOfMemory { size })
 }
 
-/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to
-/// [`MAX_PADDED_SIZE`]; `None` when it has no memory.
+/// [`allocate`] from the global allocator, for alignments of 16 to 64 bytes and sizes up to
+/// [`MAX_PADDED_SIZE`]. `None` if it has no memory.
 #[inline(always)]
 pub(crate) fn allocate_padded(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
     debug_assert!((MIN_ALIGN..=MAX_PADDED_ALIGN).contains(&align) && size <= MAX_PADDED_SIZE);
@@ -113,7 +111,7 @@ pub(crate) fn allocate_padded(head: usize, size: usize, align: usize) -> Option<
     let layout = unsafe { Layout::from_size_align_unchecked(total, MIN_ALIGN) };
     // SAFETY: the layout is not empty: it holds at least the prefix.
     let base = NonNull::new(unsafe { alloc(layout) })?;
-    // The allocator's alignment is known, but not to the compiler.
+    // The compiler does not know the allocator's alignment.
     let shift = if align == MIN_ALIGN { 0 } else { base.addr().get().wrapping_neg() & (align - 1) };
     let lead = data - head + shift;
     // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the
@@ -121,7 +119,7 @@ pub(crate) fn allocate_padded(head: usize, size: usize, align: usize) -> Option<
     Some(unsafe { place(base, Prefix::new(total, lead, MIN_ALIGN, 0)) })
 }
 
-/// [`allocate`] for alignments above 64.
+/// [`allocate`] for alignments above 64 bytes.
 fn allocate_overaligned(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let overflow = Error::SizeOverflow { size, align };
     let data = data_offset(head, align);
@@ -133,7 +131,7 @@ fn allocate_overaligned(head: usize, size: usize, align: usize) -> Result<NonNul
     Ok(unsafe { place(base, Prefix::new(total, data - head, align, 0)) })
 }
 
-/// Bytes from an aligned base to the data. At most MAX_ALIGN + 64: no overflow.
+/// Bytes from an aligned base to the data. At most `MAX_ALIGN + 64`, so the sum cannot overflow.
 #[inline(always)]
 const fn data_offset(head: usize, align: usize) -> usize {
     (PREFIX + head + align - 1) & !(align - 1)
@@ -149,21 +147,21 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     unsafe { free_with(block, system::switches()) }
 }
 
-/// [`free`] by somebody who has looked at the switches.
+/// [`free`] for a caller that has read the switches.
 ///
 /// # Safety
-/// As there.
+/// As for [`free`].
 #[inline(always)]
 pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
     // SAFETY: same contract.
     if !unsafe { free_usual(block, switches) } {
-        // SAFETY: same contract; it is live still.
+        // SAFETY: same contract; the block is still live.
         unsafe { free_unusual(block, switches) }
     }
 }
 
-/// Frees a block if it is of the global allocator and of a class or of the usual alignment; false,
-/// and nothing done, if not. Nothing but the global allocator is called.
+/// Frees a block of the global allocator that has a class or the usual alignment. Calls nothing but
+/// the global allocator. Otherwise returns false and does nothing.
 ///
 /// # Safety
 /// As for [`free`].
@@ -179,9 +177,9 @@ pub(crate) unsafe fn free_usual(block: NonNull<u8>, switches: Switches) -> bool 
         return true;
     }
     if prefix.packed == Prefix::USUAL {
-        // A guess of the processor instead of a sum with what was just loaded: freeing need not
-        // wait for it.
-        // SAFETY: the distance that the usual prefix says.
+        // The base is predicted by the branch instead of computed from the loaded prefix, so
+        // freeing does not wait for the load.
+        // SAFETY: the distance in the usual prefix.
         let base = unsafe { block.sub(PREFIX) };
         // SAFETY: the layout that the block was allocated with, valid then.
         unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
@@ -190,9 +188,8 @@ pub(crate) unsafe fn free_usual(block: NonNull<u8>, switches: Switches) -> bool 
     false
 }
 
-/// Frees a block with an alignment of its own, or from elsewhere: what [`free_usual`] leaves, and
-/// what was kept. Behind a call, so that nobody else pays for its registers.
-///
+/// Frees the blocks that [`free_usual`] refuses, and kept ones: blocks of another alignment, or of
+/// an installed allocator. A separate function, so that the usual path does not save its registers.
 /// # Safety
 /// As for [`free`].
 #[inline(never)]
@@ -217,7 +214,7 @@ pub(crate) unsafe fn free_unusual(block: NonNull<u8>, switches: Switches) {
     }
 }
 
-/// Gives a base back to the global allocator.
+/// Frees a base through the global allocator.
 ///
 /// # Safety
 /// `base` was allocated with the size and alignment of `prefix`.
@@ -229,11 +226,11 @@ unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
     unsafe { dealloc(base.as_ptr(), layout) }
 }
 
-/// Resizes a head-less block of alignment 16, or allocates when `block` is null. On failure the old
-/// block is untouched.
+/// Resizes a block of alignment 16 without a head, or allocates if `block` is null. On failure the
+/// old block is unchanged.
 ///
 /// # Safety
-/// `block` is null or came from `allocate(0, _, 16)`; after success it is gone.
+/// `block` is null or came from `allocate(0, _, 16)`. On success the caller gives it up.
 pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
     let Some(block) = NonNull::new(block) else {
         return allocate(0, size, MIN_ALIGN);
@@ -248,7 +245,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
 }
 
 /// # Safety
-/// As [`reallocate`].
+/// As for [`reallocate`].
 unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>, Error> {
     // SAFETY: the block is live.
     let mut prefix = unsafe { prefix_of(block) };
@@ -263,12 +260,12 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
         if total <= prefix.total {
             return Ok(block);
         }
-        // Where it began, whatever is installed meanwhile.
+        // The block stays with the global allocator, even if another one was installed meanwhile.
         let new = allocate_own(0, size, MIN_ALIGN, system::switches())?;
         // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new
         // one more.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
-        // SAFETY: ours, and the caller gives it up.
+        // SAFETY: a block of this module, which the caller gives up.
         unsafe { free(block) };
         return Ok(new);
     }
@@ -278,8 +275,7 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
     let old = unsafe { Layout::from_size_align_unchecked(prefix.total, align) };
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
-    // Before it: afterwards the address may be somebody's. Whoever calls this knows what became of
-    // it.
+    // Before the call: afterwards another thread may own the address. The caller knows the outcome.
     #[cfg(feature = "debug")]
     misuse::died(block, "reallocate");
     // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
@@ -290,8 +286,7 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
     Ok(unsafe { place(base, prefix) })
 }
 
-/// The kind of the installed allocator that a block came from, if it did not come from the global
-/// one.
+/// The kind of memory of the block's installed allocator; `None` for the global one.
 ///
 /// # Safety
 /// `block` is a live block of this module.

@@ -1,67 +1,69 @@
-//! What lies before every block and says how to free it.
+//! The prefix of every block, which says how to free it.
 
 use core::ptr::NonNull;
 
 use super::MIN_ALIGN;
 
-/// What lies before every block. Two words, each written and read whole, so that a read right after
-/// the write is served from the store buffer; blocks are aligned to 16, the type is not, so that it
-/// travels in registers.
+/// The prefix of a block: two words. Each is written and read whole, so that a read right after the
+/// write is served from the store buffer. Blocks are aligned to 16 bytes; this type is not, so that
+/// it travels in registers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Prefix {
-    /// Bytes from base to end, as given to the global allocator.
+    /// Bytes from base to end, as requested from the global allocator.
     pub(super) total: usize,
     /// See [`Prefix::new`].
     pub(super) packed: u64,
 }
 
 impl Prefix {
-    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the
-    /// alignment given to the global allocator; `class`: the size class of the thread cache, 0 for
-    /// none.
+    /// `lead`: bytes from the base to the block, at most `MAX_ALIGN` and a little. `align`: the
+    /// alignment requested from the global allocator. `class`: the size class of the thread cache,
+    /// 0 for none.
     #[inline]
     pub(super) const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
         Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
     }
 
-    /// A block of an installed allocator.
+    /// The prefix of a block of an installed allocator.
     pub(super) const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
         Self { total, packed: lead as u64 | (allocator as u64) << 56 }
     }
 
-    /// A block of a slab: `lead` bytes from there, `size` bytes up to its end.
+    /// The prefix of a block in a slab: `lead` bytes behind the slab's start, `size` bytes up to
+    /// the block's end.
     #[cfg(feature = "std")]
     pub(super) const fn slabbed(lead: usize, size: usize, class: u8, allocator: u8, generation: u32) -> Self {
         let place = lead as u64 | (generation as u64) << Self::SLAB_LEAD_BITS;
         Self { total: lead + size, packed: place | (class as u64) << 48 | (allocator as u64) << 56 }
     }
 
-    /// Of the 40 bits that say where another block begins.
+    /// Bits of the lead in a slab. Other blocks use 40 bits for it.
     pub(super) const SLAB_LEAD_BITS: u32 = 20;
     #[cfg(feature = "std")]
     pub(super) const MAX_GENERATION: u32 = (1 << 20) - 1;
 
-    /// Bytes from the slab to a block of it.
+    /// Bytes from the slab's start to the block.
     pub(super) const fn slab_lead(self) -> usize {
         (self.packed & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
     }
 
-    /// The installation that a block of a slab is of.
+    /// The generation of the slab that holds the block.
     #[cfg(feature = "std")]
     pub(super) const fn generation(self) -> u32 {
         (self.packed >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
     }
 
-    /// Whether the block is one of a slab.
+    /// Whether the block lies in a slab.
     pub(super) const fn is_slabbed(self) -> bool {
         cfg!(feature = "std") && self.allocator() != 0 && self.class() != 0
     }
 
-    /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
+    /// The packed word of every block of the global allocator that is aligned to 16 and has no
+    /// class.
     pub(super) const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
 
-    /// Whether the block may be kept for its next owner: a class, and no installed allocator.
+    /// Whether the block may be kept for reuse: it has a class and no installed allocator.
     #[inline]
     pub(super) const fn is_of_class(self) -> bool {
         (self.packed >> 48).wrapping_sub(1) < 0xFF
@@ -119,10 +121,10 @@ pub(super) unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
 pub(super) unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
     // SAFETY: the prefix lies before every block.
     let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
-    // SAFETY: written when the block was made, aligned to 16 as the block is, and left alone as
-    // long as it lives.
+    // SAFETY: written when the block was made and unchanged while it lives; aligned to 16 as the
+    // block is.
     let prefix = unsafe { slot.as_ref() };
-    // Word by word, as it was written: a wider read right after the writes would wait for both to
+    // Word by word, as it was written: a wider read right after the writes would wait until both
     // reach the cache.
     Prefix { total: prefix.total, packed: prefix.packed }
 }

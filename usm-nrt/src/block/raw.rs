@@ -1,5 +1,5 @@
-//! The source of memory: the global allocator, which the program that links this crate chooses. The
-//! C library can only have the system's allocator, so it calls that directly.
+//! The source of memory: the global allocator of the program that links this crate. The C library
+//! has no other than the system's allocator, so it calls that directly.
 
 #[cfg(not(all(usm_nrt_export, feature = "std")))]
 pub(super) use alloc::alloc::{alloc, dealloc, realloc};
@@ -20,7 +20,7 @@ mod direct {
     }
 
     /// # Safety
-    /// `base` came from [`alloc`] with this layout, and is freed once.
+    /// `base` came from [`alloc`] with this layout and is freed once.
     #[inline(always)]
     pub(in crate::block) unsafe fn dealloc(base: *mut u8, layout: Layout) {
         // SAFETY: same contract.
@@ -28,7 +28,7 @@ mod direct {
     }
 
     /// # Safety
-    /// As [`dealloc`]; `size` is not zero and fits with the alignment.
+    /// As for [`dealloc`]; `size` is not zero and fits the alignment.
     pub(in crate::block) unsafe fn realloc(base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: same contract.
         unsafe { System.realloc(base, layout, size) }

@@ -1,12 +1,12 @@
-//! Small blocks of an installed allocator that asked for it ([`crate::set_kept_allocator`]): carved
-//! out of slabs of 64 KiB, and kept by the threads that free them (`local/shelf.rs`).
+//! Small blocks of an allocator installed by [`crate::set_kept_allocator`]. They are carved out of
+//! slabs of 64 KiB and kept by the threads that free them (`local/shelf.rs`).
 //!
 //! ```text
 //! slab: | Slab | Prefix, 16 bytes | block | Prefix | block | ...
 //! ```
-//! A block's prefix says how far it is from its slab and of which installation it is. Blocks that
-//! no thread keeps hang in their slab; a slab that has all of its blocks goes back to the
-//! allocator, unless it is the last of its class and still in use.
+//! A block's prefix holds its distance from the slab and the slab's generation. A block that no
+//! thread keeps is listed in its slab. A slab with all of its blocks is freed, unless it is the
+//! last of its class in the current generation.
 
 use core::ptr::NonNull;
 
@@ -19,38 +19,37 @@ use crate::allocator;
 use crate::local::{self, CLASSES, class_size};
 use crate::system::{self, Switches};
 
-/// Bytes of a slab, asked of the allocator: with what a source puts before its blocks no more than
-/// 64 KiB.
+/// Size of a slab in bytes. With the bytes that a source puts in front of a block it fits 64 KiB.
 const SLAB: usize = 64 * 1024 - 128;
-/// Alignment of a slab and of what lies in it.
+/// Alignment in bytes of a slab and its content.
 const ALIGN: usize = 32;
-/// Bytes that a thread gets at a time.
+/// Bytes that a thread takes at once.
 const BATCH: usize = 8 * 1024;
-/// Largest data of a block, in bytes.
+/// Largest data of a block in bytes.
 const LARGEST: usize = 1024;
 
-/// At the begin of a slab. What changes is guarded by [`CENTRAL`].
+/// The header at the start of a slab. [`CENTRAL`]'s lock guards its mutable fields.
 #[repr(C, align(32))]
 struct Slab {
-    /// What the allocator gave.
+    /// The address that the allocator returned.
     base: NonNull<u8>,
     capacity: u32,
     generation: u32,
     class: u8,
     allocator: u8,
-    /// Whether it hangs in the list of its class.
+    /// Whether the slab is in the list of its class.
     listed: bool,
-    /// Blocks that are here.
+    /// Blocks that are in the slab, not with a thread or an owner.
     home: u32,
-    /// Blocks that were carved so far.
+    /// Blocks carved so far.
     carved: u32,
     free: Stack,
     previous: Option<Handle>,
     next: Option<Handle>,
 }
 
-/// A slab. It is there as long as a list has it or one of its blocks is out; [`Empty`] ends it,
-/// after both.
+/// A slab. It lives while a list holds it or one of its blocks is out. [`Empty`] frees it
+/// afterwards.
 #[derive(Clone, Copy)]
 struct Handle(NonNull<Slab>);
 
@@ -58,23 +57,24 @@ const HEAD: usize = size_of::<Slab>();
 const _: () = assert!(HEAD % ALIGN == 0 && SLAB < (1 << Prefix::SLAB_LEAD_BITS));
 
 pub(crate) struct Central {
-    /// Counts installations; this is that of the slabs in the lists.
+    /// Counts installations. The slabs in the lists belong to the current one.
     generation: u32,
-    /// Slabs that have blocks, of each class.
+    /// Slabs of each class that have free blocks.
     lists: [Option<Handle>; CLASSES + 1],
-    /// Slabs that there are.
+    /// Number of slabs.
     slabs: usize,
-    /// Blocks that are not in their slabs.
+    /// Number of blocks outside their slabs.
     out: usize,
 }
 
-// SAFETY: slabs belong to whoever has the lock.
+// SAFETY: slabs are accessed under the lock only.
 unsafe impl Send for Central {}
 
 pub(crate) static CENTRAL: Mutex<Central> =
     Mutex::new(Central { generation: 0, lists: [None; CLASSES + 1], slabs: 0, out: 0 });
 
-/// Slabs, and blocks of them that are alive: what the allocator behind them knows nothing of.
+/// Number of slabs, and of live blocks in them. The allocator behind them does not know these
+/// blocks.
 pub(crate) fn counts() -> (usize, usize) {
     let central = CENTRAL.lock();
     let (slabs, out) = (central.slabs, central.out);
@@ -82,10 +82,11 @@ pub(crate) fn counts() -> (usize, usize) {
     (slabs, out.saturating_sub(local::shelved()))
 }
 
-/// Another allocator, or none: what threads keep goes back, and slabs that have all their blocks.
+/// Starts a generation after an installation: returns the blocks that threads keep, and frees
+/// complete slabs.
 pub(crate) fn begin_generation() {
     let mut central = CENTRAL.lock();
-    // Never 0, which a fresh shelf has.
+    // Never 0, which is a fresh shelf's generation.
     let generation = central.generation % Prefix::MAX_GENERATION + 1;
     central.generation = generation;
     local::set_generation(generation);
@@ -95,8 +96,8 @@ pub(crate) fn begin_generation() {
     give_back(local::clear_all_shelves());
 }
 
-/// A small block; `None` when it is not one, or nothing is kept, or there is no memory: then the
-/// allocator itself may have some.
+/// A small block. `None` if the request is not small, nothing may be kept, or memory is short; the
+/// allocator itself may still have some.
 #[inline]
 pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switches) -> Option<NonNull<u8>> {
     if !switches.is_slabbed() || size > LARGEST {
@@ -113,10 +114,10 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
     kept.map(Kept::into_block)
 }
 
-/// Frees a block of a slab.
+/// Frees a block that lies in a slab.
 ///
 /// # Safety
-/// As for [`super::free`]; the prefix is the block's and says a class and an allocator.
+/// As for [`super::free`]; `prefix` is the block's and names a class and an allocator.
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
     // SAFETY: as the caller promises.
     let kept = unsafe { Kept::new(block) };
@@ -134,15 +135,15 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
     give_back(back);
 }
 
-/// Some blocks of a class out of a slab, and the installation that they are of. `None` when
-/// `allocator` is not the installed one any more: a slab of it would be taken for one of the next.
+/// Takes some blocks of a class out of a slab, and the slab's generation. `None` if `allocator` is
+/// no longer installed: its slab would be counted to the next generation.
 #[cold]
 #[inline(never)]
 fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     let wanted = (BATCH / class_size(class)).max(1);
     let mut central = CENTRAL.lock();
     let generation = central.generation;
-    // It is exchanged before the installation begins, which takes the lock.
+    // The exchange happens before the new generation begins, which takes the lock.
     if system::switches().allocator() != allocator {
         return None;
     }
@@ -150,7 +151,7 @@ fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     let slab = match listed {
         Some(slab) => slab,
         None => {
-            // Without the lock: the allocator may take long, and call whom it likes.
+            // Without the lock: the allocator may be slow, and may call any function.
             drop(central);
             let slab = make(class, allocator, generation)?;
             central = CENTRAL.lock();
@@ -174,7 +175,7 @@ fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     Some((taken, generation))
 }
 
-/// Blocks go home; slabs that have all of theirs go back to their allocator.
+/// Returns blocks to their slabs, and frees slabs that have all of theirs.
 #[cold]
 #[inline(never)]
 pub(crate) fn give_back(mut blocks: Chain) {
@@ -200,10 +201,10 @@ pub(crate) fn give_back(mut blocks: Chain) {
 }
 
 impl Central {
-    /// What changes in a slab belongs to who has the lock.
+    /// The mutable part of a slab; `self` proves that the lock is held.
     fn at(&mut self, slab: Handle) -> &mut Slab {
-        // SAFETY: it is there while somebody has its handle; reached under the lock alone, and
-        // through one reference at a time, because that borrows all slabs.
+        // SAFETY: the slab lives while a handle exists. It is reached under the lock only, and
+        // through one reference at a time, because this method borrows all slabs.
         unsafe { &mut *slab.0.as_ptr() }
     }
 
@@ -224,10 +225,10 @@ impl Central {
             header.allocator,
             header.generation,
         );
-        // SAFETY: inside the slab: a block that is at home and not free was never carved, so
-        // `carved` was below `capacity`.
+        // SAFETY: inside the slab. A block that is in the slab and not on its stack was never
+        // carved, so `carved` was below `capacity`.
         let start = unsafe { slab.0.cast::<u8>().add(distance) }.cast::<Prefix>();
-        // SAFETY: the first bytes of a block that nobody has, aligned like the slab.
+        // SAFETY: the first bytes of an unowned block, aligned as the slab is.
         unsafe { start.write(prefix) };
         // SAFETY: behind its prefix, inside the slab: no class is smaller than both.
         let block = unsafe { start.add(1) }.cast();
@@ -235,10 +236,10 @@ impl Central {
         Some(unsafe { Kept::new(block) })
     }
 
-    /// The block's slab, which has it back.
+    /// Puts a block back and returns its slab.
     fn push(&mut self, kept: Kept) -> Handle {
         let lead = kept.prefix().slab_lead();
-        // SAFETY: the distance that it was carved at.
+        // SAFETY: the distance at which the block was carved.
         let slab = Handle(unsafe { kept.block().sub(lead) }.cast());
         let header = self.at(slab);
         header.free.push(kept);
@@ -269,13 +270,13 @@ impl Central {
         }
     }
 
-    /// Whether the list has no other.
+    /// Whether the slab is the only one in its list.
     fn is_last(&mut self, slab: Handle) -> bool {
         let header = self.at(slab);
         header.listed && header.previous.is_none() && header.next.is_none()
     }
 
-    /// A slab that has all of its blocks.
+    /// Takes a slab that has all of its blocks out of its list.
     fn remove(&mut self, slab: Handle, empty: &mut Empty) {
         if self.at(slab).listed {
             self.unlist(slab);
@@ -284,8 +285,8 @@ impl Central {
         self.at(slab).next = empty.0.replace(slab);
     }
 
-    /// Slabs of an installation that has ended hang nowhere; they go when their last block comes
-    /// home.
+    /// Empties the lists when an installation ends. Slabs that still lack blocks are freed when
+    /// their last block returns.
     fn forget_lists(&mut self) -> Empty {
         let mut empty = Empty(None);
         for class in 1..=CLASSES {
@@ -301,24 +302,23 @@ impl Central {
     }
 }
 
-/// Slabs that nobody uses, hanging together: all of their blocks are in them, and no list knows
-/// them.
+/// A chain of unused slabs: each has all of its blocks, and no list holds it.
 struct Empty(Option<Handle>);
 
 impl Empty {
-    /// Back to their allocator: without the lock, because it may take long, and call whom it likes.
+    /// Frees the slabs, without the lock: the allocator may be slow, and may call any function.
     fn free(&mut self) {
         while let Some(slab) = self.0 {
-            // SAFETY: ours alone, and not used after this.
+            // SAFETY: this value owns the slab and does not use it afterwards.
             let Slab { base, allocator, next, .. } = unsafe { slab.0.read() };
             self.0 = next;
-            // SAFETY: what that allocator gave for the slab, once.
+            // SAFETY: the base that this allocator returned, freed once.
             unsafe { super::installed::free(allocator, base) };
         }
     }
 }
 
-/// A slab that has all of its blocks and hangs nowhere.
+/// Makes a slab that has all of its blocks and is in no list.
 fn make(class: u8, allocator: u8, generation: u32) -> Option<Handle> {
     let functions = allocator::installed(allocator)?;
     let malloc = functions.malloc?;
@@ -341,7 +341,7 @@ fn make(class: u8, allocator: u8, generation: u32) -> Option<Handle> {
         previous: None,
         next: None,
     };
-    // SAFETY: aligned room at the begin of the slab.
+    // SAFETY: aligned room at the start of the slab.
     unsafe { slab.write(header) };
     Some(Handle(slab))
 }

@@ -1,4 +1,4 @@
-//! What needs the C library: writing to a `FILE`, and the allocator that Numba's tests ask for.
+//! Entries that need the C library: output to a `FILE`, and the allocator that Numba's tests use.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt::{self, Write};
@@ -15,7 +15,7 @@ unsafe extern "C" {
     fn fputs(text: *const c_char, out: *mut c_void) -> c_int;
 }
 
-/// Text that always ends with a zero byte; what does not fit is cut off.
+/// A text that always ends with a zero byte. Excess is cut off.
 struct Line {
     bytes: [u8; 160],
     length: usize,

@@ -1,4 +1,4 @@
-//! The functions of Numba's `nrt.h` by name, for linking.
+//! The functions of Numba's `nrt.h` under their names, for linking.
 
 mod libc;
 
@@ -17,7 +17,7 @@ use crate::stats::{Event, Stats, count};
 use crate::system;
 use crate::track;
 
-/// What the statistics getters answer while statistics are off.
+/// Result of the statistics getters while statistics are off.
 const DISABLED: usize = 0x4141_4141;
 
 fn make(
@@ -51,25 +51,26 @@ export! {
     fn NRT_get_api() -> *const api::NumbaApi {
         &raw const api::NUMBA_API
     }
-    /// The versioned table, or null when `version` is not the library's.
+    /// The versioned table; null if `version` is not the library's.
     fn usm_nrt_get_api(version: u32) -> *const api::Api {
         if version == api::API_VERSION { &raw const api::API } else { ptr::null() }
     }
 
-    /// Switches statistics on when the environment has `NUMBA_NRT_STATS` set to anything but 0.
+    /// Turns statistics on if the environment variable `NUMBA_NRT_STATS` is set, not empty and not
+    /// 0.
     fn NRT_MemSys_init() {
         if std::env::var_os("NUMBA_NRT_STATS").is_some_and(|value| !value.is_empty() && value != "0") {
             system::set_stats(true);
         }
         system::set_shutdown(false);
     }
-    /// From now on destructors are skipped.
+    /// Skips destructors from now on.
     fn NRT_MemSys_shutdown() {
         system::set_shutdown(true);
     }
-    /// Takes all blocks that name no allocator from these functions; all null: from the global
-    /// allocator again. Blocks are freed by the functions that allocated them, so live ones do not
-    /// matter. Nothing happens when `malloc` or `free` alone is missing, or after 255 different
+    /// Allocates later blocks that name no allocator with these functions; all null restores the
+    /// global allocator. A block is freed by the functions that allocated it, so live blocks are no
+    /// obstacle. Does nothing if only `malloc` or `free` is missing, or after 255 different
     /// allocators.
     fn NRT_MemSys_set_allocator(malloc: Option<PlainMalloc>, realloc: Option<PlainRealloc>, free: Option<PlainFree>) {
         let result = match (malloc, free) {
@@ -79,7 +80,7 @@ export! {
             (None, None) => unsafe { set_allocator(None) },
             _ => Err(Error::IncompleteAllocator),
         };
-        // Numba's function returns nothing; the versioned table's says why.
+        // Numba's function returns nothing; the versioned table's entry returns the reason.
         let _ = result;
     }
     /// Starts counting.
@@ -94,29 +95,29 @@ export! {
     fn NRT_MemSys_stats_enabled() -> usize {
         usize::from(system::stats_enabled())
     }
-    /// Blocks allocated.
+    /// Number of blocks allocated.
     fn NRT_MemSys_get_stats_alloc() -> usize {
         counter(|stats| stats.alloc)
     }
-    /// Blocks freed.
+    /// Number of blocks freed.
     fn NRT_MemSys_get_stats_free() -> usize {
         counter(|stats| stats.free)
     }
-    /// MemInfos initialised.
+    /// Number of MemInfos initialised.
     fn NRT_MemSys_get_stats_mi_alloc() -> usize {
         counter(|stats| stats.mi_alloc)
     }
-    /// MemInfos destroyed.
+    /// Number of MemInfos destroyed.
     fn NRT_MemSys_get_stats_mi_free() -> usize {
         counter(|stats| stats.mi_free)
     }
 
-    /// A plain block.
+    /// Allocates a plain block of `size` bytes.
     fn NRT_Allocate(size: usize) -> *mut c_void {
         // SAFETY: null asks for the built-in allocator.
         unsafe { NRT_Allocate_External(size, ptr::null_mut()) }
     }
-    /// A plain block of `allocator`, or of the built-in one when null.
+    /// Allocates a plain block from `allocator`, or from the built-in one if null.
     fn NRT_Allocate_External(size: usize, allocator: *mut ExternalAllocator) -> *mut c_void {
         // SAFETY: null or the C caller's live allocator.
         let block = match unsafe { allocator.as_ref() }.filter(|named| !ptr::eq(*named, &raw const block::BUILTIN)) {
@@ -129,8 +130,8 @@ export! {
         }
         block
     }
-    /// A plain block of the built-in allocator resized; on failure null, and the old one is
-    /// untouched.
+    /// Resizes a plain block of the built-in allocator. On failure returns null, and the old block
+    /// is unchanged.
     fn NRT_Reallocate(block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: null or a block of `NRT_Allocate`.
         let new: *mut c_void = unsafe { block::reallocate_plain(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast());
@@ -149,13 +150,13 @@ export! {
         }
     }
 
-    /// A header around foreign data.
+    /// Wraps foreign data in a header.
     fn NRT_MemInfo_new(data: *mut c_void, size: usize, dtor: Option<Dtor>, info: *mut c_void) -> *mut MemInfo {
         // SAFETY: the C caller answers for data and destructor.
         unsafe { MemInfo::wrap(data, size, dtor, info) }.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
-    /// Writes a header with one reference into memory of the caller, which must be a block of
-    /// `NRT_Allocate` or of `allocator`: that is how it will be freed.
+    /// Writes a header with one reference into memory of the caller. It must be a block of
+    /// `NRT_Allocate` or of `allocator`, because it will be freed as one.
     fn NRT_MemInfo_init(mi: *mut MemInfo, data: *mut c_void, size: usize, dtor: Option<Dtor>, info: *mut c_void, allocator: *mut ExternalAllocator) {
         let Some(mi) = NonNull::new(mi) else { return };
         // SAFETY: the C caller answers for data, destructor and allocator.
@@ -164,47 +165,47 @@ export! {
         unsafe { mi.write(header) };
         track::adopted(mi);
     }
-    /// A block.
+    /// Makes a block of `size` bytes.
     fn NRT_MemInfo_alloc(size: usize) -> *mut MemInfo {
         // SAFETY: an entry without conditions.
         unsafe { api::numba::allocate(size) }
     }
-    /// A block of an external allocator.
+    /// Makes a block from an external allocator.
     fn NRT_MemInfo_alloc_external(size: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo {
         make(size, 16, false, None, allocator)
     }
-    /// A block, filled.
+    /// Makes a filled block.
     fn NRT_MemInfo_alloc_safe(size: usize) -> *mut MemInfo {
         make(size, 16, true, None, ptr::null_mut())
     }
-    /// A block with a destructor.
+    /// Makes a block with a destructor.
     fn NRT_MemInfo_alloc_dtor(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
         make(size, 16, false, dtor, ptr::null_mut())
     }
-    /// A block with a destructor, filled.
+    /// Makes a filled block with a destructor.
     fn NRT_MemInfo_alloc_dtor_safe(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
         make(size, 16, true, dtor, ptr::null_mut())
     }
-    /// A block whose data is aligned; null when `align` is not a power of two.
+    /// Makes a block with aligned data; null if `align` is not a power of two.
     fn NRT_MemInfo_alloc_aligned(size: usize, align: c_uint) -> *mut MemInfo {
         MemInfo::allocate_inline(size, align as usize).map_or(ptr::null_mut(), NonNull::as_ptr)
     }
-    /// An aligned block, filled.
+    /// Makes a filled block with aligned data.
     fn NRT_MemInfo_alloc_safe_aligned(size: usize, align: c_uint) -> *mut MemInfo {
         make(size, align as usize, true, None, ptr::null_mut())
     }
-    /// An aligned block of an external allocator, filled.
+    /// Makes a filled block with aligned data from an external allocator.
     fn NRT_MemInfo_alloc_safe_aligned_external(size: usize, align: c_uint, allocator: *mut ExternalAllocator) -> *mut MemInfo {
         make(size, align as usize, true, None, allocator)
     }
     /// Frees the block without running its destructor.
     fn NRT_MemInfo_destroy(mi: *mut MemInfo) {
         if let Some(mi) = NonNull::new(mi) {
-            // SAFETY: the C caller owns the block alone.
+            // SAFETY: the C caller owns the only reference.
             unsafe { MemInfo::free(mi) }
         }
     }
-    /// Frees the memory of the block; unlike `NRT_MemInfo_destroy` the header is not counted as
+    /// Frees the memory of the block. Unlike `NRT_MemInfo_destroy`, does not count the header as
     /// destroyed.
     fn NRT_dealloc(mi: *mut MemInfo) {
         if let Some(mi) = NonNull::new(mi) {
@@ -212,7 +213,7 @@ export! {
             unsafe { MemInfo::deallocate(mi) }
         }
     }
-    /// Writes one line about the block to a C `FILE`; nothing for a null file.
+    /// Writes one line about the block to a C `FILE`. Does nothing for a null file.
     fn NRT_MemInfo_dump(mi: *mut MemInfo, out: *mut c_void) {
         // SAFETY: null or a live block.
         unsafe { libc::dump(mi, out) }
@@ -226,27 +227,27 @@ export! {
         // SAFETY: same contract.
         unsafe { api::numba::acquire(mi) }
     }
-    /// Gives a reference back.
+    /// Releases a reference.
     fn NRT_MemInfo_release(mi: *mut MemInfo) {
         // SAFETY: same contract.
         unsafe { api::numba::release(mi) }
     }
-    /// What compiled code calls to add a reference.
+    /// Adds a reference, from compiled code.
     fn NRT_incref(mi: *mut MemInfo) {
         // SAFETY: same contract.
         unsafe { api::numba::acquire(mi) }
     }
-    /// What compiled code calls to give a reference back.
+    /// Releases a reference, from compiled code.
     fn NRT_decref(mi: *mut MemInfo) {
         // SAFETY: same contract.
         unsafe { api::numba::release(mi) }
     }
-    /// Runs the destructor and frees the block: for code that counts by itself.
+    /// Runs the destructor and frees the block, for code that counts references by itself.
     fn NRT_MemInfo_call_dtor(mi: *mut MemInfo) {
         // SAFETY: same contract.
         unsafe { api::call_dtor(mi) }
     }
-    /// References, or `(size_t)-1` for null and for a block without data.
+    /// The number of references; `(size_t)-1` for null and for a block without data.
     fn NRT_MemInfo_refcount(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
         match unsafe { api::live(mi, "refcount") } {
@@ -259,7 +260,7 @@ export! {
         // SAFETY: same contract.
         unsafe { api::numba::data(mi) }
     }
-    /// Bytes at the data pointer.
+    /// Size of the data in bytes.
     fn NRT_MemInfo_size(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
         unsafe { api::live(mi, "size") }.map_or(0, MemInfo::size)
@@ -269,42 +270,43 @@ export! {
         // SAFETY: null or a live block.
         unsafe { api::live(mi, "external_allocator") }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
     }
-    /// The Python object that owns the data, or null. Unlike Numba's function this never takes the
-    /// info pointer of some other destructor for an object.
+    /// The Python object that owns the data, or null. Unlike Numba's function, never mistakes
+    /// another destructor's info pointer for an object.
     fn NRT_MemInfo_parent(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
         let owner = unsafe { api::live(mi, "parent") }.and_then(MemInfo::owner);
         owner.filter(|owner| owner.tag == crate::OwnerTag::PYTHON).map_or(ptr::null_mut(), |owner| owner.object)
     }
-    /// A block with a replaceable payload.
+    /// Makes a block with a replaceable payload.
     fn NRT_MemInfo_new_varsize(size: usize) -> *mut MemInfo {
         // SAFETY: there is no element destructor.
         unsafe { NRT_MemInfo_new_varsize_dtor(size, None) }
     }
-    /// A block with a replaceable payload and an element destructor.
+    /// Makes a block with a replaceable payload and an element destructor.
     fn NRT_MemInfo_new_varsize_dtor(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
         // SAFETY: the C caller answers for its destructor.
         unsafe { MemInfo::new_varsize(size, dtor) }.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
-    /// A new payload, or null: no memory, or not a varsize block. The old payload is not freed.
+    /// Allocates a new payload, and does not free the old one. Null if memory is short or the block
+    /// is not varsize.
     fn NRT_MemInfo_varsize_alloc(mi: *mut MemInfo, size: usize) -> *mut c_void {
         // SAFETY: null or a live block.
         let Some(mi) = (unsafe { mi.as_ref() }) else { return ptr::null_mut() };
-        // SAFETY: the C caller uses the payload alone.
+        // SAFETY: only the C caller uses the payload.
         unsafe { mi.varsize_alloc(size) }.map_or(ptr::null_mut(), |payload| payload.as_ptr().cast())
     }
-    /// The payload resized, or null: then the old one is still in place.
+    /// Resizes the payload. Null on failure; the old payload is then still in place.
     fn NRT_MemInfo_varsize_realloc(mi: *mut MemInfo, size: usize) -> *mut c_void {
         // SAFETY: null or a live block.
         let Some(mi) = (unsafe { mi.as_ref() }) else { return ptr::null_mut() };
-        // SAFETY: the C caller uses the payload alone.
+        // SAFETY: only the C caller uses the payload.
         unsafe { mi.varsize_realloc(size) }.map_or(ptr::null_mut(), |payload| payload.as_ptr().cast())
     }
-    /// Frees a payload that the block has or had; nothing for a block that is not varsize.
+    /// Frees a current or former payload of the block. Does nothing if the block is not varsize.
     fn NRT_MemInfo_varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
         // SAFETY: null or a live block.
         if let Some(mi) = unsafe { mi.as_ref() } {
-            // Nothing is returned here: a refusal does nothing.
+            // This function returns nothing; a refusal changes nothing.
             // SAFETY: the C caller's payload, given up.
             let _ = unsafe { mi.varsize_free(payload) };
         }

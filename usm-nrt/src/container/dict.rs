@@ -8,30 +8,30 @@ use super::layout::slots_for;
 use super::{CountFn, EqualFn, Keyed, KeyedIter};
 use crate::export::export;
 
-/// What a dictionary calls; any of them may be missing.
+/// The callbacks of a dictionary; each may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct DictMethods {
-    /// Without it keys are equal when their bytes are.
+    /// Compares keys. Without it keys are equal if their bytes are.
     pub key_equal: Option<EqualFn>,
-    /// For a key that was copied into the dictionary.
+    /// Called for a key that was copied into the dictionary.
     pub key_incref: Option<CountFn>,
-    /// For a key that leaves it.
+    /// Called for a key that leaves it.
     pub key_decref: Option<CountFn>,
-    /// For a value that was copied into the dictionary.
+    /// Called for a value that was copied into the dictionary.
     pub value_incref: Option<CountFn>,
-    /// For a value that leaves it.
+    /// Called for a value that leaves it.
     pub value_decref: Option<CountFn>,
 }
 
 export! {
-    /// A dictionary that takes `n_keys` keys before it grows. Sizes of a key and a value are bytes.
+    /// Makes a dictionary with room for `n_keys` keys. Sizes of a key and a value are in bytes.
     fn numba_dict_new_sized(out: *mut *mut Keyed, n_keys: isize, key_size: isize, val_size: isize) -> c_int {
         let slots = slots_for(usize::try_from(n_keys).unwrap_or(0));
         // SAFETY: the caller's room.
         unsafe { Keyed::make(out, slots, key_size, val_size) }
     }
-    /// Copies the table. Null takes all methods away.
+    /// Copies the table. Null removes all methods.
     fn numba_dict_set_method_table(d: *mut Keyed, methods: *const DictMethods) {
         // SAFETY: null or the caller's table.
         let methods = if methods.is_null() { DictMethods::default() } else { unsafe { methods.read() } };
@@ -40,44 +40,45 @@ export! {
         // SAFETY: the caller's dictionary.
         unsafe { Keyed::set_methods(d, methods) }
     }
-    /// Releases all keys and values, and the memory.
+    /// Releases all keys and values, and frees the memory.
     fn numba_dict_free(d: *mut Keyed) {
         // SAFETY: the caller's dictionary, given up.
         unsafe { Keyed::free(d) }
     }
-    /// Keys.
+    /// The number of keys.
     fn numba_dict_length(d: *mut Keyed) -> isize {
         // SAFETY: the caller's dictionary.
         unsafe { Keyed::length(d) }
     }
-    /// The position of a key, whose value is copied to `oldval_bytes`; [`MISSING`](super::MISSING)
-    /// or [`LOOKUP_FAILED`](super::LOOKUP_FAILED), and zeros there. Nothing is counted.
+    /// The position of a key; copies its value to `oldval_bytes`. Otherwise
+    /// [`MISSING`](super::MISSING) or [`LOOKUP_FAILED`](super::LOOKUP_FAILED), and `oldval_bytes`
+    /// is zeroed. Counts no references.
     fn numba_dict_lookup(d: *mut Keyed, key_bytes: *const u8, hash: isize, oldval_bytes: *mut u8) -> isize {
         // SAFETY: the caller's dictionary, key and room for a value.
         unsafe { Keyed::lookup(d, key_bytes, hash, oldval_bytes) }
     }
-    /// Sets the value of a key. [`REPLACED`](super::REPLACED) when it had one, which is copied to
-    /// `oldval_bytes`, already released.
+    /// Sets the value of a key. Returns [`REPLACED`](super::REPLACED) if it had one; copies that
+    /// one to `oldval_bytes`, already released.
     fn numba_dict_insert(d: *mut Keyed, key_bytes: *const u8, hash: isize, val_bytes: *const u8, oldval_bytes: *mut u8) -> c_int {
         // SAFETY: the caller's dictionary, key, value and room for a value.
         unsafe { Keyed::insert(d, key_bytes, hash, val_bytes, oldval_bytes, true) }
     }
-    /// [`numba_dict_insert`] that does not give the old value.
+    /// [`numba_dict_insert`] without the old value.
     fn numba_dict_insert_ez(d: *mut Keyed, key_bytes: *const u8, hash: isize, val_bytes: *const u8) -> c_int {
         // SAFETY: the caller's dictionary, key and value.
         unsafe { Keyed::insert(d, key_bytes, hash, val_bytes, ptr::null_mut(), true) }
     }
-    /// Removes the key at position `ix` of a lookup; the hash is not needed.
+    /// Removes the key at position `ix` of a lookup. The hash is not used.
     fn numba_dict_delitem(d: *mut Keyed, _hash: isize, ix: isize) -> c_int {
         // SAFETY: the caller's dictionary.
         unsafe { Keyed::delete(d, ix) }
     }
-    /// Moves the last key and its value out; their references are the caller's.
+    /// Moves the last key and its value out. The caller owns their references.
     fn numba_dict_popitem(d: *mut Keyed, key_bytes: *mut u8, val_bytes: *mut u8) -> c_int {
         // SAFETY: the caller's dictionary and room for both.
         unsafe { Keyed::pop(d, key_bytes, val_bytes) }
     }
-    /// Bytes of an iterator.
+    /// Size of an iterator in bytes.
     fn numba_dict_iter_sizeof() -> usize {
         size_of::<KeyedIter>()
     }
@@ -86,7 +87,7 @@ export! {
         // SAFETY: the caller's dictionary and room for an iterator.
         unsafe { Keyed::iterate(d, it) }
     }
-    /// Where the next key and value are, until the dictionary is changed.
+    /// Addresses of the next key and value, valid until the dictionary changes.
     fn numba_dict_iter_next(it: *mut KeyedIter, key_ptr: *mut *const u8, val_ptr: *mut *const u8) -> c_int {
         // SAFETY: the caller's iterator of a live dictionary, and room for two pointers.
         unsafe { Keyed::next(it, key_ptr, val_ptr) }

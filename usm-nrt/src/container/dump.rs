@@ -1,4 +1,4 @@
-//! Contents for the eye, to the standard output of C, which has a buffer of its own.
+//! Readable dumps to the C library's standard output, which has a buffer of its own.
 
 use alloc::ffi::CString;
 use alloc::format;
@@ -20,7 +20,7 @@ pub(super) fn set(set: &Keyed) {
     print("set dump", set, false);
 }
 
-/// A line for the sizes, for each element and for their number.
+/// Prints a line for the sizes, one for each element and one for their number.
 fn print(title: &str, keyed: &Keyed, values: bool) {
     let (shape, elements) = keyed.elements();
     line(title);
@@ -53,7 +53,7 @@ fn hex(text: &mut String, bytes: *const u8, size: usize) {
 }
 
 fn line(text: &str) {
-    // The text is made above, without a zero byte.
+    // The text is made above and has no zero byte.
     let Ok(text) = CString::new(text) else { return };
     // SAFETY: text that ends with a zero byte.
     unsafe { puts(text.as_ptr()) };

@@ -1,11 +1,11 @@
-//! Iteration over dictionaries and sets, and what it notices.
+//! Iteration over dictionaries and sets, which detects changes.
 
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 
 use super::{DICT_EXHAUSTED, DICT_MUTATED, Keyed, OK};
 
-/// An iterator, in memory that the caller reserves: as large as Numba's, and aligned to anything.
+/// An iterator in memory of the caller: as large as Numba's, at any alignment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct KeyedIter {
@@ -19,7 +19,7 @@ impl Keyed {
     /// Starts an iteration.
     ///
     /// # Safety
-    /// `this` is null or live; `out` is null or has room, aligned to anything.
+    /// `this` is null or live; `out` is null or has room, at any alignment.
     pub(super) unsafe fn iterate(this: *const Self, out: *mut KeyedIter) {
         // SAFETY: null or live, as the caller promises.
         let (generation, size) =
@@ -30,7 +30,7 @@ impl Keyed {
         }
     }
 
-    /// Where the next key and value are.
+    /// The addresses of the next key and value.
     ///
     /// # Safety
     /// `iter` is null or of a live container; the outputs are null or have room for a pointer.

@@ -1,9 +1,9 @@
-//! What dictionaries and sets share: a table, callbacks, and the rule that a callback looks but
-//! does not change.
+//! The common part of dictionaries and sets: a table, callbacks, and the rule that a callback may
+//! read the container but not change it.
 //!
-//! Callbacks are foreign code that may call back into the same container, so no reference into it
-//! lives while one runs: everything here goes through the raw pointer that the C caller passed, for
-//! one step at a time. The table is whole at each of them.
+//! A callback is foreign code that may call back into the same container. So no reference into the
+//! container lives while one runs: each step goes through the raw pointer of the C caller. The
+//! table is consistent before each step.
 
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -17,19 +17,19 @@ use super::{
     OK, REPLACED, call,
 };
 
-/// A dictionary or a set of compiled code. Only its address leaves this crate.
+/// A dictionary or set of compiled code. Only its address leaves this crate.
 #[derive(Debug)]
 pub struct Keyed {
     pub(super) table: Table,
     pub(super) methods: Methods,
-    /// While it is being changed.
+    /// Whether the container is being changed.
     busy: bool,
 }
 
-/// What the C caller says of its keys and values.
+/// The callbacks for keys and values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Methods {
-    /// Without it keys are equal when their bytes are.
+    /// Compares keys. Without it keys are equal if their bytes are.
     pub(super) key_equal: Option<EqualFn>,
     pub(super) key_incref: Option<CountFn>,
     pub(super) key_decref: Option<CountFn>,
@@ -37,14 +37,14 @@ pub(super) struct Methods {
     pub(super) value_decref: Option<CountFn>,
 }
 
-/// The permission to change a container; given back when dropped.
+/// The permission to change a container; returned on drop.
 struct Turn(*mut Keyed);
 
 impl Turn {
-    /// `None` when somebody has it.
+    /// `None` if another caller has the permission.
     ///
     /// # Safety
-    /// `this` is live, and until the turn is over only freed by its owner.
+    /// `this` is live. While the permission is held only its holder frees the container.
     #[inline(always)]
     unsafe fn take(this: *mut Keyed) -> Option<Self> {
         // SAFETY: as the caller promises.
@@ -60,14 +60,14 @@ impl Turn {
 impl Drop for Turn {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: live: nobody frees it while it is busy.
+        // SAFETY: live: a busy container is not freed.
         unsafe { (*self.0).busy = false }
     }
 }
 
 impl Keyed {
-    /// Writes an empty one to `out`; [`DICT_NO_MEMORY`] also where a size is negative or `out` is
-    /// null.
+    /// Writes an empty container to `out`. [`DICT_NO_MEMORY`] also if a size is negative or `out`
+    /// is null.
     ///
     /// # Safety
     /// `out` is null or has room for a pointer.
@@ -85,7 +85,7 @@ impl Keyed {
     }
 
     /// # Safety
-    /// As all functions from here on: `this` is null or live, and no other thread changes it.
+    /// As for all functions below: `this` is null or live, and no other thread changes it.
     #[inline]
     pub(super) unsafe fn set_methods(this: *mut Self, methods: Methods) {
         // SAFETY: null or live, as the caller promises.
@@ -94,20 +94,20 @@ impl Keyed {
         }
     }
 
-    /// Elements.
+    /// The number of elements.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Self::set_methods`].
     #[inline]
     pub(super) unsafe fn length(this: *const Self) -> isize {
         // SAFETY: null or live, as the caller promises.
         unsafe { this.as_ref() }.map_or(0, |keyed| keyed.table.used() as isize)
     }
 
-    /// Releases every element, in order. While it is being changed nothing happens: it is leaked.
+    /// Releases every element, in order, and frees the container. Leaks it if it is being changed.
     ///
     /// # Safety
-    /// As there; nobody uses it afterwards.
+    /// As for [`Self::set_methods`]; nothing uses the container afterwards.
     pub(super) unsafe fn free(this: *mut Self) {
         let Some(place) = NonNull::new(this) else { return };
         // SAFETY: live, as the caller promises.
@@ -124,7 +124,7 @@ impl Keyed {
                 }
                 let (key, value) = (table.key(position), table.value(position));
                 table.forget(position);
-                // SAFETY: an element that nobody finds any more; the busy table does not move.
+                // SAFETY: an element that no lookup finds any more; the busy table does not move.
                 unsafe { call(methods.key_decref, key) };
                 // SAFETY: as above.
                 unsafe { call(methods.value_decref, value) };
@@ -135,11 +135,12 @@ impl Keyed {
         drop(unsafe { Memory::take(place) });
     }
 
-    /// The position of a key, whose value is copied to `out`; else [`MISSING`] or
-    /// [`LOOKUP_FAILED`], and zeros there.
+    /// The position of a key; copies its value to `out`. Otherwise [`MISSING`] or
+    /// [`LOOKUP_FAILED`], and `out` is zeroed.
     ///
     /// # Safety
-    /// As there; `key` has a key's bytes to read, `out` is null or has a value's to write.
+    /// As for [`Self::set_methods`]; `key` has a key's bytes to read, `out` is null or has room for
+    /// a value.
     #[inline(always)]
     pub(super) unsafe fn lookup(this: *const Self, key: *const u8, hash: isize, out: *mut u8) -> isize {
         if this.is_null() {
@@ -165,11 +166,11 @@ impl Keyed {
         }
     }
 
-    /// Adds a key, or gives it another value when `replace`. `old` gets the value before; zeros
-    /// when there was none.
+    /// Adds a key, or replaces its value if `replace`. Copies the old value to `old`, or zeros if
+    /// there was none.
     ///
     /// # Safety
-    /// As [`Self::lookup`]; `value` has a value's bytes to read. Neither lies in the container.
+    /// As for [`Self::lookup`]; `value` has a value's bytes to read. Neither lies in the container.
     #[inline(always)]
     pub(super) unsafe fn insert(
         this: *mut Self,
@@ -187,7 +188,8 @@ impl Keyed {
         let hash = clean(hash);
         // SAFETY: as the caller promises.
         match unsafe { find(this, key, hash) } {
-            // SAFETY: as the caller promises; the search ended there and nothing has changed since.
+            // SAFETY: as the caller promises; the search ended at `vacant`, and nothing has changed
+            // since.
             Search::Missing(vacant) => unsafe { add(this, vacant, key, hash, value, old) },
             // SAFETY: as the caller promises.
             Search::Found(row) if replace => unsafe { exchange(this, row, value, old) },
@@ -202,10 +204,10 @@ impl Keyed {
         }
     }
 
-    /// Removes the element at a position that a lookup gave; [`DICT_MUTATED`] when none is there.
+    /// Removes the element at a position of a lookup; [`DICT_MUTATED`] if it holds none.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Self::set_methods`].
     pub(super) unsafe fn delete(this: *mut Self, position: isize) -> c_int {
         if this.is_null() {
             return DICT_EMPTY;
@@ -220,17 +222,17 @@ impl Keyed {
         };
         table.remove(row);
         let (key, value) = (table.key(row), table.value(row));
-        // SAFETY: what the element was; the busy table does not move.
+        // SAFETY: the removed element; the busy table does not move.
         unsafe { call(methods.key_decref, key) };
         // SAFETY: as above.
         unsafe { call(methods.value_decref, value) };
         OK
     }
 
-    /// [`Self::delete`] of a key. `Ok` whether it was there or not.
+    /// [`Self::delete`] by key. `Ok` whether or not the key was there.
     ///
     /// # Safety
-    /// As [`Self::lookup`].
+    /// As for [`Self::lookup`].
     pub(super) unsafe fn discard(this: *mut Self, key: *const u8, hash: isize) -> c_int {
         if this.is_null() {
             return OK;
@@ -249,10 +251,10 @@ impl Keyed {
         }
     }
 
-    /// Takes the last element out, with the references it has.
+    /// Moves the last element out with its references.
     ///
     /// # Safety
-    /// As there; both outputs are null or have room.
+    /// As for [`Self::set_methods`]; both outputs are null or have room.
     pub(super) unsafe fn pop(this: *mut Self, key: *mut u8, value: *mut u8) -> c_int {
         // SAFETY: null or live; no callback runs.
         let Some(keyed) = (unsafe { this.as_mut() }) else { return DICT_EMPTY };
@@ -273,7 +275,7 @@ impl Keyed {
         OK
     }
 
-    /// Sizes of a key and a value, and the elements in order: key, hash, value.
+    /// Sizes of a key and a value in bytes, and the elements in order: key, hash, value.
     pub(super) fn elements(&self) -> (Shape, impl Iterator<Item = (*const u8, usize, *const u8)>) {
         let table = &self.table;
         let rows = (0..table.filled()).filter(|&row| table.is_live(row));
@@ -285,7 +287,7 @@ impl Keyed {
 }
 
 /// # Safety
-/// As [`Keyed::insert`]; `vacant` is where the search for the key ended.
+/// As for [`Keyed::insert`]; the search for the key ended at `vacant`.
 #[inline(always)]
 unsafe fn add(
     this: *mut Keyed,
@@ -306,7 +308,7 @@ unsafe fn add(
     }
     // SAFETY: as the caller promises; the table is not full.
     unsafe { by_width!(table.width(), push(table, vacant, moved, key, hash, value)) };
-    // SAFETY: the element that was added.
+    // SAFETY: the added element.
     unsafe { call(methods.key_incref, key) };
     // SAFETY: as above.
     unsafe { call(methods.value_incref, value) };
@@ -314,7 +316,7 @@ unsafe fn add(
 }
 
 /// # Safety
-/// As [`Table::push`].
+/// As for [`Table::push`].
 #[inline(always)]
 unsafe fn push<S: Slot>(
     table: &mut Table,
@@ -330,7 +332,7 @@ unsafe fn push<S: Slot>(
 }
 
 /// # Safety
-/// As [`Keyed::insert`]; `row` is live.
+/// As for [`Keyed::insert`]; `row` is live.
 #[inline(always)]
 unsafe fn exchange(this: *mut Keyed, row: usize, value: *const u8, old: *mut u8) -> c_int {
     // SAFETY: live; the reference ends before a callback runs.
@@ -338,7 +340,7 @@ unsafe fn exchange(this: *mut Keyed, row: usize, value: *const u8, old: *mut u8)
     let (table, methods) = (&mut keyed.table, keyed.methods);
     let (place, size) = (table.value(row), table.shape().value);
     if old.is_null() {
-        // The value cannot be kept for the callback, so that it is released where it is.
+        // There is no room to keep the old value for the callback, so it is released in place.
         // SAFETY: a live value; the busy table does not move.
         unsafe { call(methods.value_decref, place) };
         // SAFETY: as the caller promises.
@@ -348,10 +350,10 @@ unsafe fn exchange(this: *mut Keyed, row: usize, value: *const u8, old: *mut u8)
         unsafe { copy(place, old, size) };
         // SAFETY: as the caller promises.
         unsafe { copy(value, place, size) };
-        // SAFETY: the value that was.
+        // SAFETY: the old value.
         unsafe { call(methods.value_decref, old) };
     }
-    // SAFETY: the value that is.
+    // SAFETY: the new value.
     unsafe { call(methods.value_incref, value) };
     REPLACED
 }

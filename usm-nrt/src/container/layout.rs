@@ -1,9 +1,8 @@
-//! How large things are: rows, slots, and the block that holds them. Sizes that no memory has are
-//! refused here.
+//! Sizes of rows, slots and the block that holds them. Refuses sizes that no memory has.
 
 /// Fewest slots.
 pub(super) const MIN_SLOTS: usize = 8;
-/// Rows that so many slots serve.
+/// Number of rows that `slots` slots serve.
 pub(super) const fn usable(slots: usize) -> Option<usize> {
     match slots.checked_mul(2) {
         Some(double) => Some(double / 3),
@@ -11,7 +10,7 @@ pub(super) const fn usable(slots: usize) -> Option<usize> {
     }
 }
 
-/// Slots for `rows` rows; `None` when no memory has as many.
+/// Number of slots for `rows` rows; `None` if no memory has that many.
 pub(super) fn slots_for(rows: usize) -> Option<usize> {
     if rows <= MIN_SLOTS * 2 / 3 {
         return Some(MIN_SLOTS);
@@ -19,7 +18,7 @@ pub(super) fn slots_for(rows: usize) -> Option<usize> {
     rows.checked_add(rows / 2)?.checked_add(1)?.checked_next_power_of_two()
 }
 
-/// Where the parts of a row are, in bytes.
+/// Offsets of the parts of a row, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) key: usize,
@@ -28,11 +27,11 @@ pub(super) struct Shape {
     pub(super) row: usize,
 }
 
-/// The key lies behind the hash.
+/// The key follows the hash.
 pub(super) const KEY_AT: usize = size_of::<usize>();
 
 impl Shape {
-    /// For keys and values of these sizes, in bytes; both start on a word.
+    /// The shape for keys and values of these sizes in bytes; both start on a word.
     pub(super) fn new(key: isize, value: isize) -> Option<Self> {
         const WORD: usize = size_of::<usize>();
         let (key, value) = (usize::try_from(key).ok()?, usize::try_from(value).ok()?);
@@ -42,7 +41,7 @@ impl Shape {
     }
 }
 
-/// Bytes of a slot.
+/// Size of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     One,
@@ -52,7 +51,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// The narrowest that names every row of so many slots.
+    /// The narrowest width that can name every row of `slots` slots.
     const fn of(slots: usize) -> Self {
         if slots <= 0x80 {
             Self::One
@@ -75,10 +74,10 @@ impl Width {
     }
 }
 
-/// An integer that a slot is stored as.
+/// The integer type that stores a slot.
 pub(super) trait Slot: Copy {
     fn get(self) -> isize;
-    /// Row numbers fit: see [`Width::of`].
+    /// The row number fits: see [`Width::of`].
     fn new(row: isize) -> Self;
 }
 
@@ -111,12 +110,12 @@ macro_rules! by_width {
 }
 pub(super) use by_width;
 
-/// How a block is divided.
+/// The parts of a table's block.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     pub(super) slots: usize,
     pub(super) rows: usize,
-    /// Bytes of the rows: the slots begin there.
+    /// Bytes of the rows; the slots begin behind them.
     pub(super) slots_at: usize,
     pub(super) bytes: usize,
     pub(super) width: Width,

@@ -1,4 +1,4 @@
-//! Numba's typed list: items of one size, one after another, in a block that grows by an eighth.
+//! Numba's typed list: items of one size in a contiguous block that grows by an eighth.
 //!
 //! Compiled code reads items and the length through [`numba_list_base_ptr`] and
 //! [`numba_list_size_address`] without a call. As in dictionaries, no reference into the list lives
@@ -12,35 +12,35 @@ use super::memory::{Memory, copy};
 use super::{CountFn, LIST_EXHAUSTED, LIST_IMMUTABLE, LIST_INDEX, LIST_MUTATED, LIST_NO_MEMORY, OK, call};
 use crate::export::export;
 
-/// A list of compiled code. Only its address leaves this crate, and that of its size.
+/// A list of compiled code. Only its address and that of its size leave this crate.
 #[derive(Debug)]
 pub struct List {
-    /// Items; never negative. Compiled code reads it.
+    /// Number of items; never negative. Compiled code reads it.
     size: isize,
-    /// Bytes of an item.
+    /// Size of an item in bytes.
     item_size: usize,
-    /// Items that `items` has room for; never negative.
+    /// Number of items that fit in `items`; never negative.
     allocated: isize,
     mutable: c_int,
-    /// While it is being changed.
+    /// Whether the list is being changed.
     busy: bool,
     methods: ListMethods,
     items: Option<Memory>,
-    /// Bytes of `items`.
+    /// Size of `items` in bytes.
     room: usize,
 }
 
-/// What a list calls; either may be missing.
+/// The callbacks of a list; either may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct ListMethods {
-    /// For an item that was copied into the list.
+    /// Called for an item that was copied into the list.
     pub item_incref: Option<CountFn>,
-    /// For an item that leaves it.
+    /// Called for an item that leaves it.
     pub item_decref: Option<CountFn>,
 }
 
-/// An iterator, in memory that the caller reserves: as large as Numba's, and aligned to anything.
+/// An iterator in memory of the caller: as large as Numba's, at any alignment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ListIter {
@@ -50,21 +50,20 @@ pub struct ListIter {
 }
 
 impl List {
-    /// Where item `index` is, for an index that a list of this size may have. Only an address:
-    /// nothing is read.
+    /// The address of item `index`, for an index that a list of this size may have. Reads nothing.
     #[inline(always)]
     fn item(&self, index: isize) -> *mut u8 {
         let start = self.items.as_ref().map_or(ptr::null_mut(), Memory::start);
         start.wrapping_add(index as usize * self.item_size)
     }
 
-    /// Checks an index in one comparison: negative ones are too large.
+    /// Checks an index in one comparison: a negative one becomes too large.
     #[inline(always)]
     const fn has(&self, index: isize) -> bool {
         (index as usize) < self.size as usize
     }
 
-    /// Whether it may be changed now.
+    /// Refuses a change of an immutable list, and a change while another one runs.
     #[inline(always)]
     const fn writable(&self) -> Result<(), c_int> {
         if self.mutable == 0 {
@@ -73,7 +72,7 @@ impl List {
         if self.busy { Err(LIST_MUTATED) } else { Ok(()) }
     }
 
-    /// Room for `size` items. What is added has no contents yet.
+    /// Resizes to `size` items. Added items are uninitialised.
     #[inline(always)]
     fn resize(&mut self, size: isize) -> Result<(), c_int> {
         if size > self.allocated || size < self.allocated >> 1 {
@@ -83,8 +82,7 @@ impl List {
         Ok(())
     }
 
-    /// Another number of items that there is room for: an eighth more than needed, as compiled code
-    /// sees it.
+    /// Resizes the room to `size` items and an eighth more; compiled code sees it.
     #[cold]
     #[inline(never)]
     fn reallocate(&mut self, size: isize) -> Result<(), c_int> {
@@ -105,8 +103,8 @@ impl List {
         Ok(())
     }
 
-    /// A block of so many bytes or more. It grows by half, because memory that a device reads may
-    /// be slow to come by and seldom grows in place, and gives back what is three quarters empty.
+    /// Makes room for at least `bytes` bytes. It grows by half, because a device's memory may be
+    /// slow to allocate and seldom grows in place. It shrinks when three quarters are empty.
     fn make_room(&mut self, bytes: usize) -> bool {
         let Some(items) = &mut self.items else {
             self.items = Memory::new(bytes);
@@ -124,16 +122,16 @@ impl List {
     }
 }
 
-/// Bytes of so many items; `None` when no memory has them.
+/// Size of `items` items in bytes; `None` if no memory has that many.
 fn bytes(items: isize, item_size: usize) -> Option<usize> {
     let bytes = usize::try_from(items).ok()?.checked_mul(item_size)?;
     isize::try_from(bytes).is_ok().then_some(bytes)
 }
 
-/// Runs a callback on an item of the list, which meanwhile may be looked at but not changed.
+/// Runs a callback on an item of the list. The callback may read the list but not change it.
 ///
 /// # Safety
-/// `lp` is live and may be changed; `item` is one of its items, or was.
+/// `lp` is live and may be changed; `item` is a current or just removed item of it.
 #[inline(always)]
 unsafe fn count(lp: *mut List, function: Option<CountFn>, item: *mut u8) {
     if function.is_none() {
@@ -147,7 +145,7 @@ unsafe fn count(lp: *mut List, function: Option<CountFn>, item: *mut u8) {
     unsafe { (*lp).busy = false };
 }
 
-/// The items of a slice, first and last, how many and how far apart; upwards.
+/// The items of a slice in ascending order: first, last, number and distance.
 #[derive(Clone, Copy)]
 struct Slice {
     first: isize,
@@ -156,8 +154,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// `Ok(None)` when it has no items, an error when it has some outside of a list of `size`
-    /// items.
+    /// `Ok(None)` for an empty slice; an error if it reaches outside of a list of `size` items.
     fn new(start: isize, stop: isize, step: isize, size: isize) -> Result<Option<Self>, c_int> {
         if step == 0 {
             return Err(LIST_INDEX);
@@ -171,7 +168,7 @@ impl Slice {
         if low < 0 || high >= size {
             return Err(LIST_INDEX);
         }
-        // A step that is longer than the list takes one item, whatever its length.
+        // A step longer than the list selects one item, whatever its length.
         let step_up = step.unsigned_abs().min(size as usize) as isize;
         let count = (high - low) / step_up + 1;
         let first = if step < 0 { high - (count - 1) * step_up } else { low };
@@ -184,7 +181,7 @@ impl Slice {
 }
 
 impl List {
-    /// Moves the items together that lie between those of the slice, and behind them.
+    /// Closes the gaps: moves up the items between and behind those of the slice.
     fn close(&mut self, slice: Slice) {
         for index in 0..slice.count {
             let from = slice.at(index) + 1;
@@ -226,7 +223,7 @@ fn status(result: Result<(), c_int>) -> c_int {
 }
 
 export! {
-    /// A list with room for `allocated` items of `item_size` bytes.
+    /// Makes a list with room for `allocated` items of `item_size` bytes.
     fn numba_list_new(out: *mut *mut List, item_size: isize, allocated: isize) -> c_int {
         let (Ok(item_size), false) = (usize::try_from(item_size), out.is_null()) else { return LIST_NO_MEMORY };
         let Some(bytes) = bytes(allocated, item_size) else { return LIST_NO_MEMORY };
@@ -241,7 +238,7 @@ export! {
         unsafe { out.write(list.as_ptr()) };
         OK
     }
-    /// Copies the table. Null takes both methods away.
+    /// Copies the table. Null removes both methods.
     fn numba_list_set_method_table(lp: *mut List, methods: *const ListMethods) {
         // SAFETY: null or the caller's table.
         let methods = if methods.is_null() { ListMethods::default() } else { unsafe { methods.read() } };
@@ -250,8 +247,7 @@ export! {
             list.methods = methods;
         }
     }
-    /// Releases all items in order, and the memory. While the list is being changed nothing
-    /// happens: it is leaked.
+    /// Releases all items in order, and frees the memory. Leaks the list if it is being changed.
     fn numba_list_free(lp: *mut List) {
         let Some(place) = NonNull::new(lp) else { return };
         // SAFETY: the caller's list; the reference ends before a callback runs.
@@ -270,12 +266,12 @@ export! {
         // SAFETY: made by `hold`, and the caller gives it up.
         drop(unsafe { Memory::take(place) });
     }
-    /// Where the first item is, until the list is changed; null when there is no room for any.
+    /// The address of the first item, valid until the list changes. Null if no item fits.
     fn numba_list_base_ptr(lp: *mut List) -> *mut u8 {
         // SAFETY: null or the caller's list.
         unsafe { lp.as_ref() }.map_or(ptr::null_mut(), |list| list.item(0))
     }
-    /// The address of the number of items.
+    /// The address of the field that holds the number of items.
     fn numba_list_size_address(lp: *mut List) -> isize {
         if lp.is_null() {
             return 0;
@@ -283,29 +279,29 @@ export! {
         // SAFETY: the caller's list.
         unsafe { &raw const (*lp).size }.expose_provenance() as isize
     }
-    /// Items.
+    /// The number of items.
     fn numba_list_length(lp: *mut List) -> isize {
         // SAFETY: null or the caller's list.
         unsafe { lp.as_ref() }.map_or(0, |list| list.size)
     }
-    /// Items that there is room for.
+    /// The number of items that fit without growing.
     fn numba_list_allocated(lp: *mut List) -> isize {
         // SAFETY: null or the caller's list.
         unsafe { lp.as_ref() }.map_or(0, |list| list.allocated)
     }
-    /// 0 for a list that refuses changes.
+    /// 0 if the list refuses changes.
     fn numba_list_is_mutable(lp: *mut List) -> c_int {
         // SAFETY: null or the caller's list.
         unsafe { lp.as_ref() }.map_or(0, |list| list.mutable)
     }
-    /// Sets that.
+    /// Sets whether the list accepts changes.
     fn numba_list_set_is_mutable(lp: *mut List, is_mutable: c_int) {
         // SAFETY: null or the caller's list.
         if let Some(list) = unsafe { lp.as_mut() } {
             list.mutable = is_mutable;
         }
     }
-    /// Gives an index another item.
+    /// Replaces the item at an index.
     fn numba_list_setitem(lp: *mut List, index: isize, item: *const u8) -> c_int {
         // SAFETY: null or the caller's list.
         let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
@@ -316,15 +312,15 @@ export! {
             return LIST_INDEX;
         }
         let (place, size, methods) = (list.item(index), list.item_size, list.methods);
-        // SAFETY: the item that leaves the list.
+        // SAFETY: the old item.
         unsafe { count(lp, methods.item_decref, place) };
         // SAFETY: the caller's item; a busy list was not moved.
         unsafe { copy(item, place, size) };
-        // SAFETY: the item that is there now.
+        // SAFETY: the new item.
         unsafe { count(lp, methods.item_incref, place) };
         OK
     }
-    /// Copies an item out. Nothing is counted.
+    /// Copies an item out. Counts no references.
     fn numba_list_getitem(lp: *mut List, index: isize, out: *mut u8) -> c_int {
         // SAFETY: null or the caller's list.
         let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
@@ -335,7 +331,7 @@ export! {
         unsafe { copy(list.item(index), out, list.item_size) };
         OK
     }
-    /// Adds an item, which does not lie in the list, at the end.
+    /// Appends an item, which must not lie in the list.
     fn numba_list_append(lp: *mut List, item: *const u8) -> c_int {
         // SAFETY: null or the caller's list; the reference ends before a callback runs.
         let Some(list) = (unsafe { lp.as_mut() }) else { return LIST_NO_MEMORY };
@@ -343,7 +339,7 @@ export! {
             return status;
         }
         let size = list.size;
-        // No list has `isize::MAX` items of a byte or more; of nothing it may.
+        // Items of a byte or more cannot reach `isize::MAX`; items of no bytes can.
         let Some(grown) = size.checked_add(1) else { return LIST_NO_MEMORY };
         if let Err(status) = list.resize(grown) {
             return status;
@@ -351,23 +347,23 @@ export! {
         let (place, incref) = (list.item(size), list.methods.item_incref);
         // SAFETY: the caller's item, and room for it.
         unsafe { copy(item, place, list.item_size) };
-        // SAFETY: the item that was added.
+        // SAFETY: the added item.
         unsafe { count(lp, incref, place) };
         OK
     }
-    /// Removes an item.
+    /// Removes the item at an index.
     fn numba_list_delitem(lp: *mut List, index: isize) -> c_int {
         let one = |list: &List| if list.has(index) { Ok(Some(Slice { first: index, step: 1, count: 1 })) } else { Err(LIST_INDEX) };
         // SAFETY: the caller's list.
         status(unsafe { delete(lp, one) })
     }
-    /// Removes the items of a slice whose ends were clipped to the list: from `start` to `stop`,
-    /// which is excluded. [`LIST_INDEX`] when they were not, or the step is 0.
+    /// Removes the items of a slice from `start` up to, excluding, `stop`; the ends are clipped to
+    /// the list. [`LIST_INDEX`] if they are not, or if the step is 0.
     fn numba_list_delete_slice(lp: *mut List, start: isize, stop: isize, step: isize) -> c_int {
         // SAFETY: the caller's list.
         status(unsafe { delete(lp, |list| Slice::new(start, stop, step, list.size)) })
     }
-    /// Bytes of an iterator.
+    /// Size of an iterator in bytes.
     fn numba_list_iter_sizeof() -> usize {
         size_of::<ListIter>()
     }
@@ -380,7 +376,7 @@ export! {
             unsafe { it.write_unaligned(ListIter { parent: lp, size, position: 0 }) };
         }
     }
-    /// Where the next item is, until the list is changed.
+    /// The address of the next item, valid until the list changes.
     fn numba_list_iter_next(it: *mut ListIter, item_ptr: *mut *const u8) -> c_int {
         if it.is_null() {
             return LIST_EXHAUSTED;

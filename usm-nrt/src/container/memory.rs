@@ -1,5 +1,5 @@
-//! Memory of the runtime, counted; and elements, which are bytes of a size that is known when they
-//! are moved.
+//! Counted memory of the runtime, and moves of elements, whose size in bytes is known at run time
+//! only.
 
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
@@ -7,20 +7,20 @@ use core::ptr::{self, NonNull};
 use crate::block;
 use crate::stats::{Event, count};
 
-/// A block of the runtime, aligned to 16 bytes; freed when dropped.
+/// A block of the runtime, aligned to 16 bytes. Freed on drop.
 #[derive(Debug)]
 pub(super) struct Memory(NonNull<u8>);
 
 impl Memory {
-    /// `size` bytes that say nothing; `None` when there are none.
+    /// Allocates `size` uninitialised bytes; `None` if memory is short.
     pub(super) fn new(size: usize) -> Option<Self> {
         let block = block::allocate(0, size, block::MIN_ALIGN).ok()?;
         count([Event::Alloc]);
         Some(Self(block))
     }
 
-    /// Other `size`, same contents as far as they fit. False when there is no memory; then nothing
-    /// has changed.
+    /// Resizes to `size` bytes and keeps the content up to the smaller size. On failure returns
+    /// false and changes nothing.
     pub(super) fn resize(&mut self, size: usize) -> bool {
         // SAFETY: a block of that module, which this value owns; it is replaced by the new one.
         match unsafe { block::reallocate(self.0.as_ptr(), size) } {
@@ -37,8 +37,8 @@ impl Memory {
         self.0.as_ptr()
     }
 
-    /// `value` in a block of its own, to be taken back by [`Memory::take`]; `None` when there is no
-    /// memory.
+    /// Stores `value` in a block of its own, which [`Memory::take`] frees; `None` if memory is
+    /// short.
     pub(super) fn hold<T>(value: T) -> Option<NonNull<T>> {
         const { assert!(align_of::<T>() <= block::MIN_ALIGN) };
         let memory = Self::new(size_of::<T>())?;
@@ -49,10 +49,10 @@ impl Memory {
         Some(place)
     }
 
-    /// The value of [`Memory::hold`], whose block is freed.
+    /// Takes the value of [`Memory::hold`] and frees its block.
     ///
     /// # Safety
-    /// `place` came from there, and nobody uses it any more.
+    /// `place` came from [`Memory::hold`], and nothing uses it afterwards.
     pub(super) unsafe fn take<T>(place: NonNull<T>) -> T {
         // SAFETY: written there, and read once.
         let value = unsafe { place.read() };
@@ -69,11 +69,11 @@ impl Drop for Memory {
     }
 }
 
-/// Copies an element, padding in it included, which may never have been written. The usual sizes
-/// are one instruction or two; a call of `memcpy` costs more than the rest of a lookup.
+/// Copies an element with its padding, which may be uninitialised. The usual sizes take one or two
+/// instructions; a call of `memcpy` would cost more than the rest of a lookup.
 ///
 /// # Safety
-/// `size` bytes to read and to write, which do not overlap; neither need be aligned.
+/// Both ranges have `size` bytes and do not overlap; neither need be aligned.
 #[inline(always)]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
     match size {
@@ -90,16 +90,16 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 }
 
 /// # Safety
-/// The bytes of a `T` to read and to write.
+/// `from` and `to` have the bytes of a `T` to read and to write.
 #[inline(always)]
 unsafe fn copy_as<T: Copy>(from: *const u8, to: *mut u8) {
-    // SAFETY: as the caller promises; without a value they may be.
+    // SAFETY: as the caller promises; the bytes may be uninitialised.
     let value = unsafe { from.cast::<MaybeUninit<T>>().read_unaligned() };
     // SAFETY: as the caller promises.
     unsafe { to.cast::<MaybeUninit<T>>().write_unaligned(value) }
 }
 
-/// Zeros over an element; nothing for null.
+/// Zeroes an element; does nothing for null.
 ///
 /// # Safety
 /// `to` is null or has `size` bytes to write.
@@ -116,10 +116,10 @@ pub(super) unsafe fn zero(to: *mut u8, size: usize) {
     unsafe { to.write_bytes(0, size) }
 }
 
-/// Whether two elements have the same bytes.
+/// Compares two elements by their bytes.
 ///
 /// # Safety
-/// `size` initialised bytes to read at both.
+/// Both have `size` initialised bytes to read.
 #[inline(always)]
 pub(super) unsafe fn same(one: *const u8, other: *const u8, size: usize) -> bool {
     match size {
@@ -138,7 +138,7 @@ pub(super) unsafe fn same(one: *const u8, other: *const u8, size: usize) -> bool
 }
 
 /// # Safety
-/// The initialised bytes of a `T` to read at both.
+/// Both have the initialised bytes of a `T` to read.
 #[inline(always)]
 unsafe fn same_as<T: Copy + Eq>(one: *const u8, other: *const u8) -> bool {
     // SAFETY: as the caller promises.

@@ -1,15 +1,14 @@
-//! Looking for a key. A comparison is foreign code: what it may have changed is read again after
-//! it.
+//! The search for a key. A comparison is foreign code, so the container is read again after it.
 
 use super::keyed::Keyed;
 use super::layout::{Slot, by_width};
 use super::memory::same;
 use super::table::{EMPTY, Probe, Table};
 
-/// How a search ended.
+/// The outcome of a search.
 pub(super) enum Search {
     Found(usize),
-    /// With the first slot where the key may go.
+    /// The key is absent; the first slot where it may be inserted.
     Missing(Probe),
     Failed,
 }
@@ -31,7 +30,7 @@ pub(super) unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Se
     unsafe { find_any(this, key, hash) }
 }
 
-/// The usual keys: numbers of 8 bytes, without a call in the loop, so that everything stays in
+/// The search for usual keys, numbers of 8 bytes. The loop makes no call, so its values stay in
 /// registers.
 #[inline(always)]
 fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
@@ -41,7 +40,7 @@ fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
         let slot = table.slot::<S>(probe);
         if slot >= 0 {
             let row = slot as usize;
-            // SAFETY: the key of a row, 8 bytes on a word, compared by its bytes and so written.
+            // SAFETY: the key of a row: 8 bytes, aligned to a word and initialised.
             if table.hash(row) == hash && unsafe { table.key(row).cast::<u64>().read_unaligned() } == key {
                 return Search::Found(row);
             }
@@ -55,7 +54,7 @@ fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
 }
 
 /// # Safety
-/// As [`find`].
+/// As for [`find`].
 #[inline(never)]
 unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
     // SAFETY: as the caller promises.
@@ -65,7 +64,7 @@ unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
 }
 
 /// # Safety
-/// As [`find`]; `S` is the table's width.
+/// As for [`find`]; `S` is the table's width.
 #[inline(always)]
 unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> Search {
     let mut probe = Probe::new(hash);
@@ -93,23 +92,23 @@ unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> S
     }
 }
 
-/// `None` when the comparison failed, or moved the rows: whoever does that gets no answer.
+/// Compares a key with a row's. `None` if the comparison failed or moved the rows.
 ///
 /// # Safety
-/// As [`find`]; `row` is live.
+/// As for [`find`]; `row` is live.
 #[inline(always)]
 unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<bool> {
     // SAFETY: live, as the caller promises; the reference ends before a callback runs.
     let Keyed { table, methods, .. } = unsafe { &*this };
     let stored = table.key(row);
     let Some(equal) = methods.key_equal else {
-        // SAFETY: two keys; those compared by their bytes have all of them written.
+        // SAFETY: two keys; keys that are compared by their bytes are initialised.
         return Some(unsafe { same(stored, key, table.shape().key) });
     };
     let generation = table.generation();
     // SAFETY: the caller's function, with two keys of its container.
     let result = unsafe { equal(stored, key) };
-    // SAFETY: live, as the caller promises: a callback does not free what it was called for.
+    // SAFETY: live, as the caller promises: a callback does not free its container.
     let moved = unsafe { (*this).table.generation() } != generation;
     if result < 0 || moved { None } else { Some(result > 0) }
 }

@@ -8,33 +8,33 @@ use super::layout::{MIN_SLOTS, slots_for};
 use super::{CountFn, EqualFn, Keyed, KeyedIter, LOOKUP_FAILED, MISSING};
 use crate::export::export;
 
-/// What a set calls; any of them may be missing.
+/// The callbacks of a set; each may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct SetMethods {
-    /// Without it keys are equal when their bytes are.
+    /// Compares keys. Without it keys are equal if their bytes are.
     pub key_equal: Option<EqualFn>,
-    /// For a key that was copied into the set.
+    /// Called for a key that was copied into the set.
     pub key_incref: Option<CountFn>,
-    /// For a key that leaves it.
+    /// Called for a key that leaves it.
     pub key_decref: Option<CountFn>,
 }
 
 export! {
-    /// A set with a hash table of `size` slots, a power of two from 8; other numbers are rounded
-    /// up.
+    /// Makes a set with a hash table of `size` slots: a power of two of at least 8; other numbers
+    /// are rounded up.
     fn numba_set_new(out: *mut *mut Keyed, key_size: isize, size: isize) -> c_int {
         let slots = usize::try_from(size).unwrap_or(0).max(MIN_SLOTS).checked_next_power_of_two();
         // SAFETY: the caller's room.
         unsafe { Keyed::make(out, slots, key_size, 0) }
     }
-    /// A set that takes `n_keys` keys of `key_size` bytes before it grows.
+    /// Makes a set with room for `n_keys` keys of `key_size` bytes.
     fn numba_set_new_sized(out: *mut *mut Keyed, key_size: isize, n_keys: isize) -> c_int {
         let slots = slots_for(usize::try_from(n_keys).unwrap_or(0));
         // SAFETY: the caller's room.
         unsafe { Keyed::make(out, slots, key_size, 0) }
     }
-    /// Copies the table. Null takes all methods away.
+    /// Copies the table. Null removes all methods.
     fn numba_set_set_method_table(setp: *mut Keyed, methods: *const SetMethods) {
         // SAFETY: null or the caller's table.
         let methods = if methods.is_null() { SetMethods::default() } else { unsafe { methods.read() } };
@@ -43,17 +43,17 @@ export! {
         // SAFETY: the caller's set.
         unsafe { Keyed::set_methods(setp, methods) }
     }
-    /// Releases all keys, and the memory.
+    /// Releases all keys and frees the memory.
     fn numba_set_free(setp: *mut Keyed) {
         // SAFETY: the caller's set, given up.
         unsafe { Keyed::free(setp) }
     }
-    /// Keys.
+    /// The number of keys.
     fn numba_set_length(setp: *mut Keyed) -> isize {
         // SAFETY: the caller's set.
         unsafe { Keyed::length(setp) }
     }
-    /// 1 when the key is there, 0 when not, and [`LOOKUP_FAILED`] when a comparison failed.
+    /// 1 if the key is present, 0 if absent, [`LOOKUP_FAILED`] if a comparison failed.
     fn numba_set_contains(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> isize {
         // SAFETY: the caller's set and key.
         match unsafe { Keyed::lookup(setp, key_bytes, hash, ptr::null_mut()) } {
@@ -62,17 +62,18 @@ export! {
             _ => 1,
         }
     }
-    /// Adds a key. [`REPLACED`](super::REPLACED) when it was there, and stays.
+    /// Adds a key. Returns [`REPLACED`](super::REPLACED) if an equal key was present; that one
+    /// stays.
     fn numba_set_add(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> c_int {
         // SAFETY: the caller's set and key; values have no bytes.
         unsafe { Keyed::insert(setp, key_bytes, hash, ptr::null(), ptr::null_mut(), false) }
     }
-    /// Removes a key, if it is there.
+    /// Removes a key if it is present.
     fn numba_set_discard(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> c_int {
         // SAFETY: the caller's set and key.
         unsafe { Keyed::discard(setp, key_bytes, hash) }
     }
-    /// Bytes of an iterator.
+    /// Size of an iterator in bytes.
     fn numba_set_iter_sizeof() -> usize {
         size_of::<KeyedIter>()
     }
@@ -81,7 +82,7 @@ export! {
         // SAFETY: the caller's set and room for an iterator.
         unsafe { Keyed::iterate(setp, it) }
     }
-    /// Where the next key is, until the set is changed.
+    /// The address of the next key, valid until the set changes.
     fn numba_set_iter_next(it: *mut KeyedIter, key_ptr: *mut *const u8) -> c_int {
         // SAFETY: the caller's iterator of a live set, and room for a pointer.
         unsafe { Keyed::next(it, key_ptr, ptr::null_mut()) }

@@ -1,30 +1,31 @@
-//! Rows in the order of their insertion, and a hash table that finds them.
+//! Rows in the order of insertion, and a hash table that finds them.
 //!
 //! ```text
 //! rows    | hash | key | value | hash | key | value | ... two thirds as many as slots
 //! slots   | 1 | EMPTY | 0 | REMOVED | ...                a power of two; each names a row
 //! ```
-//! Both lie in one block, rows first: when it grows in place they stay where they are. Slots are as
-//! narrow as the number of rows allows. A removed row keeps its place until the next rebuild, so
-//! positions and order never change in between.
+//! Both lie in one block, rows first, so the rows stay in place when the block grows in place.
+//! Slots are as narrow as the number of rows allows. A removed row keeps its place until the next
+//! rebuild, so positions and order never change in between.
 
 use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, usable};
 use super::memory::{Memory, copy};
 
-/// A slot that ends every search.
+/// A slot that ends a search.
 pub(super) const EMPTY: isize = -1;
-/// A slot whose row was removed: a search goes on.
+/// A slot whose row was removed; a search continues behind it.
 const REMOVED: isize = -2;
-/// In the place of a hash: the row was removed. The hash of a key is never this ([`clean`]).
+/// Stored instead of a hash: the row was removed. [`clean`] never returns it.
 const NONE: usize = usize::MAX;
 
-/// A hash that differs from the mark of removed rows, as in Python: -1 becomes -2.
+/// Maps the mark of removed rows to another hash, as Python does: -1 becomes -2.
 #[inline]
 pub(super) const fn clean(hash: isize) -> usize {
     if hash == -1 { -2_isize as usize } else { hash as usize }
 }
 
-/// The order in which slots are searched: every slot once in the end, the hash's high bits early.
+/// The order in which slots are searched. It reaches every slot, and uses the hash's high bits
+/// early.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
     at: usize,
@@ -44,29 +45,30 @@ impl Probe {
     }
 }
 
-/// See the page of this module. Kept at all times: `used <= filled`, the block has room for
-/// `filled + left` rows, every slot is `EMPTY`, `REMOVED` or a row below `filled`, and at least one
-/// is `EMPTY`, because inserting takes from `left` even where it reuses a slot.
+/// See the module's page. Invariants: `used <= filled`; the block has room for `filled + left`
+/// rows; every slot is `EMPTY`, `REMOVED` or a row below `filled`; at least one slot is `EMPTY`,
+/// because an insertion lowers `left` even if it reuses a slot.
 #[derive(Debug)]
 pub(super) struct Table {
     memory: Memory,
     shape: Shape,
     width: Width,
-    /// Slots - 1.
+    /// Number of slots - 1.
     mask: usize,
     slots_at: usize,
-    /// Rows in use, removed ones included.
+    /// Number of rows, removed ones included.
     filled: usize,
-    /// Rows that may still be added before the next rebuild.
+    /// Number of rows that fit before the next rebuild.
     left: usize,
-    /// Rows with an element.
+    /// Number of rows with an element.
     used: usize,
-    /// Changes when rows move.
+    /// Changes whenever rows move.
     generation: usize,
 }
 
 impl Table {
-    /// `slots` is a power of two, [`MIN_SLOTS`] at least. `None` when there is no memory.
+    /// Makes an empty table. `slots` is a power of two of at least [`MIN_SLOTS`]. `None` if memory
+    /// is short.
     pub(super) fn new(slots: usize, shape: Shape) -> Option<Self> {
         debug_assert!(slots.is_power_of_two() && slots >= MIN_SLOTS);
         let plan = Plan::new(slots, shape)?;
@@ -95,44 +97,44 @@ impl Table {
         self.width
     }
 
-    /// Elements.
+    /// The number of elements.
     #[inline(always)]
     pub(super) const fn used(&self) -> usize {
         self.used
     }
 
-    /// Positions below this may have an element.
+    /// The number of positions, with and without an element.
     #[inline(always)]
     pub(super) const fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Another number after every change that moves elements.
+    /// A number that changes whenever elements move.
     #[inline(always)]
     pub(super) const fn generation(&self) -> usize {
         self.generation
     }
 
-    /// Whether the next element needs a [`Table::rebuild`] first.
+    /// Whether the next insertion needs a [`Table::rebuild`] first.
     #[inline(always)]
     pub(super) const fn is_full(&self) -> bool {
         self.left == 0
     }
 
-    /// Only an address: nothing is read.
+    /// The address of a row. Reads nothing.
     #[inline(always)]
     fn row(&self, position: usize) -> *mut u8 {
         debug_assert!(usable(self.mask + 1).is_some_and(|rows| position < rows));
         self.memory.start().wrapping_add(position * self.shape.row)
     }
 
-    /// Where the key of an element is.
+    /// The address of a key.
     #[inline(always)]
     pub(super) fn key(&self, position: usize) -> *mut u8 {
         self.row(position).wrapping_add(KEY_AT)
     }
 
-    /// Where its value is.
+    /// The address of a value.
     #[inline(always)]
     pub(super) fn value(&self, position: usize) -> *mut u8 {
         self.row(position).wrapping_add(self.shape.value_at)
@@ -173,8 +175,8 @@ impl Table {
         unsafe { slots.wrapping_add(probe.at & self.mask).write(S::new(row)) }
     }
 
-    /// Adds an element whose search ended at `vacant`, an empty or removed slot; the table is not
-    /// full.
+    /// Adds an element. Its search ended at `vacant`, an empty or removed slot, and the table is
+    /// not full.
     ///
     /// # Safety
     /// Key and value have the sizes of the shape and do not lie in the table.
@@ -199,7 +201,7 @@ impl Table {
         self.used += 1;
     }
 
-    /// The first slot where a key of this hash may go.
+    /// The first slot where a key with this hash may be inserted.
     pub(super) fn vacant<S: Slot>(&self, hash: usize) -> Probe {
         let mut probe = Probe::new(hash);
         while self.slot::<S>(probe) >= 0 {
@@ -208,8 +210,8 @@ impl Table {
         probe
     }
 
-    /// Takes a live element out of the order and the slots. Its bytes stay where they are until the
-    /// next insertion.
+    /// Removes a live element from the order and the slots. Its bytes stay until the next
+    /// insertion.
     pub(super) fn remove(&mut self, position: usize) {
         debug_assert!(self.is_live(position));
         by_width!(self.width, unlink(self, position));
@@ -217,24 +219,23 @@ impl Table {
         self.used -= 1;
     }
 
-    /// [`Table::remove`] of the last element, whose place and those of removed rows behind it are
-    /// used again.
+    /// [`Table::remove`] for the last element. Its position, and those of removed rows behind it,
+    /// are reused.
     pub(super) fn pop(&mut self) -> Option<usize> {
         let last = (0..self.filled).rev().find(|&position| self.hash(position) != NONE)?;
         self.remove(last);
-        // `left` does not grow: the slot stays `REMOVED`.
+        // `left` stays: the slot remains `REMOVED`.
         self.filled = last;
         Some(last)
     }
 
-    /// Marks a row as removed, although its slot still names it: for a table that is going to be
-    /// freed.
+    /// Marks a row as removed while its slot still names it, for a table that is about to be freed.
     pub(super) fn forget(&mut self, position: usize) {
         self.set_hash(position, NONE);
     }
 
-    /// Drops removed rows, and makes room for twice the elements. False when there is no memory;
-    /// then nothing has changed.
+    /// Drops removed rows, and makes room for twice the elements. On failure returns false and
+    /// changes nothing.
     #[cold]
     #[inline(never)]
     pub(super) fn rebuild(&mut self) -> bool {
@@ -246,7 +247,7 @@ impl Table {
         }
         self.compact();
         if slots < self.mask + 1 {
-            // A block that does not shrink is large enough.
+            // A block that cannot shrink is large enough.
             let _ = self.memory.resize(plan.bytes);
         }
         self.divide(plan);
@@ -255,7 +256,7 @@ impl Table {
         true
     }
 
-    /// Moves the elements together.
+    /// Closes the gaps of removed rows.
     fn compact(&mut self) {
         if self.used == self.filled {
             return;
@@ -275,7 +276,7 @@ impl Table {
         self.filled = to;
     }
 
-    /// Empty slots behind the rows. The block has the bytes of the plan, and no removed rows.
+    /// Writes empty slots behind the rows. The block has the bytes of `plan` and no removed rows.
     fn divide(&mut self, plan: Plan) {
         self.width = plan.width;
         self.mask = plan.slots - 1;
@@ -287,7 +288,7 @@ impl Table {
     }
 }
 
-/// Lets empty slots name every row; all rows are live.
+/// Makes a slot name each row. All slots are empty and all rows live.
 fn link<S: Slot>(table: &mut Table) {
     for position in 0..table.filled {
         let probe = table.vacant::<S>(table.hash(position));
@@ -301,8 +302,7 @@ fn unlink<S: Slot>(table: &mut Table, position: usize) {
     loop {
         match table.slot::<S>(probe) {
             row if row == position as isize => return table.set_slot::<S>(probe, REMOVED),
-            // Every live row has a slot; a search that ends without it would be a defect, but not a
-            // hang.
+            // Every live row has a slot. A search that ends without it is a defect, but no hang.
             EMPTY => return debug_assert!(false, "row {position} has no slot"),
             _ => probe.next(),
         }

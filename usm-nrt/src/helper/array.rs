@@ -1,16 +1,16 @@
-//! Another shape for the same bytes.
+//! Reshape without a copy.
 
 use core::ffi::c_int;
 
 use crate::export::export;
 
-/// Most axes that NumPy has.
+/// NumPy's maximum number of axes.
 const MAX_AXES: usize = 64;
 
 export! {
-    /// The strides (bytes) under which `newdims` names the elements of an array of shape `dims` and
-    /// strides `strides` in the same order, row by row or (`is_f_order`) column by column. 1 when
-    /// there are such strides, written to `newstrides`; 0 when only a copy helps.
+    /// Writes the strides in bytes under which shape `newdims` names the elements of an array of
+    /// shape `dims` and strides `strides` in the same order: row by row, or column by column if
+    /// `is_f_order`. Returns 1 if such strides exist, and 0 if only a copy can do it.
     fn numba_attempt_nocopy_reshape(
         nd: isize,
         dims: *const isize,
@@ -27,7 +27,7 @@ export! {
         }
         let read = |values: *const isize, count: usize| {
             let mut axes = [0; MAX_AXES];
-            // SAFETY: the C caller's, that many to read; no more than there is room for.
+            // SAFETY: the C caller's `count` values to read; no more than there is room for.
             unsafe { axes.as_mut_ptr().copy_from_nonoverlapping(values, count) };
             axes
         };
@@ -37,25 +37,25 @@ export! {
         if !reshape(&dims[..old], &strides[..old], &newdims[..new], itemsize, order, &mut result[..new]) {
             return 0;
         }
-        // SAFETY: the C caller's, `newnd` of them to write; no more than there are.
+        // SAFETY: the C caller's `newnd` values to write; no more than there are.
         unsafe { newstrides.copy_from_nonoverlapping(result.as_ptr(), new) };
         1
     }
 }
 
-/// Which axis runs fastest.
+/// The axis that varies fastest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// The last.
+    /// The last axis.
     Rows,
-    /// The first.
+    /// The first axis.
     Columns,
 }
 
-/// Whether `dims` can be read as `newdims` without a copy; then `result` has the strides.
+/// Whether `dims` can be read as `newdims` without a copy; `result` then holds the strides.
 ///
-/// Both shapes are cut into the shortest runs of axes that hold equally many elements. Inside a run
-/// the old axes must follow each other without gaps, so that the new ones can divide it anew.
+/// The function cuts both shapes into the shortest runs of axes with equally many elements. Inside
+/// a run the old axes must be contiguous, so that the new ones can divide it.
 fn reshape(
     dims: &[isize],
     strides: &[isize],
@@ -70,11 +70,11 @@ fn reshape(
         return false;
     }
     if old == 0 {
-        // No element, so any stride is right.
+        // There is no element, so every stride is right.
         result.fill(itemsize);
         return true;
     }
-    // Axes of one element: their strides say nothing.
+    // Drops axes of one element: their strides have no effect.
     let mut axes = [(0, 0); MAX_AXES];
     let mut count = 0;
     for (&dim, &stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim != 1) {
@@ -100,7 +100,7 @@ fn reshape(
         done += used;
         rest = left;
     }
-    // What is left of the new shape has one element an axis.
+    // The remaining new axes have one element each.
     let last = match (done.checked_sub(1), order) {
         (None, _) => Some(itemsize),
         (Some(last), Order::Rows) => Some(result[last]),
@@ -111,7 +111,7 @@ fn reshape(
     true
 }
 
-/// How many axes of both sides make the first run of equally many elements.
+/// The numbers of old and new axes in the first run of equally many elements.
 fn run(old: &[(isize, isize)], new: &[isize]) -> Option<(usize, usize)> {
     let (mut taken, mut used) = (1, 1);
     let (mut here, mut there) = (old.first()?.0, *new.first()?);
@@ -127,7 +127,7 @@ fn run(old: &[(isize, isize)], new: &[isize]) -> Option<(usize, usize)> {
     Some((taken, used))
 }
 
-/// Whether each axis starts where the faster one beside it ends.
+/// Whether each axis starts where its faster neighbour ends.
 fn is_dense(axes: &[(isize, isize)], order: Order) -> bool {
     axes.windows(2).all(|pair| {
         let (slow, fast) = match order {
@@ -138,7 +138,7 @@ fn is_dense(axes: &[(isize, isize)], order: Order) -> bool {
     })
 }
 
-/// Strides of a dense run; false when they overflow.
+/// Divides a dense run into axes and writes their strides; false on overflow.
 fn divide(dims: &[isize], strides: &mut [isize], fastest: isize, order: Order) -> bool {
     let mut next = Some(fastest);
     for step in 0..dims.len() {

@@ -14,8 +14,8 @@ pub struct Complex<T> {
 }
 
 export! {
-    /// `*out = *a ** *b`; NaN + NaN j where Python raises `ZeroDivisionError` (zero to a negative
-    /// or complex power).
+    /// `*out = *a ** *b`. Writes NaN + NaN j where Python raises `ZeroDivisionError`: zero to a
+    /// negative or complex power.
     fn numba_cpow(a: *const Complex<f64>, b: *const Complex<f64>, out: *mut Complex<f64>) {
         // SAFETY: the C caller's to read.
         let a = unsafe { a.read() };
@@ -24,7 +24,7 @@ export! {
         // SAFETY: the C caller's to write.
         unsafe { out.write(power(a, b)) }
     }
-    /// [`numba_cpow`] of singles, computed in doubles.
+    /// [`numba_cpow`] for single precision, computed in double precision.
     fn numba_cpowf(a: *const Complex<f32>, b: *const Complex<f32>, out: *mut Complex<f32>) {
         let wide = |z: Complex<f32>| Complex { real: f64::from(z.real), imag: f64::from(z.imag) };
         // SAFETY: the C caller's to read.
@@ -37,7 +37,8 @@ export! {
     }
 }
 
-/// In polar form: |a|^Re b · e^(−arg a · Im b), at the angle arg a · Re b + Im b · ln |a|.
+/// The power in polar form: |a|^Re b · e^(−arg a · Im b), at the angle arg a · Re b + Im b · ln
+/// |a|.
 fn power(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
     if b.real == 0.0 && b.imag == 0.0 {
         return Complex { real: 1.0, imag: 0.0 };

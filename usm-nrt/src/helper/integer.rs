@@ -1,33 +1,33 @@
 //! 64-bit division for targets without it, and the conversion of floats to unsigned integers.
 //!
-//! Compiled code checks the divisor first. What would trap in C is defined here: a division by zero
-//! gives 0, and the lowest number by -1 wraps.
+//! Compiled code checks the divisor first. Cases that trap in C are defined here: a division by
+//! zero gives 0, and the lowest number by -1 wraps.
 
 use crate::export::export;
 
 export! {
-    /// Quotient, rounded towards zero.
+    /// The quotient, rounded towards zero.
     fn numba_sdiv(a: i64, b: i64) -> i64 {
         if b == 0 { 0 } else { a.wrapping_div(b) }
     }
-    /// Remainder with the sign of `a`.
+    /// The remainder, with the sign of `a`.
     fn numba_srem(a: i64, b: i64) -> i64 {
         if b == 0 { 0 } else { a.wrapping_rem(b) }
     }
-    /// Quotient, rounded down.
+    /// The quotient, rounded down.
     fn numba_udiv(a: u64, b: u64) -> u64 {
         a.checked_div(b).unwrap_or(0)
     }
-    /// Remainder.
+    /// The remainder.
     fn numba_urem(a: u64, b: u64) -> u64 {
         a.checked_rem(b).unwrap_or(0)
     }
-    /// Rounded towards zero, as a signed number whose bits are returned. What no `i64` holds (NaN
+    /// Rounds towards zero to a signed number, and returns its bits. A value outside of `i64` (NaN
     /// included) gives 2^63 on every machine, as on x86-64.
     fn numba_fptoui(x: f64) -> u64 {
         to_bits(x)
     }
-    /// [`numba_fptoui`] of a single.
+    /// [`numba_fptoui`] for single precision.
     fn numba_fptouif(x: f32) -> u64 {
         to_bits(f64::from(x))
     }

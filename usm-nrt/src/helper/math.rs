@@ -1,12 +1,12 @@
-//! The system's mathematical functions under the names that compiled code calls them by, so that it
-//! needs no symbol of the C library itself. Results are the system's, bit for bit, except where a
-//! line says otherwise.
+//! The system's mathematical functions under the names that compiled code uses, so that it needs no
+//! symbol of the C library. Results equal the system's bit for bit, except where a comment says
+//! otherwise.
 
 use core::ffi::c_int;
 
 use crate::export::export;
 
-/// The system's functions; they take any value and have no duties.
+/// The system's functions. They accept any value.
 mod system {
     use core::ffi::c_int;
 
@@ -119,7 +119,7 @@ bridge! {
     numba_fmodf(x: f32, y: f32) -> f32 = system::fmodf;
     numba_atan2(y: f64, x: f64) -> f64 = system::atan2;
     numba_atan2f(y: f32, x: f32) -> f32 = system::atan2f;
-    // One instruction or a few on every machine: correctly rounded, whoever does it.
+    // One or a few instructions on every machine, and correctly rounded by each.
     numba_sqrt(x: f64) -> f64 = f64::sqrt;
     numba_sqrtf(x: f32) -> f32 = f32::sqrt;
     numba_fabs(x: f64) -> f64 = f64::abs;
@@ -135,7 +135,7 @@ bridge! {
 }
 
 export! {
-    /// Mantissa in [0.5, 1) and exponent; zero, infinity and NaN come back as they are, with
+    /// Mantissa in [0.5, 1) and exponent. Zero, infinity and NaN are returned unchanged, with
     /// exponent 0.
     fn numba_frexp(x: f64, exponent: *mut c_int) -> f64 {
         if x == 0.0 || !x.is_finite() {
@@ -146,7 +146,7 @@ export! {
         // SAFETY: the C caller's to write.
         unsafe { system::frexp(x, exponent) }
     }
-    /// [`numba_frexp`] of a single.
+    /// [`numba_frexp`] for single precision.
     fn numba_frexpf(x: f32, exponent: *mut c_int) -> f32 {
         if x == 0.0 || !x.is_finite() {
             // SAFETY: the C caller's to write.
@@ -158,11 +158,10 @@ export! {
     }
     /// `x` times two to the `exponent`.
     fn numba_ldexp(x: f64, exponent: c_int) -> f64 {
-        // Also what IEEE 754 says of zero, infinity and NaN; said here because not every C library
-        // did.
+        // IEEE 754 demands this for zero, infinity and NaN. Some C libraries did not follow it.
         if x == 0.0 || !x.is_finite() || exponent == 0 { x } else { system::ldexp(x, exponent) }
     }
-    /// [`numba_ldexp`] of a single.
+    /// [`numba_ldexp`] for single precision.
     fn numba_ldexpf(x: f32, exponent: c_int) -> f32 {
         if x == 0.0 || !x.is_finite() || exponent == 0 { x } else { system::ldexpf(x, exponent) }
     }

@@ -1,9 +1,10 @@
-//! Random numbers: the Mersenne Twister MT19937 in a struct that compiled code reads and writes
-//! itself, one of each purpose a thread, and the one distribution that Numba leaves to a helper.
+//! Random numbers: the Mersenne Twister MT19937, and the one distribution that Numba leaves to a
+//! helper. Compiled code reads and writes the state itself. Each thread has one state for each
+//! purpose.
 //!
-//! The generator is that of Matsumoto and Nishimura, *Mersenne Twister* (ACM TOMACS 8, 1998) with
-//! the initialisation of 2002; streams equal those of CPython's `random`, NumPy's `RandomState` and
-//! Numba for equal states.
+//! The generator is that of Matsumoto and Nishimura, *Mersenne Twister* (ACM TOMACS 8, 1998), with
+//! the initialisation of 2002. Equal states give the streams of CPython's `random`, NumPy's
+//! `RandomState` and Numba.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -17,22 +18,22 @@ use super::math::log;
 use crate::export::export;
 use crate::fallible::leaked;
 
-/// Words of state.
+/// Number of words of state.
 const WORDS: usize = 624;
-/// Distance of the words that are combined.
+/// Distance between combined words.
 const MIDDLE: usize = 397;
 
 /// The state of a generator: Numba's `rnd_state_t`, field for field.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Twister {
-    /// The next word to give out; 624 when all were.
+    /// Index of the next word; 624 if all were used.
     pub index: c_int,
     /// The words.
     pub mt: [c_uint; WORDS],
     /// Whether `gauss` holds the second number of a pair.
     pub has_gauss: c_int,
-    /// That number.
+    /// The second number of a pair.
     pub gauss: f64,
     /// Whether the state was seeded.
     pub is_initialized: c_int,
@@ -60,7 +61,7 @@ impl Twister {
         self.restart();
     }
 
-    /// From as many words as there are; none is a key of one zero.
+    /// Seeds from a key of any number of words. An empty key counts as one zero.
     fn seed_by_array(&mut self, key: &[u32]) {
         let key = if key.is_empty() { &[0][..] } else { key };
         self.seed(19_650_218);
@@ -98,7 +99,7 @@ impl Twister {
         self.is_initialized = 1;
     }
 
-    /// All words anew.
+    /// Computes the next 624 words.
     fn shuffle(&mut self) {
         for at in 0..WORDS {
             let joined = (self.mt[at] & 0x8000_0000) | (self.mt[(at + 1) % WORDS] & 0x7FFF_FFFF);
@@ -107,7 +108,7 @@ impl Twister {
         }
     }
 
-    /// 32 random bits. An index that no generator leaves behind counts as "all given out".
+    /// The next 32 random bits. An index that no generator leaves behind counts as 624.
     fn next(&mut self) -> u32 {
         let mut at = usize::try_from(self.index).unwrap_or(WORDS);
         if at >= WORDS {
@@ -122,7 +123,7 @@ impl Twister {
         word ^ (word >> 18)
     }
 
-    /// A multiple of 2^-53 in [0, 1).
+    /// The next multiple of 2^-53 in [0, 1).
     fn next_double(&mut self) -> f64 {
         let (high, low) = (self.next() >> 5, self.next() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
@@ -132,46 +133,46 @@ impl Twister {
 export! {
     /// Seeds a state with a number.
     fn numba_rnd_init(state: *mut Twister, seed: c_uint) {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         if let Some(state) = unsafe { state.as_mut() } {
             state.seed(seed);
         }
     }
-    /// Seeds a state with `length` words of key; like `random.seed` of CPython.
+    /// Seeds a state with a key of `length` words, like CPython's `random.seed`.
     fn usm_nrt_rnd_init_by_array(state: *mut Twister, key: *const c_uint, length: usize) {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         let Some(state) = (unsafe { state.as_mut() }) else { return };
         let key = if key.is_null() || length == 0 {
             &[][..]
         } else {
-            // SAFETY: the C caller's, that many to read.
+            // SAFETY: the C caller's `length` words to read.
             unsafe { core::slice::from_raw_parts(key, length) }
         };
         state.seed_by_array(key);
     }
-    /// Computes the next 624 words. Whoever reads them sets `index` to 0.
+    /// Computes the next 624 words. The caller then sets `index` to 0.
     fn numba_rnd_shuffle(state: *mut Twister) {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         if let Some(state) = unsafe { state.as_mut() } {
             state.shuffle();
         }
     }
-    /// 32 random bits; 0 for a null state.
+    /// The next 32 random bits; 0 for a null state.
     fn usm_nrt_rnd_next(state: *mut Twister) -> c_uint {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         unsafe { state.as_mut() }.map_or(0, Twister::next)
     }
-    /// A multiple of 2^-53 in [0, 1); 0 for a null state.
+    /// The next multiple of 2^-53 in [0, 1); 0 for a null state.
     fn usm_nrt_rnd_next_double(state: *mut Twister) -> f64 {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         unsafe { state.as_mut() }.map_or(0.0, Twister::next_double)
     }
-    /// The calling thread's generator behind `random`, seeded by the system at first use and after
-    /// a fork; null without memory for it, as the next two.
+    /// The calling thread's generator for `random`. The system seeds it at first use and after a
+    /// fork. Null without memory, as for the next two.
     fn numba_get_py_random_state() -> *mut Twister {
         state_of_thread(Purpose::Python)
     }
-    /// The calling thread's generator behind `numpy.random`.
+    /// The calling thread's generator for `numpy.random`.
     fn numba_get_np_random_state() -> *mut Twister {
         state_of_thread(Purpose::Numpy)
     }
@@ -179,10 +180,10 @@ export! {
     fn numba_get_internal_random_state() -> *mut Twister {
         state_of_thread(Purpose::Internal)
     }
-    /// A Poisson variate with mean `lambda` of at least 10; -1 for a null state, and for a mean
+    /// A Poisson variate of mean `lambda`, at least 10. Returns -1 for a null state, and for a mean
     /// that is smaller, NaN or near the largest `i64`.
     fn numba_poisson_ptrs(state: *mut Twister, lambda: f64) -> i64 {
-        // SAFETY: null or the C caller's alone.
+        // SAFETY: null, or used by this C caller only.
         match unsafe { state.as_mut() } {
             Some(state) if (10.0..=9.2e18).contains(&lambda) => poisson(state, lambda),
             _ => -1,
@@ -190,8 +191,8 @@ export! {
     }
 }
 
-/// Transformed rejection with squeeze, algorithm PTRS of W. Hörmann, *The transformed rejection
-/// method for generating Poisson random variables* (1993); the order of operations is that of
+/// Transformed rejection with squeeze: algorithm PTRS of W. Hörmann, *The transformed rejection
+/// method for generating Poisson random variables* (1993). The order of operations is that of
 /// NumPy's legacy generator, so that streams are equal.
 fn poisson(state: &mut Twister, lambda: f64) -> i64 {
     let b = 0.931 + 2.53 * lambda.sqrt();
@@ -217,10 +218,10 @@ fn poisson(state: &mut Twister, lambda: f64) -> i64 {
     }
 }
 
-/// ln Γ(x) for x ≥ 1 by Stirling's series, raised to x > 7 by the recurrence. Not the system's
-/// function, because streams depend on the last bit.
+/// ln Γ(x) for x ≥ 1 by Stirling's series, raised to x > 7 by the recurrence. It does not use the
+/// system's function, because streams depend on the last bit.
 fn log_gamma(x: f64) -> f64 {
-    /// B(2k) / (2k (2k − 1)), as decimal digits of the published series.
+    /// B(2k) / (2k (2k − 1)), in the decimal digits of the published series.
     const SERIES: [f64; 10] = [
         8.333_333_333_333_333e-2,
         -2.777_777_777_777_778e-3,
@@ -248,7 +249,7 @@ fn log_gamma(x: f64) -> f64 {
     value
 }
 
-/// What a thread's generators are for.
+/// The purpose of a generator.
 #[derive(Clone, Copy)]
 enum Purpose {
     Python,
@@ -256,9 +257,8 @@ enum Purpose {
     Internal,
 }
 
-/// The three generators of a thread. On the heap, because a library gets its thread-local variables
-/// at fixed places, where they cost nothing to find, only while they are small (see
-/// `local/here.rs`).
+/// A thread's three generators, on the heap. A library's thread-local variables are cheap to find
+/// only while they are small (see `local/thread_slot.rs`).
 struct States(Cell<*mut Twister>);
 
 thread_local! {
@@ -266,7 +266,7 @@ thread_local! {
 }
 
 impl States {
-    /// The first of three; made at first use.
+    /// The first of the three, made at first use.
     fn first(&self) -> *mut Twister {
         if self.0.get().is_null() {
             self.0.set(unseeded().cast());
@@ -279,28 +279,28 @@ impl Drop for States {
     fn drop(&mut self) {
         let states = self.0.replace(ptr::null_mut());
         if !states.is_null() {
-            // SAFETY: made by `unseeded`; the thread ends, and its pointers end with it.
+            // SAFETY: made by `unseeded`. The thread ends, and its pointers with it.
             drop(unsafe { Box::from_raw(states.cast::<[Twister; 3]>()) });
         }
     }
 }
 
-/// Null without memory.
+/// Three unseeded generators; null without memory.
 fn unseeded() -> *mut [Twister; 3] {
     leaked([const { Twister::unseeded() }; 3]).map_or(ptr::null_mut(), core::ptr::NonNull::as_ptr)
 }
 
-/// The calling thread's generator. Destructors that run later in a thread's end than ours draw from
-/// one that nobody frees.
+/// The calling thread's generator. Destructors that run later at a thread's end get a generator
+/// that is never freed.
 fn state_of_thread(purpose: Purpose) -> *mut Twister {
     watch_forks();
     let first = STATES.try_with(States::first).unwrap_or_else(|_| unseeded().cast());
     if first.is_null() {
         return first;
     }
-    // SAFETY: one of three.
+    // SAFETY: `purpose` is below three.
     let state = unsafe { first.add(purpose as usize) };
-    // SAFETY: this thread's own, and no reference to it is held by anybody.
+    // SAFETY: this thread's own, and no reference to it exists.
     if unsafe { (*state).is_initialized } == 0 {
         let key = entropy();
         // SAFETY: as above; the reference ends here.
@@ -309,8 +309,8 @@ fn state_of_thread(purpose: Purpose) -> *mut Twister {
     state
 }
 
-/// As many words as a state has, from the operating system. Where it has no such file: from its
-/// 128-bit key for hash tables, made different by the process and a counter.
+/// As many words as a state has, from the operating system. Without such a file the words come from
+/// its 128-bit key for hash tables, combined with the process and a counter.
 fn entropy() -> [u32; WORDS] {
     let mut bytes = [0; 4 * WORDS];
     let file = std::fs::File::open("/dev/urandom");
@@ -324,8 +324,7 @@ fn entropy() -> [u32; WORDS] {
     core::array::from_fn(|index| keyed.hash_one((process, index)) as u32)
 }
 
-/// After a fork the child must not repeat its parent's numbers: its thread's generators are seeded
-/// anew.
+/// Resets the child's generators after a fork, so that it does not repeat its parent's numbers.
 #[cfg(unix)]
 fn watch_forks() {
     type Hook = Option<unsafe extern "C" fn()>;
@@ -336,9 +335,9 @@ fn watch_forks() {
     unsafe extern "C" fn forget() {
         let first = STATES.try_with(|states| states.0.get()).unwrap_or(ptr::null_mut());
         for place in (0..3).take_while(|_| !first.is_null()) {
-            // SAFETY: one of three.
+            // SAFETY: `place` is below three.
             let state = unsafe { first.add(place) };
-            // SAFETY: this thread's own, and the only one of the child.
+            // SAFETY: this thread's own, and the child has no other thread.
             unsafe { (*state).is_initialized = 0 };
         }
     }
@@ -346,7 +345,7 @@ fn watch_forks() {
     static WATCHED: std::sync::Once = std::sync::Once::new();
     WATCHED.call_once(|| {
         // SAFETY: the hook touches memory of its own thread only. A failure (no memory) leaves
-        // forks unwatched.
+        // forks without the reset.
         let _ = unsafe { pthread_atfork(None, None, Some(forget)) };
     });
 }

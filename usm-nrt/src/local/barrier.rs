@@ -1,12 +1,13 @@
-//! A memory barrier in every thread of the process, at the cost of the one that asks: Linux's
+//! A memory barrier in every thread of the process, paid by the calling thread: Linux's
 //! `membarrier`.
 
-/// Makes it available; false where there is none, and then [`in_all_threads`] refuses.
+/// Registers the process for the barrier. False if the system has none; [`in_all_threads`] then
+/// fails.
 pub(crate) fn prepare() -> bool {
     imp::call(imp::REGISTER)
 }
 
-/// Every other thread has passed a full barrier since the call; false when that cannot be had.
+/// Makes every other thread pass a full barrier before it returns. False if the system cannot.
 pub(crate) fn in_all_threads() -> bool {
     core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
     imp::call(imp::BARRIER)
@@ -28,7 +29,7 @@ mod imp {
     }
 
     pub(super) fn call(command: c_int) -> bool {
-        // SAFETY: the call takes a command, flags and a processor that these commands ignore; it
+        // SAFETY: the call takes a command, flags and a processor, which these commands ignore. It
         // touches no memory.
         unsafe { syscall(NUMBER, command, 0 as c_int, 0 as c_int) == 0 }
     }

@@ -1,13 +1,13 @@
-//! The small blocks that a thread keeps for its next ones: one at hand, and a list for each size
+//! The small blocks that a thread keeps for reuse: the one freed last, and a list for each size
 //! class.
 //!
-//! The block freed last lies beside the lists. Who makes and frees one block at a time, the usual
-//! life of a temporary, then touches two words and nothing inside of the block; a list would also
-//! want the next pointer and the room that is left.
+//! The block freed last lies beside the lists. A thread that makes and frees one block at a time,
+//! the usual life of a temporary, then touches two words and nothing inside the block. A list would
+//! also need the next pointer and the remaining room.
 //!
-//! All lists share the room, so that a thread that needs many blocks of one class gets them. When
-//! it is used up, a part of what lies there is given back, class by class: who only frees pays for
-//! that once in many blocks, and what nobody asks for any more goes in the end.
+//! All lists share the room, so a thread that needs many blocks of one class gets them. When the
+//! room is used up, the cache frees a part of its blocks, class by class. A thread that only frees
+//! pays for that once in many blocks, and classes that are no longer used become empty in the end.
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
@@ -15,21 +15,21 @@ use core::mem::MaybeUninit;
 use super::{CLASSES, class_size};
 use crate::block::{Kept, Stack};
 
-/// Most bytes that all lists of a thread may hold back.
+/// Maximum number of bytes in all lists of a thread.
 const ROOM: usize = 256 * 1024;
-/// Bytes that are given back at a time.
+/// Number of bytes freed at a time.
 const PART: usize = 16 * 1024;
 
-/// What one thread keeps.
+/// A thread's cache.
 pub(crate) struct Cache {
-    /// The class of the block at hand; 0 when there is none.
+    /// The class of the block freed last; 0 if there is none.
     class: Cell<u8>,
     at_hand: Cell<MaybeUninit<Kept>>,
-    /// How many more bytes the lists may hold.
+    /// Number of bytes that still fit in the lists.
     room: Cell<usize>,
-    /// The class that gives back next.
+    /// The class that is freed from next.
     turn: Cell<usize>,
-    /// The free blocks of each class; none of class 0.
+    /// The free blocks of each class; class 0 has none.
     lists: [Stack; CLASSES + 1],
 }
 
@@ -44,13 +44,13 @@ impl Cache {
         }
     }
 
-    /// A block of `class`, which is not 0, with the prefix that it had.
+    /// A kept block of `class`, which is not 0. Its prefix is unchanged.
     #[inline(always)]
     pub(crate) fn take(&self, class: u8) -> Option<Kept> {
         if self.class.get() == class {
             self.class.set(0);
             let at_hand = self.at_hand.replace(MaybeUninit::uninit());
-            // SAFETY: there is one while there is a class of it.
+            // SAFETY: initialised while `class` is not 0.
             return Some(unsafe { at_hand.assume_init() });
         }
         self.pop(class)
@@ -67,7 +67,7 @@ impl Cache {
         }
     }
 
-    /// Gives all blocks back.
+    /// Frees all blocks.
     pub(super) fn drain(&self) {
         for class in (1..).take(CLASSES) {
             while let Some(kept) = self.take(class) {
@@ -83,7 +83,7 @@ impl Cache {
         Some(kept)
     }
 
-    /// Puts the block that was at hand on its list.
+    /// Moves the block that was freed before the last one to its list.
     #[inline(never)]
     fn put_away(&self, class: u8, kept: Kept) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
@@ -94,7 +94,7 @@ impl Cache {
         self.room.set(self.room.get() - class_size(class));
     }
 
-    /// Makes room for many blocks.
+    /// Frees a part of the blocks.
     #[cold]
     #[inline(never)]
     fn give_back(&self) {

@@ -1,5 +1,5 @@
-//! Whether the process wants its small blocks kept, when nobody has said so: yes, unless somebody
-//! looks for misuse of memory.
+//! The default of the thread cache if the program did not choose: on, unless a memory checker is
+//! attached.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
@@ -7,15 +7,15 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::system;
 
-/// Whether the question was answered.
+/// Whether the default is decided, or the program chose.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// Somebody said it.
+/// Records that the program chose.
 pub(crate) fn answer() {
     ANSWERED.store(true, Ordering::Relaxed);
 }
 
-/// Whether blocks are kept; decides the first time.
+/// Whether blocks are kept. Decides the default at the first call.
 #[inline]
 pub(super) fn is_kept() -> bool {
     if !ANSWERED.load(Ordering::Relaxed) {
@@ -26,18 +26,18 @@ pub(super) fn is_kept() -> bool {
 
 #[cold]
 fn decide() {
-    // Nobody waits for the first thread here: others may keep a block or two meanwhile.
+    // Other threads do not wait for the decision; they may keep a block or two meanwhile.
     if !ANSWERED.swap(true, Ordering::Relaxed) && (is_refused() || is_watched()) {
         system::switch_thread_cache(false);
     }
 }
 
-/// Whether the environment says no.
+/// Whether the environment turns the cache off.
 fn is_refused() -> bool {
     std::env::var_os("USM_NRT_THREAD_CACHE").is_some_and(|value| value == "0")
 }
 
-/// Whether a sanitizer is in the process: it sees the use of a freed block only when the block is
+/// Whether a sanitizer is in the process. It detects the use of a freed block only if the block is
 /// really freed.
 fn is_watched() -> bool {
     const MARKS: [&CStr; 4] = [c"__asan_init", c"__hwasan_init", c"__tsan_init", c"__msan_init"];
@@ -49,7 +49,7 @@ fn is_defined(name: &CStr) -> bool {
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // The default search order: `RTLD_DEFAULT`.
+    // `RTLD_DEFAULT`: the default search order.
     let everywhere = if cfg!(target_vendor = "apple") {
         ptr::without_provenance_mut(-2_isize as usize)
     } else {

@@ -1,5 +1,5 @@
-//! What each thread keeps for itself: its counters and its small blocks. Without `std` there are no
-//! threads to know of: counters are shared and nothing is kept.
+//! The data of each thread: its counters and its small blocks. Without `std` the threads are
+//! unknown: they share the counters, and nothing is kept.
 
 #[cfg(feature = "std")]
 mod barrier;
@@ -37,12 +37,12 @@ pub(crate) use shared::{
     Cache, begin_destructor, count, drain_thread_cache, end_destructor, for_each_counters, keeper, put, take,
 };
 
-/// Bytes between two size classes, prefix and header included.
+/// Bytes between two size classes; a size includes prefix and header.
 const CLASS_STEP: usize = 32;
-/// Size classes: the last one holds 1 KiB of data behind its 64 bytes of prefix and header.
+/// Number of size classes. The last one holds 1 KiB of data behind 64 bytes of prefix and header.
 pub(crate) const CLASSES: usize = (64 + 1024) / CLASS_STEP;
 
-/// The class of blocks of `total` bytes, all included, or `None` when they are too large to be
+/// The class of blocks of `total` bytes, with prefix and header. `None` if they are too large to be
 /// kept.
 #[inline(always)]
 pub(crate) fn class_of(total: usize) -> Option<u8> {
@@ -50,7 +50,7 @@ pub(crate) fn class_of(total: usize) -> Option<u8> {
     (class <= CLASSES && class > 0).then_some(class as u8)
 }
 
-/// Bytes of a block of class `class`.
+/// Size in bytes of a block of this class.
 #[inline]
 pub(crate) const fn class_size(class: u8) -> usize {
     class as usize * CLASS_STEP

@@ -1,4 +1,4 @@
-//! Destructors that run inside of destructors, each on a part of the thread's stack.
+//! Destructors that run inside destructors, each on a part of the thread's stack.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -6,15 +6,15 @@ use core::ptr::NonNull;
 
 use crate::meminfo::MemInfo;
 
-/// Destructors inside of each other; what the next one would destroy waits until all of them have
-/// returned. A chain of blocks that each release the next is as long as the program likes, a stack
-/// is not.
+/// Maximum depth of nested destructors. Beyond it blocks wait until all running destructors have
+/// returned. A program may build a chain of blocks of any length, in which each releases the next;
+/// a stack has a limit.
 pub(super) const DEEPEST: usize = 256;
 
-/// What one thread is at.
+/// The nesting of one thread.
 pub(super) struct Nesting {
     depth: Cell<usize>,
-    /// How many wait.
+    /// Number of waiting blocks.
     count: Cell<usize>,
     waiting: Cell<Vec<NonNull<MemInfo>>>,
 }
@@ -24,8 +24,8 @@ impl Nesting {
         Self { depth: Cell::new(0), count: Cell::new(0), waiting: Cell::new(Vec::new()) }
     }
 
-    /// Begins a destructor; false when the block waits instead. Without memory for that it goes
-    /// deeper.
+    /// Begins a destructor. Returns false if the block waits instead. Without memory for a waiting
+    /// block, begins at a larger depth.
     #[inline]
     pub(super) fn begin(&self, mi: NonNull<MemInfo>) -> bool {
         if self.depth.get() >= DEEPEST && self.wait(mi) {
@@ -35,10 +35,10 @@ impl Nesting {
         true
     }
 
-    /// Ends a destructor; behind the outermost one begins that of a block that waits.
+    /// Ends a destructor. The outermost one begins that of a waiting block, and returns the block.
     #[inline]
     pub(super) fn end(&self) -> Option<NonNull<MemInfo>> {
-        // Nothing was begun where the thread had nothing to count with.
+        // `begin` counted nothing if the thread had no memory for it.
         let depth = self.depth.get().saturating_sub(1);
         self.depth.set(depth);
         if depth == 0 && self.count.get() > 0 { self.next() } else { None }

@@ -1,4 +1,4 @@
-//! Targets without threads of their own: one set of counters, no cache.
+//! Targets whose threads are unknown: one set of counters, and no cache.
 
 use core::ptr::NonNull;
 
@@ -41,7 +41,7 @@ pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
     None
 }
 
-/// Never made.
+/// An uninhabited type.
 pub(crate) enum Cache {}
 
 pub(crate) fn keeper<'a>() -> Option<&'a Cache> {

@@ -1,9 +1,9 @@
-//! The small blocks of an installed allocator that a thread keeps for its next ones
-//! (`block/slab.rs` carves them).
+//! The small blocks of an installed allocator that a thread keeps for reuse. `block/slab.rs` carves
+//! them.
 //!
-//! Beside the cache of the heap's blocks, not in it: that one is never touched by another thread
-//! and pays nothing for that; these must go back when the allocator is given up, whatever their
-//! threads are doing.
+//! The shelf is separate from the cache of the heap's blocks. No other thread ever touches that
+//! cache, so it pays for no synchronisation. Blocks of a shelf must be returned when their
+//! allocator is exchanged, whatever their threads do.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -13,36 +13,36 @@ use crate::block::{Chain, Kept, Stack};
 use crate::claims::{Claim, Claims};
 use crate::turn::{self, Turn};
 
-/// Most bytes that a shelf may hold back.
+/// Maximum number of bytes on a shelf.
 const ROOM: usize = 256 * 1024;
-/// Bytes that are given back at a time.
+/// Number of bytes returned at a time.
 const PART: usize = 16 * 1024;
 
-/// What one thread keeps. Everything but the atomics belongs to whoever has the turn.
+/// A thread's kept blocks. The holder of the turn owns every field except the atomics.
 pub(crate) struct Shelf {
     turn: Turn,
-    /// Which installation the blocks are of.
+    /// The generation of the blocks.
     generation: Cell<u32>,
-    /// How many more bytes it may hold.
+    /// Number of bytes that still fit.
     room: Cell<usize>,
-    /// The class that gives back next.
+    /// The class that is returned from next.
     next_class: Cell<usize>,
-    /// The blocks of each class; none of class 0.
+    /// The blocks of each class; class 0 has none.
     lists: [Stack; CLASSES + 1],
-    /// How many blocks lie here.
+    /// Number of blocks on the shelf.
     blocks: AtomicUsize,
 }
 
-// SAFETY: cells are touched only by who has the turn: the thread that has claimed the shelf, or the
-// one that closed it out.
+// SAFETY: only the holder of the turn accesses the cells: the thread that claimed the shelf, or the
+// one that closed it.
 unsafe impl Sync for Shelf {}
 
-/// All shelves.
+/// All shelves of the process.
 static SHELVES: Claims<Shelf> = Claims::new();
-/// The installation whose blocks are kept. Looked at by who has the turn: whoever clears all
-/// shelves has changed it before, so nothing of the one before comes to a shelf that was cleared.
+/// The generation whose blocks are kept. The holder of the turn reads it. It changes before all
+/// shelves are cleared, so no older block reaches a cleared shelf.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// Held by whoever closes others out.
+/// Held by a thread that closes other threads' shelves.
 pub(crate) static CLOSING: spin::Mutex<()> = spin::Mutex::new(());
 
 impl Shelf {
@@ -57,12 +57,12 @@ impl Shelf {
         }
     }
 
-    /// A shelf for the calling thread alone, until it gives it up; `None` without memory.
+    /// Claims a shelf for the calling thread until it gives it up; `None` without memory.
     pub(super) fn claim() -> Option<&'static Claim<Self>> {
         SHELVES.claim(Self::new)
     }
 
-    /// A block of `class` and of this installation.
+    /// A kept block of `class` and of the current generation.
     #[inline]
     pub(crate) fn take(&self, class: u8) -> Option<Kept> {
         if !self.turn.enter() {
@@ -74,7 +74,8 @@ impl Shelf {
         kept
     }
 
-    /// Keeps a block of `class`, carved in `generation`; what the caller is to give back for it.
+    /// Keeps a block of `class`, carved in `generation`. Returns the blocks that the caller must
+    /// return to their slabs.
     #[inline]
     pub(crate) fn put(&self, class: u8, kept: Kept, generation: u32) -> Chain {
         let mut back = Chain::new();
@@ -100,7 +101,7 @@ impl Shelf {
         back
     }
 
-    /// [`put`](Self::put) of several.
+    /// [`put`](Self::put) for several blocks.
     pub(crate) fn put_all(&self, class: u8, mut chain: Chain, generation: u32) -> Chain {
         let mut back = Chain::new();
         while let Some(kept) = chain.pop() {
@@ -109,7 +110,8 @@ impl Shelf {
         back
     }
 
-    /// Takes everything away; the owner's to call. Nothing while somebody else does so.
+    /// Takes all blocks off the shelf; only its owner calls it. Takes none while another thread
+    /// clears it.
     pub(super) fn clear(&self) -> Chain {
         if !self.turn.enter() {
             return Chain::new();
@@ -158,19 +160,19 @@ impl Shelf {
     }
 }
 
-/// How many blocks lie on all shelves.
+/// Number of blocks on all shelves.
 pub(crate) fn shelved() -> usize {
     SHELVES.iter().map(|shelf| shelf.blocks.load(Ordering::Relaxed)).sum()
 }
 
-/// From now on blocks of `generation` are kept, and no others.
+/// Keeps blocks of `generation` and no others from now on.
 pub(crate) fn set_generation(generation: u32) {
     GENERATION.store(generation, Ordering::Relaxed);
 }
 
-/// Takes from all threads what they keep: the caller's to give back. Where the system has no
-/// barrier for that, and from a thread that is held up just then, nothing: those give back
-/// themselves, with their next block or at their end.
+/// Takes the kept blocks of all threads; the caller returns them to their slabs. Takes none if the
+/// system has no barrier for it, and none of a thread that is inside its shelf for too long. Those
+/// threads return their blocks themselves, at their next block or at their end.
 pub(crate) fn clear_all() -> Chain {
     let mut taken = Chain::new();
     let _guard = CLOSING.lock();

@@ -1,4 +1,4 @@
-//! What a thread has, from its first block to its end.
+//! The data of a thread, from its first block to its end.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -16,20 +16,20 @@ use crate::fallible::leaked;
 use crate::meminfo::MemInfo;
 use crate::system;
 
-/// All threads' counters.
+/// The counters of all threads.
 static SHARDS: Claims<Counters> = Claims::new();
-/// Counts of threads that have already given up their own shard (destructors that run late in a
-/// thread's life).
+/// The counters of threads that have already given up their own: of destructors that run late at a
+/// thread's end.
 static LATE_COUNTERS: Counters = Counters::new();
 
-/// On the heap, so that a thread-local variable is one pointer: a C library gets its variables at
-/// fixed places only while they are small.
+/// Lies on the heap, so that the thread-local variable is one pointer: a C library gets variables
+/// at fixed places only while they are small.
 pub(super) struct Local {
     cache: Cache,
     nesting: Nesting,
-    /// None until something was counted.
+    /// `None` until the thread counts an event.
     shard: Cell<Option<&'static Claim<Counters>>>,
-    /// None until a block of a slab was wanted.
+    /// `None` until the thread needs a block of a slab.
     shelf: Cell<Option<&'static Claim<Shelf>>>,
 }
 
@@ -37,7 +37,7 @@ thread_local! {
     static EXIT: Exit = const { Exit };
 }
 
-/// Cleans up at the end of a thread that has something.
+/// Frees the thread's data at its end.
 struct Exit;
 
 impl Drop for Exit {
@@ -47,7 +47,8 @@ impl Drop for Exit {
         if local.is_null() {
             return;
         }
-        // SAFETY: made by `open` on this thread; nobody finds it any more, so this is its end.
+        // SAFETY: made by `open` on this thread. The pointer to it is cleared, so this is its last
+        // use.
         let local = unsafe { Box::from_raw(local) };
         local.cache.drain();
         if let Some(shelf) = local.shelf.get() {
@@ -61,16 +62,16 @@ impl Drop for Exit {
     }
 }
 
-/// What the calling thread has, while it has something.
+/// The calling thread's data, if it has any.
 #[inline(always)]
 fn current<'a>() -> Option<&'a Local> {
-    // SAFETY: null, or what `open` made on this thread and its exit guard has not freed. No caller
-    // keeps the reference, and none runs a guard meanwhile.
+    // SAFETY: null, or made by `open` on this thread and not yet freed by its exit guard. No caller
+    // keeps the reference, and no guard runs meanwhile.
     unsafe { thread_slot::get().as_ref() }
 }
 
-/// [`current`] where it takes a call to find it, and for a thread that has nothing yet: registers
-/// its clean-up then. `None` at the end of a thread's life, and without memory.
+/// [`current`] with a call to find the data. A thread without data gets them, and registers their
+/// clean-up. `None` at the end of a thread's life, and without memory.
 #[cold]
 #[inline(never)]
 fn open<'a>() -> Option<&'a Local> {
@@ -122,7 +123,7 @@ impl Local {
     }
 }
 
-/// Counts on this thread.
+/// Counts events on this thread.
 #[inline(always)]
 pub(crate) fn count<const N: usize>(events: [Event; N]) {
     match current().and_then(Local::shard) {
@@ -131,7 +132,7 @@ pub(crate) fn count<const N: usize>(events: [Event; N]) {
     }
 }
 
-/// [`count`] for the first time on a thread, or after its end.
+/// [`count`] for a thread's first event, and after its end.
 #[cold]
 #[inline(never)]
 fn count_late<const N: usize>(events: [Event; N]) {
@@ -141,14 +142,14 @@ fn count_late<const N: usize>(events: [Event; N]) {
     }
 }
 
-/// Visits the counters of all threads.
+/// Calls `visit` with the counters of each thread.
 pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&LATE_COUNTERS);
     SHARDS.iter().for_each(|shard| visit(shard));
 }
 
-/// A block of `class` that this thread kept, with the prefix that it had, and the events counted if
-/// `counted`; `None` also where it takes a call to find them.
+/// A block of `class` that this thread kept, with an unchanged prefix. Counts the events if
+/// `counted`. `None` also if finding the thread's data takes a call.
 #[inline(always)]
 pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<Kept> {
     let local = current()?;
@@ -161,8 +162,8 @@ pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N])
     Some(kept)
 }
 
-/// Keeps a block of `class`, and counts the events if `counted`; gives it back, and nothing is
-/// done, when this thread keeps nothing, and where it takes a call to find out.
+/// Keeps a block of `class`, and counts the events if `counted`. If this thread keeps no blocks, or
+/// finding its data takes a call, returns the block and does nothing.
 #[inline(always)]
 pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: [Event; N]) -> Option<Kept> {
     let Some(local) = current() else { return Some(kept) };
@@ -174,8 +175,8 @@ pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: 
     None
 }
 
-/// What this thread keeps, if it may keep something; prepares it the first time, and the process
-/// the very first time.
+/// The cache of this thread, if it may keep blocks. The first call of a thread prepares it; the
+/// first call of the process decides the default.
 #[inline]
 pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
     if !cache_default::is_kept() {
@@ -184,7 +185,7 @@ pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
     current().or_else(prepared).map(|local| &local.cache)
 }
 
-/// What this thread keeps of an installed allocator, if it may keep something.
+/// The shelf of this thread, if it may keep blocks of an installed allocator.
 #[inline]
 pub(crate) fn shelf() -> Option<&'static Shelf> {
     if !cache_default::is_kept() {
@@ -198,26 +199,26 @@ fn prepared<'a>() -> Option<&'a Local> {
     let _ = open()?;
     let local = current();
     if local.is_none() {
-        // It takes a call to find a thread's things in this process, twice a block: longer than the
-        // allocator takes (measured: 22 instead of 10 ns a block).
+        // In this process finding a thread's data takes a call, twice for each block. That is
+        // slower than the allocator (measured: 22 instead of 10 ns a block).
         system::switch_thread_cache(false);
     }
     local
 }
 
-/// Begins the destructor of a block; false when the block waits for other destructors to return.
+/// Begins the destructor of a block. False if the block waits until other destructors return.
 #[inline]
 pub(crate) fn begin_destructor(mi: NonNull<MemInfo>) -> bool {
     current().or_else(open).is_none_or(|local| local.nesting.begin(mi))
 }
 
-/// Ends a destructor; then begins that of a block that waited, if no other runs.
+/// Ends a destructor. If no other runs, begins that of a waiting block and returns the block.
 #[inline]
 pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
     current().or_else(open)?.nesting.end()
 }
 
-/// Frees all blocks that the calling thread holds back.
+/// Frees all blocks that the calling thread keeps.
 pub fn drain_thread_cache() {
     // SAFETY: as in `current`.
     if let Some(local) = unsafe { thread_slot::find().as_ref() } {

@@ -1,25 +1,27 @@
-//! Where the calling thread's things are: one pointer per thread.
+//! The place of the calling thread's data: one pointer per thread.
 //!
-//! A library asks `__tls_get_addr` for each of its thread-local variables, at 2.5 ns a time; a
-//! block would pay that twice. Four ways around it were measured on x86-64. A handle that compiled
-//! code keeps does not help code that knows Numba's table only. The *initial-exec* model is the
-//! fastest, but where many libraries use it the next one cannot be loaded ("cannot allocate memory
-//! in static TLS block"). *Descriptors* (TLSDESC) always load, and cost 1.1 ns. So: a descriptor to
-//! begin with, which tells whether the variable lies at one distance from the thread pointer in all
-//! threads, as it does while there is room; if so that distance is used from then on, as fast as
-//! initial-exec. Compilers do the like on aarch64 by themselves; on x86-64 rustc has no stable
-//! switch for descriptors, so these few lines are written out.
+//! A library calls `__tls_get_addr` for each of its thread-local variables, which takes 2.5 ns; a
+//! block would pay that twice. Four alternatives were measured on x86-64. A handle that compiled
+//! code keeps does not help code that knows only Numba's table. The *initial-exec* model is the
+//! fastest, but once many libraries use it the next one cannot be loaded ("cannot allocate memory
+//! in static TLS block"). *Descriptors* (TLSDESC) always load, and cost 1.1 ns.
+//!
+//! This module combines the last two. The descriptor's first answer tells whether the variable lies
+//! at the same distance from the thread pointer in all threads, as it does while there is room.
+//! That distance is then used directly, as fast as initial-exec. Compilers do something similar on
+//! aarch64 by themselves; on x86-64 rustc has no stable switch for descriptors, so these few lines
+//! are written in assembly.
 
 use super::thread::Local;
 
-/// The calling thread's things, or null before the thread had any and after it gave them up; null
-/// also where it takes a call to find them.
+/// The calling thread's data. Null before the thread has any and after it freed them; null also if
+/// finding them takes a call.
 #[inline(always)]
 pub(super) fn get() -> *const Local {
     cell::get()
 }
 
-/// [`get`] that finds them anyway.
+/// [`get`] that makes the call if it is needed.
 pub(super) fn find() -> *const Local {
     cell::find()
 }
@@ -73,7 +75,7 @@ mod cell {
 
     use super::Local;
 
-    // Eight zero bytes in every thread. Hidden: of this library alone.
+    // Eight zero bytes in every thread. Hidden: only this library sees the symbol.
     global_asm!(
         ".pushsection .tbss.usm_nrt_thread_slot,\"awT\",@nobits",
         ".p2align 3",
@@ -86,8 +88,7 @@ mod cell {
         options(att_syntax)
     );
 
-    /// Bytes from the thread pointer to the variable, when they are the same in all threads;
-    /// else 0.
+    /// Bytes from the thread pointer to the variable if equal in all threads; otherwise 0.
     static DISTANCE: AtomicIsize = AtomicIsize::new(0);
 
     #[inline(always)]
@@ -96,17 +97,17 @@ mod cell {
         if distance == 0 {
             return core::ptr::null();
         }
-        // SAFETY: the distance in all threads.
+        // SAFETY: the distance is the same in all threads.
         unsafe { load(distance) }
     }
 
     pub(super) fn find() -> *const Local {
-        // SAFETY: the distance in this thread.
+        // SAFETY: the distance is this thread's.
         unsafe { load(ask()) }
     }
 
     /// # Safety
-    /// `distance` leads from the thread pointer to the variable.
+    /// `distance` is the distance in bytes from the thread pointer to the variable.
     #[inline(always)]
     unsafe fn load(distance: isize) -> *const Local {
         let local: *const Local;
@@ -130,9 +131,9 @@ mod cell {
     #[inline(never)]
     fn ask() -> isize {
         let (descriptor, distance): (isize, isize);
-        // SAFETY: the two instructions of the descriptor protocol, as linkers expect them. They
-        // change no other general register; older C libraries forget vector registers when they
-        // make the variables of a thread.
+        // SAFETY: the two instructions of the descriptor protocol, in the form that linkers expect.
+        // They change no other general register. Older C libraries clobber vector registers when
+        // they allocate a thread's variables.
         unsafe {
             asm!(
                 "leaq usm_nrt_thread_slot@tlsdesc(%rip), %rax",
@@ -147,18 +148,18 @@ mod cell {
                 options(att_syntax)
             );
         }
-        // Addresses of programs are never negative, distances to variables at fixed places always.
-        // In a program that links statically the linker puts the distance where the address of the
-        // descriptor would be.
+        // An address in a program is never negative; a distance to a variable at a fixed place
+        // always is. In a statically linked program the linker writes the distance in place of the
+        // descriptor's address.
         let known = if descriptor < 0 {
             descriptor
         } else {
-            // A descriptor is a function and its argument, which does not change once it was used.
-            // The argument is the distance, or the address of what it takes to find a variable that
-            // lies elsewhere in each thread.
+            // A descriptor is a function and its argument, which stays constant after the first
+            // use. The argument is the distance, or the address of the data that finds a variable
+            // whose place differs between threads.
             let argument = core::ptr::with_exposed_provenance::<[isize; 2]>(descriptor as usize);
-            // SAFETY: the two words of a descriptor of this library, aligned by the linker; written
-            // before this thread could ask.
+            // SAFETY: the two words of a descriptor of this library, aligned by the linker and
+            // written before this thread could call it.
             let [_, argument] = unsafe { argument.read_volatile() };
             argument
         };

@@ -1,4 +1,4 @@
-//! Counting references, and what the last one does.
+//! Counts references, and destroys a block with the last one.
 
 use core::ptr::{self, NonNull};
 
@@ -12,14 +12,14 @@ use crate::refcount::Release;
 use crate::system::{self, Switches};
 use crate::track;
 
-/// Who gives the last reference back, and so where a panic of the program's own code goes that
-/// destroying the block may call.
+/// The caller that releases the last reference. It decides where a panic of program code goes that
+/// the block's destruction calls.
 pub(crate) trait Caller {
-    /// Runs what may call such code.
+    /// Runs code that may call the program's.
     fn call(code: impl FnOnce());
 }
 
-/// C or machine code: it has ended in the frame below.
+/// C or machine code: a panic ends in the frame below it.
 pub(crate) struct C;
 
 impl Caller for C {
@@ -29,7 +29,7 @@ impl Caller for C {
     }
 }
 
-/// Rust: it goes on behind the frame. Only what calls such code pays for that.
+/// Rust: a panic continues behind the frame. Only blocks that call program code pay for that.
 pub(crate) struct Rust;
 
 impl Caller for Rust {
@@ -51,7 +51,7 @@ impl MemInfo {
         let _ = unsafe { mi.as_ref() }.refct.acquire();
     }
 
-    /// Gives a reference back; the last one destroys the block.
+    /// Releases a reference. The last release destroys the block.
     ///
     /// # Safety
     /// The caller owns a reference to `mi` and does not use it afterwards.
@@ -64,10 +64,10 @@ impl MemInfo {
         }
     }
 
-    /// [`release`](Self::release) for Rust, where a panic of the block's owner goes on behind this.
+    /// [`release`](Self::release) for Rust: a panic of the block's owner continues behind it.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`release`](Self::release).
     #[inline]
     pub(crate) unsafe fn release_from_rust(mi: NonNull<Self>) {
         // SAFETY: same contract.
@@ -77,8 +77,7 @@ impl MemInfo {
         }
     }
 
-    /// Gives a reference back; whether it was the last one: the block is then the caller's to
-    /// destroy.
+    /// Releases a reference. True if it was the last one; the caller then destroys the block.
     ///
     /// # Safety
     /// As for [`release`](Self::release).
@@ -89,10 +88,10 @@ impl MemInfo {
         unsafe { mi.as_ref() }.refct.release() == Release::Last
     }
 
-    /// [`release`](Self::release) for functions of their own, which do not allocate.
+    /// [`release`](Self::release), inlined: for functions that do not allocate.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`release`](Self::release).
     #[inline(always)]
     pub(crate) unsafe fn release_inline(mi: NonNull<Self>) {
         // SAFETY: same contract.
@@ -102,7 +101,7 @@ impl MemInfo {
         }
     }
 
-    /// [`acquire`](Self::acquire) without a locked instruction.
+    /// [`acquire`](Self::acquire) without an atomic instruction.
     ///
     /// # Safety
     /// As for `acquire`, and no other thread uses the block at the same time.
@@ -115,7 +114,7 @@ impl MemInfo {
         let _ = unsafe { mi.refct.acquire_unsync() };
     }
 
-    /// [`release`](Self::release) without a locked instruction.
+    /// [`release`](Self::release) without an atomic instruction.
     ///
     /// # Safety
     /// As for `release`, and no other thread uses the block at the same time.
@@ -131,11 +130,11 @@ impl MemInfo {
         }
     }
 
-    /// Runs the destructor, then frees the header (and with it data of the same block). For code
-    /// whose compiler inlined the count: it calls this when its own decrement reached zero.
+    /// Runs the destructor, then frees the header, and with it data in the same block. Compiled
+    /// code with an inlined count calls this when its own decrement reached zero.
     ///
     /// # Safety
-    /// No reference to `mi` is left, and nobody uses it afterwards.
+    /// No reference to `mi` is left, and nothing uses it afterwards.
     // Not inlined: next to the allocation the compiler would merge the reads of fields just written
     // into wider ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
     #[inline(never)]
@@ -148,7 +147,7 @@ impl MemInfo {
     /// [`destroy`](Self::destroy) for Rust.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`destroy`](Self::destroy).
     #[inline(never)]
     unsafe fn destroy_from_rust(mi: NonNull<Self>) {
         track::check_unreferenced(mi, "call_dtor");
@@ -156,19 +155,19 @@ impl MemInfo {
         unsafe { Self::destroy_inline::<Rust>(mi) }
     }
 
-    /// [`destroy`](Self::destroy) compiled into its caller, for those that do not allocate.
+    /// [`destroy`](Self::destroy), inlined: for functions that do not allocate.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`destroy`](Self::destroy).
     #[inline(always)]
     pub(crate) unsafe fn destroy_inline<By: Caller>(mi: NonNull<Self>) {
-        // SAFETY: we own the block alone.
+        // SAFETY: this call has exclusive access to the block.
         let header = unsafe { mi.as_ref() };
         let switches = system::switches();
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
         if plain && !switches.is_tracked() {
             // SAFETY: without an allocator of its own the header lies in a block of the built-in
-            // one.
+            // allocator.
             if unsafe { block::keep_counted(mi.cast(), switches) } {
                 return;
             }
@@ -181,11 +180,11 @@ impl MemInfo {
         unsafe { Self::destroy_uncached::<By>(mi) }
     }
 
-    /// [`destroy_inline`](Self::destroy_inline) of what is not plain, and of what is counted and
-    /// not kept.
+    /// [`destroy_inline`](Self::destroy_inline) for a block that is not plain, or that is counted
+    /// and not kept.
     #[inline(never)]
     unsafe fn destroy_uncached<By: Caller>(mi: NonNull<Self>) {
-        // SAFETY: we own the block alone.
+        // SAFETY: this call has exclusive access to the block.
         let header = unsafe { mi.as_ref() };
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
         let switches = system::switches();
@@ -194,7 +193,8 @@ impl MemInfo {
             return By::call(|| unsafe { Self::destroy_any(mi) });
         }
         track::counted_death(switches);
-        // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+        // SAFETY: without an allocator of its own the header lies in a block of the built-in
+        // allocator.
         unsafe { Self::free_plain::<By>(mi, switches) }
     }
 
@@ -206,12 +206,12 @@ impl MemInfo {
     unsafe fn free_plain<By: Caller>(mi: NonNull<Self>, switches: Switches) {
         // SAFETY: the header lies in a block of the built-in allocator.
         if !unsafe { block::free_usual(mi.cast(), switches) } {
-            // SAFETY: as above; the block is live still.
+            // SAFETY: as above; the block is still live.
             unsafe { Self::free_unusual::<By>(mi, switches) }
         }
     }
 
-    /// Frees a block whose allocator may be of the program.
+    /// Frees a block whose allocator may be the program's.
     ///
     /// # Safety
     /// As for [`destroy`](Self::destroy), and [`block::free_usual`] did nothing.
@@ -221,19 +221,21 @@ impl MemInfo {
         By::call(|| unsafe { block::free_unusual(mi.cast(), switches) });
     }
 
-    /// [`destroy`](Self::destroy) for all that is not plain, out of its way.
+    /// [`destroy`](Self::destroy) for every block that is not plain; a separate function, to keep
+    /// the plain path short.
     #[inline(never)]
     unsafe fn destroy_any(mi: NonNull<Self>) {
-        // SAFETY: we own the block alone.
+        // SAFETY: this call has exclusive access to the block.
         if unsafe { mi.as_ref() }.dtor.is_none() {
-            // SAFETY: nobody is left.
+            // SAFETY: no reference is left.
             return unsafe { Self::free(mi) };
         }
         let mut next = local::begin_destructor(mi).then_some(mi);
         while let Some(mi) = next {
-            // SAFETY: we own the block alone; so did who had one wait.
+            // SAFETY: this call has exclusive access to the block; so had the call that made a
+            // block wait.
             unsafe { Self::run_dtor(mi) };
-            // SAFETY: the destructor ran, nobody is left.
+            // SAFETY: the destructor ran, and no reference is left.
             unsafe { Self::free(mi) };
             next = local::end_destructor();
         }
@@ -248,14 +250,14 @@ impl MemInfo {
         else {
             return;
         };
-        // SAFETY: the destructor that came with this data, size and info; run once.
+        // SAFETY: the destructor given with this data, size and info; it runs once.
         unsafe { dtor(header.data(), header.size(), header.dtor_info) };
     }
 
     /// Frees the block without running its destructor.
     ///
     /// # Safety
-    /// No reference to `mi` is left, and nobody uses it afterwards.
+    /// No reference to `mi` is left, and nothing uses it afterwards.
     #[inline]
     pub unsafe fn free(mi: NonNull<Self>) {
         track::check(mi, "destroy");
@@ -264,10 +266,10 @@ impl MemInfo {
         unsafe { Self::free_memory(mi) }
     }
 
-    /// [`free`](Self::free) that counts the memory as freed but not the header as destroyed.
+    /// [`free`](Self::free) that counts the memory as freed, but not the header as destroyed.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`free`](Self::free).
     #[cfg(feature = "capi")]
     pub(crate) unsafe fn deallocate(mi: NonNull<Self>) {
         track::check(mi, "dealloc");
@@ -280,20 +282,21 @@ impl MemInfo {
     /// As for [`free`](Self::free).
     #[inline]
     unsafe fn free_memory(mi: NonNull<Self>) {
-        // Read now, not before: a destructor may have detached the allocator.
-        // SAFETY: we own the block alone.
+        // Read here, not earlier: a destructor may have detached the allocator.
+        // SAFETY: this call has exclusive access to the block.
         let allocator = unsafe { mi.as_ref() }.external_allocator();
-        // SAFETY: the header's own allocator; nothing of it is used afterwards.
+        // SAFETY: the header's own allocator; nothing uses the header afterwards.
         unsafe { free_header(mi, allocator) }
     }
 }
 
 /// # Safety
-/// `mi` is dead, and `allocator` is the one of its header.
+/// `mi` is dead, and `allocator` is its header's.
 #[inline]
 unsafe fn free_header(mi: NonNull<MemInfo>, allocator: *mut ExternalAllocator) {
     if allocator.is_null() || ptr::eq(allocator, &raw const BUILTIN) {
-        // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+        // SAFETY: without an allocator of its own the header lies in a block of the built-in
+        // allocator.
         unsafe { block::free(mi.cast()) };
         return;
     }

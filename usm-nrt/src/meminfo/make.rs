@@ -1,4 +1,4 @@
-//! Making blocks.
+//! Makes blocks.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -15,10 +15,10 @@ use crate::system;
 use crate::track;
 
 impl MemInfo {
-    /// Allocates header and data in one block; the caller owns the one reference.
+    /// Allocates header and data in one block. The caller owns the only reference.
     #[inline(always)]
     pub fn allocate(request: Request<'_>) -> Result<NonNull<Self>, Error> {
-        // The usual request is decided at compile time and travels in registers.
+        // The compiler resolves this branch for the usual request, which travels in registers.
         if let (false, None, None) = (request.fill, request.dtor, request.allocator) {
             let mi = match request.align {
                 16 => Self::allocate_plain(request.size),
@@ -31,7 +31,7 @@ impl MemInfo {
         Self::allocate_any(&request)
     }
 
-    /// A block of the built-in allocator without destructor or fill; `None` for any failure.
+    /// A block of the built-in allocator without destructor or fill; `None` on any failure.
     #[inline]
     fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
         Self::allocate_inline(size, block::MIN_ALIGN)
@@ -43,12 +43,11 @@ impl MemInfo {
         Self::allocate_inline(size, align)
     }
 
-    /// A block of the built-in allocator without destructor or fill, for functions of their own;
-    /// `None` for any failure.
+    /// A block of the built-in allocator without destructor or fill; `None` on any failure. For
+    /// functions that do little else.
     ///
-    /// The usual case here, where it is compiled into the caller: a small block that this thread
-    /// kept, and nobody watches. The rest is behind jumps: a call alone costs a fourth of the
-    /// block.
+    /// Only the usual case is inlined: a small block that this thread kept, while nothing is
+    /// tracked. Everything else is behind jumps, because a call alone costs a fourth of the block.
     #[inline(always)]
     pub(crate) fn allocate_inline(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
@@ -65,7 +64,7 @@ impl MemInfo {
                 let Some(block) = block::allocate_counted(class, switches) else {
                     return Self::allocate_observed(size, align);
                 };
-                // SAFETY: a block with that much room, of nobody else.
+                // SAFETY: an unowned block with that much room.
                 return Some(unsafe { Self::place(block, size) });
             }
         }
@@ -73,7 +72,7 @@ impl MemInfo {
         if usual { Self::allocate_uncounted(size) } else { Self::allocate_uncached(size, align) }
     }
 
-    /// A block of the usual alignment from the global allocator; sizes up to `MAX_PADDED_SIZE`.
+    /// A block of the usual alignment from the global allocator, for sizes up to `MAX_PADDED_SIZE`.
     #[inline(never)]
     fn allocate_uncounted(size: usize) -> Option<NonNull<Self>> {
         let block = block::allocate_padded(HEADER_ROOM, size, block::MIN_ALIGN)?;
@@ -81,7 +80,8 @@ impl MemInfo {
         Some(unsafe { Self::place(block, size) })
     }
 
-    /// What is not kept, with an alignment of its own or counted; sizes up to `MAX_PADDED_SIZE`.
+    /// A block that is not kept, has another alignment, or is counted; for sizes up to
+    /// `MAX_PADDED_SIZE`.
     #[inline(never)]
     fn allocate_uncached(size: usize, align: usize) -> Option<NonNull<Self>> {
         if align > block::MAX_PADDED_ALIGN {
@@ -106,13 +106,13 @@ impl MemInfo {
     /// Writes the header of a block without destructor.
     ///
     /// # Safety
-    /// `block` is fresh, of the built-in allocator, with HEADER_ROOM and `size` bytes.
+    /// `block` is fresh, of the built-in allocator, and has HEADER_ROOM and `size` bytes.
     #[inline(always)]
     unsafe fn place(block: NonNull<u8>, size: usize) -> NonNull<Self> {
         // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
         let data = unsafe { block.add(HEADER_ROOM) };
         let allocator = (&raw const BUILTIN).cast_mut();
-        // SAFETY: no destructor; the allocator frees the header's address.
+        // SAFETY: no destructor; the allocator frees the address of the header.
         let header =
             unsafe { Self::from_parts(data.as_ptr().cast(), size, None, ptr::null_mut(), allocator) };
         let mi = block.cast::<Self>();
@@ -135,7 +135,7 @@ impl MemInfo {
             // SAFETY: fresh memory of `size` bytes.
             unsafe { destructor::fill(data, request.size, FRESH) };
         }
-        // SAFETY: the destructors fit their infos; the allocator frees the header's address.
+        // SAFETY: the destructors fit their infos; the allocator frees the address of the header.
         let header = unsafe { Self::from_parts(data, request.size, dtor, info, allocator) };
         // SAFETY: the block starts with room for an aligned header.
         unsafe { mi.write(header) };
@@ -143,11 +143,11 @@ impl MemInfo {
         Ok(mi)
     }
 
-    /// Allocates a header for data that lies elsewhere; the caller owns the one reference.
+    /// Allocates a header for data in other memory. The caller owns the only reference.
     ///
     /// # Safety
-    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`,
-    /// `size`, `dtor_info`.
+    /// `data` stays valid until `dtor` is called. Any thread may call `dtor` once with `data`,
+    /// `size` and `dtor_info`.
     pub unsafe fn wrap(
         data: *mut c_void,
         size: usize,
@@ -155,7 +155,7 @@ impl MemInfo {
         dtor_info: *mut c_void,
     ) -> Result<NonNull<Self>, Error> {
         let (mi, _, allocator) = builtin_block(0, 16)?;
-        // SAFETY: the caller answers for data and destructor; the allocator frees the header.
+        // SAFETY: the caller guarantees data and destructor; the allocator frees the header.
         let header = unsafe { Self::from_parts(data, size, dtor, dtor_info, allocator) };
         // SAFETY: fresh room for an aligned header.
         unsafe { mi.write(header) };
@@ -163,33 +163,33 @@ impl MemInfo {
         Ok(mi)
     }
 
-    /// [`wrap`](Self::wrap) with a destructor that gets the data pointer only; the size is not
-    /// known (0).
+    /// [`wrap`](Self::wrap) with a destructor that receives only the data pointer. The size is
+    /// unknown (0).
     ///
     /// # Safety
-    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`.
+    /// `data` stays valid until `dtor` is called. Any thread may call `dtor` once with `data`.
     pub unsafe fn manage(data: *mut c_void, dtor: Option<ManagedDtor>) -> Result<NonNull<Self>, Error> {
         let info = dtor.map_or(ptr::null_mut(), |dtor| dtor as *mut c_void);
-        // SAFETY: `call_managed` reads `info` as what it is.
+        // SAFETY: `call_managed` reads `info` as this function.
         unsafe { Self::wrap(data, 0, Some(destructor::call_managed), info) }
     }
 
-    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed. The
-    /// tags of Rust values are refused: only [`MemRef`](crate::MemRef) makes such owners.
+    /// [`wrap`](Self::wrap) with an owner, which is released instead of the memory being freed.
+    /// Refuses the tags of Rust values: only [`MemRef`](crate::MemRef) makes such owners.
     ///
     /// # Safety
-    /// `data` stays valid until `owner.release`, which may be called once, on any thread, with
+    /// `data` stays valid until `owner.release` is called. Any thread may call it once with
     /// `owner.object`.
     pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
         // SAFETY: same contract.
         unsafe { Self::wrap_owned_of_kind(data, size, owner, AllocKind::Unknown) }
     }
 
-    /// [`wrap_owned`](Self::wrap_owned) of USM of a known kind, device memory included: the header
-    /// is elsewhere.
+    /// [`wrap_owned`](Self::wrap_owned) for USM of a known kind. Device memory is allowed, because
+    /// the header lies in other memory.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`wrap_owned`](Self::wrap_owned).
     pub unsafe fn wrap_owned_of_kind(
         data: *mut c_void,
         size: usize,
@@ -203,28 +203,29 @@ impl MemInfo {
         unsafe { Self::wrap_owner(data, size, Owned { owner, kind }) }
     }
 
-    /// [`wrap_owned`](Self::wrap_owned) for all tags. On failure the object stays the caller's.
+    /// [`wrap_owned`](Self::wrap_owned) for all tags. On failure the caller keeps the object.
     ///
     /// # Safety
-    /// As there; behind a tag of Rust values is such a value.
+    /// As for [`wrap_owned`](Self::wrap_owned). With a tag of Rust values, `owner.object` is such a
+    /// value.
     pub(crate) unsafe fn wrap_owner(
         data: *mut c_void,
         size: usize,
         owned: Owned,
     ) -> Result<NonNull<Self>, Error> {
         let record = fallible::leaked(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
-        // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
+        // SAFETY: `drop_owner` reads the record as this type; the caller guarantees the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
         if mi.is_err() {
-            // SAFETY: made above, used by nobody.
+            // SAFETY: made above, and not used since.
             drop(unsafe { alloc::boxed::Box::from_raw(record.as_ptr()) });
         }
         mi
     }
 }
 
-/// Header and `head` + data in one block, from the built-in allocator or an external one.
-/// Returns (header, data, allocator).
+/// Allocates a header, `head` bytes and data in one block, from the built-in allocator or an
+/// external one. Returns (header, data, allocator).
 #[inline]
 fn allocate_block(
     request: &Request<'_>,
@@ -238,7 +239,7 @@ fn allocate_block(
     if !align.is_power_of_two() {
         return Err(Error::InvalidAlignment { align });
     }
-    // SAFETY: live as long as the request (contract of `Request::allocator`).
+    // SAFETY: it lives as long as the request (contract of `Request::allocator`).
     let functions = unsafe { allocator.read() };
     let (Some(malloc), Some(_)) = (functions.malloc, functions.free) else {
         return Err(Error::IncompleteAllocator);
@@ -250,7 +251,7 @@ fn allocate_block(
     // SAFETY: the allocator's own function with its own opaque pointer.
     let base = unsafe { malloc(total, functions.opaque) };
     let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
-    // The header must start the block, because that is the address that will be freed.
+    // The header must start the block, because the allocator will free that address.
     let shift = (base.addr().get() + HEADER).wrapping_neg() & (align - 1);
     // SAFETY: `HEADER + shift + size <= total`.
     let data = unsafe { base.add(HEADER + shift) };

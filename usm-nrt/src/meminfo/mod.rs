@@ -1,5 +1,5 @@
-//! The 48-byte block header, compatible with Numba's: its fields here, how it is made in `make.rs`,
-//! its life and end in `count.rs`.
+//! The 48-byte block header, compatible with Numba's. This file has its fields; `make.rs` makes it;
+//! `count.rs` counts and destroys it.
 
 mod count;
 mod make;
@@ -18,11 +18,12 @@ use crate::external::ExternalAllocator;
 use crate::refcount::RefCount;
 use crate::source;
 
-/// Header of a reference-counted block: the C struct `MemInfo`, field for field, also for code that
-/// a compiler inlined (count at offset 0, data pointer at offset 24 on 64-bit targets).
+/// Header of a reference-counted block: the C struct `MemInfo`, field for field. Code that a
+/// compiler inlined relies on it: the count is at offset 0, the data pointer at offset 24 on 64-bit
+/// targets.
 ///
-/// Data pointer and size change only in varsize blocks; they are atomics so that a concurrent
-/// reader sees an old or a new value, never a torn one.
+/// Data pointer and size change only in varsize blocks. They are atomics, so that a concurrent
+/// reader sees an old or a new value and never a torn one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemInfo {
@@ -34,9 +35,9 @@ pub struct MemInfo {
     pub(crate) external_allocator: AtomicPtr<ExternalAllocator>,
 }
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub(crate) const HEADER: usize = size_of::<MemInfo>();
-/// The same rounded up to the built-in allocator's alignment.
+/// [`HEADER`] rounded up to the built-in allocator's alignment.
 const HEADER_ROOM: usize = HEADER.next_multiple_of(block::MIN_ALIGN);
 
 const _: () = {
@@ -52,19 +53,19 @@ const _: () = {
     assert!(offset_of!(MemInfo, external_allocator) == 5 * word);
 };
 
-// SAFETY: the count is atomic, the destructor may run on any thread (contract of every
-// constructor), and the header itself gives no access to the data.
+// SAFETY: the count is atomic. Any thread may run the destructor (contract of every constructor).
+// The header gives no access to the data.
 unsafe impl Send for MemInfo {}
 // SAFETY: as above.
 unsafe impl Sync for MemInfo {}
 
 impl MemInfo {
-    /// A header value with one reference.
+    /// Makes a header with one reference.
     ///
     /// # Safety
-    /// `dtor` may be called once, on any thread, with `data`, `size` and `dtor_info`.
-    /// `external_allocator` is null (the header lies in a block of the built-in allocator) or will
-    /// free the header's address.
+    /// Any thread may call `dtor` once with `data`, `size` and `dtor_info`. `external_allocator`
+    /// will free the header's address, or is null: the header then lies in a block of the built-in
+    /// allocator.
     pub unsafe fn from_parts(
         data: *mut c_void,
         size: usize,
@@ -82,7 +83,7 @@ impl MemInfo {
         }
     }
 
-    /// References at this moment.
+    /// The current number of references.
     #[inline]
     pub fn refcount(&self) -> usize {
         self.refct.get()
@@ -94,20 +95,20 @@ impl MemInfo {
         self.data.load(Ordering::Relaxed)
     }
 
-    /// Bytes at the data pointer; 0 when the runtime did not allocate them and was not told.
+    /// Size of the data in bytes; 0 if foreign data came without a size.
     #[inline]
     pub fn size(&self) -> usize {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// The allocator that will free this header; null means the built-in one of whoever releases
-    /// last.
+    /// The allocator that will free this header. Null means the built-in allocator of the runtime
+    /// that releases last.
     #[inline]
     pub fn external_allocator(&self) -> *mut ExternalAllocator {
         self.external_allocator.load(Ordering::Relaxed)
     }
 
-    /// The kind that the allocator of the data is known to give.
+    /// The kind of the data's allocator, if it is known.
     pub(crate) fn allocator_kind(&self) -> Option<AllocKind> {
         let allocator = self.external_allocator();
         if !ptr::eq(allocator, &raw const BUILTIN) {
@@ -124,17 +125,17 @@ impl MemInfo {
         } else {
             return None;
         };
-        // SAFETY: a payload of a varsize block, or a header in front of its data: both of the
-        // built-in allocator.
+        // SAFETY: a payload of a varsize block, or a header in front of its data. Both lie in
+        // blocks of the built-in allocator.
         unsafe { block::kind_of(block) }
     }
 
-    /// Who keeps the data alive, when that is written down; a copy of the record.
+    /// The owner of the data, if the block has an owner record; a copy of it.
     pub fn owner(&self) -> Option<Owner> {
         self.owned().map(|owned| owned.owner)
     }
 
-    /// The whole record, when there is one.
+    /// The whole record, if the block has one.
     pub(crate) fn owned(&self) -> Option<Owned> {
         if destructor::is(self.dtor, destructor::drop_owner) {
             // SAFETY: blocks with this destructor keep such a record there until they are
@@ -144,7 +145,7 @@ impl MemInfo {
         None
     }
 
-    /// The info pointer given with the destructor.
+    /// The info pointer of the destructor.
     #[inline]
     pub fn dtor_info(&self) -> *mut c_void {
         self.dtor_info

@@ -6,12 +6,12 @@ pub(crate) mod skip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The crate's own folder.
+/// The folder of this crate.
 pub(crate) fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A fresh folder for what one test builds.
+/// A fresh folder for the files of one test.
 pub(crate) fn scratch(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&folder);
@@ -44,7 +44,7 @@ pub(crate) fn cc() -> Command {
     command
 }
 
-/// The C library, built the way the README says, once for all tests of a binary.
+/// The C library, built as the README says, once for all tests of a binary.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -62,7 +62,7 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// The Python named by `USM_PYTHON`, else `python3`, if it has that module.
+/// The Python that `USM_PYTHON` names, else `python3`, if it has that module.
 pub(crate) fn python_with(module: &str) -> Option<std::ffi::OsString> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = format!("import importlib.util as u; raise SystemExit(u.find_spec('{module}') is None)");

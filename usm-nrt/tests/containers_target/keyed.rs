@@ -1,4 +1,4 @@
-//! Dictionaries, and sets where values have no bytes.
+//! Dictionaries, and sets, whose values have no bytes.
 
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -14,10 +14,10 @@ thread_local! {
     static CURRENT: Cell<*mut Keyed> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Refused, because the container is being changed; looking is not.
+/// A change inside a callback is refused; reading is not.
 fn nested() {
     let d = CURRENT.get();
-    // SAFETY: the container of the program that runs.
+    // SAFETY: the container of the running program.
     unsafe {
         assert_eq!(numba_dict_popitem(d, ptr::null_mut(), ptr::null_mut()), DICT_MUTATED);
         assert_eq!(numba_dict_delitem(d, 0, 0), DICT_MUTATED);
@@ -25,7 +25,7 @@ fn nested() {
     }
 }
 
-/// Keys are equal when their first byte is; those of 0xEE cannot be compared.
+/// Keys are equal if their first bytes are. Keys of 0xEE cannot be compared.
 unsafe extern "C" fn equal(stored: *const u8, given: *const u8) -> c_int {
     // SAFETY: two keys of a byte or more.
     let (stored, given) = unsafe { (*stored, *given) };
@@ -34,7 +34,7 @@ unsafe extern "C" fn equal(stored: *const u8, given: *const u8) -> c_int {
 
 struct Program<const K: usize, const V: usize> {
     d: *mut Keyed,
-    /// Keys with their values, in the order of insertion.
+    /// Keys with their values in the order of insertion.
     model: Vec<([u8; K], [u8; V])>,
     counts: bool,
     compares: bool,
@@ -45,7 +45,7 @@ pub(super) fn run<const K: usize, const V: usize>(mut bytes: Bytes<'_>, counts: 
     let (Some(size), Some(config)) = (bytes.next(), bytes.next()) else { return };
     let mut d = ptr::null_mut();
     let is_set = V == 0;
-    // SAFETY: a place for the result.
+    // SAFETY: room for the result.
     let status = unsafe {
         match (is_set, config & 1) {
             (true, 0) => numba_set_new(&raw mut d, K as isize, 8),
@@ -63,7 +63,7 @@ pub(super) fn run<const K: usize, const V: usize>(mut bytes: Bytes<'_>, counts: 
         value_incref: chosen(incref::<V>).filter(|_| !is_set),
         value_decref: chosen(decref::<V>).filter(|_| !is_set),
     };
-    // SAFETY: live, and a table; that of a set is its beginning.
+    // SAFETY: live, and a table; that of a set is its first part.
     unsafe {
         if is_set {
             let DictMethods { key_equal, key_incref, key_decref, .. } = methods;
@@ -90,10 +90,10 @@ pub(super) fn run<const K: usize, const V: usize>(mut bytes: Bytes<'_>, counts: 
 
 impl<const K: usize, const V: usize> Program<K, V> {
     fn key(&self, byte: u8, other: u8) -> ([u8; K], isize) {
-        // Bytes that count only where no callback says otherwise.
+        // Bytes that matter only if no callback compares.
         let mut key = [if self.compares { other } else { 7 }; K];
         key[0] = byte;
-        // From all different to all the same, -1 among them.
+        // From all different to all equal, including -1.
         (key, isize::from(byte).wrapping_mul(isize::from(self.spread)) - 1)
     }
 
@@ -101,12 +101,12 @@ impl<const K: usize, const V: usize> Program<K, V> {
         self.model.iter().position(|(key, _)| key[0] == byte)
     }
 
-    /// Whether comparing this key fails: there must be one of the same hash to compare it with.
+    /// Whether comparing this key fails, which needs another key with the same hash.
     fn fails(&self, byte: u8) -> Option<bool> {
         if !self.compares || byte != 0xEE {
             return Some(false);
         }
-        // Which keys are met depends on the slots: no answer.
+        // The slots decide which keys are compared, so the result is unknown.
         if self.model.is_empty() { Some(false) } else { None }
     }
 
@@ -117,7 +117,7 @@ impl<const K: usize, const V: usize> Program<K, V> {
         if self.fails(byte)? {
             return Some(());
         }
-        // SAFETY: everything below is live and of the sizes that the container was made for.
+        // SAFETY: everything below is live and has the sizes of the container.
         unsafe {
             match action % 16 {
                 0..=5 => self.insert(key, hash, other, found, action % 2 == 0),
@@ -198,7 +198,7 @@ impl<const K: usize, const V: usize> Program<K, V> {
                 assert_eq!((status, (key, value)), (OK, last));
                 if self.counts {
                     NESTED.set(None);
-                    // The references came with the item.
+                    // The caller now owns the item's references.
                     count(&key, -1);
                     if V != 0 {
                         count(&value, -1);
@@ -209,10 +209,10 @@ impl<const K: usize, const V: usize> Program<K, V> {
         }
     }
 
-    /// Some of the elements, then a change that the iterator must notice.
+    /// Visits some elements, then makes a change that the iterator must detect.
     unsafe fn iterate(&mut self, steps: u8) {
         let mut room = [0_u8; 40];
-        // Of the caller, aligned to nothing.
+        // The caller's memory, not aligned.
         let iter: *mut KeyedIter = room[1..].as_mut_ptr().cast();
         let (mut key, mut value) = (ptr::null(), ptr::null());
         // SAFETY: as in `step`; there is room for an iterator.
@@ -230,7 +230,7 @@ impl<const K: usize, const V: usize> Program<K, V> {
         }
     }
 
-    /// Everything, in order; and the references.
+    /// Compares all elements in order, and the references.
     fn check(&self) {
         let mut iter = [0_usize; 4];
         let (mut key, mut value) = (ptr::null(), ptr::null());

@@ -12,10 +12,10 @@ thread_local! {
     static CURRENT: Cell<*mut List> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Refused, because the list is being changed; looking is not.
+/// A change inside a callback is refused; reading is not.
 fn nested() {
     let l = CURRENT.get();
-    // SAFETY: the list of the program that runs.
+    // SAFETY: the list of the running program.
     unsafe {
         assert_eq!(numba_list_append(l, [0; 8].as_ptr()), LIST_MUTATED);
         assert_eq!(numba_list_delitem(l, 0), LIST_MUTATED);
@@ -26,7 +26,7 @@ fn nested() {
 pub(super) fn run<const N: usize>(mut bytes: Bytes<'_>) {
     let (Some(room), Some(config)) = (bytes.next(), bytes.next()) else { return };
     let mut l = ptr::null_mut();
-    // SAFETY: a place for the result.
+    // SAFETY: room for the result.
     assert_eq!(unsafe { numba_list_new(&raw mut l, N as isize, room.into()) }, OK);
     let counts = config & 1 != 0;
     let methods = ListMethods {
@@ -57,15 +57,15 @@ impl<const N: usize> Program<N> {
     fn step(&mut self, bytes: &mut Bytes<'_>) -> Option<()> {
         let (action, one, other) = (bytes.next()?, bytes.next()?, bytes.next()?);
         let (item, index) = ([other; N], usize::from(one) % (self.model.len() + 2));
-        // Also one that is not there, and one below zero.
+        // Also a missing index, and one below zero.
         let (signed, inside) =
             (index as isize - isize::from(one == 255) * 300, index < self.model.len() && one != 255);
         let expected = if inside { OK } else { LIST_INDEX };
-        // SAFETY: the list is live, items have its size.
+        // SAFETY: the list is live, and items have its size.
         unsafe {
             match action % 16 {
                 0..=6 => {
-                    // Several, so that lists get long.
+                    // Several, so that lists become long.
                     for _ in 0..=action / 16 {
                         let status = numba_list_append(self.l, item.as_ptr());
                         if status == OK {
@@ -113,7 +113,7 @@ impl<const N: usize> Program<N> {
             indices.push(index);
             index += step;
         }
-        // Where it begins and ends must lie in the list, even where steps pass over the end.
+        // Begin and end must lie in the list, even if the steps pass the end.
         let ends = if step > 0 { start..=stop - 1 } else { stop + 1..=start };
         let refused = step == 0 || !indices.is_empty() && (*ends.start() < 0 || *ends.end() >= size);
         assert_eq!(status, if refused { LIST_INDEX } else { OK });
@@ -144,7 +144,7 @@ impl<const N: usize> Program<N> {
         let mut room = [0_u8; 32];
         let iter: *mut ListIter = room[1..].as_mut_ptr().cast();
         let mut item = ptr::null();
-        // SAFETY: the list is live; there is room for an iterator, aligned to nothing.
+        // SAFETY: the list is live; there is room for an iterator, at any alignment.
         unsafe {
             assert!(numba_list_iter_sizeof() < 32);
             numba_list_iter(iter, self.l);

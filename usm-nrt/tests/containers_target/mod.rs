@@ -1,9 +1,9 @@
-//! Containers driven by bytes beside a `Vec` that is searched from end to end: the fuzz target
-//! calls this, its corpus runs through it as an ordinary test, and so do programs of proptest.
+//! Containers driven by bytes, beside a `Vec` with linear search. The fuzz target calls this; its
+//! corpus runs through it as an ordinary test, and so do proptest's programs.
 //!
-//! The first bytes choose the container, its sizes, callbacks and an allocator that fails now and
-//! then; the rest are steps. Checked at each: status, contents, order, references; and that a
-//! failure changed nothing. Memory errors are AddressSanitizer's.
+//! The first bytes choose the container, its sizes, its callbacks and an allocator that sometimes
+//! fails; the others are steps. Each step checks status, content, order and references, and that a
+//! failure changed nothing. AddressSanitizer finds memory errors.
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
 
 mod keyed;
@@ -16,17 +16,17 @@ use core::ptr;
 use usm_nrt::{ExternalAllocator, Stats, set_allocator, set_stats};
 
 thread_local! {
-    /// References that containers hold: how many, and the sum of a hash of each one's bytes. Two
-    /// sets of references with the same sum are not to be found; a table of them was most of the
-    /// time of a run.
+    /// References that containers hold: their number, and the sum of a hash of their bytes. Two
+    /// different sets of references with the same sum are too unlikely to matter; a table of them
+    /// took most of the run time.
     static HELD: Cell<(isize, u64)> = const { Cell::new((0, 0)) };
-    /// Allocations until one fails; every one after that fails too, until it is set again.
+    /// Number of allocations until all fail, until it is set again.
     static GRANTED: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// What callbacks try while they run: to change the container that calls them.
+    /// The change that callbacks attempt on the container that calls them.
     static NESTED: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
-/// The step's numbers, from the bytes.
+/// The numbers of a step, from the bytes.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -74,7 +74,7 @@ static FAILING: ExternalAllocator = ExternalAllocator {
     opaque: ptr::null_mut(),
 };
 
-/// FNV-1a, then the finish of MurmurHash3.
+/// FNV-1a, then the final mix of MurmurHash3.
 fn hash(element: &[u8]) -> u64 {
     let start = 0xCBF2_9CE4_8422_2325_u64 ^ element.len() as u64;
     let sum = element.iter().fold(start, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
@@ -82,7 +82,7 @@ fn hash(element: &[u8]) -> u64 {
     sum ^ (sum >> 33)
 }
 
-/// An element that a container took a reference to, or gave one up.
+/// Counts a reference that a container took or released.
 fn count(element: &[u8], change: isize) {
     let (number, sum) = HELD.get();
     HELD.set((number + change, sum.wrapping_add(hash(element).wrapping_mul(change as u64))));
@@ -92,7 +92,7 @@ fn count(element: &[u8], change: isize) {
 }
 
 /// # Safety
-/// `N` bytes to read.
+/// `element` has `N` bytes to read.
 unsafe extern "C" fn incref<const N: usize>(element: *const c_void) {
     // SAFETY: as the caller promises.
     count(unsafe { core::slice::from_raw_parts(element.cast(), N) }, 1);
@@ -105,15 +105,15 @@ unsafe extern "C" fn decref<const N: usize>(element: *const c_void) {
     count(unsafe { core::slice::from_raw_parts(element.cast(), N) }, -1);
 }
 
-/// The references that a model says are held.
+/// Compares the held references with a model's.
 fn assert_held<'a>(elements: impl Iterator<Item = &'a [u8]>) {
     let expected =
         elements.fold((0, 0_u64), |(number, sum), element| (number + 1, sum.wrapping_add(hash(element))));
     assert_eq!(HELD.get(), expected, "references");
 }
 
-/// Runs a program; panics when a container breaks a promise. The allocator is the whole runtime's:
-/// programs take turns.
+/// Runs a program. Panics if a container breaks its contract. Programs take turns, because the
+/// allocator belongs to the whole runtime.
 pub fn containers(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let (Some(kind), Some(allocator)) = (bytes.next(), bytes.next()) else { return };
@@ -123,10 +123,10 @@ pub fn containers(bytes: &[u8]) {
     set_stats(true);
     let before = Stats::totals();
     if allocator % 4 != 0 {
-        // SAFETY: functions of the C library.
+        // SAFETY: the C library's functions.
         unsafe { set_allocator(Some(&FAILING)) }.unwrap();
     }
-    // Sizes whose copies are made in different ways.
+    // Sizes that are copied in different ways.
     match kind % 8 {
         0 => keyed::run::<8, 8>(bytes, allocator & 1 != 0),
         1 => keyed::run::<4, 16>(bytes, allocator & 1 != 0),

@@ -1,10 +1,9 @@
-//! The C interface driven by bytes: the fuzz target calls this, and its corpus runs through it as
+//! The C interface driven by bytes. The fuzz target calls this, and its corpus runs through it as
 //! an ordinary test.
 //!
-//! Each byte and what follows it is a step of a program over eight cells of blocks. What is checked
-//! at each step: refused sizes and alignments give null, data is aligned, contents survive, counts
-//! are what the program made them, and all counters balance at the end. Memory errors are
-//! AddressSanitizer's to find.
+//! Each byte with its operands is a step of a program over eight cells of blocks. Each step checks
+//! that refused sizes and alignments return null, data is aligned, content survives, and counts are
+//! the program's; at the end all counters balance. AddressSanitizer finds memory errors.
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
 
 use core::ffi::{c_uint, c_void};
@@ -17,18 +16,18 @@ use usm_nrt::{BUILTIN, ExternalAllocator, MemInfo, Stats};
 
 const CELLS: usize = 8;
 
-/// What the program knows of a block.
+/// The program's record of a block.
 #[derive(Clone, Copy)]
 struct Cell {
     mi: *mut MemInfo,
     references: usize,
-    /// Bytes written, all equal to `byte`; 0 when the data is not ours to look at.
+    /// Bytes written, all equal to `byte`; 0 if the program may not read the data.
     size: usize,
     byte: u8,
     varsize: bool,
 }
 
-/// The step's numbers, from the bytes.
+/// The numbers of a step, from the bytes.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -38,7 +37,7 @@ impl Bytes<'_> {
         Some(first)
     }
 
-    /// Small sizes, and those at the ends of the number line.
+    /// Small sizes, and sizes at the ends of the number line.
     fn size(&mut self) -> Option<usize> {
         let (kind, low) = (self.next()?, usize::from(self.next()?));
         Some(match kind % 8 {
@@ -46,7 +45,7 @@ impl Bytes<'_> {
             4 => low << 6,
             5 => usize::MAX - low,
             6 => (isize::MAX as usize).wrapping_sub(128).wrapping_add(low),
-            // Nothing between what is quick to fill and what no machine has.
+            // No sizes between those that are quick to fill and those that no machine has.
             _ => 1 << if low % 2 == 0 { low % 20 } else { 48 + low % 16 },
         })
     }
@@ -55,8 +54,8 @@ impl Bytes<'_> {
         let byte = self.next()?;
         Some(match byte % 4 {
             0 => usize::from(byte >> 2),
-            // Up to 1 MiB, and what C's `unsigned` does not hold: what lies between is granted, but
-            // eats the machine.
+            // Up to 1 MiB, and numbers that C's `unsigned` does not hold. The ones between would be
+            // granted and exhaust the machine.
             1 => 1 << if byte >> 2 < 32 { (byte >> 2) % 21 } else { byte >> 2 },
             2 => 3,
             _ => 32,
@@ -64,7 +63,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Destructors called; each block has at most one.
+/// Number of destructors called; each block has at most one.
 static DESTROYED: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn dtor(_: *mut c_void, _: usize, info: *mut c_void) {
@@ -76,11 +75,10 @@ unsafe extern "C" fn managed(_: *mut c_void) {
     DESTROYED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One mebibyte is enough for a program; more would only be slow.
+/// One mebibyte is enough for a program; more would be slow.
 const LIMIT: usize = 1 << 20;
 
-/// Whether a refusal is right: the size is beyond any machine's, or the alignment is no power of
-/// two.
+/// Whether a refusal is right: no machine has that size, or the alignment is no power of two.
 fn may_refuse(size: usize, align: usize) -> bool {
     !align.is_power_of_two() || size.saturating_add(align) > LIMIT
 }
@@ -91,7 +89,7 @@ unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn realloc(block: *mut c_void, size: usize, opaque: *mut c_void) -> *mut c_void {
-    // Refuses every second size, as it may.
+    // Refuses every second size, as C allows.
     if size > 4 * LIMIT || size % 2 == 0 {
         return ptr::null_mut();
     }
@@ -116,12 +114,12 @@ static ALLOCATOR: ExternalAllocator = ExternalAllocator {
     opaque: ptr::null_mut(),
 };
 
-/// Runs a program; panics when the runtime breaks a promise.
+/// Runs a program. Panics if the runtime breaks its contract.
 pub fn c_abi(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let mut cells: [Option<Cell>; CELLS] = [None; CELLS];
     let mut statics = [7_u8; 64];
-    // SAFETY: switches may be thrown at any time.
+    // SAFETY: any thread may turn a switch at any time.
     unsafe { NRT_MemSys_enable_stats() };
     let before = Stats::totals();
     while step(&mut bytes, &mut cells, &mut statics).is_some() {}
@@ -130,7 +128,7 @@ pub fn c_abi(bytes: &[u8]) {
             release(cell);
         }
     }
-    // SAFETY: no block of this program is left.
+    // SAFETY: this program has no blocks left.
     unsafe {
         (API.set_shutdown)(false);
         (API.set_allocator)(ptr::null());
@@ -163,7 +161,7 @@ fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut 
         }
         12 => {
             let choice = bytes.next()?;
-            // SAFETY: the table of functions outlives the program.
+            // SAFETY: the function table outlives the program.
             let _ = unsafe {
                 match choice % 4 {
                     1 => (API.set_allocator)(&raw const ALLOCATOR),
@@ -173,13 +171,13 @@ fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut 
             };
         }
         13 => {
-            // SAFETY: switches may be thrown at any time.
+            // SAFETY: any thread may turn a switch at any time.
             unsafe { (API.set_thread_cache)(bytes.next()? % 2 == 1) };
         }
         14 => {
-            // SAFETY: switches may be thrown at any time.
+            // SAFETY: any thread may turn a switch at any time.
             unsafe { (API.set_tracking)(bytes.next()? % 2 == 1) };
-            // SAFETY: nothing is visited.
+            // SAFETY: there is no visitor.
             unsafe { (API.live_blocks)(None, ptr::null_mut()) };
         }
         15 => return rare(bytes, slot),
@@ -188,7 +186,7 @@ fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut 
     Some(())
 }
 
-/// What programs do less often.
+/// Less frequent steps.
 fn rare(bytes: &mut Bytes<'_>, slot: &mut Option<Cell>) -> Option<()> {
     match bytes.next()? % 8 {
         0 => plain_block(bytes.size()?, bytes.size()?),
@@ -208,17 +206,18 @@ fn rare(bytes: &mut Bytes<'_>, slot: &mut Option<Cell>) -> Option<()> {
             }
         }
         5 => {
-            // SAFETY: the switch may be thrown at any time; nothing here needs its destructor.
+            // SAFETY: any thread may turn the switch at any time; no block here needs its
+            // destructor.
             unsafe { (API.set_shutdown)(bytes.next()? % 2 == 1) };
         }
         6 => destroy_elsewhere(slot),
         _ => {
             let choice = bytes.next()?;
-            // SAFETY: the table of functions outlives the program.
+            // SAFETY: the function table outlives the program.
             let status = unsafe {
                 (API.set_allocator_of_kind)(&raw const ALLOCATOR, u32::from(choice % 5), choice % 2 == 1)
             };
-            // Device memory holds no headers, and 4 is no kind.
+            // Device memory cannot hold headers, and 4 is no kind.
             assert_eq!(status.0 == 0, matches!(choice % 5, 0 | 1 | 3));
         }
     }
@@ -226,18 +225,18 @@ fn rare(bytes: &mut Bytes<'_>, slot: &mut Option<Cell>) -> Option<()> {
     Some(())
 }
 
-/// A new payload beside the old one, which goes.
+/// Allocates a new payload, and frees the old one.
 fn replace_payload(cell: Option<&mut Cell>, size: usize) {
     let Some(cell) = cell else { return };
     // SAFETY: a live block.
     let old = unsafe { NRT_MemInfo_data(cell.mi) };
     let mut payload = ptr::null_mut();
-    // SAFETY: a live block that this thread uses alone.
+    // SAFETY: a live block that only this thread uses.
     let status = unsafe { (API.varsize_alloc)(cell.mi, size, &raw mut payload) };
     assert_eq!(status.0 == 0, !payload.is_null());
     assert!(cell.varsize || status == usm_nrt::api::Status::NOT_VARSIZE);
     if !payload.is_null() {
-        // SAFETY: the payload that the block had.
+        // SAFETY: the former payload of the block.
         unsafe { (API.varsize_free)(cell.mi, old) };
         let byte = cell.byte;
         write(cell, byte);
@@ -246,10 +245,10 @@ fn replace_payload(cell: Option<&mut Cell>, size: usize) {
     }
 }
 
-/// The block without its payload; any other keeps its data.
+/// Frees the payload of a varsize block; any other block keeps its data.
 fn drop_payload(cell: Option<&mut Cell>) {
     let Some(cell) = cell else { return };
-    // SAFETY: the current payload, or data that is refused.
+    // SAFETY: the current payload, or data that the call refuses.
     unsafe { NRT_MemInfo_varsize_free(cell.mi, NRT_MemInfo_data(cell.mi)) };
     if cell.varsize {
         cell.size = 0;
@@ -258,17 +257,17 @@ fn drop_payload(cell: Option<&mut Cell>) {
     }
 }
 
-/// What compiled code does that counts by itself.
+/// Counts as compiled code with an inlined count does.
 fn count_by_hand(slot: &mut Option<Cell>) {
     let Some(cell) = slot.filter(|cell| cell.references == 1) else { return };
-    // SAFETY: the count is the first word of the header, and the only reference is ours.
+    // SAFETY: the count is the first word of the header, and this program owns the only reference.
     unsafe { cell.mi.cast::<usize>().write(0) };
-    // SAFETY: nobody has a reference.
+    // SAFETY: no reference is left.
     unsafe { (API.call_dtor)(cell.mi) };
     *slot = None;
 }
 
-/// What another runtime does: it frees by the allocator that the header names, without us.
+/// Destroys a block as another runtime does: through the allocator in the header, without a report.
 fn destroy_elsewhere(slot: &mut Option<Cell>) {
     // SAFETY: a live block.
     let own =
@@ -301,12 +300,12 @@ impl Table {
     }
 }
 
-/// `Some(None)` when the runtime rightly refused.
+/// `Some(None)` if the runtime rightly refused.
 fn make(how: u8, bytes: &mut Bytes<'_>) -> Option<Option<Cell>> {
     let (size, align, byte) = (bytes.size()?, bytes.align()?, bytes.next()?);
     let narrow = c_uint::try_from(align).unwrap_or(0);
     let external = (&raw const ALLOCATOR).cast_mut();
-    // SAFETY: any size and alignment may be asked for; the allocator outlives the program.
+    // SAFETY: any size and alignment is allowed; the allocator outlives the program.
     let (mi, align) = unsafe {
         match how {
             0 => (NRT_MemInfo_alloc(size), 16),
@@ -335,7 +334,7 @@ fn make(how: u8, bytes: &mut Bytes<'_>) -> Option<Option<Cell>> {
     Some(Some(cell))
 }
 
-/// Fills what the block says it has, up to a limit.
+/// Fills the data of the block, up to a limit.
 fn write(cell: &mut Cell, byte: u8) {
     // SAFETY: a live block.
     let (data, size) = unsafe { (NRT_MemInfo_data(cell.mi), NRT_MemInfo_size(cell.mi)) };
@@ -383,7 +382,7 @@ fn release(slot: &mut Option<Cell>) {
         return unsafe { NRT_decref(ptr::null_mut()) };
     };
     look(Some(cell));
-    // SAFETY: a live block of which the program has a reference.
+    // SAFETY: a live block on which the program owns a reference.
     unsafe { NRT_MemInfo_release(cell.mi) };
     cell.references -= 1;
     if cell.references == 0 {
@@ -393,7 +392,7 @@ fn release(slot: &mut Option<Cell>) {
 
 fn resize(cell: Option<&mut Cell>, size: usize) {
     let Some(cell) = cell else { return };
-    // SAFETY: a live block that this thread uses alone.
+    // SAFETY: a live block that only this thread uses.
     let payload = unsafe { NRT_MemInfo_varsize_realloc(cell.mi, size) };
     assert!(cell.varsize || payload.is_null(), "only payloads of this runtime are resized");
     if payload.is_null() {
@@ -415,6 +414,6 @@ fn plain_block(size: usize, new_size: usize) {
     }
     // SAFETY: null, or a block of `NRT_Allocate`.
     let new = unsafe { NRT_Reallocate(block, new_size) };
-    // SAFETY: the block that is left, given up.
+    // SAFETY: the remaining block, which the program gives up.
     unsafe { NRT_Free(if new.is_null() { block } else { new }) };
 }
