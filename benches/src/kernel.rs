@@ -102,7 +102,7 @@ fn saxpy(queue: &Queue<HostHeap>) -> Row {
         microseconds(
             || {
                 let arguments = (1e-6, black_box(&x), black_box(&mut y));
-                let _ = Launch::over(queue, range).run(Saxpy, arguments).expect("launches");
+                let _ = Launch::with_range(queue, range).run(Saxpy, arguments).expect("launches");
             },
             || saxpy_plain(1e-6, black_box(&plain_x), black_box(&mut plain_y)),
         ),

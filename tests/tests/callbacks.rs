@@ -147,17 +147,8 @@ fn every_function_of_c_type_is_listed_with_what_runs_below_it() {
     assert_eq!(seen, FRAMES.len(), "a file of the list is gone");
 }
 
-#[test]
-fn both_crates_catch_in_the_same_way() {
-    let read =
-        |name: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name));
-    let [nrt, interface] =
-        ["usm-nrt/src/panics.rs", "usm-interface/src/panics.rs"].map(|name| read(name).expect("a source"));
-    assert!(nrt == interface, "two files that must be the same differ");
-}
-
 /// One case at a time: counts are the process's, and so is the allocator behind all blocks.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_process() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -220,7 +211,7 @@ fn release_from_c(block: MemRef) {
 
 #[test]
 fn an_owner_panics_behind_the_block_that_it_kept() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     assert_eq!(panic_of(|| drop(block("one", vec![]))), "one");
     assert_eq!(count(), (0, 1));
@@ -233,7 +224,7 @@ fn an_owner_panics_behind_the_block_that_it_kept() {
 /// Nobody is there who could go on with it.
 #[test]
 fn a_panic_ends_in_the_frame_that_c_called() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     release_from_c(block("one", vec![]));
     assert_eq!(count(), (0, 1));
@@ -248,7 +239,7 @@ fn a_panic_ends_in_the_frame_that_c_called() {
 /// Unlike a panic in a drop during a panic, which ends the process.
 #[test]
 fn owners_inside_of_owners_panic_one_by_one() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     // The outer one panics, and the block that it has is dropped on the way.
     let inner = block("inner", vec![]);
@@ -273,7 +264,7 @@ impl Drop for Link {
 
 #[test]
 fn a_chain_of_owners_that_all_panic_is_as_long_as_one_likes() {
-    let _alone = alone();
+    let _alone = lock_process();
     for from_c in [false, true] {
         let count = watch();
         let mut chain = None;
@@ -312,7 +303,7 @@ impl Drop for Throws {
 
 #[test]
 fn the_value_of_a_panic_that_ends_may_panic_too() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     // SAFETY: no data.
     let block = unsafe { MemRef::with_owner(core::ptr::null_mut(), 0, Throws) }.expect("a block");
@@ -342,7 +333,7 @@ fn observed() -> Context<HostHeap> {
 
 #[test]
 fn an_observer_panics_below_the_drop_of_a_block() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     let context = observed();
     let request = Request::new(AllocKind::Host, 4096);
@@ -368,7 +359,7 @@ fn an_observer_panics_below_the_drop_of_a_block() {
 /// Without a frame in between it is the same panic, and the ledger is the same.
 #[test]
 fn an_observer_panics_at_every_way_of_memory_and_the_ledger_stays_right() {
-    let _alone = alone();
+    let _alone = lock_process();
     let context = observed();
     let request = Request::new(AllocKind::Host, 4096);
     ANGRY_AT.store(1, Ordering::Relaxed);
@@ -431,7 +422,7 @@ impl Reclaim<HostHeap> for Refuses {
 
 #[test]
 fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
-    let _alone = alone();
+    let _alone = lock_process();
     let count = watch();
     let source = |asked, dropped| {
         let source = Source { context: HostHeap::new().context(), asked, dropped };
@@ -452,7 +443,7 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
 /// ends in the frame, or in the drop that it is below of.
 #[test]
 fn an_installed_source_panics_and_every_thread_lives_on() {
-    let _alone = alone();
+    let _alone = lock_process();
     let context = observed();
     let allocator = SourceAllocator::new(context.clone(), AllocKind::Host).expect("a kind for blocks");
     for kept in [false, true] {
@@ -504,7 +495,7 @@ impl Drop for Keeps {
 
 #[test]
 fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
-    let _alone = alone();
+    let _alone = lock_process();
     let caught = abi::caught_panics();
     let export = || {
         abi::export(&tensor(), core::ptr::without_provenance_mut::<c_void>(4096), Keeps).expect("a tensor")
@@ -529,7 +520,7 @@ fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
 /// Keeps a tensor in a block: two crates that catch, each for its own frames.
 #[test]
 fn a_panic_passes_the_frames_of_both_crates() {
-    let _alone = alone();
+    let _alone = lock_process();
     let (count, tensors) = (watch(), abi::caught_panics());
     let exported = abi::export(&tensor(), core::ptr::without_provenance_mut(4096), Keeps).expect("a tensor");
     // SAFETY: no data.

@@ -68,7 +68,7 @@ fn a_dropped_array_is_freed_after_the_kernel() {
     let queue = queue_of(&mock);
     let x = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(10)).unwrap();
     let mut y = UsmVec::<f32, Shared, _>::from_slice(&queue, &arange(10)).unwrap();
-    let _ = Launch::over(&queue, Range::new([10]).unwrap()).run(Saxpy, (1.0, &x, &mut y)).unwrap();
+    let _ = Launch::with_range(&queue, Range::new([10]).unwrap()).run(Saxpy, (1.0, &x, &mut y)).unwrap();
     drop((x, y));
     queue.context().collect();
     assert_eq!((mock.live_blocks(), queue.context().deferred_frees()), (2, 2));
@@ -96,7 +96,7 @@ fn readers_share_an_array_with_a_view() {
     let x = UsmVec::<f32, Shared, _>::from_slice(&queue, &arange(10)).unwrap();
     let mut y = UsmVec::<f32, Device, _>::zeroed(&queue, 10).unwrap();
     let view = x.read().unwrap();
-    let _ = Launch::over(&queue, Range::new([10]).unwrap()).run(Saxpy, (2.0, &x, &mut y)).unwrap();
+    let _ = Launch::with_range(&queue, Range::new([10]).unwrap()).run(Saxpy, (2.0, &x, &mut y)).unwrap();
     assert_eq!(view[9], 9.0);
     assert_eq!(y.to_vec(&queue).unwrap()[9], 18.0);
 }
@@ -113,8 +113,8 @@ fn arguments_order_launches_and_copies_on_any_queues() {
         let mut b = UsmVec::<f32, Device, _>::zeroed(&other, 10).unwrap();
         let ten_items = Range::new([10]).unwrap();
         let _ = Launch::new(&one, ten()).run(Reverse, (&mut a,)).unwrap();
-        let _ = Launch::over(&other, ten_items).run(Saxpy, (2.0, &a, &mut b)).unwrap();
-        let _ = Launch::over(&one, ten_items).run(Saxpy, (1.0, &b, &mut a)).unwrap();
+        let _ = Launch::with_range(&other, ten_items).run(Saxpy, (2.0, &a, &mut b)).unwrap();
+        let _ = Launch::with_range(&one, ten_items).run(Saxpy, (1.0, &b, &mut a)).unwrap();
         let _ = one.copy(&mut b, &a).unwrap();
         let _ = Launch::new(&other, ten()).run(Reverse, (&mut b,)).unwrap();
         assert_eq!(b.to_vec(&one).unwrap(), [54.0; 10], "seed {seed}");

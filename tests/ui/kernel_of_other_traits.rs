@@ -34,7 +34,7 @@ mod other {
 }
 
 #[usm_kernel::kernel(crate = other)]
-fn over(a: &[u32], b: &mut [u32]) {
+fn copy(a: &[u32], b: &mut [u32]) {
     b[global_id(0)] = a[global_id(0)];
 }
 

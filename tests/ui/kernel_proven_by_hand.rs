@@ -5,12 +5,12 @@
 use usm_kernel::{Group, Kernel, LocalViews, NdRange, Order, Proof, Values, Views};
 
 #[usm_kernel::kernel]
-fn over(a: &[u32], b: &mut [u32]) {
+fn copy(a: &[u32], b: &mut [u32]) {
     b[global_id(0)] = a[global_id(0)];
 }
 
-impl Kernel<1> for over {
-    const NAME: &'static str = "over";
+impl Kernel<1> for copy {
+    const NAME: &'static str = "copy";
     type Arguments = (usm_kernel::Read<u32>, usm_kernel::Write<u32>);
     type Local = ();
 

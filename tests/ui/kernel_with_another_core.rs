@@ -11,7 +11,7 @@ pub mod primitive {
 pub use std::{convert, option};
 
 #[usm_kernel::kernel]
-fn over(a: &[u32], b: &mut [u32]) {
+fn copy(a: &[u32], b: &mut [u32]) {
     let i = global_id(0);
     if i < a.len() && i < b.len() {
         b[i] = a[i];

@@ -10,8 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
     let mut y = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
     let view = x.read()?;
-    let _ = Launch::over(&queue, Range::new([10])?).run(Saxpy, (2.0, &view, &mut y))?;
+    let _ = Launch::with_range(&queue, Range::new([10])?).run(Saxpy, (2.0, &view, &mut y))?;
     let mut view = y.write()?;
-    let _ = Launch::over(&queue, Range::new([10])?).run(Saxpy, (2.0, &x, &mut view))?;
+    let _ = Launch::with_range(&queue, Range::new([10])?).run(Saxpy, (2.0, &x, &mut view))?;
     Ok(())
 }

@@ -259,7 +259,7 @@ impl ContextState {
 
     /// Reserves bytes of memory that already exists, regardless of the limits.
     #[cfg(feature = "alloc")]
-    pub(crate) fn reserve_over(&self, memory_type: MemoryType, bytes: usize) {
+    pub(crate) fn reserve_unchecked(&self, memory_type: MemoryType, bytes: usize) {
         let _ = self.ledger.reserve(bytes, |_| Ok(memory_type));
     }
 

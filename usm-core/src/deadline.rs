@@ -13,7 +13,7 @@ pub struct Deadline {
     limit: Duration,
     #[cfg(feature = "std")]
     start: Instant,
-    over: bool,
+    timed_out: bool,
 }
 
 impl Deadline {
@@ -23,7 +23,7 @@ impl Deadline {
             limit,
             #[cfg(feature = "std")]
             start: Instant::now(),
-            over: false,
+            timed_out: false,
         }
     }
 
@@ -36,12 +36,12 @@ impl Deadline {
     /// Whether a wait timed out. Further waits are then pointless.
     #[cfg(feature = "alloc")]
     pub fn has_passed(&self) -> bool {
-        self.over
+        self.timed_out
     }
 
     /// The limit of the next wait.
     pub fn left(&self) -> Duration {
-        if self.over {
+        if self.timed_out {
             return Duration::ZERO;
         }
         #[cfg(feature = "std")]
@@ -54,7 +54,7 @@ impl Deadline {
     pub fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
         wait(self.left()).map_err(|error| match error.kind {
             ErrorKind::Timeout { .. } => {
-                self.over = true;
+                self.timed_out = true;
                 Error { kind: Error::timeout(self.limit).kind, ..error }
             }
             _ => error,
@@ -77,13 +77,13 @@ mod tests {
         });
         assert!(!first.is_zero() && first <= limit);
         assert_eq!(outcome, Err(Error::timeout(limit)));
-        assert!(deadline.over && deadline.left().is_zero());
+        assert!(deadline.timed_out && deadline.left().is_zero());
     }
 
     #[test]
     fn a_failure_ends_no_deadline() {
         let mut deadline = Deadline::after(Duration::from_secs(7));
         assert_eq!(deadline.wait(|_| Err(ErrorKind::DeviceLost.into())), Err(ErrorKind::DeviceLost.into()));
-        assert!(!deadline.over && !deadline.left().is_zero());
+        assert!(!deadline.timed_out && !deadline.left().is_zero());
     }
 }

@@ -146,14 +146,14 @@ fn enter(last: u8) -> Result<Inside> {
     compiler_fence(Ordering::SeqCst);
     let inside = Inside { place, stays_on_its_thread: PhantomData };
     let stage = STAGE.load(Ordering::Relaxed);
-    if stage > last { later(last, inside) } else { Ok(inside) }
+    if stage > last { enter_after_delay(last, inside) } else { Ok(inside) }
 }
 
 /// How long new work is delayed while the process [waits](WAITS), in milliseconds.
 const DELAY_MS: u32 = 100;
 
 #[cold]
-fn later(last: u8, inside: Inside) -> Result<Inside> {
+fn enter_after_delay(last: u8, inside: Inside) -> Result<Inside> {
     for _ in 0..DELAY_MS {
         if STAGE.load(Ordering::Relaxed) != WAITS {
             break;

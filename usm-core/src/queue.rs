@@ -324,7 +324,7 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::WrongContext`], or the runtime's.
     pub fn barrier(&self, after: &[Event<B>]) -> Result<Event<B>> {
-        self.barrier_over(&[], after)
+        self.barrier_with_usages(&[], after)
     }
 
     /// A [`barrier`](Self::barrier) that is ordered like an operation over these objects: it
@@ -333,7 +333,7 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
     /// or the runtime's.
-    pub fn barrier_over(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
+    pub fn barrier_with_usages(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
         // SAFETY: `submit` gives events of the queue's context.
         let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
         // SAFETY: a barrier touches no memory.

@@ -202,7 +202,7 @@ pub(crate) mod ordered {
     fn give_back<B: Backend>(queue: &Queue<B>, block: Block, allocated: B::Event) {
         let (context, memory_type) = (queue.context(), MemoryType::of(block.kind));
         // The runtime may refuse; the bytes count until it has them.
-        context.shared().reserve_over(memory_type, block.size);
+        context.shared().reserve_unchecked(memory_type, block.size);
         let free = |after: &[_]| {
             let _gate = context.shared().submit()?;
             // SAFETY: just allocated in order, known to nobody, and its one use is its allocation.

@@ -124,7 +124,7 @@ impl<B: Backend> Queue<B> {
         ends.dst.check_range(to.range().start, to.range().len())?;
         ends.src.check_range(from.range().start, from.range().len())?;
         let Some(plan) = plan else {
-            return ends.with_usages(|usages| self.barrier_over(usages, &[])).map(Some);
+            return ends.with_usages(|usages| self.barrier_with_usages(usages, &[])).map(Some);
         };
         for end in [ends.dst, ends.src] {
             same_context(self.context().id(), end.context().id())?;
@@ -229,8 +229,8 @@ impl<B: Backend> Queue<B> {
     /// Copies all runs on this thread, with staging memory for a side that it cannot access. `None`
     /// if the copy is complete.
     fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
-        let near_src = self.near(ends.src, plan.from_range, true)?;
-        let near_dst = self.near(ends.dst, plan.to_range, !plan.is_dense())?;
+        let near_src = self.stage(ends.src, plan.from_range, true)?;
+        let near_dst = self.stage(ends.dst, plan.to_range, !plan.is_dense())?;
         {
             let (src, src_low) = near_src.as_ref().map_or((ends.src, 0), |near| (near, plan.from_range.0));
             let (dst, dst_low) = near_dst.as_ref().map_or((ends.dst, 0), |near| (near, plan.to_range.0));
@@ -250,19 +250,19 @@ impl<B: Backend> Queue<B> {
 
     /// Staging memory for a range that the host cannot access, with the range's content if
     /// `filled`.
-    fn near(
+    fn stage(
         &self,
-        far: &Allocation<B>,
+        memory: &Allocation<B>,
         (low, high): (usize, usize),
         filled: bool,
     ) -> Result<Option<Allocation<B>>> {
-        if far.kind().is_host_accessible() {
+        if memory.kind().is_host_accessible() {
             return Ok(None);
         }
         // SAFETY: only the host and the copies of spans access it.
         let near = unsafe { staging(self.context(), high - low) }?;
         if filled {
-            let _ = self.copy_span(&near, 0, far, low, high - low)?;
+            let _ = self.copy_span(&near, 0, memory, low, high - low)?;
         }
         Ok(Some(near))
     }

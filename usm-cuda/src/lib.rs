@@ -122,7 +122,7 @@ unsafe impl Backend for Cuda {
     }
 
     fn create_context(&self, device: &CudaDevice) -> Result<CudaContext> {
-        CudaContext::over(device)
+        CudaContext::create(device)
     }
 
     #[cfg(feature = "kernel")]

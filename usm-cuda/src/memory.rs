@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl CudaContext {
-    pub(super) fn over(device: &CudaDevice) -> Result<Self> {
+    pub(super) fn create(device: &CudaDevice) -> Result<Self> {
         Native::primary(device).map(Self::new)
     }
 

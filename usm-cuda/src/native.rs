@@ -109,7 +109,7 @@ impl Current {
         match driver.current_context() {
             Some(current) if current == raw => Ok(Self { pushed: None, stays_on_its_thread: PhantomData }),
             // SAFETY: the caller's promise.
-            before => unsafe { Self::push_over(before, driver, raw) },
+            before => unsafe { Self::push_context(before, driver, raw) },
         }
     }
 
@@ -119,7 +119,7 @@ impl Current {
     /// # Safety
     /// As [`push`](Self::push).
     #[inline(never)]
-    unsafe fn push_over(before: Option<Raw>, driver: &'static Driver, raw: Raw) -> Result<Self> {
+    unsafe fn push_context(before: Option<Raw>, driver: &'static Driver, raw: Raw) -> Result<Self> {
         // SAFETY: the caller's promise.
         driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
         Ok(Self { pushed: Some(Pushed { driver, before }), stays_on_its_thread: PhantomData })

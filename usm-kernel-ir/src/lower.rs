@@ -64,21 +64,21 @@ impl Writer {
                     StmtKind::For(variable, start, end, step, self.block(body))
                 }
                 StmtKind::Collect(collection, operator, variable, value) => {
-                    let here = Here { place, scratch: self.scratch(value.ty, place), ty: value.ty };
-                    self.put(&here, value, &mut out);
-                    self.collect(&here, collection, operator, variable, &mut out);
+                    let site = Site { place, scratch: self.scratch(value.ty, place), ty: value.ty };
+                    self.put(&site, value, &mut out);
+                    self.collect(&site, collection, operator, variable, &mut out);
                     continue;
                 }
                 StmtKind::Broadcast(variable, value, from) => {
-                    let here = Here { place, scratch: self.scratch(value.ty, place), ty: value.ty };
+                    let site = Site { place, scratch: self.scratch(value.ty, place), ty: value.ty };
                     // Its own value is evaluated before the barrier, as that of the others.
                     let known = self.fresh(Scalar::U64, place);
-                    out.push(here.set(known, from));
-                    self.put(&here, value, &mut out);
+                    out.push(site.set(known, from));
+                    self.put(&site, value, &mut out);
                     let last = Expr::binary(Binary::Sub, self.items(place), number(1, place), place);
                     let from = Expr::variable(known, Scalar::U64, place);
                     let from = Expr::binary(Binary::Min, from, last, place);
-                    out.push(here.set(variable, here.load(from)));
+                    out.push(site.set(variable, site.load(from)));
                     continue;
                 }
                 other => other,
@@ -89,12 +89,12 @@ impl Writer {
     }
 
     /// Each item's value to its place, once nobody reads what was collected before.
-    fn put(&mut self, here: &Here, value: Expr, out: &mut Vec<Stmt>) {
-        let known = self.fresh(here.ty, here.place);
-        out.push(here.set(known, value));
-        out.push(here.barrier());
-        out.push(here.store(self.item(here.place), Expr::variable(known, here.ty, here.place)));
-        out.push(here.barrier());
+    fn put(&mut self, site: &Site, value: Expr, out: &mut Vec<Stmt>) {
+        let known = self.fresh(site.ty, site.place);
+        out.push(site.set(known, value));
+        out.push(site.barrier());
+        out.push(site.store(self.item(site.place), Expr::variable(known, site.ty, site.place)));
+        out.push(site.barrier());
     }
 
     /// The array through which values of this type go.
@@ -139,69 +139,69 @@ impl Writer {
 
     fn collect(
         &mut self,
-        here: &Here,
+        site: &Site,
         collection: Collection,
         operator: Binary,
         variable: VarId,
         out: &mut Vec<Stmt>,
     ) {
-        let place = here.place;
+        let place = site.place;
         match (self.by, collection) {
-            (By::One, _) => self.by_one(here, collection == Collection::Reduce, operator, out),
-            (By::All, Collection::Reduce) => self.tree(here, operator, out),
-            (By::All, _) => self.rounds(here, operator, out),
+            (By::One, _) => self.by_one(site, collection == Collection::Reduce, operator, out),
+            (By::All, Collection::Reduce) => self.tree(site, operator, out),
+            (By::All, _) => self.rounds(site, operator, out),
         }
         let item = self.item(place);
         let value = match collection {
-            Collection::Reduce => here.load(number(0, place)),
-            Collection::Inclusive => here.load(item),
+            Collection::Reduce => site.load(number(0, place)),
+            Collection::Inclusive => site.load(item),
             Collection::Exclusive => {
                 let before = Expr::binary(Binary::Sub, item.clone(), number(1, place), place);
                 let has = Expr::binary(Binary::Gt, item, number(0, place), place);
-                let none = Expr::literal(neutral(operator, here.ty), place);
+                let none = Expr::literal(neutral(operator, site.ty), place);
                 Expr {
-                    kind: ExprKind::Select(Box::new(has), Box::new(here.load(before)), Box::new(none)),
-                    ty: here.ty,
+                    kind: ExprKind::Select(Box::new(has), Box::new(site.load(before)), Box::new(none)),
+                    ty: site.ty,
                     place,
                 }
             }
         };
-        out.push(here.set(variable, value));
+        out.push(site.set(variable, value));
     }
 
     /// One item goes through all values.
-    fn by_one(&mut self, here: &Here, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
-        let place = here.place;
-        let (sum, count) = (self.fresh(here.ty, place), self.fresh(Scalar::U64, place));
-        let so_far = || Expr::variable(sum, here.ty, place);
+    fn by_one(&mut self, site: &Site, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = site.place;
+        let (sum, count) = (self.fresh(site.ty, place), self.fresh(Scalar::U64, place));
+        let so_far = || Expr::variable(sum, site.ty, place);
         let at = || Expr::variable(count, Scalar::U64, place);
-        let next = Expr::binary(operator, so_far(), here.load(at()), place);
-        let mut body = vec![here.set(sum, next)];
-        let mut all = vec![here.set(sum, here.load(number(0, place)))];
+        let next = Expr::binary(operator, so_far(), site.load(at()), place);
+        let mut body = vec![site.set(sum, next)];
+        let mut all = vec![site.set(sum, site.load(number(0, place)))];
         if !reduces {
-            body.push(here.store(at(), so_far()));
+            body.push(site.store(at(), so_far()));
         }
         let (start, end, step) = (number(1, place), self.items(place), number(1, place));
         all.push(Stmt::new(StmtKind::For(count, start, end, step, body), place));
         if reduces {
-            all.push(here.store(number(0, place), so_far()));
+            all.push(site.store(number(0, place), so_far()));
         }
         let first = Expr::binary(Binary::Eq, self.item(place), number(0, place), place);
         out.push(Stmt::new(StmtKind::If(first, all, Vec::new()), place));
-        out.push(here.barrier());
+        out.push(site.barrier());
     }
 
     /// In each round the first half takes the second half's values.
-    fn tree(&mut self, here: &Here, operator: Binary, out: &mut Vec<Stmt>) {
-        let place = here.place;
+    fn tree(&mut self, site: &Site, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = site.place;
         let half = self.fresh(Scalar::U64, place);
         let step = || Expr::variable(half, Scalar::U64, place);
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         // The greatest power of two below the number of items.
-        out.push(here.set(half, number(1, place)));
+        out.push(site.set(half, number(1, place)));
         let doubled = || binary(Binary::Mul, step(), number(2, place));
         let more = binary(Binary::Lt, doubled(), self.items(place));
-        out.push(Stmt::new(StmtKind::While(more, vec![here.set(half, doubled())]), place));
+        out.push(Stmt::new(StmtKind::While(more, vec![site.set(half, doubled())]), place));
         let item = self.item(place);
         let other = binary(Binary::Add, item.clone(), step());
         let both = binary(
@@ -209,46 +209,46 @@ impl Writer {
             binary(Binary::Lt, item.clone(), step()),
             binary(Binary::Lt, other.clone(), self.items(place)),
         );
-        let sum = binary(operator, here.load(item.clone()), here.load(other));
-        let taken = Stmt::new(StmtKind::If(both, vec![here.store(item, sum)], Vec::new()), place);
-        let halved = here.set(half, binary(Binary::Div, step(), number(2, place)));
+        let sum = binary(operator, site.load(item.clone()), site.load(other));
+        let taken = Stmt::new(StmtKind::If(both, vec![site.store(item, sum)], Vec::new()), place);
+        let halved = site.set(half, binary(Binary::Div, step(), number(2, place)));
         let left = binary(Binary::Gt, step(), number(0, place));
-        out.push(Stmt::new(StmtKind::While(left, vec![taken, here.barrier(), halved]), place));
+        out.push(Stmt::new(StmtKind::While(left, vec![taken, site.barrier(), halved]), place));
     }
 
     /// In each round an item takes the value of the one that is twice as far before it.
-    fn rounds(&mut self, here: &Here, operator: Binary, out: &mut Vec<Stmt>) {
-        let place = here.place;
-        let (far, sum) = (self.fresh(Scalar::U64, place), self.fresh(here.ty, place));
+    fn rounds(&mut self, site: &Site, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = site.place;
+        let (far, sum) = (self.fresh(Scalar::U64, place), self.fresh(site.ty, place));
         let step = || Expr::variable(far, Scalar::U64, place);
-        let so_far = || Expr::variable(sum, here.ty, place);
+        let so_far = || Expr::variable(sum, site.ty, place);
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         let item = self.item(place);
-        let before = here.load(binary(Binary::Sub, item.clone(), step()));
+        let before = site.load(binary(Binary::Sub, item.clone(), step()));
         let has = binary(Binary::Ge, item.clone(), step());
-        let taken = vec![here.set(sum, binary(operator, before, so_far()))];
+        let taken = vec![site.set(sum, binary(operator, before, so_far()))];
         let body = vec![
-            here.set(sum, here.load(item.clone())),
+            site.set(sum, site.load(item.clone())),
             Stmt::new(StmtKind::If(has, taken, Vec::new()), place),
-            here.barrier(),
-            here.store(item, so_far()),
-            here.barrier(),
-            here.set(far, binary(Binary::Mul, step(), number(2, place))),
+            site.barrier(),
+            site.store(item, so_far()),
+            site.barrier(),
+            site.set(far, binary(Binary::Mul, step(), number(2, place))),
         ];
-        out.push(here.set(far, number(1, place)));
+        out.push(site.set(far, number(1, place)));
         let more = binary(Binary::Lt, step(), self.items(place));
         out.push(Stmt::new(StmtKind::While(more, body), place));
     }
 }
 
 /// Where something is collected, and through what.
-struct Here {
+struct Site {
     place: Place,
     scratch: ArrayId,
     ty: Scalar,
 }
 
-impl Here {
+impl Site {
     fn load(&self, index: Expr) -> Expr {
         Expr::load(self.scratch, self.ty, index, self.place)
     }

@@ -6,7 +6,7 @@ use usm_kernel_ir::{Array, ArrayId, Atomic, Binary, Expr, Literal, Scalar, Space
 
 use crate::expression::{self, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
-use crate::signature::{here, length};
+use crate::signature::{length, place_of};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
@@ -73,7 +73,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             };
             out.append(&mut scope.before);
             let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
-            out.push(Stmt::new(StmtKind::Set(variable, value), here(name.span())));
+            out.push(Stmt::new(StmtKind::Set(variable, value), place_of(name.span())));
             Ok(())
         }
         Pat::Wild(_) => {
@@ -100,7 +100,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                     return refuse(name.span(), "a tuple of names is needed here");
                 };
                 let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
-                out.push(Stmt::new(StmtKind::Set(variable, value), here(name.span())));
+                out.push(Stmt::new(StmtKind::Set(variable, value), place_of(name.span())));
             }
             Ok(())
         }
@@ -126,7 +126,7 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) 
             );
         }
         let len = match length(&ty.len, scope) {
-            Ok(len) => Expr::literal(Literal::integer(Scalar::U64, len), here(ty.len.span())),
+            Ok(len) => Expr::literal(Literal::integer(Scalar::U64, len), place_of(ty.len.span())),
             Err(_) => expr(&ty.len, Some(Scalar::U64), scope)?,
         };
         Space::Local(len)
@@ -135,7 +135,7 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) 
     };
     let id = ArrayId(scope.kernel.arrays.len() as u32);
     let text = name.ident.to_string();
-    scope.kernel.arrays.push(Array { name: text, element, space, place: here(name.span()) });
+    scope.kernel.arrays.push(Array { name: text, element, space, place: place_of(name.span()) });
     scope.name(&name.ident, Meaning::Array(id));
     Ok(())
 }
@@ -189,7 +189,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         Rust::If(branch) => conditional(branch, scope, out),
         Rust::While(repeat) => {
             unlabelled(repeat.label.as_ref())?;
-            let at = here(repeat.while_token.span);
+            let at = place_of(repeat.while_token.span);
             let condition = typed(&repeat.cond, Scalar::Bool, scope)?;
             // What the condition needs runs in each round.
             let mut rounds = core::mem::take(&mut scope.before);
@@ -206,7 +206,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         }
         Rust::Loop(repeat) => {
             unlabelled(repeat.label.as_ref())?;
-            let at = here(repeat.loop_token.span);
+            let at = place_of(repeat.loop_token.span);
             let body = block(&repeat.body, scope)?;
             out.push(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at));
             Ok(())
@@ -225,14 +225,14 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             {
                 return refuse(more, "`break` leaves the innermost loop, without a value");
             }
-            out.push(Stmt::new(StmtKind::Break, here(word.span())));
+            out.push(Stmt::new(StmtKind::Break, place_of(word.span())));
             Ok(())
         }
         Rust::Continue(word) => {
             if let Some(label) = &word.label {
                 return refuse(label.span(), "`continue` goes on with the innermost loop");
             }
-            out.push(Stmt::new(StmtKind::Continue, here(word.span())));
+            out.push(Stmt::new(StmtKind::Continue, place_of(word.span())));
             Ok(())
         }
         Rust::Return(word) => crate::call::returned(word.expr.as_deref(), word.span(), scope, out),
@@ -245,7 +245,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                 out.append(&mut scope.before);
                 return Ok(());
             }
-            let at = here(path.span());
+            let at = place_of(path.span());
             match name.as_str() {
                 "barrier" => {
                     let [local, global] = spaces(call)?;
@@ -297,7 +297,7 @@ fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Resul
         Some(Rust::Block(inner)) => other = block(&inner.block, scope)?,
         Some(other) => return refuse(other.span(), "`else` needs a block"),
     }
-    out.push(Stmt::new(StmtKind::If(condition, then, other), here(branch.if_token.span)));
+    out.push(Stmt::new(StmtKind::If(condition, then, other), place_of(branch.if_token.span)));
     Ok(())
 }
 
@@ -339,7 +339,7 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     };
     out.append(&mut scope.before);
     let mark = scope.mark();
-    let at = here(counted.for_token.span);
+    let at = place_of(counted.for_token.span);
     let variable = match &*counted.pat {
         Pat::Ident(name) => scope.variable(&name.ident, ty, false),
         Pat::Wild(wild) => scope.variable(&syn::Ident::new("_count", wild.span()), ty, false),
@@ -378,7 +378,7 @@ fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
 }
 
 fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let at = here(assign.eq_token.span);
+    let at = place_of(assign.eq_token.span);
     match &*assign.left {
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
@@ -428,13 +428,13 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
 }
 
 fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let at = here(binary.op.span());
+    let at = place_of(binary.op.span());
     match &*binary.left {
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
             let right = typed(&binary.right, ty, scope)?;
             out.append(&mut scope.before);
-            let left = Expr::variable(variable, ty, here(path.span()));
+            let left = Expr::variable(variable, ty, place_of(path.span()));
             out.push(Stmt::new(StmtKind::Set(variable, Expr::binary(operator, left, right, at)), at));
             Ok(())
         }

@@ -11,7 +11,7 @@ use usm_kernel_ir::{Binary, Collection, Expr, ExprKind, Literal, Scalar, Stmt, S
 use crate::body;
 use crate::expression::{expr, may_run, typed};
 use crate::scope::{Called, Meaning, Scope, refuse, scalar};
-use crate::signature::{element, here};
+use crate::signature::{element, place_of};
 
 /// Puts a function of the same module in, before the statement; its result, or nothing where it has
 /// none. Nothing at all where no function is called so.
@@ -34,7 +34,7 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     for (parameter, argument) in function.sig.inputs.iter().zip(&call.args) {
         names.push(given_for(parameter, argument, scope)?);
     }
-    let at = here(call.span());
+    let at = place_of(call.span());
     let result = match &function.sig.output {
         ReturnType::Default => None,
         ReturnType::Type(_, ty) => {
@@ -152,7 +152,7 @@ pub(crate) fn of_group(
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<Option<Expr>> {
-    let at = here(call.span());
+    let at = place_of(call.span());
     let arguments: Vec<&Rust> = call.args.iter().collect();
     let collection = match name {
         "group_reduce" | "group_any" | "group_all" => Some(Collection::Reduce),
@@ -219,7 +219,7 @@ pub(crate) fn returned(
     scope: &mut Scope,
     out: &mut Vec<Stmt>,
 ) -> Result<()> {
-    let at = here(span);
+    let at = place_of(span);
     match (scope.called.last().map(|called| called.result), value) {
         (None, Some(value)) => return refuse(value.span(), "a kernel has no result: write it to an array"),
         (Some(None), Some(value)) => {

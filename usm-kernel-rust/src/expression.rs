@@ -8,7 +8,7 @@ use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scala
 
 use crate::call;
 use crate::scope::{Meaning, Scope, refuse, scalar};
-use crate::signature::here;
+use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
 
 /// A value of this type.
@@ -26,7 +26,7 @@ pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr>
 
 /// A value, of the type `hint` where it is a literal.
 pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
-    let at = here(value.span());
+    let at = place_of(value.span());
     match value {
         Rust::Paren(inner) => expr(&inner.expr, hint, scope),
         Rust::Group(inner) => expr(&inner.expr, hint, scope),
@@ -270,7 +270,7 @@ pub(crate) fn pair(
 }
 
 fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
-    let at = here(binary.op.span());
+    let at = place_of(binary.op.span());
     let operator = match binary.op {
         BinOp::Add(_) => Binary::Add,
         BinOp::Sub(_) => Binary::Sub,
@@ -330,7 +330,7 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
 
 /// A call of a function by its name.
 fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
-    let at = here(call.span());
+    let at = place_of(call.span());
     let Rust::Path(path) = &*call.func else {
         return refuse(call.func.span(), "only functions by name are called");
     };
@@ -395,7 +395,7 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
 }
 
 fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
-    let at = here(call.method.span());
+    let at = place_of(call.method.span());
     let name = call.method.to_string();
     let arguments: Vec<&Rust> = call.args.iter().collect();
     if let Rust::Path(path) = &*call.receiver {

@@ -155,7 +155,6 @@ fn literal(expr: &Expr, scope: &Scope) -> Option<Result<u64>> {
     }
 }
 
-/// Where all of this ends up.
-pub(crate) fn here(span: Span) -> usm_kernel_ir::Place {
+pub(crate) fn place_of(span: Span) -> usm_kernel_ir::Place {
     place(span)
 }

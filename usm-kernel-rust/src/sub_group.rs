@@ -7,7 +7,7 @@ use usm_kernel_ir::{Binary, Collection, Expr, Lane, Scalar};
 use crate::call::by;
 use crate::expression::{expr, may_run, typed};
 use crate::scope::{Scope, refuse};
-use crate::signature::here;
+use crate::signature::place_of;
 
 /// The value of such a call; nothing where no such function is called so.
 pub(crate) fn of_sub_group(
@@ -17,7 +17,7 @@ pub(crate) fn of_sub_group(
     scope: &mut Scope,
 ) -> Result<Option<Expr>> {
     let Some(what) = name.strip_prefix("sub_group_") else { return Ok(None) };
-    let at = here(call.span());
+    let at = place_of(call.span());
     let arguments: Vec<&Rust> = call.args.iter().collect();
     let how = match what {
         "size" | "id" | "local_id" | "count" => format!("{name}()"),

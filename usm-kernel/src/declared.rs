@@ -81,8 +81,8 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     /// memory, writes only arrays that are declared as written, and writes no uninitialised value
     /// to a [`Write`](crate::Write) array: its values depend on no element of an
     /// [`Output`](crate::Output) array or of local memory that it has not written before. Without
-    /// local arrays it may be launched [over items](Launch::over): `check` then gets one group, and
-    /// the device chooses its own groups.
+    /// local arrays it may be launched [over items](Launch::with_range): `check` then gets one
+    /// group, and the device chooses its own groups.
     ///
     /// # Errors
     /// [`BuildError::Signature`] with both counts, if the runtime knows the function's.

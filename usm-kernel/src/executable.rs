@@ -40,8 +40,8 @@ use crate::range::NdRange;
 /// that are declared as written, and writes no uninitialised value to a [`Write`](crate::Write)
 /// array: its values depend on no element of an [`Output`](crate::Output) array or of local memory
 /// that it has not written before. A kernel without local arrays may be launched [over
-/// items](Launch::over): `check` then gets one group, and the device chooses its own groups. The
-/// function of [`CHECKED`](Self::CHECKED) does all this also where `proof` says `Unproven`, and
+/// items](Launch::with_range): `check` then gets one group, and the device chooses its own groups.
+/// The function of [`CHECKED`](Self::CHECKED) does all this also where `proof` says `Unproven`, and
 /// writes its record as [`CheckedCode`] says.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The name of the function in the code.

@@ -144,7 +144,7 @@ pub unsafe fn element<'a, const PROVEN: bool, T>(array: &'a [T], index: u64, at:
     } else {
         match usize::try_from(index).ok().and_then(|index| array.get(index)) {
             Some(element) => element,
-            None => outside(at, index, array.len()),
+            None => index_out_of_range(at, index, array.len()),
         }
     }
 }
@@ -163,7 +163,7 @@ pub unsafe fn store<const PROVEN: bool, T>(array: &mut [T], index: u64, value: T
         let len = array.len();
         match usize::try_from(index).ok().and_then(|index| array.get_mut(index)) {
             Some(element) => *element = value,
-            None => outside(at, index, len),
+            None => index_out_of_range(at, index, len),
         }
     }
 }
@@ -171,7 +171,7 @@ pub unsafe fn store<const PROVEN: bool, T>(array: &mut [T], index: u64, value: T
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn outside(at: &Place, index: u64, len: usize) -> ! {
+fn index_out_of_range(at: &Place, index: u64, len: usize) -> ! {
     let Place { kernel, place, array } = at;
     panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
 }

@@ -58,7 +58,7 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     const NAME: &'static str;
 
     /// Whether the kernel needs groups even without local memory. Such a kernel cannot be launched
-    /// [over items](crate::Launch::over).
+    /// [over items](crate::Launch::with_range).
     const NEEDS_GROUPS: bool = false;
 
     /// Whether the body may get the whole range as one group, because it does not use groups.

@@ -69,7 +69,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
 
     /// A launch over work-items without groups, for kernels without local memory. The runtime
     /// chooses the groups; on the host the body gets the whole range as one group.
-    pub fn over(queue: &'l Queue<B>, range: Range<D>) -> Self {
+    pub fn with_range(queue: &'l Queue<B>, range: Range<D>) -> Self {
         Self { grouped: false, ..Self::new(queue, NdRange::whole(range)) }
     }
 }
@@ -302,12 +302,12 @@ impl GroupMemory {
         match region {
             Some(_) if !B::SYNCHRONOUS => Err(LaunchError::ArenaWithAsynchronous),
             Some(region) => Ok(Self::Caller(RawSlice::new(region.as_mut_ptr(), region.len()))),
-            None => Self::own(needed),
+            None => Self::own_region(needed),
         }
     }
 
     #[cfg(feature = "alloc")]
-    fn own(needed: usize) -> Result<Self, LaunchError> {
+    fn own_region(needed: usize) -> Result<Self, LaunchError> {
         if needed == 0 {
             return Ok(Self::Heap(alloc::vec::Vec::new()));
         }
@@ -321,7 +321,7 @@ impl GroupMemory {
     }
 
     #[cfg(not(feature = "alloc"))]
-    fn own(_: usize) -> Result<Self, LaunchError> {
+    fn own_region(_: usize) -> Result<Self, LaunchError> {
         Ok(Self::Caller(RawSlice::new(core::ptr::NonNull::dangling().as_ptr(), 0)))
     }
 

@@ -34,7 +34,7 @@ fn right_kernels_pass_and_change_nothing() {
     assert_eq!(a.to_vec(&queue).unwrap(), values);
     let b = UsmVec::<f32, Host, _>::from_slice(&queue, &values).unwrap();
     let mut c = UsmVec::<f32, Host, _>::zeroed(&queue, 400).unwrap();
-    Launch::over(&queue, Range::new([450]).unwrap()).check(kernels::saxpy, (2.0, &b, &mut c)).unwrap();
+    Launch::with_range(&queue, Range::new([450]).unwrap()).check(kernels::saxpy, (2.0, &b, &mut c)).unwrap();
     let launch = Launch::new(&queue, groups([32, 32], [16, 16]));
     launch.check(kernels::matmul, (20, &a, &b, &mut c)).unwrap();
     Launch::new(&queue, groups([128], [64])).check(kernels::reduce, (&b, &mut c)).unwrap();
@@ -76,7 +76,7 @@ unsafe fn smear(a: &mut [u32]) {
 fn a_race_names_both_lines_and_both_items() {
     let queue = queue();
     let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 4).unwrap();
-    let error = Launch::over(&queue, Range::new([4]).unwrap()).check(smear, (&mut a,)).unwrap_err();
+    let error = Launch::with_range(&queue, Range::new([4]).unwrap()).check(smear, (&mut a,)).unwrap_err();
     let CheckError::Fault { fault: Fault::Race { array, index, accesses }, .. } = &error else {
         panic!("{error}")
     };
@@ -94,7 +94,7 @@ fn what_is_no_launch_is_refused() {
     let queue = queue();
     let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 40).unwrap();
     let range = Range::new([40]).unwrap();
-    let error = Launch::over(&queue, range).check(kernels::reverse, (&mut a,)).unwrap_err();
+    let error = Launch::with_range(&queue, range).check(kernels::reverse, (&mut a,)).unwrap_err();
     assert_eq!(error, CheckError::Launch(LaunchError::NoGroups));
     let error = Launch::new(&queue, groups([40], [20])).check(kernels::reverse, (&mut a,)).unwrap_err();
     assert!(

@@ -119,7 +119,7 @@ fn a_kernel_fills_memory_that_has_no_value() {
     let queue = queue();
     let x = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.0, 2.0, 3.0]).unwrap();
     let mut y = UsmVec::<f32, Host, _>::uninit(queue.context(), 3).unwrap();
-    let _ = Launch::over(&queue, Range::new([3]).unwrap()).run(Doubled, (&x, &mut y)).unwrap();
+    let _ = Launch::with_range(&queue, Range::new([3]).unwrap()).run(Doubled, (&x, &mut y)).unwrap();
     // SAFETY: the range has one item for each element, and each writes its own.
     let y = unsafe { y.assume_init() };
     assert_eq!(y.read().unwrap()[..], [2.0, 4.0, 6.0]);

@@ -67,8 +67,9 @@ fn saxpy_over_items_and_groups() {
         &queue,
         &[1.0_f32; 100],
         |order, y| {
-            let _ = launch!(order, Launch::over(&queue, Range::new([120]).unwrap()), saxpy, (2.0, &x, y))
-                .unwrap();
+            let _ =
+                launch!(order, Launch::with_range(&queue, Range::new([120]).unwrap()), saxpy, (2.0, &x, y))
+                    .unwrap();
         },
         |found| assert_eq!(found, [7.0; 100]),
     );
@@ -209,6 +210,6 @@ fn a_race_of_this_range_is_refused_with_both_places() {
 fn a_kernel_with_groups_is_not_launched_over_items() {
     let queue = queue();
     let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 10).unwrap();
-    let refused = Launch::over(&queue, Range::new([10]).unwrap()).run(reverse, (&mut a,)).unwrap_err();
+    let refused = Launch::with_range(&queue, Range::new([10]).unwrap()).run(reverse, (&mut a,)).unwrap_err();
     assert_eq!(refused, LaunchError::NoGroups);
 }

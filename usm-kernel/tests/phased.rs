@@ -136,7 +136,7 @@ fn a_range_that_cannot_be_launched_names_both_numbers() {
     let refused = Launch::new(&queue, large).run(Reverse, (&mut b,)).unwrap_err();
     assert_eq!(refused, LaunchError::GroupTooLarge { size: 1 << 20, limit: 1024 });
 
-    let plain = Launch::over(&queue, Range::new([16]).unwrap()).run(Reverse, (&mut a,));
+    let plain = Launch::with_range(&queue, Range::new([16]).unwrap()).run(Reverse, (&mut a,));
     assert_eq!(plain.unwrap_err(), LaunchError::NoGroups);
     let empty = Launch::new(&queue, NdRange::new([0], [4]).unwrap()).run(Reverse, (&mut a,));
     assert!(empty.is_ok());

@@ -168,7 +168,7 @@ fn a_plain_range_runs_a_kernel_without_groups() {
     let queue = queue();
     let x = UsmVec::<f32, Device, _>::from_slice(&queue, &[1.0; 100]).unwrap();
     let mut y = UsmVec::<f32, Host, _>::from_slice(&queue, &[2.0; 100]).unwrap();
-    let _ = Launch::over(&queue, Range::new([60]).unwrap()).run(Saxpy, (3.0, &x, &mut y)).unwrap();
+    let _ = Launch::with_range(&queue, Range::new([60]).unwrap()).run(Saxpy, (3.0, &x, &mut y)).unwrap();
     let y = y.read().unwrap();
     assert_eq!((y[..60].to_vec(), y[60..].to_vec()), (vec![5.0; 60], vec![2.0; 40]));
 }
@@ -178,7 +178,7 @@ fn an_argument_that_is_too_short_is_named() {
     let queue = queue();
     let x = UsmVec::<f32, Host, _>::zeroed(&queue, 10).unwrap();
     let mut y = UsmVec::<f32, Host, _>::zeroed(&queue, 20).unwrap();
-    let launch = Launch::over(&queue, Range::new([20]).unwrap());
+    let launch = Launch::with_range(&queue, Range::new([20]).unwrap());
     let refused = launch.run(Saxpy, (1.0, &x, &mut y)).unwrap_err();
     assert_eq!(refused.to_string(), "kernel saxpy: argument 1 has 10 elements, the kernel reaches 20");
 

@@ -28,7 +28,7 @@ mod another_length {
     }
 
     #[usm_kernel::kernel]
-    pub fn over(a: &[u32], b: &mut [u32], k: u32) {
+    pub fn copy(a: &[u32], b: &mut [u32], k: u32) {
         let i = global_id(0);
         if i < b.len() && k > 0 {
             b[i] = a[0];
@@ -47,7 +47,7 @@ mod other_items {
     impl<T> Further for T {}
 
     #[usm_kernel::kernel]
-    pub fn over(a: &[u32], b: &mut [u32], k: u32) {
+    pub fn copy(a: &[u32], b: &mut [u32], k: u32) {
         b[global_id(0)] = a[0] + k;
     }
 }
@@ -70,7 +70,7 @@ mod other_arithmetic {
     }
 
     #[usm_kernel::kernel(crate = fake)]
-    pub fn over(a: &[u32], b: &mut [u32], k: u32) {
+    pub fn copy(a: &[u32], b: &mut [u32], k: u32) {
         let i = global_id(0);
         if k > 0 {
             b[i] = a[i / 7];
@@ -103,7 +103,7 @@ mod no_prelude {
     impl<T> Steps for T {}
 
     #[::usm_kernel::kernel]
-    pub fn over(a: &[u32], b: &mut [u32], k: u32) {
+    pub fn copy(a: &[u32], b: &mut [u32], k: u32) {
         let mut i = global_id(0);
         let end = (k as u64 + 4).min(a.len());
         if i < b.len() {
@@ -128,9 +128,9 @@ macro_rules! stays_inside {
             let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
             let a = UsmVec::<u32, Host, _>::from_slice(&queue, &[7; LENGTH]).unwrap();
             let mut b = UsmVec::<u32, Host, _>::from_slice(&queue, &[0; $b]).unwrap();
-            let launch = Launch::over(&queue, Range::new([4096]).unwrap());
+            let launch = Launch::with_range(&queue, Range::new([4096]).unwrap());
             // An index outside is a panic, and one that the proof leaves out is none.
-            let _ = catch_unwind(AssertUnwindSafe(|| launch.run($name::over, (&a, &mut b, 1_u32)).map(drop)));
+            let _ = catch_unwind(AssertUnwindSafe(|| launch.run($name::copy, (&a, &mut b, 1_u32)).map(drop)));
             assert!(b.read().unwrap().iter().all(|value| matches!(value, 0 | 7 | 8)));
         }
     };

@@ -92,7 +92,7 @@ unsafe impl Backend for LevelZero {
     }
 
     fn create_context(&self, device: &LevelZeroDevice) -> Result<LevelZeroContext> {
-        LevelZeroContext::over(device)
+        LevelZeroContext::create(device)
     }
 
     #[cfg(feature = "kernel")]

@@ -49,7 +49,7 @@ struct Inner {
 }
 
 impl LevelZeroContext {
-    pub(super) fn over(device: &LevelZeroDevice) -> Result<Self> {
+    pub(super) fn create(device: &LevelZeroDevice) -> Result<Self> {
         let _inside = process::work()?;
         Ok(Self::new(Native::create(device)?))
     }

@@ -86,7 +86,7 @@ unsafe impl Backend for OpenCl {
     }
 
     fn create_context(&self, device: &OpenClDevice) -> Result<OpenClContext> {
-        OpenClContext::over(device)
+        OpenClContext::create(device)
     }
 
     #[cfg(feature = "kernel")]

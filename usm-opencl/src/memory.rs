@@ -44,7 +44,7 @@ struct Inner {
 }
 
 impl OpenClContext {
-    pub(super) fn over(device: &OpenClDevice) -> Result<Self> {
+    pub(super) fn create(device: &OpenClDevice) -> Result<Self> {
         let _inside = process::work()?;
         let library = device.library();
         let properties = [CONTEXT_PLATFORM, device::platform(device), 0];

@@ -274,7 +274,7 @@ impl SubmissionChain {
     /// The event of a new last operation.
     fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
         let event = match self.spare.take() {
-            Some(spare) => spare.again(handle, queue, fate),
+            Some(spare) => spare.next_event(handle, queue, fate),
             None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), fate),
         };
         self.spare = self.last.replace(event.clone());
@@ -319,7 +319,7 @@ impl OpenClEvent {
 
     /// Another event of the same queue. If this event has no other handle, reuses its heap block
     /// and releases its reference.
-    fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
+    fn next_event(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
                 (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);

@@ -30,7 +30,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
         builder = core::mem::take(&mut builder).op(op);
         Ok(())
     })?;
-    let tensors_path = beside(path, "csv");
+    let tensors_path = sibling_file(path, "csv");
     let Buffers { buffers, lines, gaps } = Buffers::read(&tensors_path, hints)?;
     if let Some(&(buffer, ..)) = gaps.first() {
         let error = Error::bad("the lives of a graph's tensors have no gaps").at_line(lines[buffer]);
@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
         }
         builder = builder.tensor(tensor);
     }
-    for id in output_ids(&beside(path, "outputs"))? {
+    for id in output_ids(&sibling_file(path, "outputs"))? {
         builder = builder.output(id);
     }
     let graph = builder.build().map_err(|error| Error::bad(error).in_file(path))?;
@@ -66,7 +66,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
 }
 
 /// `NAME.<extension>` for `NAME.graph.csv`.
-fn beside(path: &Path, extension: &str) -> PathBuf {
+fn sibling_file(path: &Path, extension: &str) -> PathBuf {
     path.with_extension("").with_extension(extension)
 }
 

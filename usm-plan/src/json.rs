@@ -38,13 +38,13 @@ impl<'t> Documents<'t> {
         let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
         serde_ignored::deserialize(tracked, |path| {
             if *unused == 0 {
-                *first_unused = inside(place, &path.to_string());
+                *first_unused = join_path(place, &path.to_string());
             }
             *unused += 1;
         })
         .map_err(|error: serde_json::Error| {
             let bad = Error::bad(without_position(&error)).at_line(error.line() as u64);
-            match inside(place, &track.path().to_string()) {
+            match join_path(place, &track.path().to_string()) {
                 path if path.is_empty() => bad,
                 path => bad.in_field(path),
             }
@@ -60,7 +60,7 @@ impl<'t> Documents<'t> {
 }
 
 /// A path inside of the document that is called `place`.
-fn inside(place: &str, path: &str) -> String {
+fn join_path(place: &str, path: &str) -> String {
     match (place, path) {
         (_, ".") => place.to_owned(),
         ("", _) => path.to_owned(),

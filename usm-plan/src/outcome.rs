@@ -127,14 +127,14 @@ impl Outcome {
     /// What is wrong with it, which would be a defect of the planner.
     pub fn check(&self) -> Result<()> {
         let Self { graph, problem, plan, .. } = self;
-        plan.verify(problem).map_err(wrong)?;
+        plan.verify(problem).map_err(wrong_plan)?;
         if let Some(graph) = graph {
-            verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong)?;
+            verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong_plan)?;
         }
         Ok(())
     }
 }
 
-fn wrong(violation: Violation) -> Error {
+fn wrong_plan(violation: Violation) -> Error {
     Error::unable(format!("the planner made a wrong plan, please report it: {violation}"))
 }

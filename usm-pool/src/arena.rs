@@ -83,7 +83,7 @@ impl Range {
         self.memory == other.memory && self.low < other.high && other.low < self.high
     }
 
-    fn inside(&self, other: &Self) -> bool {
+    fn is_inside(&self, other: &Self) -> bool {
         self.memory == other.memory && other.low <= self.low && self.high <= other.high
     }
 }
@@ -313,7 +313,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
                 earlier.push(pending.clone());
             }
             // From now on this allocation keeps the uses of the bytes inside it.
-            !range.inside(&self.range)
+            !range.is_inside(&self.range)
         });
         // Pending operations may still read the old content.
         #[cfg(usm_valgrind)]

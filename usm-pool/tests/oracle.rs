@@ -106,13 +106,13 @@ fn conflicts_of_long_graphs_are_what_the_paths_say() {
         let found = conflicts(&graph, &blocks, Queue::OutOfOrder).expect("conflicts");
         let reach = Reachability::new(&graph, &[]).expect("paths");
         let blocks = blocks.blocks();
-        let over = |a: usize, b: usize| {
+        let completes_before = |a: usize, b: usize| {
             let (a, b) = (&blocks[a], &blocks[b]);
             !a.to_end && a.ops.iter().all(|&x| b.ops.iter().all(|&y| reach.precedes(x, y)))
         };
         for a in 0..blocks.len() {
             for b in 0..blocks.len() {
-                let expected = a != b && !over(a, b) && !over(b, a);
+                let expected = a != b && !completes_before(a, b) && !completes_before(b, a);
                 assert_eq!(found.contains(a, b), expected, "graph {number}: {a} and {b}");
             }
         }

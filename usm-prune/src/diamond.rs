@@ -137,13 +137,13 @@ impl Diamonds {
         if !all_have(index, &self.tails, inc.value) {
             return 0;
         }
-        let repeats = |extension: &Extension| extension.back.returns_over(busy, head) != Some(true);
+        let repeats = |extension: &Extension| extension.back.returns_through(busy, head) != Some(true);
         let dominated = self.down.dominates(head, busy) && !self.extension.as_ref().is_some_and(repeats);
         let together = if head == busy {
             // Its own decrements are those that the pass over single blocks leaves alone.
             self.tails.first() != Some(&busy)
         } else {
-            let over = self.loops.returns_over(head, busy);
+            let over = self.loops.returns_through(head, busy);
             dominated && over.unwrap_or_else(|| walker.tails_follow_head(index, head, &[busy], &[], None))
         };
         self.waiting[busy as usize].remove(&(inc.value, place));

@@ -40,7 +40,7 @@ impl DominatorTree {
     }
 
     /// The immediate dominator; `NONE` when there is none.
-    pub(super) fn above(&self, block: u32) -> u32 {
+    pub(super) fn immediate_dominator(&self, block: u32) -> u32 {
         self.above[block as usize]
     }
 

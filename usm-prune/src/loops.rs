@@ -61,7 +61,7 @@ impl Loops {
     /// A cycle through `tail` without `head` lies below its first block in the walk, which then
     /// lies below `head`: otherwise a path from the root along the tree and that cycle would come
     /// to `tail` without `head`.
-    pub(crate) fn returns_over(&self, head: u32, tail: u32) -> Option<bool> {
+    pub(crate) fn returns_through(&self, head: u32, tail: u32) -> Option<bool> {
         let number = self.number[tail as usize];
         if number == NONE {
             return None;
@@ -209,7 +209,7 @@ mod tests {
             ] {
                 for head in 0..n {
                     for tail in (0..n).filter(|&tail| tail != head && tree.dominates(head, tail)) {
-                        if let Some(over) = loops.returns_over(head, tail) {
+                        if let Some(over) = loops.returns_through(head, tail) {
                             let without = returns_without(n as usize, next, head, tail);
                             prop_assert_eq!(over, !without, "{} to {}", head, tail);
                         }

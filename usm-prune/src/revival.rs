@@ -66,29 +66,30 @@ impl Classes {
         let order = down.preorder();
         let mut class: Vec<u32> = index.cfg.blocks().collect();
         for &block in &order {
-            let mut above = down.above(block);
+            let mut above = down.immediate_dominator(block);
             for _ in 0..MAX_STEPS {
                 // Neither holds for a dominator further up when it does not for this one.
                 if above == NONE
                     || !up.dominates(block, above)
-                    || loops.returns_over(above, block) != Some(true)
+                    || loops.returns_through(above, block) != Some(true)
                 {
                     break;
                 }
                 index.step();
-                if back.returns_over(block, above) == Some(true) {
+                if back.returns_through(block, above) == Some(true) {
                     class[block as usize] = class[above as usize];
                     break;
                 }
                 // It repeats before this block: the next that may not lies before its loop.
                 let header = loops.header(above).map(|header| numbered[header as usize]);
-                let before =
-                    header.filter(|&header| down.dominates(header, above)).map(|header| down.above(header));
+                let before = header
+                    .filter(|&header| down.dominates(header, above))
+                    .map(|header| down.immediate_dominator(header));
                 above = match before {
-                    Some(before) if before == NONE || loops.returns_over(before, block) == Some(true) => {
+                    Some(before) if before == NONE || loops.returns_through(before, block) == Some(true) => {
                         before
                     }
-                    _ => down.above(above),
+                    _ => down.immediate_dominator(above),
                 };
             }
         }

@@ -57,7 +57,7 @@ impl Spans {
     pub(crate) fn new(index: &Index<'_>, up: &DominatorTree, idle: &mut Vec<(u32, u32)>) -> Self {
         let n = index.cfg.len();
         let mut spans = Self {
-            above: index.cfg.blocks().map(|block| up.above(block)).collect(),
+            above: index.cfg.blocks().map(|block| up.immediate_dominator(block)).collect(),
             depth: index.cfg.blocks().map(|block| up.depth(block)).collect(),
             busy: index.cfg.blocks().collect(),
             group: Vec::new(),

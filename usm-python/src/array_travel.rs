@@ -66,7 +66,7 @@ fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAn
         return Ok(room::bytes(py, &transfer::to_bytes(py, &side)?)?.into_any());
     }
     let exporter = if in_place {
-        memory::wrap(py, Memory::over(side))?
+        memory::wrap(py, Memory::of_span(side))?
     } else {
         room::bytearray(py, &transfer::to_bytes(py, &side)?)?.into_any()
     };

@@ -48,7 +48,7 @@ pub(crate) fn asarray<'py>(
         return Ok(array);
     }
     let place = import::place(obj.py(), device, queue)?;
-    asked(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
+    construct_with_options(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
 }
 
 /// Memory that the object holds already; an array is itself.
@@ -64,7 +64,7 @@ fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>
 
 /// With everything that can be asked for.
 #[cold]
-fn asked(
+fn construct_with_options(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,

@@ -167,15 +167,15 @@ fn sized<'py, const N: usize>(
     };
     let typestr = match entries.take(TYPESTR) {
         Some(value) => {
-            let wrong = |value: &Bound<'_, PyAny>| wrong(Key::Typestr.path(), "a type string", value);
-            Some(value.cast_into::<PyString>().map_err(|error| wrong(&error.into_inner()))?)
+            let refusal = |value: &Bound<'_, PyAny>| wrong_type(Key::Typestr.path(), "a type string", value);
+            Some(value.cast_into::<PyString>().map_err(|error| refusal(&error.into_inner()))?)
         }
         None => None,
     };
     let typestr = match &typestr {
         // Lone surrogates have no UTF-8.
         Some(text) => {
-            Some(text.to_str().map_err(|_| wrong(Key::Typestr.path(), "a type string", text.as_any()))?)
+            Some(text.to_str().map_err(|_| wrong_type(Key::Typestr.path(), "a type string", text.as_any()))?)
         }
         None => None,
     };
@@ -289,7 +289,7 @@ fn raise(kind: impl Into<ErrorKind>, path: Path) -> PyErr {
 }
 
 #[cold]
-fn wrong(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
+fn wrong_type(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = if found.is_none() { Found::None } else { Found::Object };
     raise(EntryError::WrongType { expected, found }, path)
 }
@@ -308,12 +308,13 @@ fn exact(value: &Bound<'_, PyAny>) -> Option<i64> {
 #[cold]
 fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyBool>() {
-        return Err(wrong(path, expected, value));
+        return Err(wrong_type(path, expected, value));
     }
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
-    let method = value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong(path, expected, value))?;
+    let method =
+        value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong_type(path, expected, value))?;
     method.call0()
 }
 
@@ -342,7 +343,7 @@ fn sequence<'py>(value: Option<Bound<'py, PyAny>>, key: Key) -> PyResult<Option<
         Err(error) => {
             let value = error.into_inner();
             let list = value.cast::<PyList>();
-            let list = list.map_err(|_| wrong(key.path(), "a tuple of integers", &value))?;
+            let list = list.map_err(|_| wrong_type(key.path(), "a tuple of integers", &value))?;
             Ok(Some(list.to_tuple()))
         }
     }
@@ -382,7 +383,7 @@ fn data(
         Err(_) => match value.cast::<PyList>() {
             Ok(list) => list.to_tuple(),
             Err(_) if protocol == Protocol::Array => return buffer_as_data(&value, false),
-            Err(_) => return Err(wrong(Key::Data.path(), "(address, flag) or None", &value)),
+            Err(_) => return Err(wrong_type(Key::Data.path(), "(address, flag) or None", &value)),
         },
     };
     if pair.len() != 2 {
@@ -399,7 +400,7 @@ fn data(
     let flag = pair.get_borrowed_item(1)?;
     match flag.cast::<PyBool>() {
         Ok(flag) => Ok((Data::Pointer { address, flag: flag.is_true() }, None)),
-        Err(_) => Err(wrong(Key::Data.at(1), "a boolean", &flag)),
+        Err(_) => Err(wrong_type(Key::Data.at(1), "a boolean", &flag)),
     }
 }
 
@@ -413,7 +414,9 @@ fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Optio
             true => {
                 Class::Interface.error("data: missing, and the producer has no buffer to use in its place")
             }
-            false => wrong(Key::Data.path(), "(address, flag), an object with a buffer, or None", object),
+            false => {
+                wrong_type(Key::Data.path(), "(address, flag), an object with a buffer, or None", object)
+            }
         });
     }
     let held = Held::new(object, false).map_err(|error| {

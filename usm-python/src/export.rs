@@ -142,7 +142,7 @@ pub(crate) fn numpy_function<'py>(
     for class in types.try_iter()? {
         let class = class?.cast_into::<PyType>()?;
         // Who has functions of their own is asked next.
-        if !is_ours(&class)? && !class.getattr(name)?.is(&plain) {
+        if !is_of_this_module(&class)? && !class.getattr(name)?.is(&plain) {
             return not_ours();
         }
     }
@@ -152,7 +152,7 @@ pub(crate) fn numpy_function<'py>(
     let called = function.getattr(intern!(py, "__name__"))?;
     if TAKES_ERRORS_FOR_ANSWERS.iter().any(|known| called.eq(*known).unwrap_or(false)) {
         for argument in arguments.iter().chain(keywords.values()) {
-            if is_ours(&argument.get_type())? {
+            if is_of_this_module(&argument.get_type())? {
                 numpy.call_method1(intern!(py, "asarray"), (argument,))?;
             }
         }
@@ -160,7 +160,7 @@ pub(crate) fn numpy_function<'py>(
     implementation.call(arguments, Some(keywords))
 }
 
-fn is_ours(class: &Bound<'_, PyType>) -> PyResult<bool> {
+fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(class.is_subclass_of::<Array>()?
         || class.is_subclass_of::<Memory>()?
         || class.is_subclass_of::<PyMemInfo>()?)

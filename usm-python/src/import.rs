@@ -179,11 +179,11 @@ fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
         let checked = dictionary::read(object, &dict, protocol, &policy, |_| SyclObject::Unknown)?;
         return Ok(checked.view.nbytes() as u64);
     }
-    Err(nothing(object))
+    Err(no_protocol(object))
 }
 
 #[cold]
-fn nothing(object: &Bound<'_, PyAny>) -> PyErr {
+fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
     Class::Interface.error(format!(
         "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
@@ -234,7 +234,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
 
 /// As [`without_copy`], or an error that names the protocols.
 pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
-    without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| nothing(object))
+    without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| no_protocol(object))
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.

@@ -104,7 +104,7 @@ impl Memory {
                 Some(queue) => import::stream(py, Some(queue))?,
                 None => Arc::clone(&source.stream),
             };
-            return Ok(Self::over(transfer::duplicate(py, &source.side()?, &stream, kind, alignment)?));
+            return Ok(Self::of_span(transfer::duplicate(py, &source.side()?, &stream, kind, alignment)?));
         }
         let found = source.storage.kind();
         if found != kind {
@@ -123,13 +123,13 @@ impl Memory {
             return Ok(Some(memory.get().share()));
         }
         if let Ok(array) = other.cast::<Array>() {
-            return Ok(Some(Self::over(array.get().side())));
+            return Ok(Some(Self::of_span(array.get().side())));
         }
-        Ok(import::sycl_memory(other, true)?.map(|array| Self::over(array.get().side())))
+        Ok(import::sycl_memory(other, true)?.map(|array| Self::of_span(array.get().side())))
     }
 
     /// The bytes that a view spans.
-    pub(crate) fn over(side: Side) -> Self {
+    pub(crate) fn of_span(side: Side) -> Self {
         let span = side.view.span();
         // A span without bytes still names one: the storage has at least that.
         let nbytes = span.len().max(1).min(side.storage.size());

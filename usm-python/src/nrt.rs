@@ -48,7 +48,7 @@ impl PyMemInfo {
     }
 
     /// Takes over one reference.
-    fn over(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
+    fn take_reference(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
         let block =
             NonNull::new(block).ok_or_else(|| Class::Request.error("the null pointer is no block"))?;
         Ok(Self { block, runtime, taken: AtomicUsize::new(0) })
@@ -147,7 +147,7 @@ impl PyMemInfo {
             return Err(error);
         }
         nrt_origin::note_block(block, runtime);
-        Self::over(block, runtime)
+        Self::take_reference(block, runtime)
     }
 
     /// A new block of ``size`` bytes, from the source that Numba's blocks come from, else from the
@@ -162,7 +162,7 @@ impl PyMemInfo {
             unsafe { (runtime.api.allocate)(size, alignment, 0, None, std::ptr::null_mut(), &raw mut block) };
         check_aligned(status, size, alignment)?;
         nrt_origin::note_block(block, runtime);
-        Self::over(block, runtime)
+        Self::take_reference(block, runtime)
     }
 
     /// The block at an address that C or compiled code gave; adds a reference of its own. The
@@ -170,7 +170,7 @@ impl PyMemInfo {
     #[staticmethod]
     fn from_address(py: Python<'_>, address: usize) -> PyResult<Self> {
         let runtime = runtime(py)?;
-        let object = Self::over(address as *mut MemInfo, runtime)?;
+        let object = Self::take_reference(address as *mut MemInfo, runtime)?;
         // SAFETY: a live block, as the caller promises.
         unsafe { (runtime.numba.acquire)(object.block.as_ptr()) };
         Ok(object)

@@ -199,7 +199,7 @@ pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream
 /// no allocator.
 struct Pair {
     numba: unsafe extern "C" fn(*mut MemInfo),
-    ours: unsafe extern "C" fn(*mut MemInfo),
+    own: unsafe extern "C" fn(*mut MemInfo),
 }
 
 impl Pair {
@@ -208,7 +208,7 @@ impl Pair {
     unsafe fn call(cell: &OnceLock<Self>, mi: *mut MemInfo) {
         // SAFETY: as the caller promises.
         let (Some(pair), Some(block)) = (cell.get(), unsafe { mi.as_ref() }) else { return };
-        let function = if block.external_allocator().is_null() { pair.numba } else { pair.ours };
+        let function = if block.external_allocator().is_null() { pair.numba } else { pair.own };
         // SAFETY: the runtime that made the block.
         unsafe { function(mi) }
     }
@@ -241,14 +241,14 @@ pub(crate) fn _nrt_bridge(
         (&CALL_DTOR, numba_call_dtor, "NRT_MemInfo_call_dtor"),
         (&RELEASE, numba_release, "NRT_MemInfo_release"),
     ] {
-        let ours = runtime.symbol(name).filter(|_| numba != 0);
-        let ours = ours.ok_or_else(|| Class::Device.error(format!("{name} is missing")))?;
+        let own = runtime.symbol(name).filter(|_| numba != 0);
+        let own = own.ok_or_else(|| Class::Device.error(format!("{name} is missing")))?;
         // SAFETY: Numba's dictionary of C functions has it under this name, with this type.
         let numba = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(numba) };
         // SAFETY: the library exports it under this name, with this type.
-        let ours = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(ours) };
+        let own = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(own) };
         // The second time the same addresses come again: a process has one Numba.
-        let _ = cell.set(Pair { numba, ours });
+        let _ = cell.set(Pair { numba, own });
     }
     Ok((call_dtor as *const () as usize, release as *const () as usize))
 }

@@ -150,20 +150,20 @@ pub(crate) fn wait(
     tell: impl Fn() -> Result<()> + Sync,
 ) -> PyResult<()> {
     let limit = Limit::seconds(timeout)?;
-    let told = |error: Error| match py.detach(&tell) {
+    let reported = |error: Error| match py.detach(&tell) {
         Err(said) if !is_timeout(&said) => said,
         _ => error,
     };
     let outcome = match limit.in_slices(py, &pending)? {
         Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
             true => error,
-            false => told(error),
+            false => reported(error),
         }),
         Err(error) if is_timeout(&error) => Err(error),
         // Something is in flight and there is no event for it. Where that was to be told once,
         // there are events for all the others now.
         Err(error) => {
-            let error = told(error);
+            let error = reported(error);
             let wait_for_others = || {
                 let others = limit.in_slices(py, &pending)?;
                 others

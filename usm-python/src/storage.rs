@@ -58,7 +58,7 @@ impl Storage {
         origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
         let allocation = made?;
         let tracked = Tracked::allocation(allocation.size());
-        Ok(Self::over(allocation, false, None, tracked))
+        Ok(Self::from_allocation(allocation, false, None, tracked))
     }
 
     /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last
@@ -77,12 +77,12 @@ impl Storage {
         let block = Block { pointer, size, alignment: 1, kind };
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
-        Self::over(allocation, true, owner, Tracked::default())
+        Self::from_allocation(allocation, true, owner, Tracked::default())
     }
 
     /// Memory of another process.
     pub(crate) fn opened(allocation: Allocation<Dyn>) -> Self {
-        Self::over(allocation, true, None, Tracked::default())
+        Self::from_allocation(allocation, true, None, Tracked::default())
     }
 
     /// Gives the runtime a hint: to move the block near the queue's device, or `advice` on how it
@@ -96,7 +96,7 @@ impl Storage {
         };
         match given {
             Err(error) if matches!(error.kind, ErrorKind::Unsupported { .. }) => {
-                Ok(queue.barrier_over(&[Usage::read(allocation)], &[])?)
+                Ok(queue.barrier_with_usages(&[Usage::read(allocation)], &[])?)
             }
             given => Ok(given?),
         }
@@ -118,7 +118,12 @@ impl Storage {
         Ok(unsafe { Self::foreign(context, AllocKind::Host, pointer, size, None, keeper) })
     }
 
-    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>, tracked: Tracked) -> Self {
+    fn from_allocation(
+        allocation: Allocation<Dyn>,
+        foreign: bool,
+        owner: Option<Py<PyAny>>,
+        tracked: Tracked,
+    ) -> Self {
         let allocation = ManuallyDrop::new(allocation);
         let memory = Memory { allocation, turn: Mutex::new(()), foreign, owner, _tracked: tracked };
         Self { memory: Arc::new(memory), readonly: false }
@@ -196,7 +201,7 @@ impl Storage {
     /// interpreter, as [`copy`].
     pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
         let _turn = self.turn();
-        queue.barrier_over(&[Usage::write(self.allocation())], &[]).map(drop)
+        queue.barrier_with_usages(&[Usage::write(self.allocation())], &[]).map(drop)
     }
 
     /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the

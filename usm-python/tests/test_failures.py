@@ -86,7 +86,7 @@ def end_without_a_marker():
     gc.collect()
     refuse(0)
 
-def told():
+def reported_error():
     try:
         context.synchronize(timeout=20)
     except usm.DeviceError as error:
@@ -113,12 +113,12 @@ def run(compiler, tmp_path):
 
 def test_a_queue_that_went_without_an_event_is_told_once(run):
     run("""
-        assert told() is None
+        assert reported_error() is None
         for _ in range(2):
             end_without_a_marker()
-            said = told()
+            said = reported_error()
             assert said and "clEnqueueMarkerWithWaitList" in said, said
-            assert told() is None, "nobody can do anything about it any more"
+            assert reported_error() is None, "nobody can do anything about it any more"
     """)
 
 
@@ -129,7 +129,7 @@ def test_who_hears_of_a_queue_that_is_gone_has_waited_for_the_others(run):
         end_without_a_marker()
         for _ in range(16):
             event = queue.copy(target, source)
-        assert told() and event.done
+        assert reported_error() and event.done
     """)
 
 
@@ -140,8 +140,8 @@ def test_a_queue_that_is_there_tells_its_refusal_every_time_and_hides_no_other(r
         source, target = (usm.zeros(100, "<i4", kind="device", queue=context) for _ in range(2))
         queue.copy(target, source)
         refuse(1)
-        assert told() and told() and told()
+        assert reported_error() and reported_error() and reported_error()
         refuse(0)
-        assert told() is None, "what is gone was told beside it"
+        assert reported_error() is None, "what is gone was told beside it"
         queue.wait()
     """)

@@ -44,13 +44,13 @@ class Mutation(ast.NodeTransformer):
     def __init__(self, chance, at):
         self.chance, self.at, self.number = chance, at, 0
 
-    def here(self):
+    def is_due(self):
         self.number += 1
         return self.number == self.at
 
     def generic_visit(self, node):
         super().generic_visit(node)
-        if isinstance(node, ast.expr) and self.here():
+        if isinstance(node, ast.expr) and self.is_due():
             return self.expression(node)
         return node
 

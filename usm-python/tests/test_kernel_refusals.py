@@ -145,7 +145,7 @@ def wide(a):
 
 
 @refused("dimension 1 of a range with 1")
-def far(a):
+def second_dimension(a):
     a[usm.get_global_id(1)] = 1  # here
 
 

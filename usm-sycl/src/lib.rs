@@ -101,7 +101,7 @@ unsafe impl Backend for Dpctl {
     }
 
     fn create_context(&self, device: &DpctlDevice) -> Result<DpctlContext> {
-        DpctlContext::over(device)
+        DpctlContext::create(device)
     }
 
     #[cfg(feature = "kernel")]

@@ -40,7 +40,7 @@ struct Inner {
 
 impl DpctlContext {
     /// The default context of `device`.
-    pub(super) fn over(device: &DpctlDevice) -> Result<Self> {
+    pub(super) fn create(device: &DpctlDevice) -> Result<Self> {
         let _inside = process::work()?;
         let library = device.handle().library();
         // SAFETY: a live device reference.

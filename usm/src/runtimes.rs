@@ -107,7 +107,7 @@ impl Runtimes {
     /// # Errors
     /// [`OpenError::Selector`] or [`OpenError::NoDevice`].
     pub fn device(&self, selector: &str) -> Result<&DynDevice, OpenError> {
-        let (asked, wanted) = self.asked(selector)?;
+        let (asked, wanted) = self.selected(selector)?;
         // Selectors of the caller's runtimes say nothing of kinds.
         let matches = |runtime: &Runtime, device: &DynDevice| {
             let info = device.info();
@@ -171,7 +171,7 @@ impl Runtimes {
     }
 
     /// The runtimes that a selector asks, and what it asks of them.
-    fn asked(&self, text: &str) -> Result<(Vec<&Runtime>, Selector), OpenError> {
+    fn selected(&self, text: &str) -> Result<(Vec<&Runtime>, Selector), OpenError> {
         let refused = |error| OpenError::Selector { text: text.to_owned(), error };
         let (first, rest) = text.split_once(':').unwrap_or((text, ""));
         if let Some(own) = self.iter().find(|runtime| runtime.kind.is_none() && runtime.name() == first) {

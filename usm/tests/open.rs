@@ -9,8 +9,8 @@ fn mock() -> Result<Opened, Absence> {
     Ok(Opened::new(Dyn::new(Mock::new(Progress::OnWait)), None))
 }
 
-/// The host alone: no library of this machine is opened.
-fn alone() -> Runtimes {
+/// The host without other runtimes: no library of this machine is opened.
+fn host_only() -> Runtimes {
     let absent = || Err(Absence::Other("left out".into()));
     let kinds = [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl];
     kinds.into_iter().chain([BackendKind::Hip]).fold(Runtimes::new(), |all, kind| all.opened_by(kind, absent))
@@ -49,7 +49,7 @@ fn a_runtime_is_in_this_build_exactly_with_its_feature() {
 #[test]
 fn every_runtime_tried_is_listed_with_its_reason() {
     let missing = usm::ErrorKind::SymbolMissing { library: "libcuda", symbol: "cuInit" };
-    let runtimes = alone().opened_by(BackendKind::Cuda, move || {
+    let runtimes = host_only().opened_by(BackendKind::Cuda, move || {
         Err(usm::Error::from(missing).in_backend(BackendKind::Cuda).into())
     });
     let error = runtimes.open("gpu").unwrap_err();
@@ -78,7 +78,7 @@ fn text_that_is_no_selector_is_refused_with_its_part() {
 
 #[test]
 fn a_backend_of_the_callers_is_used_where_it_is_named() {
-    let runtimes = alone().with("mine", mock).unwrap();
+    let runtimes = host_only().with("mine", mock).unwrap();
     for text in ["mine", "mine:0", "mine:gpu:0", "mine:gpu"] {
         assert_eq!(runtimes.open(text).unwrap().info().backend, BackendKind::Mock, "{text}");
     }
@@ -90,7 +90,7 @@ fn a_backend_of_the_callers_is_used_where_it_is_named() {
     assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Host);
     assert_eq!(runtimes.open("0").unwrap().info().backend, BackendKind::Host);
     for name in ["", "gpu", "host", "sycl", "7", "a:b", "mine"] {
-        let again = alone().with("mine", mock).unwrap().with(name, mock);
+        let again = host_only().with("mine", mock).unwrap().with(name, mock);
         assert!(matches!(again, Err(OpenError::Name { .. })), "{name:?}");
     }
 }
@@ -98,10 +98,10 @@ fn a_backend_of_the_callers_is_used_where_it_is_named() {
 #[test]
 fn the_default_is_the_first_runtime_with_a_device() {
     let heap = || Ok(Opened::new(Dyn::new(HostHeap::new()), None));
-    let none = alone();
+    let none = host_only();
     assert_eq!(none.open_default().unwrap().info().backend, BackendKind::Host);
     // The mock in the place of runtimes: behind OpenCL comes the host, before it Level Zero.
-    let runtimes = alone().opened_by(BackendKind::OpenCl, mock).opened_by(BackendKind::Hip, heap);
+    let runtimes = host_only().opened_by(BackendKind::OpenCl, mock).opened_by(BackendKind::Hip, heap);
     assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Mock);
     let runtimes = runtimes.opened_by(BackendKind::Sycl, heap);
     assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Host);
@@ -109,7 +109,7 @@ fn the_default_is_the_first_runtime_with_a_device() {
 
 #[test]
 fn what_is_used_only_where_it_is_named_is_said() {
-    let runtimes = alone().opened_by(BackendKind::Hip, mock);
+    let runtimes = host_only().opened_by(BackendKind::Hip, mock);
     assert!(!runtimes.open("gpu").unwrap_err().to_string().contains("mock"));
     assert!(
         !runtimes.get(BackendKind::Hip).unwrap().is_opened(),

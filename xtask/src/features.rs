@@ -29,7 +29,7 @@ const PACKAGES: [&str; 15] = [
 ];
 
 /// `cargo xtask features`.
-pub(crate) fn run_alone() -> Result<(), Failure> {
+pub(crate) fn run_command() -> Result<(), Failure> {
     let mut report = Report::new();
     parts(&mut report, Depth::Pairs);
     report.finish()
@@ -50,7 +50,7 @@ pub(crate) fn parts(report: &mut Report, depth: Depth) {
     for package in PACKAGES {
         report.check(&format!("{what}: {package}"), || check(package, depth));
     }
-    report.check("features: one runtime alone", runtimes_alone);
+    report.check("features: one runtime alone", check_runtimes);
 }
 
 fn check(package: &str, depth: Depth) -> Result<(), String> {
@@ -84,7 +84,7 @@ const RUNTIMES: [(&str, &[&str]); 7] = [
 ];
 
 /// Each runtime's feature brings no other runtime.
-fn runtimes_alone() -> Result<(), String> {
+fn check_runtimes() -> Result<(), String> {
     for (feature, expected) in RUNTIMES {
         let mut tree =
             cargo(["tree", "--quiet", "-p", "usm", "--no-default-features", "--features", feature]);
@@ -160,7 +160,7 @@ mod tests {
     fn a_tree_says_which_runtimes_are_in_it() {
         let tree = "usm v0.2.0 (x)\nusm-opencl v0.2.0 (x)\nusm-cuda v0.2.0 (x)\nother v1.0.0\nusm-cuda v0.2.0 (x) (*)";
         assert_eq!(runtimes_in(tree), ["usm-cuda", "usm-opencl"]);
-        assert_eq!(runtimes_alone(), Ok(()));
+        assert_eq!(check_runtimes(), Ok(()));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn manifest() -> PathBuf {
 }
 
 /// `cargo xtask images`.
-pub(crate) fn run_alone() -> Result<(), Failure> {
+pub(crate) fn run_command() -> Result<(), Failure> {
     let mut report = Report::new();
     parts(&mut report);
     report.finish()

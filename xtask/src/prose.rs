@@ -40,9 +40,15 @@ const RETIRED: [(&str, &str); 18] = [
     ("wish", "option, setting or request"),
     ("wishes", "options, settings or requests"),
 ];
-/// Where retired words stay: history, and cases whose bodies do not change.
+/// Words that say no action: a function or field of such a name is refused.
+const NAMES_WITHOUT_ACTION: [&str; 6] = ["alone", "far", "here", "near", "over", "told"];
+/// Places that keep retired words: history, and cases whose bodies do not change.
 const OLD_WORDS: [&str; 5] =
     ["CHANGELOG.md", "docs/adr/", "xtask/src/prose.rs", "tests/src/conformance/", "usm-python/licenses/"];
+
+/// Files that keep such names: fields of a file format, and cases whose bodies do not change.
+const OLD_NAMES: [&str; 4] =
+    ["usm-plan/src/graph_json.rs", "usm-plan/src/ranged.rs", "xtask/src/prose.rs", "tests/src/conformance/"];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -56,6 +62,8 @@ pub(crate) fn parts(report: &mut Report) {
     report.check("prose: words", || {
         [".rs", ".py", ".pyi", ".h", ".c", ".md"].iter().try_for_each(|end| files(&[end], &OLD_WORDS, words))
     });
+    report
+        .check("prose: names", || [".rs", ".py"].iter().try_for_each(|end| files(&[end], &OLD_NAMES, names)));
     report.check("prose: map", || {
         let path = environment::root().join("ARCHITECTURE.md");
         verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
@@ -136,6 +144,28 @@ fn words(text: &str) -> Vec<String> {
                     faults.push(format!("{}: `{word}` is retired: {term}", number + 1));
                 }
             }
+        }
+    }
+    faults
+}
+
+/// Functions and fields whose names say no action.
+fn names(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line
+            .split_whitespace()
+            .skip_while(|word| word.starts_with("pub") || ["const", "unsafe", "async", "in"].contains(word));
+        let Some(first) = words.next() else { continue };
+        let name = match first {
+            "fn" | "def" => {
+                words.next().unwrap_or_default().split(['(', '<', ':']).next().unwrap_or_default()
+            }
+            // A field, with its type behind it.
+            _ => first.strip_suffix(':').filter(|_| words.next().is_some()).unwrap_or_default(),
+        };
+        if NAMES_WITHOUT_ACTION.contains(&name) {
+            faults.push(format!("{}: `{name}` says no action: name what it does or holds", number + 1));
         }
     }
     faults
@@ -226,7 +256,7 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comments, decision, map, page, words};
+    use super::{comments, decision, map, names, page, words};
 
     #[test]
     fn retired_words_are_found_in_text_and_in_names() {
@@ -237,6 +267,15 @@ mod tests {
             assert_eq!(words(planted).len(), 1, "{planted}");
         }
         assert_eq!(words("/// The bookkeeping of a facebook: doorway, settlement, outdoors."), [""; 0]);
+    }
+
+    #[test]
+    fn names_without_an_action_are_found() {
+        for planted in ["    pub(crate) const fn over(&self) -> bool {", "    told: bool,", "def here(self):"]
+        {
+            assert_eq!(names(planted).len(), 1, "{planted}");
+        }
+        assert_eq!(names("fn recover() {}\n// over: a word\nlet over = 1;\n    over_limit: u64,"), [""; 0]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ const TRANSLATE: [&str; 2] = ["--spirv-max-version=1.0", "--spirv-fp-contract=fa
 const VALIDATE: [&str; 2] = ["--target-env", "opencl1.2"];
 
 /// The command: writes the modules, or with `--check` compares them.
-pub(crate) fn run_alone(arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run_command(arguments: &[String]) -> Result<(), Failure> {
     let checks = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => false,
         ["--check"] => true,

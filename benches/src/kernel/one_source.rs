@@ -17,7 +17,7 @@ pub(super) fn rows(queue: &Queue<HostHeap>) -> Vec<Row> {
     let mut rows = Vec::new();
     for n in SIZES {
         rows.extend([reversed(queue, n), saxpied(queue, n), counted(queue, n), reduced(queue, n)]);
-        rows.extend([stencil_over(queue, n, false), stencil_over(queue, n, true), scanned(queue, n)]);
+        rows.extend([measure_stencil(queue, n, false), measure_stencil(queue, n, true), scanned(queue, n)]);
     }
     rows.push(multiplied(queue));
     rows.extend(launches(queue));
@@ -73,7 +73,7 @@ fn saxpied(queue: &Queue<HostHeap>, n: usize) -> Row {
     let range = Range::new([n as u64]).expect("fits");
     let ours = || {
         let arguments = (1e-6, black_box(&x), black_box(&mut y));
-        let _ = Launch::over(queue, range).run(saxpy, arguments).expect("launches");
+        let _ = Launch::with_range(queue, range).run(saxpy, arguments).expect("launches");
     };
     let theirs = || {
         for (y, x) in black_box(&mut plain_y).iter_mut().zip(black_box(&plain_x)) {
@@ -172,7 +172,7 @@ fn stencil(w: u64, h: u64, a: &[f32], b: &mut [f32]) {
     }
 }
 
-fn stencil_over(queue: &Queue<HostHeap>, n: usize, groups: bool) -> Row {
+fn measure_stencil(queue: &Queue<HostHeap>, n: usize, groups: bool) -> Row {
     let side = n.isqrt();
     let some: Vec<f32> = values().into_iter().cycle().take(n).collect();
     let (a, mut b) = (usm(queue, &some), usm(queue, &vec![0.0_f32; n]));
@@ -183,7 +183,7 @@ fn stencil_over(queue: &Queue<HostHeap>, n: usize, groups: bool) -> Row {
         let launch = if groups {
             Launch::new(queue, NdRange::new(sizes, [16, 16]).expect("the sizes divide"))
         } else {
-            Launch::over(queue, Range::new(sizes).expect("fits"))
+            Launch::with_range(queue, Range::new(sizes).expect("fits"))
         };
         let _ = launch.run(stencil, arguments).expect("launches");
     };
@@ -331,8 +331,9 @@ fn launches(queue: &Queue<HostHeap>) -> Vec<Row> {
     let (x, mut y) = (usm(queue, &[1.0_f32]), usm(queue, &[1.0_f32]));
     let one = Range::new([1]).expect("fits");
     let plain = nanoseconds(Box::new(|| {
-        let _ =
-            Launch::over(queue, one).run(saxpy, (1e-6, black_box(&x), black_box(&mut y))).expect("launches");
+        let _ = Launch::with_range(queue, one)
+            .run(saxpy, (1e-6, black_box(&x), black_box(&mut y)))
+            .expect("launches");
     }));
     let mut a = usm(queue, &[0.0_f32; 4]);
     let few = grid(4, 4);

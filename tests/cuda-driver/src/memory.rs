@@ -196,7 +196,7 @@ impl State {
         match self.lookup(address) {
             Some((base, live)) if bytes <= live.size - (address - base) => Ok(self.own(live, address)),
             Some(_) => Err(ILLEGAL_ADDRESS),
-            None if self.is_ours(address) => Err(ILLEGAL_ADDRESS),
+            None if self.is_allocation(address) => Err(ILLEGAL_ADDRESS),
             // Pageable memory of the program.
             None => Ok(address),
         }
@@ -213,8 +213,8 @@ impl State {
         }
     }
 
-    /// Whether an address can only be an allocation.
-    fn is_ours(&self, address: usize) -> bool {
+    /// Whether an address lies in an arena of this driver.
+    fn is_allocation(&self, address: usize) -> bool {
         [&self.spaces.device, &self.spaces.pooled, &self.spaces.managed]
             .iter()
             .any(|arena| arena.views.contains(address))

@@ -21,7 +21,7 @@ fn every_planted_fault_is_seen() {
         ("a swapped dimension", swapped_dimensions),
         ("a division that rounds down", other_division),
         ("a plain sum for an atomic one", plain_atomics),
-        ("an index one too far", far_indices),
+        ("an index one too far", increment_indices),
     ];
     let programs: Vec<Program> = first_kernels().collect();
     for (name, plant) in faults {
@@ -133,7 +133,7 @@ fn plain_atomics(kernel: &mut Kernel) -> usize {
     changed.len()
 }
 
-fn far_indices(kernel: &mut Kernel) -> usize {
+fn increment_indices(kernel: &mut Kernel) -> usize {
     each(&mut kernel.body, &mut |expr| {
         let ExprKind::Load(_, index) = &mut expr.kind else { return 0 };
         let place = index.place;

@@ -560,7 +560,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         let launched = taken(&mut side.arrays, y, |y, others| {
             let x = others[x].as_ref()?;
             let range = usm_kernel::Range::new([items as u64]).expect("a range");
-            let launch = Launch::over(queue, range);
+            let launch = Launch::with_range(queue, range);
             let launched = launch.run_on(saxpy, Saxpy, (1.0_f32, &x.given, &mut y.given));
             if launched.is_ok() {
                 for (y, x) in y.model.iter_mut().zip(&x.model).take(items) {

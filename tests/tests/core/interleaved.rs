@@ -87,7 +87,7 @@ fn each_later_use_still_replaces_the_earlier_ones() {
         let mut arrays: Vec<_> = (0..arrays).map(|_| array(&queue)).collect();
         for _ in 0..3 {
             let named: Vec<_> = arrays.iter().map(|array| Usage::read(array.allocation())).collect();
-            let _ = queue.barrier_over(&named, &[]).expect("a barrier");
+            let _ = queue.barrier_with_usages(&named, &[]).expect("a barrier");
         }
         for array in &mut arrays {
             let _ = other.fill(array, 1).expect("a fill");

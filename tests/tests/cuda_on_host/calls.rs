@@ -47,7 +47,7 @@ fn launch(
 
 #[test]
 fn a_launch_is_three_calls_and_makes_no_event() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (function, mut a) = (function(&context), array(&queue));
@@ -69,7 +69,7 @@ fn a_launch_is_three_calls_and_makes_no_event() {
 
 #[test]
 fn a_copy_is_three_calls_and_makes_no_event() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (mut one, other) = (array(&queue), array(&queue));
@@ -83,7 +83,7 @@ fn a_copy_is_three_calls_and_makes_no_event() {
 
 #[test]
 fn every_event_is_destroyed_once_and_not_before_the_context() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let (_, calls) = calls_of(|| {
         let context = driver.context();
         let queues = [QueueOrder::InOrder, QueueOrder::OutOfOrder].map(|order| context.queue(order).unwrap());
@@ -115,7 +115,7 @@ fn every_event_is_destroyed_once_and_not_before_the_context() {
 
 #[test]
 fn events_that_threads_share_are_destroyed_once() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let live = || driver.live("events");
     let before = live();
     let context = driver.context();
@@ -155,7 +155,7 @@ fn events_that_threads_share_are_destroyed_once() {
 
 #[test]
 fn an_event_that_somebody_has_is_not_recorded_anew() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (function, mut a) = (function(&context), array(&queue));
@@ -184,7 +184,7 @@ fn an_event_that_somebody_has_is_not_recorded_anew() {
 
 #[test]
 fn a_launch_that_is_refused_leaves_nothing_behind() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (function, mut a) = (function(&context), array(&queue));
@@ -202,7 +202,7 @@ fn a_launch_that_is_refused_leaves_nothing_behind() {
 
 #[test]
 fn work_without_an_event_is_never_taken_to_be_complete() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     context.set_wait_limit(core::time::Duration::from_millis(20));
     let queue = context.queue(QueueOrder::InOrder).unwrap();
@@ -227,7 +227,7 @@ fn work_without_an_event_is_never_taken_to_be_complete() {
 
 #[test]
 fn a_module_outlives_its_launches() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let mut a = array(&queue);

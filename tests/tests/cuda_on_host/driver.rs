@@ -116,13 +116,13 @@ fn without(driver: &Path, names: &[&str]) -> PathBuf {
 impl Driver {
     /// Without settings; where it is not here, that is said, and a failure where it is required.
     #[track_caller]
-    pub(crate) fn here() -> Option<Self> {
-        Self::here_as("", Cuda::open)
+    pub(crate) fn find() -> Option<Self> {
+        Self::find_with("", Cuda::open)
     }
 
     /// The same with settings, opened in that way.
     #[track_caller]
-    pub(crate) fn here_as(
+    pub(crate) fn find_with(
         settings: &str,
         open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
     ) -> Option<Self> {
@@ -139,7 +139,7 @@ impl Driver {
     /// itself.
     #[track_caller]
     pub(crate) fn lacking(names: &[&str]) -> Option<Self> {
-        Self::here_as("", |path| Cuda::open(&without(path, names)))
+        Self::find_with("", |path| Cuda::open(&without(path, names)))
     }
 
     /// The same, opened beside this one.

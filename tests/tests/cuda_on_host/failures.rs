@@ -28,7 +28,7 @@ pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event
 /// Its memory is leaked, and the native context, which that would go with, is not destroyed before.
 #[test]
 fn a_context_outlives_work_that_nobody_knows_the_end_of() {
-    let Some(driver) = Driver::here_as("late", Cuda::open) else { return };
+    let Some(driver) = Driver::find_with("late", Cuda::open) else { return };
     let misuses = count("misuses");
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
@@ -43,7 +43,7 @@ const UNAVAILABLE: i32 = 46;
 
 /// Under the names of the functions that record and make an event: a queue goes while its work runs
 /// and the driver refuses the event behind it.
-fn told_once(driver: &Driver, refusing: [&str; 2]) {
+fn reports_once(driver: &Driver, refusing: [&str; 2]) {
     for (order, refusing) in [QueueOrder::InOrder, QueueOrder::OutOfOrder]
         .into_iter()
         .flat_map(|order| refusing.map(|function| (order, function)))
@@ -86,12 +86,12 @@ fn told_once(driver: &Driver, refusing: [&str; 2]) {
 
 #[test]
 fn a_context_tells_once_that_the_end_of_a_queue_is_not_known() {
-    let Some(driver) = Driver::here() else { return };
-    told_once(&driver, ["cuEventRecord", "cuEventCreate"]);
+    let Some(driver) = Driver::find() else { return };
+    reports_once(&driver, ["cuEventRecord", "cuEventCreate"]);
 }
 
 #[test]
 fn a_context_tells_once_that_the_end_of_a_queue_of_hip_is_not_known() {
-    let Some(driver) = Driver::here_as("", Cuda::open_hip) else { return };
-    told_once(&driver, ["hipEventRecord", "hipEventCreateWithFlags"]);
+    let Some(driver) = Driver::find_with("", Cuda::open_hip) else { return };
+    reports_once(&driver, ["hipEventRecord", "hipEventCreateWithFlags"]);
 }

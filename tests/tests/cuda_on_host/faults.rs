@@ -100,7 +100,7 @@ macro_rules! tests {
     ($($case:ident)*) => {
         $(#[test]
         fn $case() {
-            let Some(driver) = Driver::here() else { return };
+            let Some(driver) = Driver::find() else { return };
             faults::$case(&driver);
         })*
     };
@@ -116,7 +116,7 @@ fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
 /// other is gone.
 #[test]
 fn a_device_has_the_memory_that_it_says() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     set("memory=65536");
     let half = Request::new(AllocKind::Device, 40_000);
@@ -133,7 +133,7 @@ fn a_device_has_the_memory_that_it_says() {
 fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
     for (order, late) in ORDERS.into_iter().flat_map(|order| [(order, ""), (order, "late")]) {
         // What failed stays failed on its device, so each has another.
-        let Some(driver) = Driver::here() else { return };
+        let Some(driver) = Driver::find() else { return };
         let context = driver.context();
         set(late);
         let queue = context.queue(order).expect("a queue");
@@ -170,7 +170,7 @@ type Record = unsafe extern "C" fn(raw::CUevent, raw::CUstream) -> raw::CUresult
 /// has begun.
 #[test]
 fn a_wait_names_the_record_of_its_time() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queues = [(); 3].map(|()| context.queue(QueueOrder::InOrder).expect("a queue"));
     let [first, second, third] = &queues;
@@ -200,7 +200,7 @@ fn a_wait_names_the_record_of_its_time() {
 /// name.
 #[test]
 fn a_driver_that_lacks_a_function_is_refused_by_its_name() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     for name in ["cuInit", "cuMemAdvise", "cuEventQuery", "cuIpcCloseMemHandle", "cuMemcpy2DAsync_v2"] {
         let error = driver.open_lacking(&[name]).expect_err("refused");
         assert_eq!(error.kind, ErrorKind::SymbolMissing { library: "libcuda.so.1", symbol: name });
@@ -211,7 +211,7 @@ fn a_driver_that_lacks_a_function_is_refused_by_its_name() {
 #[test]
 fn the_host_does_not_reach_device_memory() {
     const VARIABLE: &str = "USM_TEST_READS_DEVICE_MEMORY";
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     if std::env::var_os(VARIABLE).is_some() {
         let queue = driver.context().queue(QueueOrder::InOrder).expect("a queue");
         let array = UsmVec::<u32, Device, _>::zeroed(&queue, 64).expect("an array");
@@ -236,7 +236,7 @@ fn the_host_does_not_reach_device_memory() {
 /// An operation that fails when it runs, with its number: the work before it is done.
 #[test]
 fn the_operation_that_fails_is_the_one_that_was_told_to() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let mut arrays = [shared(&queue), shared(&queue), shared(&queue)];

@@ -63,7 +63,7 @@ conformance_suite!(hip_on_host_erased, Erased);
 /// The driver; where it is not here, that is said.
 #[track_caller]
 fn driver() -> Option<Driver> {
-    Driver::here_as("", Cuda::open_hip)
+    Driver::find_with("", Cuda::open_hip)
 }
 
 fn function<F: Copy>(context: &Context<Cuda>, name: &CStr) -> F {

@@ -28,7 +28,7 @@ extern "C" __global__ void sums(const int *x, int *out, unsigned n) {
 #[test]
 fn a_kernel_sums_up_in_warps() {
     for settings in ["", "late"] {
-        let Some(driver) = Driver::here_as(settings, Cuda::open) else { return };
+        let Some(driver) = Driver::find_with(settings, Cuda::open) else { return };
         let context = driver.context();
         let module = match Module::build(&context, Code::CudaC(SOURCE)) {
             Err(BuildError::Runtime(error)) => return skip::missing("nvrtc", error),

@@ -40,7 +40,7 @@ pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
     let (queue, iota) = (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, "iota"));
     for count in [1_u32, 64, 97, 1000] {
         let mut ids = UsmVec::<u32, Device, _>::zeroed(&queue, count as usize).expect("an array");
-        let launch = Launch::over(&queue, Range::new([u64::from(count)]).expect("a range"));
+        let launch = Launch::with_range(&queue, Range::new([u64::from(count)]).expect("a range"));
         // SAFETY: an item has its own element.
         let event = unsafe { launch.call(&iota, &[Argument::write(&mut ids)]) };
         drop(event.expect("a launch"));

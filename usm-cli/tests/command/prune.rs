@@ -111,22 +111,22 @@ fn the_method_is_the_one_that_was_asked_for() {
     let folder = folder("prune_method");
     let module = file(&folder, "f.ll", IR);
     let ran = usm(&["prune", "--llvm", &module, "--method", "extended"]);
-    let told: Value = serde_json::from_str(&ran.stderr).unwrap();
-    assert_eq!(told["functions"]["f"]["stats"]["web"], 0);
+    let document: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(document["functions"]["f"]["stats"]["web"], 0);
     assert!(!ran.stdout.contains("NRT_"), "{}", ran.stdout);
 }
 
 #[test]
 fn numbas_switch_is_the_default_method() {
-    let told = |arguments: &[&str], value: &str| {
+    let prune = |arguments: &[&str], value: &str| {
         let environment = [("NUMBA_LLVM_REFPRUNE_PASS", value)];
         usm_with(&[&["prune"], arguments].concat(), RECORD.as_bytes(), &environment)
     };
-    assert_eq!(answers(&told(&[], "0")), ask(&["--method", "legacy"], RECORD));
-    assert_eq!(answers(&told(&[], "1")), ask(&[], RECORD));
-    assert_eq!(answers(&told(&["--method", "reference"], "0")), ask(&[], RECORD));
-    told(&[], "off").refused(&["NUMBA_LLVM_REFPRUNE_PASS", "off"]);
-    told(&["--passes", "diamond"], "0").refused(&["--passes", "legacy"]);
+    assert_eq!(answers(&prune(&[], "0")), ask(&["--method", "legacy"], RECORD));
+    assert_eq!(answers(&prune(&[], "1")), ask(&[], RECORD));
+    assert_eq!(answers(&prune(&["--method", "reference"], "0")), ask(&[], RECORD));
+    prune(&[], "off").refused(&["NUMBA_LLVM_REFPRUNE_PASS", "off"]);
+    prune(&["--passes", "diamond"], "0").refused(&["--passes", "legacy"]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl<T> Home<T> {
     /// # Safety
     /// `home` is the slot's home.
     #[inline]
-    unsafe fn put(home: *const Self, slot: Box<Slot<T>>) {
+    unsafe fn return_slot(home: *const Self, slot: Box<Slot<T>>) {
         // SAFETY: the slot keeps its home alive; after the slot is in the list and the lock
         // released, nothing here accesses the home.
         let mut free = unsafe { (*home).free.lock() };
@@ -171,7 +171,7 @@ impl<T> Drop for SlotHandle<T> {
         let slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
         match slot.home.as_ref().map(Arc::as_ptr) {
             // SAFETY: this slot's home.
-            Some(home) => unsafe { Home::put(home, slot) },
+            Some(home) => unsafe { Home::return_slot(home, slot) },
             None => drop(slot),
         }
     }

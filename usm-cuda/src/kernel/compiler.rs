@@ -44,7 +44,7 @@ pub(super) struct Compiler {
     operations: [&'static str; 4],
     opened: OnceLock<Result<&'static Api, BuildError>>,
     /// Held during compilation if two threads must not compile concurrently: hipRTC 5.2 crashes.
-    alone: Option<Mutex<()>>,
+    one_at_a_time: Option<Mutex<()>>,
 }
 
 pub(super) static NVRTC: Compiler = Compiler {
@@ -59,7 +59,7 @@ pub(super) static NVRTC: Compiler = Compiler {
     toolkits: (&["CUDA_PATH", "CUDA_HOME"], "/usr/local/cuda", &["lib64", "bin"]),
     operations: ["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLog", "nvrtcGetPTX"],
     opened: OnceLock::new(),
-    alone: None,
+    one_at_a_time: None,
 };
 
 pub(super) static HIPRTC: Compiler = Compiler {
@@ -75,7 +75,7 @@ pub(super) static HIPRTC: Compiler = Compiler {
     toolkits: (&["ROCM_PATH", "HIP_PATH"], "/opt/rocm", &["lib", "bin"]),
     operations: ["hiprtcCreateProgram", "hiprtcCompileProgram", "hiprtcGetProgramLog", "hiprtcGetCode"],
     opened: OnceLock::new(),
-    alone: Some(Mutex::new(())),
+    one_at_a_time: Some(Mutex::new(())),
 };
 
 table! {
@@ -163,7 +163,7 @@ impl Compiler {
         capability: Option<[i32; 2]>,
     ) -> Result<Vec<u8>, BuildError> {
         let [_, compile, _, code_of] = self.operations;
-        let _alone = self.alone.as_ref().map(Mutex::lock);
+        let _one_at_a_time = self.one_at_a_time.as_ref().map(Mutex::lock);
         let program = Source::new(self, source)?;
         let asked = options
             .split_whitespace()
@@ -273,8 +273,8 @@ mod tests {
 
     fn like(other: &Compiler, files: &'static [&'static str], variable: &'static str) -> Compiler {
         let &Compiler { column, backend, library, toolkits, operations, .. } = other;
-        let (opened, alone) = (OnceLock::new(), Some(Mutex::new(())));
-        Compiler { column, backend, library, files, variable, toolkits, operations, opened, alone }
+        let (opened, one_at_a_time) = (OnceLock::new(), Some(Mutex::new(())));
+        Compiler { column, backend, library, files, variable, toolkits, operations, opened, one_at_a_time }
     }
 
     /// The installed compilers, with options for a device, which need not exist.
@@ -367,8 +367,8 @@ mod tests {
     fn a_library_without_the_functions_names_the_first_missing_one() {
         for (compiler, symbol) in [(&NVRTC, "nvrtcCreateProgram"), (&HIPRTC, "hiprtcCreateProgram")] {
             // Every Linux has the C library, and it is no compiler.
-            let alone = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
-            let error = alone.find().expect_err("no compiler");
+            let one_at_a_time = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
+            let error = one_at_a_time.find().expect_err("no compiler");
             assert!(error.to_string().contains(symbol), "{error}");
         }
     }
@@ -377,8 +377,8 @@ mod tests {
     fn a_compiler_that_is_not_there_is_named_with_the_words_of_the_system() {
         const FILE: &str = "usm-test-no-such-compiler.so";
         for compiler in [&NVRTC, &HIPRTC] {
-            let alone = like(compiler, &[FILE, "usm-test-another.so"], "USM_TEST_NO_SUCH_VARIABLE");
-            let error = alone.find().expect_err("no compiler");
+            let one_at_a_time = like(compiler, &[FILE, "usm-test-another.so"], "USM_TEST_NO_SUCH_VARIABLE");
+            let error = one_at_a_time.find().expect_err("no compiler");
             let BuildError::Runtime(Error { kind, backend, .. }) = error else { panic!("{error}") };
             let ErrorKind::LibraryNotFound { library, reason } = kind else { panic!("{kind}") };
             assert_eq!((library, backend), (compiler.library, Some(compiler.backend)));

@@ -68,8 +68,8 @@ const DIFFERENCES: &[[&str; 4]] = &[
     ["[((None, 'a'), '<i4')]", "wrong_type", "4: a@0+4", "4: a@0+4"],
 ];
 
-/// What is read here.
-fn here(text: &str) -> String {
+/// Reads a type as NumPy does: its size, then its fields.
+fn read_type(text: &str) -> String {
     let policy = Policy { mode: Mode::Numpy, objects: Objects::Describe, ..Policy::default() };
     let mut table = [Field::EMPTY; 32];
     if !text.starts_with('[') {
@@ -125,10 +125,10 @@ fn member(name: &str, offset: u64, size: u64, shape: &[u32]) -> String {
 #[test]
 fn what_is_read_here_is_what_the_list_says() {
     for [text, expected, ..] in DIFFERENCES {
-        assert_eq!(here(text), *expected, "{text}");
+        assert_eq!(read_type(text), *expected, "{text}");
     }
     let deep = format!("{}'<i4'{}", "[('a', ".repeat(17), ")]".repeat(17));
-    assert_eq!(here(&deep), "too_deep");
+    assert_eq!(read_type(&deep), "too_deep");
 }
 
 fn numpy_reads(numpy: NumPy, column: usize) {

@@ -37,7 +37,7 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
         let grouped = matches!(walker.kernel.array(one.array).space, Space::Local(_));
         let (write, other) = if one.kind == Kind::Read { (&two, &one) } else { (&one, &two) };
         let meet = !grouped && are_neighbours(walker, write, other);
-        let condition = apart(walker, write, other, grouped);
+        let condition = disjointness(walker, write, other, grouped);
         let condition = condition.filter(|condition| !meet || condition.known() == Some(true));
         let Some(condition) = condition else {
             let name = &walker.kernel.array(one.array).name;
@@ -82,7 +82,7 @@ fn are_neighbours(walker: &Walker<'_>, one: &Access, two: &Access) -> bool {
 }
 
 /// When two items never touch one element; nothing where they always may.
-fn apart(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Condition> {
+fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Condition> {
     let mut ways = Vec::new();
     for way in [
         distinct(walker, one, two, grouped),

@@ -61,7 +61,7 @@ impl Kernel<1> for ScanParts {
         let (input, output) = (group.chunk(input, part), group.chunk_mut(output, part));
         for item in group.items() {
             let mut sum = 0_u32;
-            let own = own(input.len(), item.local());
+            let own = item_range(input.len(), item.local());
             for (to, from) in output[own.clone()].iter_mut().zip(&input[own]) {
                 sum = sum.wrapping_add(*from);
                 *to = sum;
@@ -86,7 +86,7 @@ impl Kernel<1> for ScanParts {
         for item in group.items() {
             let l = item.local();
             let before = if l == 0 { 0 } else { from[l - 1] };
-            for value in &mut output[own(input.len(), l)] {
+            for value in &mut output[item_range(input.len(), l)] {
                 *value = value.wrapping_add(before);
             }
         }
@@ -97,7 +97,7 @@ impl Kernel<1> for ScanParts {
 }
 
 /// The elements of one item in a part of `len`.
-fn own(len: usize, item: usize) -> core::ops::Range<usize> {
+fn item_range(len: usize, item: usize) -> core::ops::Range<usize> {
     let start = item.saturating_mul(ScanParts::PER_ITEM).min(len);
     start..start.saturating_add(ScanParts::PER_ITEM).min(len)
 }
@@ -127,7 +127,7 @@ impl Kernel<1> for ScanCarry {
         let output = group.chunk_mut(output, group.size().saturating_mul(ScanParts::PER_ITEM));
         let len = output.len();
         for item in group.items() {
-            for value in &mut output[own(len, item.local())] {
+            for value in &mut output[item_range(len, item.local())] {
                 *value = value.wrapping_add(sums[before]);
             }
         }

@@ -52,7 +52,7 @@ pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn said() -> String {
+    fn error_text() -> String {
         let mut room = [b'x'; 200];
         // SAFETY: room for so many.
         let length = unsafe { text(room.as_mut_ptr(), room.len()) };
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_status_with_a_text() {
         assert_eq!(guarded(|| panic!("seven {}", "of nine")), 1);
-        assert_eq!(said(), "the planner panicked, please report it: seven of nine");
+        assert_eq!(error_text(), "the planner panicked, please report it: seven of nine");
         assert_eq!(guarded(|| Ok(())), 0);
-        assert_eq!(said(), "");
+        assert_eq!(error_text(), "");
     }
 
     #[test]
@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(unsafe { text(room.as_mut_ptr(), 0) }, 8);
         // SAFETY: nothing is written to null.
         assert_eq!(unsafe { text(core::ptr::null_mut(), 9) }, 8);
-        assert_eq!(said(), "größer");
+        assert_eq!(error_text(), "größer");
     }
 }

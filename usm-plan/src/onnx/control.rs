@@ -228,7 +228,7 @@ impl Flat {
         Ok(outputs.iter().map(|name| scope.resolve(name)).collect())
     }
 
-    fn ours(&mut self, node: &NodeProto, op_type: &str, inputs: &[&str], outputs: &[&str]) {
+    fn add_node(&mut self, node: &NodeProto, op_type: &str, inputs: &[&str], outputs: &[&str]) {
         let label = if node.name.is_empty() { &node.op_type } else { &node.name };
         let names = |names: &[&str]| {
             names.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect()
@@ -271,7 +271,7 @@ impl Flat {
         }
         for (k, output) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let (one, other) = (&results[0][k], &results[1][k]);
-            self.ours(node, "Join", &[one, other, condition], &[output]);
+            self.add_node(node, "Join", &[one, other, condition], &[output]);
             self.same(node, "the results of the branches", one, other);
         }
         Ok(())
@@ -315,7 +315,7 @@ impl Flat {
         let first = self.graph.node.len();
         let axes = node.attribute.iter().find(|a| a.name == "scan_input_axes").map(|a| a.ints.clone());
         for (k, (sequence, element)) in node.input.iter().zip(&inputs).skip(carried).enumerate() {
-            self.ours(node, "Element", &[sequence], &[element]);
+            self.add_node(node, "Element", &[sequence], &[element]);
             let axis = axes.as_ref().and_then(|axes| axes.get(k)).copied().unwrap_or(0);
             let attribute = AttributeProto {
                 name: "axis".to_owned(),
@@ -340,34 +340,34 @@ impl Flat {
 
     fn enter(&mut self, node: &NodeProto, initial: &[String], own: &[String]) {
         for (initial, own) in initial.iter().zip(own) {
-            self.ours(node, "Enter", &[initial], &[own]);
+            self.add_node(node, "Enter", &[initial], &[own]);
         }
     }
 
     /// Results with a row for each iteration are there from the first one on.
     fn collect(&mut self, node: &NodeProto, carried: usize) {
         for output in node.output.iter().skip(carried) {
-            self.ours(node, "Collect", &[], &[output]);
+            self.add_node(node, "Collect", &[], &[output]);
         }
     }
 
     /// The first `carried` results take the place of what the body had.
     fn next(&mut self, node: &NodeProto, results: &[String], own: &[String], carried: usize) {
         for (result, own) in results.iter().zip(own).take(carried) {
-            self.ours(node, "Next", &[result, own], &[]);
+            self.add_node(node, "Next", &[result, own], &[]);
             self.same(node, "a value and the one that it hands to the next iteration", own, result);
         }
     }
 
     fn gather(&mut self, node: &NodeProto, rows: &[String], carried: usize) {
         for (row, output) in rows.iter().zip(node.output.iter().skip(carried)) {
-            self.ours(node, "Next", &[row, output], &[]);
+            self.add_node(node, "Next", &[row, output], &[]);
         }
     }
 
     fn leave(&mut self, node: &NodeProto, own: &[String]) {
         for (own, output) in own.iter().zip(&node.output).filter(|(_, output)| !output.is_empty()) {
-            self.ours(node, "Leave", &[own], &[output]);
+            self.add_node(node, "Leave", &[own], &[output]);
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut control = control::flatten(graph)?;
     let names = Names::of(graph)?;
     shape::bind(graph, &names.inputs, &hints.dims)?;
-    let outside = outside(graph, &names)?;
+    let outside = outside_inputs(graph, &names)?;
     let mut shapes = stated(graph);
     let mut complaint = None;
     let mut described = Description::of(graph, &control);
@@ -136,7 +136,7 @@ struct Outside {
     tensors: Vec<(String, TensorKind, u64)>,
 }
 
-fn outside(graph: &GraphProto, names: &Names) -> Result<Outside> {
+fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
     let mut tensors = Vec::new();
     for input in graph.input.iter().filter(|input| names.inputs.contains(&input.name)) {
         let place = || format!("input {:?}", input.name);

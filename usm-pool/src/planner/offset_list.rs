@@ -39,7 +39,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Whether nothing that begins at `offset` or above matters.
-    fn done(&self, offset: u64) -> bool {
+    fn is_past(&self, offset: u64) -> bool {
         self.fit == Fit::First && offset >= self.at.saturating_add(self.item.size)
     }
 
@@ -106,7 +106,7 @@ impl<'a> OffsetList<'a> {
         let mut walk = Walk { item, fit, floor: 0, at: 0, best: None };
         if row.is_some_and(|row| self.few_partners(row)) {
             for &(offset, end) in &self.partners {
-                if walk.done(offset) {
+                if walk.is_past(offset) {
                     break;
                 }
                 walk.pass(offset, end);
@@ -117,7 +117,7 @@ impl<'a> OffsetList<'a> {
                     continue;
                 }
                 for placed in &chunk.entries {
-                    if walk.done(placed.offset) {
+                    if walk.is_past(placed.offset) {
                         break 'scan;
                     }
                     let conflicts = match row {

@@ -261,7 +261,7 @@ struct Cut {
     last: Vec<Vec<usize>>,
     sizes: Vec<u64>,
     /// For each member the operators by which it is over.
-    over: Vec<Vec<usize>>,
+    completes: Vec<Vec<usize>>,
     /// For each member the operators at or after which it begins.
     begins: Vec<Vec<usize>>,
     /// Bytes that are over by each operator.
@@ -280,19 +280,19 @@ impl Cut {
                 .map(|block| if block.to_end { Vec::new() } else { last_accesses(block, reach) })
                 .collect(),
             sizes: set.iter().map(|block| block.size).collect(),
-            over: Vec::with_capacity(set.len()),
+            completes: Vec::with_capacity(set.len()),
             begins: Vec::with_capacity(set.len()),
             before: alloc::vec![0; n],
             after: alloc::vec![0; n],
         };
         for (first, last) in cut.first.iter().zip(&cut.last) {
-            cut.over.push(over_by(last, reach));
+            cut.completes.push(complete_by(last, reach));
             let covers = |op: &usize| first.iter().all(|&begin| begin == *op || reach.precedes(*op, begin));
             let ops = if first.is_empty() { 0..0 } else { 0..n };
             cut.begins.push(ops.filter(covers).collect());
         }
         for (k, &size) in cut.sizes.iter().enumerate() {
-            for &op in &cut.over[k] {
+            for &op in &cut.completes[k] {
                 cut.before[op] += size;
             }
             for &op in &cut.begins[k] {
@@ -335,7 +335,7 @@ impl Cut {
 
     /// Takes the lighter side of an edge out of the antichain.
     fn apply(&mut self, u: usize, v: usize) {
-        let side = if self.before[u] < self.after[v] { &self.over } else { &self.begins };
+        let side = if self.before[u] < self.after[v] { &self.completes } else { &self.begins };
         let at = if self.before[u] < self.after[v] { u } else { v };
         let gone: Vec<usize> = (0..self.sizes.len()).filter(|&k| side[k].contains(&at)).collect();
         for k in gone {
@@ -344,7 +344,7 @@ impl Cut {
     }
 
     fn remove(&mut self, k: usize) {
-        for op in core::mem::take(&mut self.over[k]) {
+        for op in core::mem::take(&mut self.completes[k]) {
             self.before[op] -= self.sizes[k];
         }
         for op in core::mem::take(&mut self.begins[k]) {
@@ -402,7 +402,7 @@ impl Cut {
 
 /// Operators at which a block with these last accesses is over: what follows all of them, or is the
 /// only one.
-fn over_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
+fn complete_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
     let Some(&any) = last.first() else { return Vec::new() };
     let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));
     core::iter::once(any).chain(ones(reach.row(any))).filter(covers).collect()

@@ -161,7 +161,7 @@ mod text {
         reader.sum()?;
         match reader.next() {
             None => Ok(reader.terms),
-            Some(_) => Err(reader.wanted("+, -, *, // or the end")),
+            Some(_) => Err(reader.expected("+, -, *, // or the end")),
         }
     }
 
@@ -190,13 +190,13 @@ mod text {
             Unread { at: self.at, reason }
         }
 
-        fn wanted(&self, what: &'static str) -> Unread {
+        fn expected(&self, what: &'static str) -> Unread {
             self.unread(Reason::Wanted(what))
         }
 
         fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Unread> {
             if self.next() != Some(byte) {
-                return Err(self.wanted(what));
+                return Err(self.expected(what));
             }
             self.at += 1;
             Ok(())
@@ -238,7 +238,7 @@ mod text {
                     Some(b'/') => {
                         self.at += 1;
                         if self.text.as_bytes().get(self.at) != Some(&b'/') {
-                            return Err(self.wanted("a second /"));
+                            return Err(self.expected("a second /"));
                         }
                         Term::Divide
                     }
@@ -260,7 +260,7 @@ mod text {
 
         fn factor(&mut self) -> Result<(), Unread> {
             match self.next() {
-                Some(b'(') => self.inside(|reader| reader.sum()),
+                Some(b'(') => self.read_parenthesized(|reader| reader.sum()),
                 Some(b'0'..=b'9') => {
                     let begin = self.at;
                     let word = self.word();
@@ -294,13 +294,13 @@ mod text {
                         }
                     }
                 }
-                _ => Err(self.wanted("a number, a name or (")),
+                _ => Err(self.expected("a number, a name or (")),
             }
         }
 
         /// At least two values in parentheses, of which the step chooses one.
         fn list(&mut self, step: Term) -> Result<(), Unread> {
-            self.inside(|reader| {
+            self.read_parenthesized(|reader| {
                 reader.sum()?;
                 reader.expect(b',', ",")?;
                 loop {
@@ -314,7 +314,10 @@ mod text {
             })
         }
 
-        fn inside(&mut self, read: impl FnOnce(&mut Self) -> Result<(), Unread>) -> Result<(), Unread> {
+        fn read_parenthesized(
+            &mut self,
+            read: impl FnOnce(&mut Self) -> Result<(), Unread>,
+        ) -> Result<(), Unread> {
             self.expect(b'(', "(")?;
             self.open += 1;
             if self.open > DEPTH {

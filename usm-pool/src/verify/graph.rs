@@ -280,14 +280,14 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
             holding.remove(&key);
             continue;
         }
-        let over = |x: usize, y: usize| {
-            accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
+        let is_complete_before = |x: usize, y: usize| {
+            accesses[x].completes_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
         };
         // One whose only operator works in place on both sides says nothing of those on its other
         // side.
         let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
-        let before = nearest(holding.range(..key).rev(), |x| over(x, root), says_nothing);
-        let after = nearest(holding.range(key..), |x| over(root, x), says_nothing);
+        let before = nearest(holding.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
+        let after = nearest(holding.range(key..), |x| is_complete_before(root, x), says_nothing);
         if let Some(other) = before.or(after) {
             return Err(overlap(graph, other, root, ranges));
         }
@@ -366,7 +366,7 @@ impl Accesses {
 
     /// Whether every access is strictly before every access of `other`, or both are by one operator
     /// of which `in_place` is true.
-    fn over_before(&self, other: &Self, order: &Paths, in_place: impl Fn(usize) -> bool) -> bool {
+    fn completes_before(&self, other: &Self, order: &Paths, in_place: impl Fn(usize) -> bool) -> bool {
         let fits = |a: usize, b: usize| if a == b { in_place(a) } else { order.path(a, b) };
         !self.after_run
             && !other.before_run

@@ -60,12 +60,12 @@ fn apart_where_in_conflict(
     plan: &Plan,
     problem: &Problem,
     relation: &ConflictGraph,
-    here: &[usize],
+    indices: &[usize],
 ) -> Result<(), Violation> {
     let buffers = problem.buffers();
     // At equal addresses ends (false) come before begins (true).
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * here.len());
-    for &i in here.iter().filter(|&&i| buffers[i].size > 0) {
+    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * indices.len());
+    for &i in indices.iter().filter(|&&i| buffers[i].size > 0) {
         // The ends were checked not to overflow.
         events.push((plan.offsets[i], true, i));
         events.push((plan.offsets[i] + buffers[i].size, false, i));
@@ -225,12 +225,12 @@ fn named<'a>(problem: &'a Problem, ids: &[u64]) -> Result<Vec<&'a Member>, Viola
     }
     found.sort_unstable_by_key(|member| member.buffer);
     match found.windows(2).find(|pair| pair[0].buffer == pair[1].buffer) {
-        Some(pair) => Err(apart(pair[0], pair[1])),
+        Some(pair) => Err(overlap_without_conflict(pair[0], pair[1])),
         None => Ok(found),
     }
 }
 
-fn apart(first: &Member, second: &Member) -> Violation {
+fn overlap_without_conflict(first: &Member, second: &Member) -> Violation {
     Violation::NoConflict { first: first.tensor.id, second: second.tensor.id }
 }
 
@@ -259,7 +259,9 @@ fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Viol
         let (last, first) =
             (named.iter().max_by_key(|m| life(m).lower), named.iter().min_by_key(|m| life(m).upper));
         return match (last, first) {
-            (Some(last), Some(first)) if life(&last).lower >= life(&first).upper => Err(apart(first, last)),
+            (Some(last), Some(first)) if life(&last).lower >= life(&first).upper => {
+                Err(overlap_without_conflict(first, last))
+            }
             _ => Ok(()),
         };
     };
@@ -274,7 +276,7 @@ fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Viol
             if missing != 0 {
                 let other = word * 64 + missing.trailing_zeros() as usize;
                 let other = named.iter().find(|named| named.buffer == other).unwrap_or(member);
-                return Err(apart(member, other));
+                return Err(overlap_without_conflict(member, other));
             }
         }
     }

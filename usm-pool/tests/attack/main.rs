@@ -189,18 +189,18 @@ impl Attack {
         rows: &[Row],
     ) -> Result<(), String> {
         for writes_views in [false, true] {
-            let told = |wrong, how: &str| format!("{wrong} ({how}, views written: {writes_views})");
+            let report = |wrong, how: &str| format!("{wrong} ({how}, views written: {writes_views})");
             if edges.iter().all(|(before, after)| before < after) {
                 let most = if graph.loops().is_empty() { 1 } else { 3 };
                 for rounds in 1..=most {
                     schedule::in_order(graph, rows, writes_views, rounds)
-                        .map_err(|wrong| told(wrong, &format!("in order, {rounds} rounds")))?;
+                        .map_err(|wrong| report(wrong, &format!("in order, {rounds} rounds")))?;
                 }
             }
             if queue == Queue::OutOfOrder {
                 for _ in 0..5 {
                     schedule::out_of_order(graph, rows, edges, writes_views, &mut self.random)
-                        .map_err(|wrong| told(wrong, "out of order"))?;
+                        .map_err(|wrong| report(wrong, "out of order"))?;
                 }
             }
         }

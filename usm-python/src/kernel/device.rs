@@ -162,7 +162,7 @@ unsafe fn submit_in<const D: usize>(
 ) -> Result<Event<Dyn>, LaunchError> {
     let launch = match local {
         Some(local) => Launch::new(queue, NdRange::<D>::new(sizes_of(global), sizes_of(local))?),
-        None => Launch::over(queue, Range::<D>::new(sizes_of(global))?),
+        None => Launch::with_range(queue, Range::<D>::new(sizes_of(global))?),
     };
     // SAFETY: the caller's promise.
     unsafe { launch.after(after).call_slots(function, slots, usages) }

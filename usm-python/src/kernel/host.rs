@@ -25,7 +25,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         return run_compiled(py, prepared, &compiled);
     }
     let bytes = read(py, prepared)?;
-    let arguments = given(prepared, &bytes)?;
+    let arguments = interpreter_arguments(prepared, &bytes)?;
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let ran = py.detach(|| {
@@ -129,7 +129,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
 /// Interprets a launch on copies, in three orders.
 pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let bytes = read(py, prepared)?;
-    let arguments = given(prepared, &bytes)?;
+    let arguments = interpreter_arguments(prepared, &bytes)?;
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let code = &prepared.code;
@@ -189,7 +189,7 @@ fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
 }
 
 /// The arguments of the interpreter.
-fn given<'b>(prepared: &Prepared, bytes: &'b [Vec<u8>]) -> PyResult<Vec<ir::Argument<'b>>> {
+fn interpreter_arguments<'b>(prepared: &Prepared, bytes: &'b [Vec<u8>]) -> PyResult<Vec<ir::Argument<'b>>> {
     let values = prepared.code.values(&prepared.arguments)?;
     let mut bytes = bytes.iter();
     let one = |parameter: &Parameter| match parameter {

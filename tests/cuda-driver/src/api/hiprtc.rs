@@ -42,8 +42,8 @@ fn nvrtc<F: Copy>(name: &CStr) -> Option<F> {
     (!found.is_null()).then(|| unsafe { core::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
-/// Calls NVRTC's twin, alone.
-fn alone<F: Copy>(name: &CStr, call: impl FnOnce(F) -> Result) -> Result {
+/// Calls NVRTC's twin. Reports misuse if another thread is inside hipRTC.
+fn call_nvrtc<F: Copy>(name: &CStr, call: impl FnOnce(F) -> Result) -> Result {
     if INSIDE.fetch_add(1, Ordering::AcqRel) != 0 {
         lock().misuse(format_args!("two threads are in hipRTC"));
     }
@@ -63,7 +63,7 @@ pub(crate) unsafe extern "C" fn hiprtcCreateProgram(
 ) -> Result {
     type Call =
         unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, Texts, Texts) -> Result;
-    alone::<Call>(c"nvrtcCreateProgram", |call| {
+    call_nvrtc::<Call>(c"nvrtcCreateProgram", |call| {
         // SAFETY: the caller's promise.
         unsafe { call(program, source, name, headers, header_texts, header_names) }
     })
@@ -73,7 +73,7 @@ pub(crate) unsafe extern "C" fn hiprtcCreateProgram(
 pub(crate) unsafe extern "C" fn hiprtcDestroyProgram(program: *mut Program) -> Result {
     type Call = unsafe extern "C" fn(*mut Program) -> Result;
     // SAFETY: the caller's promise.
-    alone::<Call>(c"nvrtcDestroyProgram", |call| unsafe { call(program) })
+    call_nvrtc::<Call>(c"nvrtcDestroyProgram", |call| unsafe { call(program) })
 }
 
 #[unsafe(no_mangle)]
@@ -85,7 +85,7 @@ pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
     type Call = unsafe extern "C" fn(Program, c_int, Texts) -> Result;
     let options = if count == 0 { ptr::null() } else { options };
     // SAFETY: the caller's promise.
-    match alone::<Call>(c"nvrtcCompileProgram", |call| unsafe { call(program, count, options) }) {
+    match call_nvrtc::<Call>(c"nvrtcCompileProgram", |call| unsafe { call(program, count, options) }) {
         INVALID_OPTION => COMPILATION,
         result => result,
     }
@@ -98,7 +98,7 @@ macro_rules! answers {
         pub(crate) unsafe extern "C" fn $name(program: Program, $answer: $type) -> Result {
             type Call = unsafe extern "C" fn(Program, $type) -> Result;
             // SAFETY: the caller's promise.
-            alone::<Call>($twin, |call| unsafe { call(program, $answer) })
+            call_nvrtc::<Call>($twin, |call| unsafe { call(program, $answer) })
         }
     )*};
 }

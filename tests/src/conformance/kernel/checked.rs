@@ -95,7 +95,7 @@ pub fn one_source_keeps_an_index_outside_whose_event_is_gone<B: Programmable>(fi
                 let next = shared(&queue, &[1_u32, 2, 2, 9]);
                 let mut device = UsmVec::<u32, Device, B>::from_slice(&queue, &[9; 4]).expect("an array");
                 let mut steps = shared(&queue, &[9_u32; 4]);
-                let over = || Launch::over(&queue, Range::new([4]).expect("a range"));
+                let over = || Launch::with_range(&queue, Range::new([4]).expect("a range"));
                 let event = match way {
                     0 => over().run_on(&ready, follow, (&next, &mut device)),
                     _ => over().run_on(&ready, follow, (&next, &mut steps)),
@@ -167,12 +167,12 @@ pub fn one_source_names_an_index_outside<B: Programmable>(fixture: &Fixture<'_, 
     }
     for ready in ready_in_every_format::<follow, B, 1>(fixture.context) {
         let (next, mut steps) = (shared(&queue, &[1_u32, 2, 2, 9]), shared(&queue, &[9_u32; 4]));
-        let launch = Launch::over(&queue, Range::new([3]).expect("a range"));
+        let launch = Launch::with_range(&queue, Range::new([3]).expect("a range"));
         let event = launch.run_on(&ready, follow, (&next, &mut steps)).expect("a launch");
         event.wait().expect("all inside");
         assert_eq!(steps.read().expect("a view")[..], [2, 1, 0, 9]);
         if ready.function().is_some() {
-            let launch = Launch::over(&queue, Range::new([4]).expect("a range"));
+            let launch = Launch::with_range(&queue, Range::new([4]).expect("a range"));
             let event = launch.run_on(&ready, follow, (&next, &mut steps)).expect("a launch");
             let error = event.wait().expect_err("an index is outside").to_string();
             assert!(error.contains("index 9 of `next`, which has 4 elements"), "{error}");

@@ -169,7 +169,7 @@ pub fn one_source_in_one_dimension<B: Programmable>(fixture: &Fixture<'_, B>) {
         let (device_x, mut device_y) = (shared(&queue, &x), shared(&queue, &y));
         let whole = Range::new([251]).expect("a range");
         let arguments = (0.5, &device_x, &mut device_y);
-        let _ = Launch::over(&queue, whole).run_on(&ready, saxpy, arguments).expect("a launch");
+        let _ = Launch::with_range(&queue, whole).run_on(&ready, saxpy, arguments).expect("a launch");
         let arguments = (2.0, &device_x, &mut device_y);
         let _ = Launch::new(&queue, range([256], [16])).run_on(&ready, saxpy, arguments).expect("a launch");
         let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| y + 2.5 * x).collect();

@@ -92,7 +92,7 @@ pub fn saxpy_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
             let (x, mut expected) = (numbers(count, 5), numbers(count, 7));
             let (device_x, mut y) = (shared(&queue, &x), shared(&queue, &expected));
             let whole = Range::new([count as u64]).expect("a range");
-            let _ = Launch::over(&queue, whole)
+            let _ = Launch::with_range(&queue, whole)
                 .run_on(&saxpy, Saxpy, (0.5, &device_x, &mut y))
                 .expect("a launch over items");
             let _ = Launch::new(&queue, range([count as u64], [1]))
@@ -133,8 +133,9 @@ pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fi
         let sums = shared(&queue, &[5_u32]);
         let mut output = UsmVec::<u32, Shared, B>::zeroed(&queue, PART + PART / 2).expect("an array");
         let whole = Range::new([ITEMS as u64]).expect("a range");
-        let _ =
-            Launch::over(&queue, whole).run_on(&carry, ScanCarry, (&sums, &mut output)).expect("a launch");
+        let _ = Launch::with_range(&queue, whole)
+            .run_on(&carry, ScanCarry, (&sums, &mut output))
+            .expect("a launch");
         let values = output.read().expect("a view");
         assert!(values.iter().all(|value| *value == 0), "nothing is before the first group");
     }

@@ -60,7 +60,7 @@ fn synchronize(queue: &Queue<Cuda>) {
 
 #[test]
 fn a_device_has_one_pool_from_the_first_memory_of_a_queue_to_the_last_context() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let pools = || driver.live("pools");
     let (one, other, never) = (driver.context(), driver.context(), driver.context());
     let queues = [&one, &other].map(queue);
@@ -86,7 +86,7 @@ fn a_device_has_one_pool_from_the_first_memory_of_a_queue_to_the_last_context() 
 
 #[test]
 fn contexts_of_many_threads_never_find_a_pool_that_is_gone() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -103,7 +103,7 @@ fn contexts_of_many_threads_never_find_a_pool_that_is_gone() {
 
 #[test]
 fn what_was_freed_is_kept_over_waits() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     let reserved = || driver.live("reserved");
@@ -123,7 +123,7 @@ fn what_was_freed_is_kept_over_waits() {
 /// Work that never ends, of the same context or of another one, is not waited for.
 #[test]
 fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let contexts = [driver.context(), driver.context()];
     let queue = queue(&contexts[0]);
     set("memory=1048576");
@@ -150,7 +150,7 @@ fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
 /// Also where the stream has not come to the free yet, and where another context kept it.
 #[test]
 fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let contexts = [driver.context(), driver.context()];
     let queue = queue(&contexts[0]);
     set("memory=1048576");
@@ -179,7 +179,7 @@ fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
 
 #[test]
 fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_parts() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     set("memory=1048576");
@@ -195,7 +195,7 @@ fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_pa
 
 #[test]
 fn only_what_is_short_of_the_device_trims_and_only_a_pool_that_there_is() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let functions = [
         (AllocKind::Host, "cuMemHostAlloc", 1),
@@ -221,7 +221,7 @@ fn only_what_is_short_of_the_device_trims_and_only_a_pool_that_there_is() {
 /// Work that never ends keeps its memory, and who wants some hears so within the limit.
 #[test]
 fn the_look_for_memory_has_a_limit() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     set("memory=1048576,hold");
@@ -236,7 +236,7 @@ fn the_look_for_memory_has_a_limit() {
 
 #[test]
 fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     let memory = of_queue(&queue, 64 * KIB).unwrap();
@@ -271,7 +271,7 @@ fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
 
 #[test]
 fn a_pool_that_cannot_be_made_is_a_typed_error_and_leaves_nothing() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     for name in ["cuMemPoolCreate", "cuMemPoolSetAttribute"] {
@@ -322,7 +322,7 @@ fn each_function_of_pools_that_a_driver_lacks_leaves_it_plain_memory() {
 /// goes in the end, with the context at the latest.
 #[test]
 fn a_fault_anywhere_loses_nothing() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let functions = [
         "cuMemPoolCreate",
         "cuMemPoolSetAttribute",
@@ -370,7 +370,7 @@ fn a_fault_anywhere_loses_nothing() {
 /// memory is.
 #[test]
 fn the_stream_says_the_context() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     drop([of_queue(&queue, 64).unwrap(), of_queue(&queue, 64).unwrap()]);
@@ -400,7 +400,7 @@ fn the_stream_says_the_context() {
 /// Its handle stands for the default stream of whatever context is current.
 #[test]
 fn a_default_stream_is_that_of_its_own_context() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let mut devices = Vec::new();
     driver.backend.for_each_device(&mut |device| devices.push(device)).unwrap();

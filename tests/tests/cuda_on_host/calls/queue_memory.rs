@@ -25,7 +25,7 @@ fn calls_in<R>(context: &Context<Cuda>, work: impl FnOnce() -> R) -> Vec<String>
 
 #[test]
 fn an_allocation_and_its_free_are_a_call_each_and_an_event() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     assert!(context.info().queue_memory);
     let queue = queue(&context);
@@ -38,7 +38,7 @@ fn an_allocation_and_its_free_are_a_call_each_and_an_event() {
 
 #[test]
 fn what_its_own_queue_does_is_waited_for_by_nobody() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     let mut warm = bytes(&queue);
@@ -57,7 +57,7 @@ fn what_its_own_queue_does_is_waited_for_by_nobody() {
 
 #[test]
 fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let (own, other) = (queue(&context), queue(&context));
     let source = bytes(&other);
@@ -93,7 +93,7 @@ fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
 
 #[test]
 fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let live = || driver.live("allocations");
     let context = driver.context();
     let queue = queue(&context);
@@ -126,7 +126,7 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
 
 #[test]
 fn the_driver_is_not_asked_about_memory_that_its_stream_frees() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     for alignment in [64, 1 << 16] {
@@ -144,7 +144,7 @@ fn the_driver_is_not_asked_about_memory_that_its_stream_frees() {
 
 #[test]
 fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     let request = Request::new(AllocKind::Device, SIZE);
@@ -189,7 +189,7 @@ fn a_driver_older_than_pools_opens_and_has_plain_memory() {
 /// Its free is in no list of ours, and the driver destroys what is in a context with it.
 #[test]
 fn a_context_is_not_released_before_the_work_of_such_memory() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let leave_work = |limit: Duration, ends: bool, faults: &str| {
         let context = driver.context();
         context.set_wait_limit(limit);
@@ -227,7 +227,7 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
 /// Neither "no memory" nor something about its size: what is wrong with the queue.
 #[test]
 fn a_lost_queue_says_so_to_who_allocates_from_it() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     let mut memory = bytes(&queue);
@@ -245,7 +245,7 @@ fn a_lost_queue_says_so_to_who_allocates_from_it() {
 /// What only its context gave holds no queue: the stream ends with the last handle.
 #[test]
 fn plain_memory_of_a_queue_keeps_no_stream() {
-    let Some(driver) = Driver::here() else { return };
+    let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
     fail("cuMemAllocFromPoolAsync=801");

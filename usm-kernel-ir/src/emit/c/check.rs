@@ -17,13 +17,13 @@ impl Writer<'_> {
         let Some(number) = number else { return (index, None) };
         let (len, name) = (self.expr(&len(array, place)), format!("at_{}", self.indices));
         self.indices += 1;
-        self.inside();
+        self.write_index_check();
         let check = format!("usm_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed)");
         (name, Some(check))
     }
 
     /// The function that checks.
-    fn inside(&mut self) {
+    fn write_index_check(&mut self) {
         let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
         let (memory, volatile, cas) = match self.dialect {
             Dialect::OpenCl => ("__global ", "volatile ", "atomic_cmpxchg"),

@@ -102,7 +102,7 @@ impl Writer<'_> {
     }
 
     /// Variables and private arrays that outlive a phase.
-    fn kept(&self) -> (Vec<VarId>, Vec<ArrayId>) {
+    fn kept_across_phases(&self) -> (Vec<VarId>, Vec<ArrayId>) {
         let homes = self.phases.homes.iter().enumerate();
         let variables = homes.filter(|(_, home)| **home == Home::Kept).map(|(index, _)| VarId(index as u32));
         let arrays = (0..self.kernel.arrays.len() as u32).map(ArrayId);
@@ -121,7 +121,7 @@ impl Writer<'_> {
     fn implementation(&mut self, claims: &Claims, name: &str) {
         let (kernel, path) = (self.kernel, self.path);
         let d = kernel.dimensions;
-        let (kept, kept_arrays) = self.kept();
+        let (kept, kept_arrays) = self.kept_across_phases();
         let mut arguments = String::new();
         let mut views = String::new();
         let mut names = String::new();

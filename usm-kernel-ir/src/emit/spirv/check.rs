@@ -9,7 +9,7 @@ use crate::scalar::{Literal, Scalar};
 
 impl Writer<'_> {
     /// Whether an index is inside; nothing where nothing checks. What is outside is noted.
-    fn inside(&mut self, array: ArrayId, index: Word, place: Place) -> Option<Word> {
+    fn index_check(&mut self, array: ArrayId, index: Word, place: Place) -> Option<Word> {
         let number = self.checks?.number(array, place)?;
         let len = self.expr(&len(array, place));
         let bool = self.ty(Scalar::Bool);
@@ -43,7 +43,7 @@ impl Writer<'_> {
 
     /// What is read, or 0 where the index is outside.
     pub(super) fn read(&mut self, array: ArrayId, index: Word, ty: Scalar, place: Place) -> Word {
-        let Some(inside) = self.inside(array, index, place) else {
+        let Some(inside) = self.index_check(array, index, place) else {
             let pointer = self.element(array, index);
             return self.load(pointer, ty);
         };
@@ -66,7 +66,7 @@ impl Writer<'_> {
         work: impl FnOnce(&mut Self),
         instead: impl FnOnce(&mut Self),
     ) {
-        let Some(inside) = self.inside(array, index, place) else { return work(self) };
+        let Some(inside) = self.index_check(array, index, place) else { return work(self) };
         let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
         self.fork(inside, yes, no);
         self.begin(Some(yes));

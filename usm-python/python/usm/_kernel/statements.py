@@ -312,7 +312,7 @@ class Statements:
             return
         self.give_back(node)
 
-    def alone(self, node):
+    def lone_expression(self, node):
         if isinstance(node.value, ast.Constant):
             return
         if isinstance(node.value, ast.Call):
@@ -369,6 +369,6 @@ Statements.STATEMENTS = {
     ast.Break: Statements.leave,
     ast.Continue: Statements.leave,
     ast.Return: Statements.give,
-    ast.Expr: Statements.alone,
+    ast.Expr: Statements.lone_expression,
     ast.Pass: lambda self, node: None,
 }

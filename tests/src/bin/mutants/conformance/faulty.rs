@@ -220,17 +220,17 @@ impl FaultyQueue {
         FaultyEvent { mock, fault: self.fault }
     }
 
-    /// An event that is over as soon as somebody looks.
-    fn over(&self) -> Result<FaultyEvent> {
+    /// A complete event.
+    fn complete_event(&self) -> Result<FaultyEvent> {
         // SAFETY: no events.
         let event = unsafe { self.idle.barrier(&[]) }?;
         event.wait(Duration::from_secs(1))?;
         Ok(self.event(event))
     }
 
-    /// The event of an operation, or one that is over where it loses that.
+    /// The event of an operation, or a complete one where `loses` is the fault.
     fn kept(&self, loses: Fault, event: MockEvent) -> Result<FaultyEvent> {
-        if self.fault == loses { self.over() } else { Ok(self.event(event)) }
+        if self.fault == loses { self.complete_event() } else { Ok(self.event(event)) }
     }
 
     fn first(&self, fault: Fault, offset: usize) -> usize {
@@ -408,7 +408,7 @@ impl QueueOps<Faulty> for FaultyQueue {
     unsafe fn barrier(&self, after: &[FaultyEvent]) -> Result<FaultyEvent> {
         let ignored = if after.is_empty() { Fault::BarrierIgnoresQueue } else { Fault::BarrierIgnoresEvents };
         if self.fault == ignored {
-            return self.over();
+            return self.complete_event();
         }
         let after = Self::all(after);
         // SAFETY: the caller's promise.
@@ -444,7 +444,7 @@ impl HostTasks<Self> for Faulty {
         task: F,
     ) -> Result<FaultyEvent> {
         if queue.fault == Fault::TaskDropped {
-            return queue.over();
+            return queue.complete_event();
         }
         let after = queue.after(Fault::TaskIgnoresEvents, after);
         // SAFETY: the caller's promise.
