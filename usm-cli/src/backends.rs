@@ -1,15 +1,15 @@
-//! Devices by selector, and how the command ends when there is none.
+//! Opens devices by selector; the error if there is none.
 
 use usm::backend::Dyn;
 use usm::{BackendKind, Context, DeviceInfo, OpenError, Runtime, Selector};
 
 use crate::error::{Error, Result};
 
-/// Environment variable with the selector that is used when none is given.
+/// Environment variable with the default selector.
 pub(crate) const VARIABLE: &str = usm::DEVICE_VARIABLE;
 
 /// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register.
-/// To be called first in `main`.
+/// Call it first in `main`.
 ///
 /// # Safety
 /// No other thread reads or writes the environment meanwhile.
@@ -21,7 +21,7 @@ pub unsafe fn prepare() {
     }
 }
 
-/// A context over the device that `USM_DEVICE` names, or `fallback` when it is unset or empty.
+/// A context on the device that `USM_DEVICE` names, or on `fallback` if it is unset or empty.
 pub(crate) fn from_environment(fallback: &str) -> Result<Context<Dyn>> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => select(&text).map_err(|error| error.in_field(VARIABLE)),
@@ -30,12 +30,13 @@ pub(crate) fn from_environment(fallback: &str) -> Result<Context<Dyn>> {
     }
 }
 
-/// A context over the device that a selector names.
+/// A context on the device that a selector names.
 pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
     usm::open(text).map_err(|error| match error {
         OpenError::Context { .. } => Error::unable(error),
         OpenError::NoDevice { .. } => {
-            // Opened for the message: whoever has nothing else may mean HIP without a word for it.
+            // Opens HIP for the error message: a user without another GPU may mean HIP without
+            // naming it.
             let _ = usm::runtimes().get(BackendKind::Hip).map(Runtime::devices);
             usm::open(text).map_or_else(Error::bad, |_| Error::bad(error))
         }
@@ -43,7 +44,7 @@ pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
     })
 }
 
-/// The selector that names exactly this device.
+/// The selector of exactly this device.
 pub(crate) fn name(info: &DeviceInfo) -> String {
     Selector::of(info).to_string()
 }

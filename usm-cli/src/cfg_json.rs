@@ -1,5 +1,4 @@
-//! Control-flow graphs with reference operations: a JSON array of records, or one record after the
-//! other.
+//! Control-flow graphs with reference operations: a JSON array of records, or records in sequence.
 
 use core::fmt;
 use std::collections::{HashMap, HashSet};
@@ -11,19 +10,19 @@ use usm_prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 use crate::error::Result;
 use usm_plan::json::Documents;
 
-/// What the constant null is called, in place of a value.
+/// The name of the constant null, in place of a value.
 const NULL: &str = "null";
 
 /// Functions that are pruned together.
 #[derive(Deserialize)]
 pub(crate) struct Record {
     pub(crate) case: String,
-    /// Steps after which the search from one increment gives up.
+    /// Maximum number of steps of the search from one increment.
     pub(crate) subgraph_limit: Option<usize>,
     /// In the order of the file.
     #[serde(deserialize_with = "functions")]
     pub(crate) functions: Vec<(String, Function)>,
-    /// What an oracle says: known, so not mentioned as unused, and not read.
+    /// An oracle's answer. Declared so that it is not reported as unused; never read.
     #[serde(rename = "expect")]
     _expect: Option<serde_json::Value>,
 }
@@ -111,7 +110,7 @@ impl TryFrom<Vec<JsonBlock>> for Function {
         let (mut values, mut names) = (HashMap::new(), Vec::new());
         for block in &described {
             let at = |field: &str, index| format!("block {:?}: {field}[{index}]", block.name);
-            // Named above.
+            // Every block was given an id above.
             let Some(&from) = ids.get(block.name.as_str()) else { continue };
             for (index, successor) in block.succ.iter().enumerate() {
                 let to = ids.get(successor.as_str());
@@ -146,7 +145,7 @@ impl TryFrom<Vec<JsonBlock>> for Function {
 }
 
 impl Function {
-    /// The blocks with the operations that they have, in order.
+    /// The blocks with their current operations, in order.
     pub(crate) fn operations(&self) -> impl Iterator<Item = (&str, Vec<(JsonOp, &str)>)> {
         self.blocks.iter().zip(0..).map(|(name, block)| {
             let ops = self.cfg.ops(BlockId(block)).iter();

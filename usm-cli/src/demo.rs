@@ -1,4 +1,4 @@
-//! `usm demo`: what the system does, step by step, on real input. Every number printed was computed
+//! `usm demo`: a tour of the system on real input, step by step. Every printed number is computed
 //! in this run.
 
 use core::time::Duration;
@@ -23,7 +23,7 @@ use usm_plan::graph_json;
 /// Topology and sizes of MobileNet v2; data/README.md says where they come from.
 const NETWORK: &[u8] = include_bytes!("../data/mobilenet_v2.graph.json");
 
-/// No step takes longer, or the device hangs.
+/// Longest wait of a step; beyond it the device hangs.
 const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
@@ -34,12 +34,12 @@ pub(crate) struct Arguments {
     svg: Option<PathBuf>,
 }
 
-/// Any failure below a step of the tour.
+/// Converts any failure of a step.
 fn failed(error: impl core::fmt::Display) -> Error {
     Error::unable(error)
 }
 
-/// A step must give what it promises: a wrong result is a failure, not a remark.
+/// Fails unless a step's result holds: a wrong result is a failure.
 fn must(holds: bool, what: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::unable(format!("wrong result: {what}"))) }
 }
@@ -75,7 +75,7 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
                     line(format_args!("   {:<20} {}", backends::name(&info), Shown(info.name)))?;
                 }
             }
-            // The rest is in `usm devices`.
+            // `usm devices` prints the whole reason.
             Err(absence) => {
                 line(format_args!("   {:<20} not here: {}", runtime.name(), Shown(absence.in_short())))?
             }
@@ -109,7 +109,7 @@ fn kinds(queue: &Queue<Dyn>) -> Result<()> {
     let stranger = context.query(&raw const queue).map_err(failed)?;
     line(format_args!("   {:<8} {:>12}   a variable of this program", stranger.kind, ""))?;
     drop(arrays);
-    // Memory that the queue still uses is freed when it is done.
+    // Memory that the queue still uses is freed after its work.
     context.synchronize(WAIT).map_err(failed)?;
     let stats = context.stats();
     must(stats.sum.current == 0 && stats.sum.peak >= 24_000, "the statistics")?;
@@ -127,7 +127,7 @@ fn copies(queue: &Queue<Dyn>) -> Result<()> {
     let mut shared = UsmVec::<u32, Shared, _>::zeroed(queue, numbers.len()).map_err(failed)?;
     let _ = queue.copy(&mut device, &host).map_err(failed)?;
     let _ = queue.copy(&mut shared, &device).map_err(failed)?;
-    // The view waits for both copies: there is nothing to forget.
+    // The view waits for both copies.
     let view = shared.read().map_err(failed)?;
     must(view[..] == numbers[..], "a copied array")?;
     line("   host -> device -> shared, 100000 numbers on a queue.")?;
@@ -262,9 +262,9 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
 }
 
-/// Runs through the operators: each claims its results, and lets go of what nobody reads any more.
-/// The arena refuses bytes that somebody still holds, so this fails when the plan is wrong. Answers
-/// the number of tensors.
+/// Runs through the operators: each one claims its results and releases every tensor after its last
+/// reader. The arena refuses bytes that are still claimed, so a wrong plan fails here. Returns the
+/// number of tensors.
 fn take_turns(context: &Context<Dyn>, graph: &Graph, plan: &Plan) -> Result<usize> {
     let arena = Arena::new(plan, context, AllocKind::Device).map_err(failed)?;
     let mut held = BTreeMap::new();

@@ -99,7 +99,7 @@ pub(crate) fn run(json: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The runtimes and their devices for people.
+/// Describes the runtimes and their devices as text.
 fn describe() -> String {
     let mut text = String::new();
     for runtime in usm::runtimes().iter() {

@@ -1,9 +1,9 @@
 //! Shape inference by tract, on a graph without weights, in a process of its own.
 //!
-//! tract is written for models that somebody wants to run, not for arbitrary files: it may panic,
-//! ask for more memory than there is, or loop. None of that can be caught in the process that it
-//! happens in, so the command starts itself once more, gives the child a limit of memory and of
-//! time, and takes its answer or its end as the result.
+//! tract is made for models that somebody wants to run, not for arbitrary files. It may panic,
+//! allocate more memory than there is, or loop; the process in which that happens cannot catch it.
+//! So the command starts itself again, limits the child's memory and time, and takes the child's
+//! answer or its end as the result.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -20,16 +20,16 @@ use usm_plan::onnx::infer::Inferred;
 
 use crate::error::{Error, Exit, Result};
 
-/// The argument that makes the command do the child's part.
+/// The hidden argument that selects the child's part.
 pub(crate) const CHILD: &str = "infer-shapes";
 
 /// Address space of the child in bytes.
 const MEMORY: u64 = 2 << 30;
 
-/// Time that the child has.
+/// Time limit of the child.
 const TIME: Duration = Duration::from_secs(120);
 
-/// Infers the shapes of what the operators of a model give.
+/// Infers the shapes of the operators' results in a model.
 pub(crate) fn infer_shapes(model: &[u8]) -> Inferred {
     ask_child(model).unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
 }
@@ -57,12 +57,12 @@ fn ask_child(model: &[u8]) -> io::Result<Inferred> {
 
 fn read(pipe: Option<impl io::Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // A child that dies leaves half an answer, which is no answer.
+    // A child that dies leaves half an answer, which does not parse.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     bytes
 }
 
-/// Waits for the child, and ends it when its time is over. Answers whether it ended well.
+/// Waits for the child and kills it at its time limit. Returns whether it succeeded.
 fn wait(child: &mut Child) -> io::Result<bool> {
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);
@@ -78,7 +78,7 @@ fn wait(child: &mut Child) -> io::Result<bool> {
     }
 }
 
-/// The reason that a child which did not answer gave: of a panic the message, not the trace.
+/// The reason from a child without an answer: for a panic its message without the trace.
 fn last_words(remarks: &str) -> String {
     let mut lines = remarks.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
@@ -93,14 +93,15 @@ fn last_words(remarks: &str) -> String {
     }
 }
 
-/// The child's part: a model on standard input, what was inferred on standard output.
+/// The child's part: reads a model from standard input and writes the inferred shapes to standard
+/// output.
 pub(crate) fn run_child() -> Result<Exit> {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let maximum = getrlimit(Resource::As).maximum;
         let current = Some(maximum.map_or(MEMORY, |maximum| maximum.min(MEMORY)));
-        // Without the limit it is less safe, not wrong.
+        // Without the limit the child is less safe but still correct.
         let _ = setrlimit(Resource::As, Rlimit { current, maximum });
     }
     let mut bytes = Vec::new();
@@ -113,7 +114,7 @@ pub(crate) fn run_child() -> Result<Exit> {
 
 fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
     let mut parsed = tract_onnx::onnx().parse(model, None)?;
-    // Obstinate: what follows an operator that it does not know may still be known from elsewhere.
+    // In obstinate mode: shapes behind an unknown operator may still be known from other inputs.
     let complaint = parsed.model.analyse(true).err().map(|error| format!("{error:#}"));
     let (mut shapes, mut truths) = (HashMap::new(), HashMap::new());
     for name in model.graph.iter().flat_map(|graph| &graph.node).flat_map(|node| &node.output) {
@@ -133,7 +134,7 @@ fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
     Ok(Inferred { shapes, truths, complaint })
 }
 
-/// The one truth value of a tensor.
+/// The truth value of a tensor with one element.
 fn truth(value: &Tensor) -> Option<bool> {
     let view = value.as_plain_ram()?;
     match view.as_slice::<bool>().ok()? {
@@ -142,7 +143,7 @@ fn truth(value: &Tensor) -> Option<bool> {
     }
 }
 
-/// Bits of one element; `None` for types without a fixed size.
+/// Size of one element in bits; `None` for types without a fixed size.
 fn bits(datum_type: DatumType) -> Option<u64> {
     match datum_type {
         // Extents, int64 in the file.

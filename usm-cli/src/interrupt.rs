@@ -1,11 +1,11 @@
-//! Ctrl-C in a search: the best plan so far is still printed.
+//! Ctrl-C during a search: the command still prints the best plan so far.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static CAME: AtomicBool = AtomicBool::new(false);
 
-/// While this lives the first Ctrl-C is noted; the second one ends the process, as each does
-/// without it.
+/// While this lives, the first Ctrl-C is recorded and the second ends the process. Without it each
+/// one ends the process.
 pub(crate) struct Interrupt(());
 
 /// Whether Ctrl-C was pressed.
@@ -23,7 +23,7 @@ mod system {
     /// `SIG_IGN`.
     const IGNORED: usize = 1;
 
-    /// What the signal did before: the program around the command may have a handler of its own.
+    /// The previous action of the signal: the embedding program may have a handler of its own.
     static BEFORE: AtomicUsize = AtomicUsize::new(USUAL);
 
     unsafe extern "C" {
@@ -42,13 +42,13 @@ mod system {
         let before = unsafe { signal(SIGINT, handler as usize) };
         BEFORE.store(before, Ordering::Relaxed);
         if before == IGNORED {
-            // A shell that ran the command in the background wants it so.
+            // A shell that runs the command in the background ignores the signal.
             end();
         }
     }
 
     pub(super) fn end() {
-        // SAFETY: no handler of ours, but the one that was there.
+        // SAFETY: restores the previous action.
         let _ = unsafe { signal(SIGINT, BEFORE.load(Ordering::Relaxed)) };
     }
 }

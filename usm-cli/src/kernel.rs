@@ -1,4 +1,4 @@
-//! `usm kernel`: what a kernel becomes, from Rust or from the text of its nodes.
+//! `usm kernel`: prints a kernel's generated code, from Rust or from the text of its nodes.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let shown = file.display().to_string();
     let is_ir = file.extension().is_some_and(|extension| extension == "ir");
     let kernels = if is_ir {
-        // A place of the text, until the kernel says which files its places are in.
+        // Positions are in this text, until the kernel names the files of its positions.
         let kernel = text::parse(source).map_err(|refusal| {
             let place = refusal.place;
             Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))

@@ -84,20 +84,20 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
     })
 }
 
-/// Infers the shapes of a model that gets its bytes.
+/// Infers the shapes of a model from its bytes.
 pub type Inference = fn(&[u8]) -> Inferred;
 
-/// What the program around the command gave: shape inference, and what to do where there is none.
+/// The embedding program's shape inference, and the remedy to print without one.
 static INFERENCE: OnceLock<(Option<Inference>, &'static str)> = OnceLock::new();
 
-/// Has `inference` find the shapes that an ONNX file does not state; where it is `None`, `remedy`
+/// Sets the function that infers shapes that an ONNX file does not state. With `None`, `remedy`
 /// ends the refusal of such a file, as in "pip install onnx does". The first call counts. A build
 /// with the feature `onnx` uses neither.
 pub fn infer_shapes_with(inference: Option<Inference>, remedy: &'static str) {
     INFERENCE.get_or_init(|| (inference, remedy));
 }
 
-/// What readers of files are told by the command.
+/// The remedies in errors of the file readers.
 fn hints() -> input::Hints<'static> {
     #[cfg(feature = "onnx")]
     let (infer, remedy) = (Some(&infer::infer_shapes as &dyn Fn(&[u8]) -> Inferred), "");
@@ -120,9 +120,9 @@ fn completions(shell: Shell) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the command with these arguments, the first of which is the program's name, and answers its
-/// exit code. Output goes to the process's standard output and error. For the program itself, and
-/// for others that bring the command with them.
+/// Runs the command with these arguments, of which the first is the program's name, and returns its
+/// exit code. Writes to the process's standard output and error. Called by the program itself and
+/// by embedding programs.
 pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let start = Instant::now();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -133,7 +133,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }),
         Err(error) => {
             let error = refused(error, &arguments);
-            // Nobody is left to tell when the stream is closed.
+            // A closed stream has no reader for the error.
             let _ = error.print();
             if error.use_stderr() { Exit::Bad } else { Exit::Done }
         }
@@ -141,7 +141,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     exit.code()
 }
 
-/// The same refusal of arguments that are [`Shown`]: its message quotes them.
+/// The error with its quoted arguments as [`Shown`].
 fn refused(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let shown = arguments.iter().map(|argument| Shown(argument.to_string_lossy()).to_string());
     Cli::try_parse_from(shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)

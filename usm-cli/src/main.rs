@@ -1,12 +1,12 @@
-//! The program `usm`; the library has all of it.
+//! The program `usm`; the library contains all of its code.
 
-// In the program alone: a library must not end the process of its host.
+// Only in the program: a library must not end its host's process.
 mod memory;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // SAFETY: the program has only this thread yet.
+    // SAFETY: the program has started no other thread.
     unsafe { usm_cli::prepare() };
     usm_cli::run_command(std::env::args_os()).into()
 }

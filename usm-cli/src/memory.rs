@@ -1,9 +1,8 @@
-//! Memory that the system does not give ends the command like any other thing that could not be
-//! done: one line, exit code 1.
+//! Ends the command with one line and exit code 1 if the system refuses memory, as for every other
+//! failure.
 //!
-//! The sizes of inputs decide how much the command asks for, in its own code and in the libraries
-//! below it, whose containers would end the process by a signal. Here is the one place that all of
-//! them come through.
+//! The input's size decides how much memory the command and its libraries need, and the libraries'
+//! containers would end the process by a signal. All allocations pass through this file.
 
 use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
@@ -11,11 +10,11 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: OrEnd = OrEnd;
 
-/// The system's allocator, or the end of the process.
+/// The system's allocator; a refusal ends the process.
 struct OrEnd;
 
-// SAFETY: the system's allocator, whose answers are passed on; the functions that end the process
-// instead never return.
+// SAFETY: forwards to the system's allocator and returns its results. The functions that end the
+// process never return.
 unsafe impl GlobalAlloc for OrEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: same contract.
@@ -49,8 +48,8 @@ fn or_end(block: *mut u8, size: usize) -> *mut u8 {
     block
 }
 
-/// Says so and ends the process, without a call that could ask for memory or wait for a lock: the
-/// caller may hold any.
+/// Prints the refusal and ends the process. Calls nothing that could allocate or wait for a lock:
+/// the caller may hold any lock.
 #[cfg(unix)]
 #[cold]
 fn refused(size: usize) -> ! {
@@ -75,9 +74,9 @@ fn refused(size: usize) -> ! {
     digits[first] = b'0' + rest as u8;
     put(&digits[first..]);
     put(b" bytes were asked for and not given\n");
-    // Nobody is left to tell when standard error is closed.
-    // SAFETY: so many bytes of the text are written.
+    // A closed standard error has no reader.
+    // SAFETY: the first `length` bytes of the text are initialised.
     let _ = unsafe { write(2, text.as_ptr(), length) };
-    // SAFETY: ends the process, and runs nothing of it before.
+    // SAFETY: ends the process without running any of its code.
     unsafe { _exit(1) }
 }

@@ -1,6 +1,6 @@
-//! Standard output and standard error: the one way out. Whatever text of others is in it is
-//! [`Shown`], a name with a newline in it by who puts it in the text. A reader that went away is no
-//! failure.
+//! Standard output and standard error: all output passes through this file. Foreign text in it is
+//! [`Shown`]; the caller shows a name that may contain a newline. A reader that closed its end is
+//! no failure.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::shown::{JsonShown, Shown, ShownLines};
 
-/// Writes a file's bytes to standard output as they are.
+/// Writes a file's bytes to standard output unchanged.
 pub(crate) fn raw(bytes: &[u8]) -> Result<()> {
     finish(io::stdout().lock().write_all(bytes))
 }
@@ -38,19 +38,19 @@ pub(crate) fn json_to(mut out: impl Write, value: &impl Serialize) -> io::Result
     out.write_all(b"\n")
 }
 
-/// A remark that does not stop the command, to standard error.
+/// Writes a warning to standard error. The command continues.
 pub(crate) fn warning(message: impl fmt::Display) {
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error has no reader.
     let _ = writeln!(io::stderr(), "usm: warning: {}", Shown(message));
 }
 
-/// Why the command failed, to standard error.
+/// Writes the command's failure to standard error.
 pub(crate) fn failure(error: &Error) {
-    // Its parts are shown already; the lines that it has are a compiler's.
+    // The error's parts are already shown; its line breaks are a compiler's.
     let _ = writeln!(io::stderr(), "usm: {}", ShownLines(error));
 }
 
-/// Whether somebody still reads standard output.
+/// Whether standard output still has a reader.
 pub(crate) fn alive(result: io::Result<()>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -63,8 +63,7 @@ fn finish(result: io::Result<()>) -> Result<()> {
     alive(result).map(|_| ())
 }
 
-/// Bytes with a unit that a person can compare, beside the exact number:
-/// `95.25 MiB (99876928 bytes)`.
+/// The number of bytes with a readable unit and exactly: `95.25 MiB (99876928 bytes)`.
 pub(crate) fn bytes(bytes: u64) -> String {
     match human(bytes) {
         Some(human) => format!("{human} ({bytes} bytes)"),
@@ -72,12 +71,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Bytes in the largest binary unit that keeps the number at 1 or above; `None` below 1 KiB.
+/// The number of bytes in the largest binary unit with a value of at least 1; `None` below 1 KiB.
 pub(crate) fn human(bytes: u64) -> Option<String> {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = (bytes.checked_ilog2()? / 10) as usize;
     let unit = units.get(power.checked_sub(1)?)?;
-    // Precise enough for three digits.
+    // Exact enough for three digits.
     let value = bytes as f64 / 1024_f64.powi(power as i32);
     Some(format!("{value:.2} {unit}"))
 }

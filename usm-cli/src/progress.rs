@@ -1,4 +1,4 @@
-//! A sign of life on standard error, only when a person looks at it.
+//! A progress display on standard error, only if that is a terminal.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -9,15 +9,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output;
 use crate::shown::Shown;
 
-/// A spinner, and a bar while a gap closes, that is wiped away when dropped; nothing at all when
-/// standard error is no terminal.
+/// A spinner, with a bar while a gap closes; the drop erases it. Draws nothing if standard error is
+/// no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     /// The first gap in bytes.
     widest: AtomicU64,
 }
 
-/// Parts of the bar; fine enough for a terminal.
+/// Number of parts of the bar: fine enough for a terminal.
 const PARTS: u64 = 1000;
 
 impl Progress {
@@ -27,8 +27,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
-        // indicatif starts a thread for this, and panics where the system refuses it. A first
-        // thread, which has ended, shows that there is room for one.
+        // indicatif starts a thread, and panics if the system refuses it. A first thread, which has
+        // ended, shows that the system allows one.
         let thread = || std::thread::Builder::new().spawn(|| ());
         if std::io::stderr().is_terminal() && thread().is_ok_and(|ended| ended.join().is_ok()) {
             bar.enable_steady_tick(Duration::from_millis(120));
@@ -41,8 +41,8 @@ impl Progress {
         self.bar.set_message(Shown(message).to_string());
     }
 
-    /// Shows how much of the first gap between `peak` and `bound` (bytes) is closed, and the gap
-    /// that is left.
+    /// Shows the closed fraction of the first gap between `peak` and `bound` (bytes), and the
+    /// remaining gap.
     pub(crate) fn gap(&self, peak: u64, bound: u64, nodes: u64) {
         let gap = peak.saturating_sub(bound);
         let widest = self.widest.fetch_max(gap, Ordering::Relaxed).max(gap);

@@ -1,4 +1,4 @@
-//! `usm prune`: reference operations that cancel out, removed from neutral graphs or from LLVM IR.
+//! `usm prune`: removes reference operations that cancel out, from neutral graphs or from LLVM IR.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -50,11 +50,11 @@ enum MethodName {
     Extended,
 }
 
-/// Numba's switch between llvmlite's pass and its own older one.
+/// Numba's switch between llvmlite's pass and its older one.
 const PASS: &str = "NUMBA_LLVM_REFPRUNE_PASS";
 
 impl MethodName {
-    /// What holds without `--method`.
+    /// The method without `--method`.
     fn from_environment() -> Result<Self> {
         let Some(value) = std::env::var_os(PASS) else { return Ok(Self::Reference) };
         let number = value.to_str().and_then(|value| value.trim().parse::<i64>().ok());
@@ -67,7 +67,7 @@ impl MethodName {
 }
 
 impl Arguments {
-    /// The options, of which those that the method does not have are refused.
+    /// The options. Refuses those that the method does not have.
     fn options(&self) -> Result<Options> {
         let method = self.method.map_or_else(MethodName::from_environment, Ok)?;
         let refused = match method {
@@ -116,7 +116,7 @@ struct Pruned<'a> {
     after: Vec<(&'a str, Vec<(JsonOp, &'a str)>)>,
 }
 
-/// What stands on standard error beside pruned IR.
+/// The document on standard error beside pruned IR.
 #[derive(Serialize)]
 struct ModuleAnswer<'a> {
     case: String,
@@ -140,7 +140,7 @@ struct Stats {
     webs: Option<Webs>,
 }
 
-/// What only the extended method has.
+/// Statistics of the extended method only.
 #[derive(Serialize)]
 struct Webs {
     web: usize,
@@ -200,7 +200,7 @@ fn answer<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
     Answer { case: &record.case, functions: record.functions.iter_mut().map(pruned).collect() }
 }
 
-/// LLVM IR in, LLVM IR out.
+/// Reads and writes LLVM IR.
 fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit> {
     let text = read_file(path)?;
     let text = core::str::from_utf8(&text).map_err(|error| {
@@ -209,7 +209,7 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
         Error::bad("not UTF-8 text").at_line(line).in_file(path)
     })?;
     let pruned = prune_llvm(text, options).map_err(|error| {
-        // The line stands in front already.
+        // The message already begins with the line.
         let message = error.to_string();
         let reason = message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason);
         Error::bad(reason).at_line(error.line as u64).in_file(path)
@@ -225,7 +225,7 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
             .map(|(name, stats)| (name.as_str(), PrunedText { stats: Stats::new(*stats, options.method) }))
             .collect(),
     };
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error has no reader.
     let _ = output::json_to(io::stderr(), &answer);
     Ok(Exit::Done)
 }

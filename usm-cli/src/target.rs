@@ -1,5 +1,5 @@
-//! What holds for every input of the readers that are the command's own: for the test below, and
-//! for `fuzz/fuzz_targets/command_inputs.rs`.
+//! The invariants of the command's own readers for every input: for the test below, and for
+//! `fuzz/fuzz_targets/command_inputs.rs`.
 
 use usm_core::Selector;
 use usm_plan::error::Exit;
@@ -7,8 +7,8 @@ use usm_plan::shown::is_unsafe;
 
 use crate::cfg_json;
 
-/// The first byte chooses the reader, the rest is the input. Nothing panics; a refusal is bad
-/// input, said in one line that a terminal only shows.
+/// The first byte chooses the reader, the others are the input. Nothing panics; a refusal is bad
+/// input, reported in one line that a terminal displays unchanged.
 pub(crate) fn check(data: &[u8]) {
     let Some((reader, input)) = data.split_first() else { return };
     if reader & 1 == 0 {

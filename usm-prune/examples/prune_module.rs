@@ -1,9 +1,9 @@
-//! Reference operations of a module that cancel out, by each method.
-//! `cargo run -p usm-prune --example prune_module [FILE.ll]`
+//! Counts the reference operations of a module that cancel out, by each method. `cargo run -p
+//! usm-prune --example prune_module [FILE.ll]`
 
 use usm_prune::{Method, Options, prune_llvm};
 
-/// A branch: the reference that `h` takes is given back on both ways.
+/// A branch: both sides release the reference that `h` acquires.
 const MODULE: &str = "\
 define void @f(ptr %a, i1 %c) {
 h:

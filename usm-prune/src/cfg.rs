@@ -1,44 +1,44 @@
-//! A control-flow graph that keeps only what pruning looks at: blocks, edges and reference
+//! A control-flow graph with only the parts that pruning needs: blocks, edges and reference
 //! operations.
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-/// A block, by its place in the function; block 0 is the entry.
+/// A block, by its position in the function; block 0 is the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
-/// What an operation counts: equal ids are the same value.
+/// The value that an operation counts: equal ids are the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(pub u32);
 
 impl Value {
-    /// The constant null; an operation on it does nothing at run time.
+    /// The constant null; an operation on it has no effect at run time.
     pub const NULL: Self = Self(u32::MAX);
 }
 
-/// Whether an operation adds or gives back a reference.
+/// Whether an operation acquires or releases a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// Adds a reference.
+    /// Acquires a reference.
     Inc,
-    /// Gives a reference back.
+    /// Releases a reference.
     Dec,
 }
 
 /// A reference operation of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Adds or gives back.
+    /// Whether it acquires or releases.
     pub kind: OpKind,
-    /// Of what.
+    /// The value whose reference it counts.
     pub value: Value,
     /// The caller's name for the operation: its number in the order of [`CfgBuilder::op`] calls.
     pub id: u32,
 }
 
-/// Why a graph could not be built.
+/// The reason why a graph could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CfgError {
@@ -46,10 +46,10 @@ pub enum CfgError {
     NoSuchBlock {
         /// The block.
         block: u32,
-        /// How many there are.
+        /// Number of blocks.
         blocks: u32,
     },
-    /// More blocks, edges or operations than 32 bits number.
+    /// More blocks, edges or operations than 32 bits can number.
     TooLarge,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for CfgError {
 
 impl core::error::Error for CfgError {}
 
-/// Collects blocks, edges and operations, in any order of blocks.
+/// Collects blocks, edges and operations; blocks may come in any order.
 #[derive(Clone, Debug, Default)]
 pub struct CfgBuilder {
     raising: Vec<bool>,
@@ -73,20 +73,20 @@ pub struct CfgBuilder {
 }
 
 impl CfgBuilder {
-    /// A graph without blocks.
+    /// Starts with no blocks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a block; the first is the entry. `raising`: the block leaves the function with an
+    /// Adds a block; the first one is the entry. A `raising` block leaves the function with an
     /// exception.
     pub fn block(&mut self, raising: bool) -> BlockId {
         self.raising.push(raising);
         BlockId((self.raising.len() - 1) as u32)
     }
 
-    /// Adds an edge; the order of a block's edges is the order of its terminator's successors, and
-    /// the same edge may come twice.
+    /// Adds an edge. A block's edges have the order of its terminator's successors; an edge may
+    /// occur twice.
     pub fn edge(&mut self, from: BlockId, to: BlockId) {
         self.edges.push((from.0, to.0));
     }
@@ -97,9 +97,9 @@ impl CfgBuilder {
         (self.ops.len() - 1) as u32
     }
 
-    /// The graph, or why not.
+    /// Builds the graph.
     pub fn build(self) -> Result<Cfg, CfgError> {
-        // One number is kept free for virtual roots.
+        // One number is reserved for virtual roots.
         let limit = u32::MAX as usize - 1;
         if self.raising.len() >= limit || self.edges.len() >= limit || self.ops.len() >= limit {
             return Err(CfgError::TooLarge);
@@ -123,7 +123,7 @@ impl CfgBuilder {
     }
 }
 
-/// Neighbours of every node, in the order they were given.
+/// The neighbours of every node, in the order of the edges.
 #[derive(Clone, Debug)]
 pub(crate) struct Adjacency {
     start: Vec<u32>,
@@ -131,7 +131,7 @@ pub(crate) struct Adjacency {
 }
 
 impl Adjacency {
-    /// From edges whose ends are below `nodes`.
+    /// From edges with ends below `nodes`.
     pub(super) fn new(nodes: u32, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut start = alloc::vec![0u32; nodes as usize + 1];
         for (from, _) in edges.clone() {
@@ -166,7 +166,7 @@ pub struct Cfg {
 }
 
 impl Cfg {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn len(&self) -> usize {
         self.raising.len()
     }
@@ -176,10 +176,10 @@ impl Cfg {
         self.raising.is_empty()
     }
 
-    /// The operations of a block, in order; after pruning, those that are left.
+    /// The operations of a block in order; after pruning, the remaining ones.
     ///
     /// # Panics
-    /// When the block is not of this graph.
+    /// If the block is not in this graph.
     pub fn ops(&self, block: BlockId) -> &[Op] {
         &self.ops[block.0 as usize]
     }
@@ -187,7 +187,7 @@ impl Cfg {
     /// Whether a block leaves the function with an exception.
     ///
     /// # Panics
-    /// When the block is not of this graph.
+    /// If the block is not in this graph.
     pub fn is_raising(&self, block: BlockId) -> bool {
         self.raising[block.0 as usize]
     }
@@ -195,7 +195,7 @@ impl Cfg {
     /// The successors of a block, in order.
     ///
     /// # Panics
-    /// When the block is not of this graph.
+    /// If the block is not in this graph.
     pub fn successors(&self, block: BlockId) -> impl ExactSizeIterator<Item = BlockId> + '_ {
         self.succ.of(block.0).iter().map(|&block| BlockId(block))
     }
@@ -219,7 +219,7 @@ impl Cfg {
 
 #[cfg(test)]
 impl Cfg {
-    /// Blocks without operations and any edges between them; ends are taken modulo the number of
+    /// A graph of blocks without operations and of any edges; ends are taken modulo the number of
     /// blocks.
     pub(super) fn of_edges(blocks: u32, edges: &[(u32, u32)]) -> Self {
         let mut builder = CfgBuilder::new();

@@ -1,13 +1,14 @@
-//! An increment and a decrement of the same value in two blocks that always run together.
+//! Removes an increment and a decrement of the same value in two blocks that always run together.
 //!
-//! A pair goes when the increment's block dominates the decrement's, which post-dominates the
-//! increment's, no way leads back to the tail without the head, and nothing is given back on the
-//! way. Of all blocks that post-dominate a head, only the nearest with a busy span can be its tail:
-//! before it nothing is given back, and itself it gives back. So increments wait where that block
-//! is, sorted by value, and move up with it; one is looked at when something changed for it, in the
-//! order in which passes over all increments would have come to it.
+//! A pair is removable under four conditions: the increment's block dominates the decrement's; the
+//! decrement's block post-dominates the increment's; no path returns to the tail without the head;
+//! and no reference is released between them. Of all blocks that post-dominate a head, only the
+//! nearest one with a busy span can be its tail: before that block nothing is released, and that
+//! block itself releases. So increments wait at that block, sorted by value, and move up with it.
+//! An increment is checked again when something changed for it, in the order of passes over all
+//! increments.
 //!
-//! Beyond the reference a fan near that block takes the place of its decrement.
+//! The extended method also accepts a fan near that block in place of its decrement.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -24,35 +25,35 @@ use crate::walk::Walker;
 pub(crate) struct Diamonds {
     down: DominatorTree,
     loops: Loops,
-    /// What goes beyond the reference.
+    /// The state of the extended method.
     extension: Option<Extension>,
     spans: Spans,
-    /// At each block, the increments whose nearest busy span begins there: value and place in
+    /// At each block, the increments whose nearest busy span begins there: value and position in
     /// function order.
     waiting: Vec<BTreeSet<(Value, u32)>>,
-    /// Those of them that no decrement of that block can be for.
+    /// Those increments that no decrement of the block can match.
     refused: Vec<Vec<u32>>,
-    /// Increments to look at, in function order.
+    /// Increments to check, in function order.
     pending: BTreeSet<u32>,
-    /// Blocks whose spans ceased to be busy, with where their increments go.
+    /// Blocks whose spans ceased to be busy, and the blocks that their increments move to.
     idle: Vec<(u32, u32)>,
-    /// How many of the cleared blocks are accounted for.
+    /// Number of cleared blocks that are processed.
     cleared: usize,
-    /// Blocks that together give back what waits at the block at hand.
+    /// Blocks that together release the increments waiting at the current block.
     tails: Vec<u32>,
 }
 
-/// Tails may be fans, and a head must not repeat before its tail, as the reference lets it.
+/// Extends the reference: a tail may be a fan, and a head must not repeat before its tail.
 struct Extension {
-    /// Loops as the exits come to them.
+    /// Loops as seen from the exits.
     back: Loops,
     fan: NearFan,
-    /// At each block, those whose fan it is a part of.
+    /// At each block, the blocks whose fan contains it.
     fans: Vec<Vec<u32>>,
 }
 
 impl Diamonds {
-    /// Pairs that are more than the reference finds.
+    /// Finds more pairs than the reference.
     pub(crate) fn extended(index: &Index<'_>) -> Self {
         let extension = Extension {
             back: Loops::backward(index.cfg),
@@ -67,7 +68,7 @@ impl Diamonds {
         diamonds
     }
 
-    /// Pairs as the reference finds them.
+    /// Finds the reference's pairs.
     pub(crate) fn new(index: &Index<'_>) -> Self {
         let mut idle = Vec::new();
         let spans = Spans::new(index, &DominatorTree::backward(index.cfg), &mut idle);
@@ -91,7 +92,7 @@ impl Diamonds {
         }
     }
 
-    /// One pass in function order. Returns how many operations were removed.
+    /// One pass in function order. Returns the number of removed operations.
     pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
         let mut removed = 0;
         let mut next = 0;
@@ -110,7 +111,7 @@ impl Diamonds {
         removed
     }
 
-    /// Passes until nothing changes.
+    /// Repeats passes until nothing changes.
     pub(crate) fn prune_all(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
         let mut removed = 0;
         loop {
@@ -121,8 +122,8 @@ impl Diamonds {
         }
     }
 
-    /// Removes an increment with its decrement, or those of a fan, if it has them now. Returns how
-    /// many operations were removed.
+    /// Removes an increment with its decrement, or with those of a fan, if they exist now. Returns
+    /// the number of removed operations.
     fn remove(&mut self, index: &mut Index<'_>, walker: &mut Walker, place: u32) -> usize {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);
@@ -140,7 +141,7 @@ impl Diamonds {
         let repeats = |extension: &Extension| extension.back.returns_through(busy, head) != Some(true);
         let dominated = self.down.dominates(head, busy) && !self.extension.as_ref().is_some_and(repeats);
         let together = if head == busy {
-            // Its own decrements are those that the pass over single blocks leaves alone.
+            // The pass over single blocks leaves a block's own decrements alone.
             self.tails.first() != Some(&busy)
         } else {
             let over = self.loops.returns_through(head, busy);
@@ -157,14 +158,14 @@ impl Diamonds {
         if dominated {
             self.refused[busy as usize].push(place);
         }
-        // A head that does not dominate a tail does not dominate what comes behind it either: a
-        // path past the head to the tail goes on to there, and would have to come back over the
-        // head and so to the tail again. Nor does a head that repeats before a tail stop before
-        // what comes behind it.
+        // If a head does not dominate a tail, it dominates no later block either: a path past the
+        // head to the tail continues there, and would have to return through the head to the tail
+        // again. If a head repeats before a tail, it also repeats before every later block.
         0
     }
 
-    /// Finds the blocks that together give back what waits at `busy`: itself, or those of its fan.
+    /// Finds the blocks that together release the increments waiting at `busy`: the block itself,
+    /// or those of its fan.
     fn find_tails(&mut self, index: &Index<'_>, walker: &mut Walker, busy: u32) {
         self.tails.clear();
         if index.has_dec(busy) {
@@ -176,8 +177,8 @@ impl Diamonds {
         }
     }
 
-    /// Asks the next increment that waits for a decrement of the same value, behind `place` in this
-    /// pass.
+    /// Schedules the next increment, behind `place` in this pass, that waits for a decrement of the
+    /// same value.
     fn ask_again(&mut self, index: &Index<'_>, walker: &mut Walker, place: u32, next: u32) {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);
@@ -187,14 +188,14 @@ impl Diamonds {
         }
     }
 
-    /// Asks the first increment of `value` that waits at `tail` with a place in a range.
+    /// Schedules the first increment of `value` that waits at `tail` with a position in a range.
     fn ask(&mut self, tail: u32, value: Value, from: u32, to: u32) {
         if let Some(&(_, place)) = self.waiting[tail as usize].range((value, from)..=(value, to)).next() {
             self.pending.insert(place);
         }
     }
 
-    /// Moves increments up behind blocks that were cleared, when the pass will next look at `next`.
+    /// Moves increments up behind cleared blocks; the pass will next check `next`.
     fn follow(&mut self, index: &Index<'_>, walker: &mut Walker, next: u32) {
         let mut changed = Vec::new();
         while let Some(&block) = index.cleared().get(self.cleared) {
@@ -211,11 +212,11 @@ impl Diamonds {
             self.move_up(index, walker, block, busy, next);
         }
         self.idle = idle;
-        // A block is named once for each time that its fan was looked at.
+        // A block occurs once for each time that its fan was checked.
         changed.sort_unstable();
         changed.dedup();
         for block in changed {
-            // What waits at a block whose fan is another one now arrives there anew.
+            // If a block's fan changed, the increments that wait there arrive anew.
             if self.spans.busy(block) == block {
                 self.move_up(index, walker, block, block, next);
             }
@@ -240,14 +241,14 @@ impl Diamonds {
         here.extend(new);
         for value in values {
             self.ask(busy, value, next, u32::MAX);
-            // What the pass has gone past is for the next one.
+            // Increments that the pass has already passed are for the next one.
             if next > 0 {
                 self.ask(busy, value, 0, next - 1);
             }
         }
     }
 
-    /// The values of increments that come to `busy` and are given back there.
+    /// The values of increments that reach `busy` and are released there.
     fn values(
         &mut self,
         index: &Index<'_>,
@@ -279,7 +280,7 @@ impl Diamonds {
     }
 }
 
-/// Whether there are tails and all of them give `value` back.
+/// Whether there are tails, and all of them release `value`.
 fn all_have(index: &Index<'_>, tails: &[u32], value: Value) -> bool {
     !tails.is_empty() && tails.iter().all(|&tail| index.has(OpKind::Dec, tail, value))
 }

@@ -7,14 +7,14 @@ use crate::cfg::{Adjacency, Cfg};
 /// No number yet, or no such node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Which blocks lie on all paths to (or from) others.
+/// The blocks that lie on all paths to (or from) others.
 pub(crate) struct DominatorTree {
-    /// When the walk of the tree entered and left each block; `NONE` for blocks out of reach.
+    /// Times at which the tree's walk entered and left each block; `NONE` for unreachable blocks.
     enter: Vec<u32>,
     leave: Vec<u32>,
-    /// The immediate dominator of each block; `NONE` for roots and blocks out of reach.
+    /// The immediate dominator of each block; `NONE` for roots and unreachable blocks.
     above: Vec<u32>,
-    /// How many blocks dominate each block, itself included; 0 out of reach.
+    /// Number of blocks that dominate each block, itself included; 0 if unreachable.
     depth: Vec<u32>,
 }
 
@@ -25,12 +25,12 @@ impl DominatorTree {
         Self::new(cfg.len() as u32, entry, cfg.succ(), cfg.pred())
     }
 
-    /// Post-dominance, from the exits and from one block of every loop that has no exit.
+    /// Post-dominance, from the exits and from one block of every loop without an exit.
     pub(crate) fn backward(cfg: &Cfg) -> Self {
         Self::new(cfg.len() as u32, &exits(cfg), cfg.pred(), cfg.succ())
     }
 
-    /// Whether `a` lies on every path from a root to `b`. Blocks out of reach are dominated by all.
+    /// Whether `a` lies on every path from a root to `b`. All blocks dominate an unreachable one.
     pub(crate) fn dominates(&self, a: u32, b: u32) -> bool {
         let (a, b) = (a as usize, b as usize);
         if a == b || self.enter[b] == NONE {
@@ -39,18 +39,18 @@ impl DominatorTree {
         self.enter[a] != NONE && self.enter[a] <= self.enter[b] && self.leave[b] <= self.leave[a]
     }
 
-    /// The immediate dominator; `NONE` when there is none.
+    /// The immediate dominator; `NONE` if there is none.
     pub(super) fn immediate_dominator(&self, block: u32) -> u32 {
         self.above[block as usize]
     }
 
-    /// How many blocks dominate `block`, itself included; 0 out of reach.
+    /// Number of blocks that dominate `block`, itself included; 0 if unreachable.
     pub(super) fn depth(&self, block: u32) -> u32 {
         self.depth[block as usize]
     }
 
-    /// Blocks in reach, each behind those that dominate it, and each with all that it dominates
-    /// behind it.
+    /// Reachable blocks in preorder: each one behind its dominators, and directly before all blocks
+    /// that it dominates.
     pub(super) fn preorder(&self) -> Vec<u32> {
         let reached = self.enter.iter().filter(|&&enter| enter != NONE).count();
         let mut order = alloc::vec![0; reached];
@@ -65,7 +65,7 @@ impl DominatorTree {
 
     fn new(nodes: u32, roots: &[u32], next: &Adjacency, previous: &Adjacency) -> Self {
         let n = nodes as usize;
-        // Number blocks in preorder of a depth-first walk; 0 is a virtual root above all roots.
+        // Numbers blocks in preorder of a depth-first walk; 0 is a virtual root above all roots.
         let mut number = alloc::vec![NONE; n];
         let mut order: Vec<u32> = alloc::vec![NONE];
         let mut parent: Vec<u32> = alloc::vec![0];
@@ -88,7 +88,7 @@ impl DominatorTree {
             is_root[number[root as usize] as usize] = true;
         }
 
-        // Semidominators, from the last number to the first, with path compression.
+        // Semidominators from the last number to the first, with path compression.
         let mut semi: Vec<u32> = (0..reached as u32).collect();
         let mut label = semi.clone();
         let mut ancestor = parent.clone();
@@ -104,7 +104,7 @@ impl DominatorTree {
             }
             semi[w] = best;
         }
-        // Immediate dominators: the nearest tree ancestor at or above the semidominator.
+        // The immediate dominator is the nearest tree ancestor at or above the semidominator.
         let mut idom = parent;
         for w in 1..reached {
             let mut above = idom[w];
@@ -114,7 +114,7 @@ impl DominatorTree {
             idom[w] = above;
         }
 
-        // Intervals: children in preorder come after their parents, so sizes add up backwards.
+        // Children come after their parents in preorder, so sizes add up backwards.
         let mut size = alloc::vec![1u32; reached];
         for w in (1..reached).rev() {
             size[idom[w] as usize] += size[w];
@@ -139,8 +139,8 @@ impl DominatorTree {
     }
 }
 
-/// The node with the least semidominator on the tree path from `v` up to, without, the nodes not
-/// processed yet (numbers up to `last`).
+/// The node with the least semidominator on the tree path from `v` up to the first unprocessed
+/// node, excluded. Nodes with numbers up to `last` are unprocessed.
 fn eval(
     v: u32,
     last: u32,
@@ -157,8 +157,8 @@ fn eval(
         path.push(node);
         node = ancestor[node as usize];
     }
-    // `node` hangs directly below an unprocessed one: its label is final. Compress the rest onto
-    // it.
+    // `node` is a child of an unprocessed node, so its label is final. Compress the rest of the
+    // path onto it.
     let top = ancestor[node as usize];
     let mut best = label[node as usize];
     while let Some(node) = path.pop() {
@@ -172,9 +172,9 @@ fn eval(
     best
 }
 
-/// The roots of post-dominance, chosen as LLVM does, since the reference pass answers by them:
-/// blocks without successors; then, for blocks from which none of those is reached, the last block
-/// that a walk along successors numbers; then without those that reach another root.
+/// The roots of post-dominance. LLVM's choice, because the reference pass depends on it: blocks
+/// without successors; then, for blocks that reach none of those, the last block that a walk along
+/// successors numbers; then without roots that reach another root.
 pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     let n = cfg.len();
     let mut roots: Vec<u32> = cfg.blocks().filter(|&block| cfg.succ().of(block).is_empty()).collect();
@@ -192,7 +192,7 @@ pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     for &root in &roots {
         cover(root, &mut covered, &mut stack);
     }
-    // Marks of the walk, by its number, so that they need no clearing.
+    // Marks hold the walk's number, so they need no clearing.
     let mut seen = alloc::vec![NONE; n];
     for start in cfg.blocks() {
         if covered[start as usize] {
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `a` dominates `b` when removing `a` cuts `b` off the roots.
+    /// `a` dominates `b` if removing `a` disconnects `b` from the roots.
     fn cut(n: u32, roots: &[u32], next: &Adjacency, a: u32) -> Vec<bool> {
         let mut seen = alloc::vec![false; n as usize];
         let mut stack: Vec<u32> = roots.to_vec();

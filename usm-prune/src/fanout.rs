@@ -1,8 +1,8 @@
-//! One increment against a decrement on every path that leaves it.
+//! Removes one increment with a decrement on every path from it.
 //!
-//! Where a head's paths lead until something is given back does not depend on the value: one walk
-//! serves all increments of a head, until one of the blocks where it ended gives nothing back any
-//! more. A head is looked at again only after that, because nothing else turns a no into a yes.
+//! The ends of a head's paths, up to the first releasing blocks, do not depend on the value. One
+//! walk serves all increments of a head until one of the end blocks stops releasing. Only then is a
+//! head checked again, because nothing else makes a removal possible.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -12,21 +12,21 @@ use crate::index::{Index, Pick};
 use crate::marks::Marks;
 use crate::walk::Walker;
 
-/// Blocks on one path, the head included, at which the search gives up.
+/// Maximum number of blocks on one path, head included.
 const MAX_DEPTH: usize = 15;
 
-/// The heads that may have a fan, of one of the two passes.
+/// The heads that may have a fan, for one of the two passes.
 pub(crate) struct Fans {
     /// Whether some paths must raise.
     raising: bool,
     subgraph_limit: usize,
-    /// Heads to look at.
+    /// Heads to check.
     pending: BTreeSet<u32>,
-    /// At each block, the heads to look at when it gives nothing back any more.
+    /// At each block, the heads to check when it stops releasing.
     watched: Vec<Vec<u32>>,
-    /// Heads no increment of which can ever be removed.
+    /// Heads whose increments can never be removed.
     hopeless: Vec<bool>,
-    /// How many of the cleared and of the changed blocks are accounted for.
+    /// Number of cleared and of changed blocks that are processed.
     cleared: usize,
     changed: usize,
     search: Search,
@@ -46,9 +46,9 @@ impl Fans {
         }
     }
 
-    /// Removes increments with one decrement on every path that follows: paths end in a block that
-    /// gives the value back, or, in the pass for that, in a block that raises. One pass in function
-    /// order. Returns how many operations were removed.
+    /// Removes increments with one decrement on every path that follows. A path ends in a block
+    /// that releases the value or, in the raising pass, in a block that raises. One pass in
+    /// function order. Returns the number of removed operations.
     pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
         let mut removed = 0;
         let mut next = 0;
@@ -58,7 +58,7 @@ impl Fans {
             next = head + 1;
             if !self.hopeless[head as usize] {
                 removed += self.prune_head(index, walker, head);
-                // Its own removals leave nothing to do there.
+                // The pass has already handled its own removals.
                 self.changed = index.changed().len();
                 self.follow(index);
             }
@@ -66,18 +66,18 @@ impl Fans {
         removed
     }
 
-    /// Notes the heads for which something changed.
+    /// Schedules the heads for which something changed.
     fn follow(&mut self, index: &Index<'_>) {
         for &block in &index.cleared()[self.cleared..] {
             self.pending.extend(self.watched[block as usize].drain(..));
         }
         self.cleared = index.cleared().len();
-        // One that was removed by another pass may have been what held back the next.
+        // An increment that another pass removed may have blocked the next one.
         self.pending.extend(&index.changed()[self.changed..]);
         self.changed = index.changed().len();
     }
 
-    /// Removes increments of `head` until one cannot go: it holds back those behind it.
+    /// Removes increments of `head` until one is not removable, which blocks those behind it.
     fn prune_head(&mut self, index: &mut Index<'_>, walker: &mut Walker, head: u32) -> usize {
         let mut removed = 0;
         'walk: while let Some(mut inc) = index.first_increment(head) {
@@ -124,17 +124,17 @@ impl Fans {
     }
 }
 
-/// A depth-first search along all paths from a head to what gives a reference back.
+/// A depth-first search along all paths from a head to the first releasing blocks.
 struct Search {
-    /// Blocks that give something back, each once.
+    /// Blocks that release a reference, each once.
     tails: Vec<u32>,
     /// Blocks that raise, each once.
     raises: Vec<u32>,
     /// Blocks on the way, each once.
     inner: Vec<u32>,
-    /// Blocks of the current path, with the number of successors taken.
+    /// The current path: blocks with the number of successors taken.
     path: Vec<(u32, u32)>,
-    /// Blocks that are on one of the lists.
+    /// Blocks on one of the lists.
     seen: Marks,
 }
 
@@ -149,8 +149,8 @@ impl Search {
         }
     }
 
-    /// Finds the ends of all paths; false when there is a path, or a number of them, because of
-    /// which no increment of `head` can be removed, now or when fewer blocks give something back.
+    /// Finds the ends of all paths. False if a path, or the number of paths, makes every removal at
+    /// `head` impossible, now and when fewer blocks release.
     fn run(&mut self, index: &Index<'_>, head: u32, raising: bool, subgraph_limit: usize) -> bool {
         self.seen.clear();
         self.tails.clear();
@@ -159,7 +159,7 @@ impl Search {
         self.path.clear();
         self.path.push((head, 0));
         let mut visited = 0usize;
-        // A head or inner block without successors ends a path without giving the value back.
+        // A head or inner block without successors ends a path without a release.
         if index.cfg.succ().of(head).is_empty() {
             return false;
         }

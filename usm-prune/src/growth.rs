@@ -1,11 +1,11 @@
-//! How the work grows with the graph: steps are counted, not time.
+//! The growth of the work with the graph, in steps and not in time.
 
 use crate::*;
 
 #[path = "../tests/common/shapes.rs"]
 mod shapes;
 
-/// Steps of walks, searches and moves on the way to the result.
+/// The steps of walks, searches and moves, and the number of removed operations.
 fn steps(mut cfg: Cfg, method: Method) -> (u64, usize) {
     let options = Options { method, ..Options::default() };
     normalize::normalize(&mut cfg);
@@ -16,7 +16,7 @@ fn steps(mut cfg: Cfg, method: Method) -> (u64, usize) {
 }
 
 /// Four times the blocks take less than six times the steps, 16 times the blocks less than 30
-/// times, and as much more is removed.
+/// times, and remove proportionally more operations.
 #[test]
 fn work_grows_nearly_as_the_graph_does() {
     for (name, shape) in shapes::SHAPES {

@@ -1,4 +1,4 @@
-//! The operations of a graph while passes remove some: what is where.
+//! Finds the operations of a graph while passes remove some.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,32 +8,32 @@ use hashbrown::HashMap;
 
 use crate::cfg::{BlockId, Cfg, Op, OpKind, Value};
 
-/// Operations of a block above which they are found by a map instead of by looking at all.
+/// Blocks with more operations find them through a map instead of a scan.
 const LARGE: usize = 32;
 
-/// The operations of a graph while passes remove some: what is where.
+/// The operations of a graph while passes remove some.
 pub(crate) struct Index<'a> {
     pub(crate) cfg: &'a mut Cfg,
-    /// Which operations are gone, by id.
+    /// Whether each operation is removed, by id.
     removed: Vec<bool>,
-    /// Live decrements of anything, per block.
+    /// Number of live decrements of each block.
     dec_count: Vec<u32>,
-    /// Every increment that there was at the start, in function order.
+    /// All increments of the start, in function order.
     increments: Vec<(u32, Op)>,
-    /// Of each block, the first of them that may be live, and where they end.
+    /// For each block, the first of its increments that may be live, and their end.
     own: Vec<Range<u32>>,
-    /// Blocks that gave back their last reference, and those that lost an increment, in the order
-    /// of the removals.
+    /// Blocks that lost their last decrement, and blocks that lost an increment, in the order of
+    /// the removals.
     cleared: Vec<u32>,
     changed: Vec<u32>,
     /// Live operations of large blocks, in order.
     large: HashMap<(u32, OpKind, Value), VecDeque<u32>>,
-    /// Steps of all passes.
+    /// Number of steps of all passes.
     #[cfg(test)]
     pub(super) work: core::cell::Cell<u64>,
 }
 
-/// Which of several equal operations of a block.
+/// The choice among several equal operations of a block.
 #[derive(Clone, Copy)]
 pub(crate) enum Pick {
     First,
@@ -78,7 +78,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Counts a step of a walk or search, for tests of how the work grows.
+    /// Counts a step of a walk or search, for tests of the growth.
     #[inline]
     pub(crate) fn step(&self) {
         self.steps(1);
@@ -91,7 +91,7 @@ impl<'a> Index<'a> {
         self.work.set(self.work.get() + _steps as u64);
     }
 
-    /// Every increment that there was at the start, with its block, in function order.
+    /// All increments of the start with their blocks, in function order.
     pub(crate) fn increments(&self) -> &[(u32, Op)] {
         &self.increments
     }
@@ -108,7 +108,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Whether no increment or no decrement is left, so that no pair can cancel.
+    /// Whether no increment or no decrement is left, so that nothing can cancel.
     pub(crate) fn has_no_pairs(&self) -> bool {
         self.increments.iter().all(|(_, op)| self.removed[op.id as usize])
             || self.dec_count.iter().all(|&count| count == 0)
@@ -119,7 +119,7 @@ impl<'a> Index<'a> {
         self.removed[op.id as usize]
     }
 
-    /// Blocks that gave back their last reference, in the order of the removals.
+    /// Blocks that lost their last decrement, in the order of the removals.
     pub(crate) fn cleared(&self) -> &[u32] {
         &self.cleared
     }
@@ -135,22 +135,22 @@ impl<'a> Index<'a> {
         ops.filter(move |op| op.kind == kind && !self.removed[op.id as usize])
     }
 
-    /// Whether a block gives anything back.
+    /// Whether a block has a live decrement.
     pub(crate) fn has_dec(&self, block: u32) -> bool {
         self.dec_count[block as usize] > 0
     }
 
-    /// Values of all operations that a block had, with the block.
+    /// The values of all operations that a block had, with the block.
     pub(crate) fn all(&self, block: u32) -> impl Iterator<Item = (Value, u32)> + '_ {
         self.cfg.ops(BlockId(block)).iter().map(move |op| (op.value, block))
     }
 
-    /// Whether looking at all operations of a block is more than looking at `others`.
+    /// Whether a scan of a block's operations is longer than one of `others`.
     pub(crate) fn is_longer(&self, block: u32, others: usize) -> bool {
         self.cfg.ops(BlockId(block)).len() > others
     }
 
-    /// Whether a block has an operation of that kind on `value`.
+    /// Whether a block has an operation of this kind on `value`.
     pub(crate) fn has(&self, kind: OpKind, block: u32, value: Value) -> bool {
         if kind == OpKind::Dec && !self.has_dec(block) {
             return false;
@@ -161,7 +161,7 @@ impl<'a> Index<'a> {
         self.live(block, kind).any(|op| op.value == value)
     }
 
-    /// Removes an operation on `value` from a block; false when there is none.
+    /// Removes an operation on `value` from a block; false if there is none.
     pub(crate) fn remove(&mut self, kind: OpKind, block: u32, value: Value, pick: Pick) -> bool {
         let id = if self.is_large(block) {
             self.take_large((block, kind, value), pick)
@@ -203,7 +203,7 @@ impl<'a> Index<'a> {
         id
     }
 
-    /// Takes the removed operations out of the graph.
+    /// Removes the operations from the graph.
     pub(crate) fn finish(self) {
         for ops in self.cfg.ops_mut() {
             ops.retain(|op| !self.removed[op.id as usize]);

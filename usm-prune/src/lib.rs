@@ -4,7 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-// Files that tests and benchmarks share name the crate as a user does.
+// Tests and benchmarks share files that name the crate as a user does.
 #[cfg(test)]
 extern crate self as usm_prune;
 #[cfg(test)]
@@ -37,7 +37,7 @@ use fanout::Fans;
 use index::Index;
 use walk::Walker;
 
-/// Which passes run.
+/// The passes to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passes {
     /// Pairs inside a block, and operations on null.
@@ -46,18 +46,18 @@ pub struct Passes {
     pub diamond: bool,
     /// One increment against a decrement on every path.
     pub fanout: bool,
-    /// As fanout, where some paths raise.
+    /// As `fanout`, if some paths raise.
     pub fanout_raise: bool,
 }
 
 impl Passes {
     /// All four.
     pub const ALL: Self = Self { per_block: true, diamond: true, fanout: true, fanout_raise: true };
-    /// None: only the order of operations within blocks changes.
+    /// None: changes only the order of operations inside blocks.
     pub const NONE: Self = Self { per_block: false, diamond: false, fanout: false, fanout_raise: false };
 
     /// Reads a comma-separated list of `per_bb`, `diamond`, `fanout`, `fanout_raise` and `all`, the
-    /// spelling of `NUMBA_LLVM_REFPRUNE_FLAGS`; gives the first unknown name back.
+    /// syntax of `NUMBA_LLVM_REFPRUNE_FLAGS`. The error is the first unknown name.
     pub fn parse(list: &str) -> Result<Self, &str> {
         let mut passes = Self::NONE;
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -74,34 +74,34 @@ impl Passes {
     }
 }
 
-/// How far pruning goes.
+/// The extent of pruning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// Pairs inside a block only, as before llvmlite had a pass: `NUMBA_LLVM_REFPRUNE_PASS=0`.
+    /// Only pairs inside a block, as before llvmlite had a pass: `NUMBA_LLVM_REFPRUNE_PASS=0`.
     Legacy,
-    /// The pass of llvmlite: same operations removed, same statistics.
+    /// llvmlite's pass: the same removed operations and the same statistics.
     #[default]
     Reference,
-    /// Pairs inside blocks and webs, which cover diamonds and fans, and also increments that join
-    /// before a decrement, loops and large regions. Unlike the reference this keeps the net count
-    /// of every path that passes no raising block also where the increment's block can repeat
-    /// before the decrement; without `fanout_raise` of every path.
+    /// Pairs inside blocks, and webs. Webs cover diamonds and fans, and also increments that join
+    /// before a decrement, loops and large regions. Unlike the reference, this keeps the net count
+    /// of every path without a raising block even if the increment's block can repeat before the
+    /// decrement. Without `fanout_raise` it keeps the net count of every path.
     Extended,
 }
 
-/// How to prune. The default is that of the reference: all passes, a subgraph limit of 1000.
+/// The options of pruning. The defaults are the reference's: all passes, a subgraph limit of 1000.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How far.
+    /// The method.
     pub method: Method,
-    /// Which passes of the reference run; the legacy method has only its own.
+    /// The passes of the reference to run. The legacy method has only its own.
     pub passes: Passes,
-    /// Steps after which the search of the two fanout passes gives up on a block.
+    /// Maximum number of steps of a fanout search from one block.
     pub subgraph_limit: usize,
-    /// Blocks after which the search for one web gives up. All searches together take steps in
-    /// proportion to the graph; when those are used up, on large graphs only, each gives up near
-    /// where it began.
+    /// Maximum number of blocks of the search for one web. The steps of all searches together are
+    /// limited in proportion to the graph. Large graphs may exhaust them; each later search then
+    /// stops near its start.
     pub web_limit: usize,
 }
 
@@ -111,7 +111,7 @@ impl Default for Options {
     }
 }
 
-/// Operations removed by each pass.
+/// Numbers of operations that each pass removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneStats {
     /// Pairs inside a block, and operations on null.
@@ -122,9 +122,9 @@ pub struct PruneStats {
     pub fanout: usize,
     /// Increments and decrements of fans with raising paths.
     pub fanout_raise: usize,
-    /// Increments and decrements of webs; always 0 for the reference.
+    /// Increments and decrements of webs; 0 for the reference.
     pub web: usize,
-    /// As web, where some paths raise.
+    /// Increments and decrements of webs with raising paths.
     pub web_raise: usize,
 }
 
@@ -146,8 +146,8 @@ impl core::ops::AddAssign for PruneStats {
     }
 }
 
-/// Removes what cancels out. The graph is normalised first, also when no pass is selected: in a
-/// block with an increment, decrements move behind increments.
+/// Removes reference operations that cancel out. Normalises the graph first, even if no pass is
+/// selected: in a block with an increment, decrements move behind increments.
 pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
     normalize::normalize(cfg);
     let mut stats = PruneStats::default();
@@ -166,7 +166,7 @@ fn prune_index(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats)
         return;
     }
     if options.passes.per_block {
-        // What is left in a block then has no partner there, ever: once is enough.
+        // The operations that remain in a block never get a partner there, so one pass is enough.
         stats.per_block = per_block::prune(index);
     }
     if index.has_no_pairs() {
@@ -180,7 +180,7 @@ fn prune_index(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats)
     }
 }
 
-/// The passes of llvmlite, in turns until nothing changes: a removal may enable another.
+/// llvmlite's passes, repeated until nothing changes: one removal may enable another.
 fn prune_reference(index: &mut Index<'_>, walker: &mut Walker, options: &Options, stats: &mut PruneStats) {
     let Passes { diamond, fanout, fanout_raise, .. } = options.passes;
     let mut diamonds = diamond.then(|| Diamonds::new(index));
@@ -203,7 +203,7 @@ fn prune_reference(index: &mut Index<'_>, walker: &mut Walker, options: &Options
     }
 }
 
-/// Pairs of blocks that always run together, and what takes a search: webs.
+/// Pairs of blocks that always run together, then webs, which need a search.
 fn prune_extended(index: &mut Index<'_>, walker: &mut Walker, options: &Options, stats: &mut PruneStats) {
     let Passes { diamond, fanout, fanout_raise, .. } = options.passes;
     let mut diamonds = None;

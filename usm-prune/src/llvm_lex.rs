@@ -1,6 +1,6 @@
-//! Tokens of one line of LLVM IR text: enough to tell names, words and brackets apart.
+//! Tokens of a line of LLVM IR text, precise enough to distinguish names, words and brackets.
 
-/// A piece of a line.
+/// A token of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     /// `%name`, without the sign and quotes.
@@ -21,8 +21,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-')
 }
 
-/// The tokens of a line up to its comment. Strings do not span lines in LLVM IR, so lines stand
-/// alone.
+/// The tokens of a line up to its comment. LLVM IR strings do not span lines, so each line is read
+/// by itself.
 pub(crate) fn tokens(line: &str) -> Lexer<'_> {
     Lexer { rest: line }
 }
@@ -33,12 +33,12 @@ pub(crate) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// What is behind the token that came last.
+    /// The text behind the last token.
     pub(crate) fn rest(&self) -> &'a str {
         self.rest
     }
 
-    /// A word, or the inside of quotes, at the front.
+    /// Reads a word, or the inside of quotes.
     fn name(&mut self) -> &'a str {
         if let Some(quoted) = self.rest.strip_prefix('"') {
             let (name, rest) = quoted.split_once('"').unwrap_or((quoted, ""));

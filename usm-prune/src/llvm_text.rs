@@ -1,9 +1,9 @@
-//! LLVM IR text in, LLVM IR text out, without LLVM.
+//! Prunes LLVM IR text without LLVM.
 //!
-//! Only what pruning needs is read: function bodies, labels, terminators, calls of `NRT_incref` and
-//! `NRT_decref`, and the stores that mark a raising block. All other text is passed on as it is.
-//! The text may be of any LLVM version; an instruction must not share its line with another, nor a
-//! reference operation with a label (no printer does that).
+//! The reader interprets only what pruning needs: function bodies, labels, terminators, calls of
+//! `NRT_incref` and `NRT_decref`, and the stores that mark a raising block. It copies all other
+//! text unchanged. The text may come from any LLVM version. An instruction must not share its line
+//! with another, nor a reference operation with a label; no printer writes that.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,37 +18,38 @@ use crate::{Options, PruneStats, prune};
 /// A pruned module.
 #[derive(Clone, Debug)]
 pub struct PrunedText {
-    /// The module without the removed calls. In blocks with an increment, the decrements that are
-    /// left stand before the terminator.
+    /// The module without the removed calls. In blocks with an increment the remaining decrements
+    /// stand before the terminator.
     pub text: String,
-    /// The functions with a body, in order, and what was removed from each.
+    /// The functions with a body, in order, and the operations removed from each.
     pub functions: Vec<(String, PruneStats)>,
 }
 
-/// Why a module could not be read.
+/// The place and reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The reason.
     pub kind: TextErrorKind,
 }
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextErrorKind {
     /// A terminator names a label that its function does not have.
     UnknownLabel,
-    /// A label comes twice in a function.
+    /// A label occurs twice in a function.
     DuplicateLabel,
     /// A block has no terminator, or instructions after it.
     NoTerminator,
-    /// A function does not end.
+    /// A function has no closing brace.
     UnclosedFunction,
-    /// A reference operation does not end in its line, or shares it with an instruction or a label.
+    /// A reference operation does not end in its line, or shares the line with an instruction or a
+    /// label.
     NotOneInstruction,
-    /// The function is larger than a graph may be.
+    /// The function exceeds the size of a graph.
     TooLarge,
 }
 
@@ -92,7 +93,7 @@ pub fn prune_llvm(text: &str, options: &Options) -> Result<PrunedText, TextError
 /// The lines of one block.
 struct Block<'a> {
     label: Option<&'a str>,
-    /// Where the label, or the first instruction, is.
+    /// The line of the label, or of the first instruction.
     line: usize,
     /// Reference operations: kind, value as written, line.
     ops: Vec<(OpKind, Operand<'a>, usize)>,
@@ -103,13 +104,13 @@ struct Block<'a> {
     raising: bool,
 }
 
-/// What a reference operation counts, as written.
+/// The value that a reference operation counts, as written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Operand<'a> {
     Null,
     Local(&'a str),
     Global(&'a str),
-    /// A constant expression: its line from the opening bracket on.
+    /// A constant expression: the line from the opening bracket on.
     Constant(&'a str),
 }
 
@@ -117,7 +118,7 @@ enum Operand<'a> {
 struct Function<'a> {
     name: &'a str,
     start: usize,
-    /// One past the closing brace.
+    /// The line behind the closing brace.
     end: usize,
     blocks: Vec<Block<'a>>,
 }
@@ -130,7 +131,7 @@ impl<'a> Function<'a> {
     fn read(lines: &[&'a str], start: usize) -> Result<Self, TextError> {
         let mut name = "";
         let mut at = start;
-        // The header may take several lines; it ends with the brace that opens the body.
+        // The header may take several lines and ends with the opening brace of the body.
         loop {
             let Some(line) = lines.get(at) else { return error(start, TextErrorKind::UnclosedFunction) };
             let mut last = None;
@@ -140,7 +141,7 @@ impl<'a> Function<'a> {
                 }
                 last = Some(token);
             }
-            // A body in the line of its header would take the next function's for its own.
+            // A body on its header's line would otherwise include the next function.
             if at > start && tokens(line).next() == Some(Token::Word("define")) {
                 return error(start, TextErrorKind::UnclosedFunction);
             }
@@ -160,7 +161,7 @@ impl<'a> Function<'a> {
                     let mut block = Block::new(Some(label), at);
                     block.read(rest.rest(), at)?;
                     if !block.ops.is_empty() {
-                        // Whole lines are removed and moved.
+                        // The pruner removes and moves whole lines.
                         return error(at, TextErrorKind::NotOneInstruction);
                     }
                     blocks.push(block);
@@ -216,7 +217,7 @@ impl<'a> Function<'a> {
 
     fn write(&self, lines: &[&str], cfg: &Cfg, out: &mut String) {
         let mut at = self.start;
-        // Operations were numbered in the order of lines.
+        // Operations have the numbers of their order in the text.
         let mut first = 0;
         let mut kept: Vec<bool> = Vec::new();
         for (id, block) in (0u32..).map(BlockId).zip(&self.blocks) {
@@ -328,14 +329,14 @@ fn raises(line: &str) -> bool {
     false
 }
 
-/// The reference operation that a line is, if it is one.
+/// The reference operation of a line, if it is one.
 fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>, TextError> {
     let callee = |token| match token {
         Token::Global("NRT_incref") => Some(OpKind::Inc),
         Token::Global("NRT_decref") => Some(OpKind::Dec),
         _ => None,
     };
-    // Most lines name neither.
+    // A fast path: most lines contain neither name.
     if !line.contains("NRT_") {
         return Ok(None);
     }
@@ -351,8 +352,7 @@ fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>
         }
         let (Some(kind), 0, Some(Token::Sign('('))) = (callee(token), depth, rest.peek()) else { continue };
         if !is_call {
-            // Called by an instruction other than a call, or behind another instruction of the
-            // line.
+            // Called by another instruction than a call, or behind another instruction on the line.
             let mut first = tokens(line);
             let invoked = first.any(|token| matches!(token, Token::Word("invoke" | "callbr")));
             return if invoked { Ok(None) } else { error(at, TextErrorKind::NotOneInstruction) };
@@ -376,7 +376,7 @@ fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>
     Ok(None)
 }
 
-/// The argument of a call, behind its opening bracket; `None` when the bracket is not closed.
+/// The argument of a call, behind its opening bracket; `None` if the bracket is not closed.
 fn operand<'a>(rest: &mut impl Iterator<Item = Token<'a>>, line: &'a str) -> Option<Operand<'a>> {
     let mut depth = 1usize;
     let mut operand = Operand::Constant(line.split_once('(').map_or(line, |(_, arguments)| arguments));
@@ -385,8 +385,8 @@ fn operand<'a>(rest: &mut impl Iterator<Item = Token<'a>>, line: &'a str) -> Opt
         match token {
             Token::Sign('(') => {
                 depth += 1;
-                // `dereferenceable(8)` and the like are closed again before the value; an
-                // expression is not followed by one.
+                // Attributes such as `dereferenceable(8)` close their bracket before the value;
+                // nothing follows an expression.
                 nested = true;
             }
             Token::Sign(')') => {

@@ -1,30 +1,30 @@
 //! The innermost loop of every block, for graphs of any shape.
 //!
-//! A loop is what comes back to its header without leaving the header's subtree in a depth-first
-//! walk (Havlak). Irreducible graphs stay near linear as Ramalingam showed: an edge between two
-//! subtrees counts from the block on at which they join.
+//! A loop is the set of blocks that return to its header without leaving the header's subtree of a
+//! depth-first walk (Havlak). Irreducible graphs stay near linear by Ramalingam's method: an edge
+//! between two subtrees counts from the block where they join.
 
 use alloc::vec::Vec;
 
 use crate::cfg::{Adjacency, Cfg};
 use crate::dominance::{NONE, exits};
 
-/// Loops of the blocks that a walk from the entry, or back from the exits, reaches.
+/// Loops of the blocks that a walk from the entry, or backwards from the exits, reaches.
 pub(crate) struct Loops {
-    /// Preorder numbers of the walk; `NONE` for blocks out of reach.
+    /// Preorder numbers of the walk; `NONE` for unreachable blocks.
     number: Vec<u32>,
-    /// Number of the header of the innermost loop, by number; `NONE` outside of loops.
+    /// For each number, the number of the innermost loop's header; `NONE` outside of loops.
     header: Vec<u32>,
 }
 
 impl Loops {
-    /// Loops as the entry comes to them.
+    /// Loops as seen from the entry.
     pub(crate) fn forward(cfg: &Cfg) -> Self {
         let entry: &[u32] = if cfg.is_empty() { &[] } else { &[0] };
         Self::new(cfg.len(), entry, cfg.succ())
     }
 
-    /// Loops of the graph with its edges turned round, from the roots of post-dominance.
+    /// Loops of the reversed graph, from the roots of post-dominance.
     pub(crate) fn backward(cfg: &Cfg) -> Self {
         Self::new(cfg.len(), &exits(cfg), cfg.pred())
     }
@@ -44,7 +44,7 @@ impl Loops {
         (header != NONE).then_some(header)
     }
 
-    /// The blocks by their numbers, which begin at 1.
+    /// The blocks by their numbers, which start at 1.
     pub(crate) fn blocks(&self) -> Vec<u32> {
         let mut blocks = alloc::vec![NONE; self.number.len() + 1];
         for (block, &number) in (0u32..).zip(&self.number) {
@@ -55,12 +55,12 @@ impl Loops {
         blocks
     }
 
-    /// Whether every way from `tail` back to itself leads over `head`, which dominates it (in the
-    /// direction of the walk); `None` out of reach.
+    /// Whether every path from `tail` back to itself passes `head`, which dominates it (in the
+    /// direction of the walk). `None` if unreachable.
     ///
-    /// A cycle through `tail` without `head` lies below its first block in the walk, which then
-    /// lies below `head`: otherwise a path from the root along the tree and that cycle would come
-    /// to `tail` without `head`.
+    /// A cycle through `tail` without `head` lies below its first block in the walk, and that block
+    /// lies below `head`. Otherwise a path from the root along the tree and that cycle would reach
+    /// `tail` without `head`.
     pub(crate) fn returns_through(&self, head: u32, tail: u32) -> Option<bool> {
         let number = self.number[tail as usize];
         if number == NONE {
@@ -73,17 +73,17 @@ impl Loops {
 
 /// An edge between numbered blocks.
 struct Edge {
-    /// The nearest block above both ends in the tree of the walk.
+    /// The nearest common ancestor of both ends in the tree of the walk.
     join: u32,
     from: u32,
     to: u32,
 }
 
-/// Numbers all blocks in reach and finds where the ends of each edge join.
+/// Numbers all reachable blocks, and finds the join of each edge's ends.
 fn walk(roots: &[u32], next: &Adjacency, number: &mut [u32]) -> Vec<Edge> {
     let mut edges = Vec::new();
-    // A block is merged into its parent when the walk leaves it: what is found of a block seen
-    // before is its nearest ancestor on the stack. Number 0 stands above all roots.
+    // The walk merges a block into its parent when it leaves it. So the representative of a visited
+    // block is its nearest ancestor on the stack. Number 0 is above all roots.
     let mut above = alloc::vec![0];
     let mut stack: Vec<(u32, usize)> = Vec::new();
     for &root in roots {
@@ -115,12 +115,12 @@ fn walk(roots: &[u32], next: &Adjacency, number: &mut [u32]) -> Vec<Edge> {
     edges
 }
 
-/// The innermost header of each numbered block, from edges sorted by where they join.
+/// The innermost header of each numbered block, from edges sorted by their joins.
 fn headers(blocks: usize, edges: &[Edge]) -> Vec<u32> {
     let mut header = alloc::vec![NONE; blocks];
-    // Loops found so far stand for themselves by their headers.
+    // The header represents each loop that is already found.
     let mut set: Vec<u32> = (0..blocks as u32).collect();
-    // Edges into each of them, as lists.
+    // Lists of the edges into each block.
     let mut into = alloc::vec![NONE; blocks];
     let mut next = alloc::vec![NONE; edges.len()];
     let mut mark = alloc::vec![NONE; blocks];
@@ -168,7 +168,7 @@ fn add(body: &mut Vec<u32>, mark: &mut [u32], block: u32, own: u32) {
     }
 }
 
-/// What stands for `node`; shortens the way for the next question.
+/// The representative of `node`; compresses the path.
 pub(super) fn find(set: &mut [u32], mut node: u32) -> u32 {
     while set[node as usize] != node {
         let above = set[set[node as usize] as usize];
@@ -184,7 +184,7 @@ mod tests {
     use crate::dominance::DominatorTree;
     use proptest::prelude::*;
 
-    /// Whether a walk from `tail` without `head` comes to `tail` again.
+    /// Whether a walk from `tail` without `head` returns to `tail`.
     fn returns_without(n: usize, next: &Adjacency, head: u32, tail: u32) -> bool {
         let mut seen = alloc::vec![false; n];
         let mut stack = next.of(tail).to_vec();

@@ -1,22 +1,22 @@
-//! Sets of blocks that are emptied often: a mark says in which round it was made, so that emptying
-//! takes no time.
+//! Sets of blocks that are cleared often. A mark holds the round in which it was made, so clearing
+//! takes constant time.
 
 use alloc::vec::Vec;
 
 /// A set of blocks.
 pub(crate) struct Marks {
-    /// In which round a block was added last.
+    /// The round in which each block was last added.
     added: Vec<u32>,
     round: u32,
 }
 
 impl Marks {
-    /// Without any of `blocks` blocks.
+    /// An empty set for `blocks` blocks.
     pub(crate) fn new(blocks: usize) -> Self {
         Self { added: alloc::vec![0; blocks], round: 1 }
     }
 
-    /// Takes all blocks out.
+    /// Removes all blocks.
     pub(crate) fn clear(&mut self) {
         self.round = self.round.wrapping_add(1);
         if self.round == 0 {
@@ -25,13 +25,13 @@ impl Marks {
         }
     }
 
-    /// Adds a block; false when it is there already.
+    /// Adds a block; false if it is already in the set.
     #[inline]
     pub(crate) fn insert(&mut self, block: u32) -> bool {
         core::mem::replace(&mut self.added[block as usize], self.round) != self.round
     }
 
-    /// Whether a block is there.
+    /// Whether a block is in the set.
     #[inline]
     pub(crate) fn contains(&self, block: u32) -> bool {
         self.added[block as usize] == self.round

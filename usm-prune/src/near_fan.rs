@@ -1,5 +1,5 @@
-//! The blocks near a block that give something back on every path from it, exactly once: together
-//! they are to what comes before it like one decrement behind it.
+//! Finds the blocks near a head that release a reference exactly once on every path from it. Seen
+//! from an earlier block they act like one decrement behind the head.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use crate::index::Index;
 use crate::marks::Marks;
 use crate::walk::Walker;
 
-/// Blocks between a head and its tails, the tails included, that are looked at.
+/// Maximum number of blocks from a head to its tails, tails included.
 const MAX_BLOCKS: usize = 64;
 
-/// The search for them, with marks that are not cleared between searches.
+/// The search, with marks that are not cleared between searches.
 pub(crate) struct NearFan {
     seen: Marks,
     tails: Vec<u32>,
@@ -22,8 +22,8 @@ impl NearFan {
         Self { seen: Marks::new(blocks), tails: Vec::new(), inner: Vec::new() }
     }
 
-    /// Whether there is a fan at `head`, which gives nothing back itself. That changes only when
-    /// `head` or one of the tails that were found gives nothing back any more.
+    /// Whether `head`, which releases nothing itself, has a fan. The answer changes only when
+    /// `head` or one of the found tails stops releasing.
     pub(crate) fn is_at(&mut self, index: &Index<'_>, walker: &mut Walker, head: u32) -> bool {
         if index.has_dec(head) || !self.search(index, head) {
             self.tails.clear();
@@ -31,13 +31,13 @@ impl NearFan {
         !self.tails.is_empty() && walker.tails_follow_head(index, head, &self.tails, &[], Some(&self.inner))
     }
 
-    /// The tails of the fan that was looked for last, or what kept it from being one.
+    /// The tails of the last fan, or the blocks that prevented it.
     pub(crate) fn tails(&self) -> &[u32] {
         &self.tails
     }
 
-    /// Whether every path from `head` comes to a block that gives something back, before `head`
-    /// again and before it ends.
+    /// Whether every path from `head` reaches a releasing block before it reaches `head` again or
+    /// ends.
     fn search(&mut self, index: &Index<'_>, head: u32) -> bool {
         self.seen.clear();
         self.tails.clear();

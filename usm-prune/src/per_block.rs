@@ -1,4 +1,4 @@
-//! Pairs inside one block, and operations on null.
+//! Removes pairs inside one block, and operations on null.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use crate::cfg::{Op, OpKind, Value};
 use crate::index::{Index, Pick};
 
 /// Removes operations on null, then pairs each increment, from the last to the first, with the
-/// first decrement of the same value. Returns how many operations were removed.
+/// first decrement of the same value. Returns the number of removed operations.
 pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     let mut removed = 0;
     let mut increments: Vec<Op> = Vec::new();
@@ -29,8 +29,8 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     removed
 }
 
-/// The pass before llvmlite had one (`NUMBA_LLVM_REFPRUNE_PASS=0`): pairs only, last with last, and
-/// null like any other value. Returns how many operations were removed.
+/// The pass from before llvmlite had one (`NUMBA_LLVM_REFPRUNE_PASS=0`): only pairs, last with
+/// last, and null like any other value. Returns the number of removed operations.
 pub(crate) fn prune_legacy(index: &mut Index<'_>) -> usize {
     let mut removed = 0;
     let mut increments: Vec<Op> = Vec::new();

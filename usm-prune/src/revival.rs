@@ -1,10 +1,10 @@
-//! A decrement and a later increment of the same value in two blocks that always run together: the
-//! object lives on in between instead.
+//! Removes a decrement and a later increment of the same value in two blocks that always run
+//! together: the object lives on between them.
 //!
-//! Unlike for an increment and its decrement it does not matter what is given back on the way, so
-//! blocks that always run together, in turns on every path, form classes, and within a class
-//! decrements and increments of a value match like brackets. Once is enough: what other passes
-//! remove leaves no bracket to match that was not there.
+//! Releases between the two do not matter, unlike for an increment and its decrement. So blocks
+//! that always run together, in alternation on every path, form classes. Inside a class the
+//! decrements and increments of a value match like brackets. One pass is enough: the removals of
+//! other passes leave no new brackets to match.
 
 use alloc::vec::Vec;
 
@@ -13,14 +13,14 @@ use crate::dominance::{DominatorTree, NONE};
 use crate::index::{Index, Pick};
 use crate::loops::Loops;
 
-/// Dominators of a block that are looked at for one of its class.
+/// Maximum number of dominators that are tried to find a block's class.
 const MAX_STEPS: usize = 64;
 
-/// Removes such pairs. Returns how many operations were removed.
+/// Removes such pairs. Returns the number of removed operations.
 pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     let classes = Classes::new(index);
-    // Value, class, place on the way from the class's first block, then within the block; what it
-    // is.
+    // Value, class, position of the block on the way from the class's first block, position in the
+    // block, kind, id.
     let mut ops: Vec<(Value, u32, u32, u32, OpKind, u32)> = Vec::new();
     for (place, &block) in (0u32..).zip(&classes.order) {
         for kind in [OpKind::Inc, OpKind::Dec] {
@@ -30,7 +30,7 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
             }
         }
     }
-    // Stable: increments of a block stay before its decrements.
+    // Stable: a block's increments stay before its decrements.
     ops.sort_by_key(|&(value, class, place, ..)| (value, class, place));
     let mut removed = 0;
     let mut open: Vec<(u32, u32)> = Vec::new();
@@ -50,9 +50,9 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     removed
 }
 
-/// Blocks that run in turns on every path.
+/// Blocks that run in alternation on every path.
 struct Classes {
-    /// Blocks that the entry reaches, each behind its dominators.
+    /// Reachable blocks, each behind its dominators.
     order: Vec<u32>,
     /// The first block of each block's class.
     class: Vec<u32>,
@@ -68,7 +68,7 @@ impl Classes {
         for &block in &order {
             let mut above = down.immediate_dominator(block);
             for _ in 0..MAX_STEPS {
-                // Neither holds for a dominator further up when it does not for this one.
+                // If neither holds for this dominator, neither holds for one further up.
                 if above == NONE
                     || !up.dominates(block, above)
                     || loops.returns_through(above, block) != Some(true)
@@ -80,7 +80,7 @@ impl Classes {
                     class[block as usize] = class[above as usize];
                     break;
                 }
-                // It repeats before this block: the next that may not lies before its loop.
+                // This one repeats before the block. The next candidate lies before its loop.
                 let header = loops.header(above).map(|header| numbered[header as usize]);
                 let before = header
                     .filter(|&header| down.dominates(header, above))

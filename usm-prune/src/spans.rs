@@ -1,16 +1,16 @@
-//! Which blocks nothing is given back behind, up to a block that always follows.
+//! Finds the blocks behind which no reference is released, up to a block that always follows.
 //!
-//! The *span* of a block is what can run from it on, itself included, before its immediate
-//! post-dominator. It is *busy* while something in it gives a reference back. From a head to one of
-//! its post-dominators nothing is given back exactly when no block on the way up the tree has a
-//! busy span: so what is asked of a head is its nearest ancestor that is busy, and spans only ever
-//! cease to be.
+//! The *span* of a block is every block that can run from it on, itself included, before its
+//! immediate post-dominator. It is *busy* while one of its blocks releases a reference. Between a
+//! head and one of its post-dominators nothing is released exactly if no block on the way up the
+//! tree has a busy span. So the question for a head is its nearest busy ancestor. A span only ever
+//! ceases to be busy.
 //!
-//! A span consists of its block and, for each successor, of the spans on the way from there up to
-//! the same post-dominator. That is a recurrence over siblings of the tree and what hangs below
-//! them. Siblings that run in circles have equal answers and form a group; a group ceases to be
-//! busy when its last reason does: a decrement of one of its blocks, or a way with a busy span. A
-//! way waits at its first busy span and moves on when that ceases to be busy.
+//! A span consists of its block and, for each successor, of the spans on the way up to the same
+//! post-dominator. This is a recurrence over siblings of the tree and the subtrees below them.
+//! Siblings on a cycle have equal answers and form a group. A group has reasons to be busy: a
+//! decrement of one of its blocks, or a way with a busy span. It ceases to be busy with its last
+//! reason. A way waits at its first busy span and moves on when that one ceases to be busy.
 
 use alloc::vec::Vec;
 
@@ -24,36 +24,36 @@ pub(crate) struct Spans {
     /// The immediate post-dominator, and its depth in the tree.
     above: Vec<u32>,
     depth: Vec<u32>,
-    /// The nearest busy ancestor, by merging blocks that are not busy into what is above them.
+    /// The nearest busy ancestor: blocks that are not busy are merged into their parent.
     busy: Vec<u32>,
-    /// The group of each block, and the blocks sorted by group, with where each group begins.
+    /// The group of each block; the blocks sorted by group, and each group's start.
     group: Vec<u32>,
     members: Vec<u32>,
     first: Vec<u32>,
-    /// Why each group is busy: how many blocks, ways, and whether the way up ends here.
+    /// Number of reasons of each group: releasing blocks, ways, and whether the way up ends there.
     reasons: Vec<u32>,
     ways: Vec<Way>,
-    /// Ways that wait at each block: heaps, the way that ends deepest on top.
+    /// Ways that wait at each block, as heaps; the deepest end is on top.
     waiting: Vec<u32>,
-    /// Groups that have no reason left.
+    /// Groups without a reason.
     idle: Vec<u32>,
 }
 
-/// The spans from a successor up to, without, an ancestor.
+/// The spans from a successor up to an ancestor, excluded.
 struct Way {
-    /// The group that is busy because of it.
+    /// The group that this way makes busy.
     group: u32,
-    /// The depth of that ancestor.
+    /// The depth of the ancestor.
     end: u32,
-    /// The leftist heap: subtrees and the length of the right spine.
+    /// The leftist heap: subtrees, and the length of the right spine.
     left: u32,
     right: u32,
     rank: u32,
 }
 
 impl Spans {
-    /// The spans, and each block that was found not to be busy with its nearest busy ancestor at
-    /// that moment.
+    /// Computes the spans. Adds each idle block with its nearest busy ancestor at that moment to
+    /// `idle`.
     pub(crate) fn new(index: &Index<'_>, up: &DominatorTree, idle: &mut Vec<(u32, u32)>) -> Self {
         let n = index.cfg.len();
         let mut spans = Self {
@@ -78,8 +78,7 @@ impl Spans {
         }
         for edge in &edges {
             let group = spans.group[edge.from as usize];
-            // A sibling of the same group is busy exactly when this one is, so the way ends below
-            // it.
+            // A sibling of the same group is busy exactly if this one is, so the way ends below it.
             let other = spans.group[edge.top as usize] != group;
             let end = spans.depth[edge.top as usize] - u32::from(other);
             if spans.depth[edge.to as usize] > end {
@@ -100,17 +99,17 @@ impl Spans {
         find(&mut self.busy, block)
     }
 
-    /// Notes that `block` gives nothing back any more. Adds each block whose span is idle from now
-    /// on to `idle`, with its nearest busy ancestor at that moment.
+    /// Records that `block` stopped releasing. Adds each block whose span becomes idle to `idle`,
+    /// with its nearest busy ancestor at that moment.
     pub(crate) fn clear(&mut self, block: u32, idle: &mut Vec<(u32, u32)>) {
         self.drop_reason(self.group[block as usize]);
         self.propagate_idle(idle);
     }
 
-    /// The edges that make ways, with the sibling of their start that is above their end.
+    /// The edges that make ways, each with the sibling of its start above its end.
     fn edges(&self, index: &Index<'_>, preorder: &[u32]) -> Vec<Edge> {
         let mut edges = Vec::new();
-        // The way up from the block at hand, by depth.
+        // The way up from the current block, by depth.
         let mut path = alloc::vec![NONE; self.above.len() + 2];
         for &to in preorder {
             path[self.depth[to as usize] as usize] = to;
@@ -152,8 +151,7 @@ impl Spans {
         }
     }
 
-    /// Merges two heaps of ways; goes as deep as right spines are long, the logarithm of their
-    /// size.
+    /// Merges two heaps of ways, as deep as their right spines: the logarithm of their size.
     fn merge(&mut self, a: u32, b: u32) -> u32 {
         if a == NONE || b == NONE {
             return a.min(b);
@@ -171,23 +169,23 @@ impl Spans {
     }
 }
 
-/// An edge that does not lead to the immediate post-dominator of its start.
+/// An edge that does not lead to its start's immediate post-dominator.
 struct Edge {
     from: u32,
     to: u32,
-    /// The sibling of `from` that is `to` or above it.
+    /// The sibling of `from` that equals or is an ancestor of `to`.
     top: u32,
 }
 
 /// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks
-/// sorted by group, where each group begins.
+/// sorted by group, and each group's start.
 fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let siblings = Adjacency::new(n as u32, edges.iter().map(|edge| (edge.from, edge.top)));
     let mut group = alloc::vec![NONE; n];
     let (mut members, mut first) = (Vec::with_capacity(n), alloc::vec![0u32]);
     let mut number = alloc::vec![NONE; n];
     let mut lowest = alloc::vec![NONE; n];
-    // How many siblings of each block the walk has taken.
+    // Number of siblings of each block that the walk has taken.
     let mut taken = alloc::vec![0u32; n];
     let mut numbered = 0;
     let (mut open, mut path) = (Vec::new(), Vec::new());

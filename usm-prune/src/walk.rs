@@ -12,10 +12,10 @@ pub(crate) struct Walker {
     seen: Marks,
     /// Tails, and blocks that raise.
     ends: Marks,
-    /// Blocks between head and tails, the tails included.
+    /// Blocks between head and tails, tails included.
     between: Marks,
     stack: Vec<u32>,
-    /// Blocks that the entry reaches, and those that it reaches before anything raises.
+    /// Blocks reachable from the entry, and those reachable before any block raises.
     reached: Vec<bool>,
     reached_unraised: Vec<bool>,
 }
@@ -33,7 +33,7 @@ impl Walker {
         }
     }
 
-    /// Which blocks the entry reaches.
+    /// The blocks reachable from the entry.
     pub(crate) fn reached(&self) -> &[bool] {
         &self.reached
     }
@@ -45,11 +45,11 @@ impl Walker {
         self.between.clear();
     }
 
-    /// Whether every path that comes to a tail comes from `head` and through no other tail: then
-    /// each tail runs at most once for each run of the head, and never without it. `raises`: blocks
-    /// where paths from the head end by raising; when given, what comes to a tail that raises is
-    /// not looked at. `inner`, when given: all other blocks on the paths from the head to tails and
-    /// raises, with which the walk is no larger than they are.
+    /// Whether every path to a tail comes from `head` and passes no other tail: each tail then runs
+    /// at most once for each run of the head, and never without it. `raises` has the blocks where
+    /// paths from the head end by raising; with it, paths to a raising tail are ignored. `inner`,
+    /// if given, has all other blocks on the paths from the head to tails and raises; the walk is
+    /// then no larger than these sets.
     pub(crate) fn tails_follow_head(
         &mut self,
         index: &Index<'_>,
@@ -76,11 +76,11 @@ impl Walker {
                 if raising && index.cfg.is_raising(BlockId(block)) {
                     continue;
                 }
-                // What never runs leads to none of the blocks that do.
+                // Unreachable blocks lead to no reachable block.
                 if self.reached[head as usize] && !self.reached[block as usize] {
                     continue;
                 }
-                // The entry comes to a block that is not inner without the head or behind a tail.
+                // The entry reaches a block that is not inner, without the head or behind a tail.
                 let reached = if raising { &self.reached_unraised } else { &self.reached };
                 let outside = inner.is_some() && !self.between.contains(block);
                 if block == 0 || outside && reached[block as usize] {
@@ -101,7 +101,7 @@ impl Walker {
     }
 }
 
-/// Which blocks the entry reaches through blocks that go on.
+/// The blocks that the entry reaches through blocks that continue.
 fn reached(cfg: &Cfg, goes_on: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut reached = alloc::vec![false; cfg.len()];
     let mut stack = alloc::vec![0];

@@ -1,22 +1,20 @@
-//! Sets of increments and decrements that cancel on every path, however they branch and join.
+//! Sets of increments and decrements that cancel on every path, across branches and joins.
 //!
-//! A *web* of a value is the least set of its operations such that every path leaving one of its
-//! sources meets one of its sinks before anything forbidden, and every path coming to a sink comes
-//! from a source. Sources and sinks then alternate on every path, so removing all of them leaves
-//! the net count of every path as it was. An operation like a source's inside the region stays. Two
+//! A *web* of a value is the least set of its operations with two properties: every path that
+//! leaves a source meets a sink before a forbidden operation, and every path to a sink comes from a
+//! source. Sources and sinks then alternate on every path, so removing all of them keeps the net
+//! count of every path. An operation of a source's kind inside the region stays. There are two
 //! kinds:
 //!
-//! - increments to decrements: the count is lower in between, so nothing else may be given back
-//!   there;
-//! - decrements to increments: the count is higher in between, which lets an object live longer,
-//!   never shorter; anything may happen there.
+//! - increments to decrements: the count is lower in between, so no other release may occur there;
+//! - decrements to increments: the count is higher in between, so an object may live longer and
+//!   never shorter; any operation may occur there.
 //!
-//! A web never spans a definition of its value: the definition dominates all operations, so it is
-//! reached for the first time without a source behind it, and the backward search comes to the
-//! entry and gives up. Between the two operations of any path the value is therefore the same
-//! object.
+//! A web never spans a definition of its value. The definition dominates all operations, so the
+//! first path to it has no source; the backward search reaches the entry and gives up. So between
+//! the two operations of a path the value is the same object.
 //!
-//! Paths are those from the entry: what leads to a block from code that never runs is no obstacle.
+//! Only paths from the entry count: unreachable code that leads to a block does not matter.
 
 use alloc::vec::Vec;
 
@@ -26,15 +24,15 @@ use crate::cfg::{BlockId, Op, OpKind, Value};
 use crate::index::{Index, Pick};
 use crate::marks::Marks;
 
-/// Steps of all searches of a graph together, for each of its blocks and operations. Only on large
-/// graphs are there more; searches then end near their source, after `NEAR` blocks each, so that
-/// the time stays in proportion to the graph.
+/// Steps of all searches of a graph for each of its blocks and operations. Only large graphs need
+/// more. A search then ends near its source, after `NEAR` blocks, so that the time stays in
+/// proportion to the graph.
 const STEPS: usize = 256;
 const NEAR: usize = 64;
 
-/// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose
-/// paths raise first. Such a path must not give anything back any more: what it kept was leaked.
-/// Returns how many operations were removed.
+/// Removes webs of both kinds or, with `raising`, webs from increments to decrements of which some
+/// paths raise first. Such a path must not release anything afterwards: it leaked its reference
+/// before. Returns the number of removed operations.
 pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -> usize {
     search.raises.clear();
     if raising {
@@ -44,7 +42,7 @@ pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -
     let kinds: &[OpKind] = if raising { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
     let mut removed = 0;
     for &kind in kinds {
-        // A region may be crossed by the same block only within one kind.
+        // A block may cross a region twice only within one kind.
         search.found = false;
         for block in index.cfg.blocks() {
             let sources: Vec<Op> = index.live(block, kind).collect();
@@ -60,7 +58,7 @@ fn opposite(kind: OpKind) -> OpKind {
     if kind == OpKind::Inc { OpKind::Dec } else { OpKind::Inc }
 }
 
-/// Removes the web with sources of `kind` to which those of `block` belong, if there is one.
+/// Removes the web with sources of `kind` that contains those of `block`, if there is one.
 fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u32, value: Value) -> usize {
     let possible = value != Value::NULL
         && search.live.get(&(value, opposite(kind))).is_some_and(|&live| live > 0)
@@ -74,7 +72,7 @@ fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u
     if !search.found {
         return 0;
     }
-    // Of several equal operations of a block, those next to the region between.
+    // Of several equal operations of a block, those next to the region.
     for &block in &search.sources {
         index.remove(kind, block, value, Pick::Last);
     }
@@ -87,7 +85,7 @@ fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u
     search.sources.len() + search.sinks.len()
 }
 
-/// Which blocks raise with nothing given back there or later.
+/// The blocks that raise, with no release there or later.
 fn final_raises(index: &Index<'_>) -> Vec<bool> {
     let mut gives_back: Vec<bool> = index.cfg.blocks().map(|block| index.has_dec(block)).collect();
     let mut stack: Vec<u32> = index.cfg.blocks().filter(|&block| gives_back[block as usize]).collect();
@@ -105,14 +103,14 @@ fn final_raises(index: &Index<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// What a block is to a web.
+/// The role of a block for a web.
 #[derive(PartialEq, Eq)]
 enum Role {
     Source,
     Sink,
-    /// No operation that matters: the region goes through.
+    /// No relevant operation: the region continues through it.
     Pass,
-    /// An operation that the region may not contain.
+    /// An operation that the region must not contain.
     Barrier,
 }
 
@@ -120,7 +118,7 @@ fn role(index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> Role {
     let inc = index.has(OpKind::Inc, block, value);
     let dec = index.has(OpKind::Dec, block, value);
     match (kind, inc, dec) {
-        // Within a block decrements come last, so a pair there is not for us.
+        // Inside a block decrements come last, so another pass removes such a pair.
         (_, true, true) => Role::Barrier,
         (OpKind::Inc, true, false) => {
             if index.has_dec(block) {
@@ -147,30 +145,30 @@ fn role(index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> Role {
 pub(crate) struct Search {
     sources: Vec<u32>,
     sinks: Vec<u32>,
-    /// Blocks whose start, and whose end, the region includes.
+    /// Blocks whose start, and whose end, lie in the region.
     start: Marks,
     end: Marks,
-    /// Ends whose successors, and starts whose predecessors, are still to be looked at.
+    /// Ends whose successors, and starts whose predecessors, are still to be visited.
     forward: Vec<u32>,
     backward: Vec<u32>,
-    /// Blocks at which a path may end well by raising.
+    /// Blocks at which a path may end by raising.
     raises: Vec<bool>,
     /// Blocks that the entry reaches.
     reached: Vec<bool>,
-    /// Whether the last search found a web; its sources, sinks and marks still stand.
+    /// Whether the last search found a web; its sources, sinks and marks are then still valid.
     found: bool,
     /// The blocks of every value at the start, sorted by value.
     blocks: Vec<(Value, u32)>,
-    /// How many operations there are.
+    /// Number of operations by value and kind.
     live: HashMap<(Value, OpKind), usize>,
-    /// Blocks for one search, and steps that are left for all of them.
+    /// Maximum number of blocks of one search, and remaining steps of all searches.
     limit: usize,
     left: usize,
 }
 
 impl Search {
-    /// `reached`: which blocks the entry reaches. `limit`: blocks after which the search for one
-    /// web gives up.
+    /// `reached` has the blocks that the entry reaches; `limit` is the maximum number of blocks of
+    /// one search.
     pub(crate) fn new(index: &Index<'_>, reached: &[bool], limit: usize) -> Self {
         let blocks = index.cfg.len();
         let ops = index.cfg.blocks().map(|block| index.all(block));
@@ -194,7 +192,7 @@ impl Search {
         }
     }
 
-    /// Counts the operations that are left.
+    /// Counts the remaining operations.
     fn count(&mut self, index: &Index<'_>) {
         self.live.clear();
         for block in index.cfg.blocks() {
@@ -206,9 +204,9 @@ impl Search {
         }
     }
 
-    /// Whether the web that was found last is one for `value` too: values come in bundles, and each
-    /// search may cross the whole graph. It is when `value` has the same roles wherever the region
-    /// is, and nothing was removed since but operations of such values.
+    /// Whether the last web is also one for `value`. Values come in bundles, and each search may
+    /// cross the whole graph. It is, if `value` has the same role in every block of the region, and
+    /// only operations of such values were removed since.
     fn is_found_for(&self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
         if !self.found || self.sources.first() != Some(&block) {
             return false;
@@ -228,7 +226,7 @@ impl Search {
             && plays(&self.sinks, Role::Sink)
     }
 
-    /// Whether the operations of `kind` in `block` belong to a web; leaves its members behind.
+    /// Whether the operations of `kind` in `block` belong to a web; stores its members.
     fn find(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
         if role(index, kind, block, value) != Role::Source {
             return false;
@@ -241,13 +239,13 @@ impl Search {
         self.backward.clear();
         self.include_end(block);
         self.sources.push(block);
-        // Near the source there is always something left to try.
+        // Near the source there are always enough steps.
         let limit = self.limit.min(self.left.max(NEAR));
         let mut steps = 0;
         loop {
             if let Some(block) = self.forward.pop() {
                 let next = index.cfg.succ().of(block);
-                // A path that ends inside the region never comes to a sink.
+                // A path that ends inside the region never reaches a sink.
                 if next.is_empty() {
                     return false;
                 }
@@ -261,7 +259,7 @@ impl Search {
                     if self.end.contains(before) {
                         continue;
                     }
-                    // No path comes here that way.
+                    // No path from the entry comes this way.
                     if self.reached[block as usize] && !self.reached[before as usize] {
                         continue;
                     }
@@ -275,8 +273,7 @@ impl Search {
                     }
                 }
             } else {
-                // A source that the region came to from before is not one: the region goes through
-                // it.
+                // A source whose start lies in the region is none: the region continues through it.
                 self.sources.retain(|&source| !self.start.contains(source));
                 return !self.sources.is_empty() && !self.sinks.is_empty();
             }
@@ -295,16 +292,16 @@ impl Search {
         }
     }
 
-    /// Takes a block's start into the region; false when it may not be there.
+    /// Adds a block's start to the region; false if it must not contain it.
     fn include_start(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
-        // The function itself begins at block 0, without a source behind it.
+        // The function begins at block 0, without a source before it.
         if block == 0 {
             return false;
         }
         if !self.start.insert(block) {
             return true;
         }
-        // Paths from elsewhere may come here too: nothing of theirs is removed.
+        // Other paths may come here too; their operations stay.
         if self.raises.get(block as usize) == Some(&true) {
             return true;
         }

@@ -1,5 +1,5 @@
-//! The fast passes against their definition: same statistics, same operations left, on graphs of
-//! every shape.
+//! The fast passes against their definition: equal statistics and equal remaining operations on
+//! graphs of every shape.
 
 #[path = "common/graphs.rs"]
 mod graphs;
@@ -24,7 +24,7 @@ fn passes() -> impl Strategy<Value = Passes> {
 }
 
 proptest! {
-    // More by PROPTEST_CASES.
+    // `PROPTEST_CASES` may raise the number.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
 
     #[test]

@@ -1,4 +1,4 @@
-//! The LLVM text front-end: what it reads, what it writes back, what it refuses.
+//! The LLVM text front-end: accepted input, output and refusals.
 
 #[path = "common/skip.rs"]
 mod skip;
@@ -96,7 +96,7 @@ fn refusals_name_the_line() {
     }
 }
 
-/// Whatever else stands beside a label is read: terminators, and what marks a raising block.
+/// Text on a label's line is read: terminators, and the mark of a raising block.
 #[test]
 fn instructions_beside_a_label_are_read() {
     let module = r#"define i32 @f(ptr %excinfo) {
@@ -162,13 +162,13 @@ proptest! {
         prop_assert_eq!(result.functions, [(String::from("f"), expected)]);
         let left: usize = ids.iter().map(|&id| cfg.ops(id).len()).sum();
         prop_assert_eq!(result.text.matches("@NRT_").count(), left);
-        // What was written is read again, and nothing is left to remove.
+        // The output is readable, and nothing is left to remove.
         let again = prune_llvm(&result.text, &Options::default()).unwrap();
         prop_assert_eq!(again.functions[0].1.total(), 0);
         prop_assert_eq!(again.text, result.text);
     }
 
-    /// No text panics, and what is accepted only loses operations.
+    /// No text panics, and accepted text only loses operations.
     #[test]
     fn any_text_is_answered(lines in prop::collection::vec(
         prop_oneof![

@@ -1,4 +1,5 @@
-//! The recorded answers of llvmlite's pass: same statistics, same operations left, in order.
+//! The recorded answers of llvmlite's pass: equal statistics and equal remaining operations in
+//! order.
 
 #[path = "common/records.rs"]
 mod records;
@@ -79,7 +80,7 @@ fn random_graphs_agree() {
     }
 }
 
-/// Operations left on the real modules, of 715: the two figures of llvmlite, and ours.
+/// Operations left on the real modules, of 715: llvmlite's two figures and ours.
 #[test]
 fn methods_on_real_modules() {
     let Some(text) = oracle("real.json") else { return };

@@ -1,10 +1,10 @@
-//! Every path of the recorded graphs, of any length, keeps its counts: by potentials, in one walk
-//! of a graph.
+//! Every path of the recorded graphs, of any length, keeps its counts. Potentials prove it in one
+//! walk of a graph.
 //!
-//! The *potential* of a value at a block is how much lower or higher its count is there than it was
-//! without pruning. All paths keep their net counts exactly when each block that leads to an exit
-//! has one potential, whichever way one comes there, and it is nothing behind each exit. Nothing is
-//! freed earlier when no block gives anything back and ends with a count lower than it was.
+//! The *potential* of a value at a block is the difference of its count from the unpruned count.
+//! All paths keep their net counts exactly if each block that leads to an exit has one potential on
+//! every way to it, and the potential behind each exit is zero. Nothing is freed earlier if no
+//! block that releases a reference ends with a lower count than unpruned.
 
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -19,12 +19,12 @@ use records::{graph, oracle};
 use serde_json::Value as Json;
 use usm_prune::{BlockId, Cfg, CfgBuilder, Method, OpKind, Options, Passes, Value, prune};
 
-/// Potentials that are followed on from a block that leads to no exit.
+/// Maximum number of potentials that are followed from a block that leads to no exit.
 const MAX_POTENTIALS: usize = 16;
 
 type Potential = BTreeMap<Value, i64>;
 
-/// What was compared: blocks, operations removed, raising blocks that go on.
+/// The compared amounts: blocks, operations removed, raising blocks that continue.
 #[derive(Debug, Default)]
 struct Seen {
     blocks: usize,
@@ -39,7 +39,7 @@ fn add_changes(counts: &mut Potential, cfg: &Cfg, block: BlockId, sign: i64) {
     counts.retain(|_, count| *count != 0);
 }
 
-/// Which blocks lead to an exit, or to one without raising first.
+/// The blocks that lead to an exit, or to one without raising first.
 fn lead_to_exit(cfg: &Cfg, raises_count: bool) -> Vec<bool> {
     let counts = |block: BlockId| raises_count || !cfg.is_raising(block);
     let blocks = || (0..cfg.len() as u32).map(BlockId).filter(|&block| counts(block));
@@ -58,7 +58,8 @@ fn lead_to_exit(cfg: &Cfg, raises_count: bool) -> Vec<bool> {
     }
 }
 
-/// `raises_exactly`: paths that pass a raising block are held to the same; else walks end there.
+/// With `raises_exactly`, paths through a raising block are checked alike; otherwise walks end
+/// there.
 fn check(before: &Cfg, after: &Cfg, raises_exactly: bool, seen: &mut Seen) -> Result<(), String> {
     let leads = lead_to_exit(before, raises_exactly);
     let mut at_start: Vec<Vec<Potential>> = vec![Vec::new(); before.len()];
@@ -129,7 +130,8 @@ fn paths_of(file: &str) -> Option<Seen> {
 fn paths_of_real_modules() {
     let Some(seen) = paths_of("real.json") else { return };
     println!("{seen:?}");
-    // All raising blocks of real modules go on: they store the exception and jump to a common exit.
+    // All raising blocks of real modules continue: they store the exception and jump to a common
+    // exit.
     assert_eq!(seen.raising, 4 * 88);
 }
 
@@ -147,7 +149,7 @@ fn paths_of_random_graphs() {
     }
 }
 
-/// The check sees what the reference does where an increment's block repeats before the decrement:
+/// The check detects the reference's fault where an increment's block repeats before the decrement:
 /// 0 -> 1 -> 1, 2.
 #[test]
 fn the_check_can_fail() {

@@ -1,14 +1,12 @@
-//! What pruning may never do, checked on every short path of random graphs.
+//! The limits of pruning, checked on every short path of random graphs.
 //!
 //! Operations of a block count as the passes see them: increments first, then decrements as one
 //! group. On every path, for every set of values that may be one object:
-//! 1. after each block the lowest count so far is no lower than it was without pruning, so nothing
-//!    is freed earlier;
-//! 2. at each exit the net count of every value is what it was, so nothing is freed twice or
-//!    leaked.
+//! 1. after each block the lowest count so far is at least the unpruned one, so nothing is freed
+//!    earlier;
+//! 2. at each exit the net count of every value is unchanged, so nothing is freed twice or leaked.
 //!
-//! With `fanout_raise` a path that passes a raising block may end with less than it leaked before,
-//! never with more.
+//! With `fanout_raise` a path through a raising block may leak less than before, never more.
 
 #[path = "common/graphs.rs"]
 mod program;
@@ -18,12 +16,12 @@ use proptest::prelude::*;
 use usm_prune::{BlockId, Cfg, Method, OpKind, Options, Passes, prune};
 
 const VALUES: usize = 3;
-/// Most blocks of a path, and most steps along all paths of a graph, that are looked at.
+/// Maximum number of blocks of a path, and of steps along all paths of a graph.
 const MAX_PATH: usize = 12;
 const MAX_STEPS: usize = 2000;
 
-/// Random graphs. Raising blocks end there or go on: Numba's store the exception and then jump to a
-/// common exit.
+/// Random graphs. Raising blocks end there or continue: Numba's store the exception and then jump
+/// to a common exit.
 fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
     (2usize..10).prop_flat_map(move |blocks| {
         let edges = prop::collection::vec(prop::collection::vec(0usize..100, 0..4), blocks);
@@ -50,7 +48,7 @@ fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
     })
 }
 
-/// Graphs as programs have them.
+/// Graphs in the shapes of programs.
 fn programs() -> impl Strategy<Value = Graph> {
     program::graphs().prop_map(|mut graph| {
         // Block 0 is entered from outside only.
@@ -72,7 +70,7 @@ fn changes(cfg: &Cfg, block: usize) -> [[i32; VALUES]; 2] {
     changes
 }
 
-/// Counts along one path: of each value, and the lowest of each set of values.
+/// The counts along one path: of each value, and the lowest of each set of values.
 #[derive(Clone)]
 struct Run {
     net: [i32; VALUES],
@@ -92,8 +90,8 @@ impl Run {
     }
 }
 
-/// Prunes a graph and looks at its paths. `raises_exactly`: those that raise are held to the same.
-/// Returns how many operations were removed.
+/// Prunes a graph and checks its paths; with `raises_exactly` raising paths too. Returns the number
+/// of removed operations.
 fn check(graph: &Graph, options: &Options, raises_exactly: bool) -> Result<usize, TestCaseError> {
     let (before, mut after) = (graph.build(), graph.build());
     let stats = prune(&mut after, options);
@@ -138,7 +136,7 @@ fn options(method: Method, passes: &str) -> Options {
 }
 
 proptest! {
-    // More by PROPTEST_CASES.
+    // `PROPTEST_CASES` may raise the number.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1000)))]
 
     #[test]
@@ -169,10 +167,11 @@ proptest! {
         check(&graph, &options(Method::Extended, "all"), false)?;
     }
 
-    /// Without loops the reference keeps every path too, and the extended method removes no less.
+    /// Without loops the reference keeps every path too, and the extended method removes no fewer
+    /// operations.
     #[test]
     fn extended_removes_no_less(mut graph in graphs(false)) {
-        // What the reference does to code that never runs is of no use.
+        // Removals in unreachable code have no use.
         let mut reached = vec![false; graph.edges.len()];
         reached[0] = true;
         for block in 0..graph.edges.len() {
@@ -188,7 +187,7 @@ proptest! {
         prop_assert!(extended >= reference, "{} < {}", extended, reference);
     }
 
-    /// Pruning a pruned graph removes nothing more.
+    /// Pruning a pruned graph removes nothing.
     #[test]
     fn pruning_is_idempotent(graph in prop_oneof![graphs(true), programs()], method in prop_oneof![Just(Method::Reference), Just(Method::Extended)]) {
         let mut cfg = graph.build();
@@ -197,8 +196,8 @@ proptest! {
     }
 }
 
-/// Code that never runs does not keep a pair that always does: 0 -> 1, and 2, which nothing leads
-/// to, -> 3 and 1.
+/// Unreachable code does not keep a pair that always cancels: 0 -> 1; the unreachable block 2 -> 3
+/// and 1.
 #[test]
 fn code_that_never_runs_is_in_nobodys_way() {
     let pair = |raising| Graph {
@@ -211,7 +210,7 @@ fn code_that_never_runs_is_in_nobodys_way() {
         raising: vec![false; 6],
         ops: vec![vec![(true, 0)], vec![(false, 0)], vec![(false, 0)], vec![], vec![], vec![]],
     };
-    // The increments join before the decrement, which the reference does not find.
+    // The increments join before the decrement; the reference does not find such pairs.
     let join = Graph {
         edges: vec![vec![1, 2], vec![3], vec![3], vec![], vec![3, 5], vec![]],
         raising: vec![false; 6],

@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build. With
-//! `--prebuilt FOLDER` the program is left in the folder instead, for a machine without cargo:
+//! `cargo xtask bench NAME [--json]`: runs a benchmark of usm-bench in a release build. With
+//! `--prebuilt FOLDER` it leaves the program in the folder, for a machine without cargo: run
 //! `./usm-bench NAME` there.
 
 use std::path::Path;
@@ -21,19 +21,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut bench = cargo(["run", "--quiet", "--release", "-p", "usm-bench", "--"]);
     bench.args(arguments);
     if arguments.iter().any(|argument| argument == "nrt") {
-        // The runtime as compiled code meets it.
+        // The runtime as compiled code uses it.
         bench.env("USM_NRT_LIBRARY", nrt::build()?);
-        // And as a program of Numba's meets it.
+        // And as a Numba program uses it.
         wheel::install()?;
         bench.envs(environment::variables());
     }
     if arguments.iter().any(|argument| argument == "interface") {
-        // The package as a user has it, beside NumPy and dpctl.
+        // The installed package, beside NumPy and dpctl.
         wheel::install()?;
         bench.envs(environment::variables());
     }
     if arguments.iter().any(|argument| argument == "backends" || argument == "kernel") {
-        // Runtimes of the set-up, and the driver of Level Zero that executes on the host.
+        // The set-up's runtimes, and the Level Zero driver that executes on the host.
         let mut driver = cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]);
         let built = run_command(&mut driver);
         if !built.success {

@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: the test run, then what is too slow for every change: documentation, public
-//! interfaces, models and feature combinations.
+//! `cargo xtask ci`: the test run, then the checks that are too slow for every change:
+//! documentation, public interfaces, models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;

@@ -1,5 +1,5 @@
-//! Running a program: echoed, without standard input, its output shown while it comes and read for
-//! test counts.
+//! Runs a program: prints the command, gives no standard input, shows the output while it comes,
+//! and counts tests in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -10,22 +10,22 @@ use std::sync::Mutex;
 
 use crate::environment;
 
-/// What a program said of its tests, and how it ended.
+/// A program's test counts and exit status.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// The program ended with status 0.
     pub(crate) success: bool,
     /// Its exit status, unless a signal ended it.
     pub(crate) code: Option<i32>,
-    /// How it ended, for messages.
+    /// The exit status as text, for messages.
     pub(crate) status: String,
     /// Tests passed and failed, summed over every summary line seen.
     pub(crate) passed: u64,
-    /// Cases that did not run.
+    /// Number of cases that did not run.
     pub(crate) skipped: u64,
-    /// Tests failed, errors included.
+    /// Number of failed tests, errors included.
     pub(crate) failed: u64,
-    /// What did not run and why, a line for each reason.
+    /// The cases that did not run, a line for each reason.
     pub(crate) skips: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
@@ -44,7 +44,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// Cargo with the given arguments.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = command(environment::cargo());
-    // Set for us by the cargo that runs xtask; inherited, they would confuse the inner one.
+    // The cargo that runs xtask sets these; inherited, they would confuse the inner one.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         command.env_remove(name);
     }
@@ -52,7 +52,7 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     command
 }
 
-/// Runs to the end, showing all output and counting tests.
+/// Runs to the end, shows all output and counts tests.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     eprintln!("$ {}", describe(command));
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -86,13 +86,13 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     outcome
 }
 
-/// Runs quietly; the output only matters to us. `None` when it did not start or failed.
+/// Runs without showing the output. `None` if it did not start or failed.
 pub(crate) fn probe(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command line as a person would type it, paths shortened to the workspace.
+/// The command line as a person would type it, with paths relative to the workspace.
 pub(crate) fn describe(command: &Command) -> String {
     let root = format!("{}/", environment::root().display());
     let mut line = Path::new(command.get_program())
@@ -107,21 +107,21 @@ pub(crate) fn describe(command: &Command) -> String {
     line
 }
 
-/// What was read so far.
+/// The counts so far.
 #[derive(Debug, Default)]
 struct Seen {
     passed: u64,
     failed: u64,
-    /// Cases that a summary calls skipped.
+    /// Number of cases that a summary counts as skipped.
     skipped: u64,
-    /// Those of them that said so in a line of their own too.
+    /// Number of those that also printed a line of their own.
     announced: u64,
-    /// Cases that said so, by their reasons.
+    /// Cases that printed such a line, by reason.
     cases: BTreeMap<String, BTreeSet<String>>,
-    /// Everything else that was left out.
+    /// Other omitted parts.
     others: Vec<String>,
     output: String,
-    /// Whether valgrind has reported something, each line of which begins with its sign and the
+    /// Whether valgrind reported something. Each line of a report begins with its sign and the
     /// process.
     reported: bool,
     checker_ended: bool,
@@ -157,7 +157,7 @@ impl Seen {
         }
     }
 
-    /// Adds the numbers of a summary, and says how many it calls skipped.
+    /// Adds the numbers of a summary. Returns its number of skipped cases.
     fn add<'a>(&mut self, parts: impl Iterator<Item = &'a str>) -> u64 {
         let before = self.skipped;
         for part in parts {
@@ -179,7 +179,7 @@ impl Seen {
     fn outcome(self) -> Outcome {
         let mut cases: BTreeSet<&String> = BTreeSet::new();
         self.cases.values().for_each(|names| cases.extend(names));
-        // Cargo's harness calls them passed.
+        // Cargo's harness counts these as passed.
         let early = (cases.len() as u64).saturating_sub(self.announced);
         let reasons = self.cases.iter().map(|(reason, names)| match names.first() {
             Some(only) if names.len() == 1 => format!("{only}: {reason}"),
@@ -206,7 +206,7 @@ fn follow(stream: impl Read, show: &mut dyn Write, seen: &Mutex<Seen>, keep: boo
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // A closed terminal must not stop the run that is being counted.
+        // A closed terminal must not stop the counted run.
         let _ = show.write_all(&bytes);
         let _ = show.flush();
         let line = String::from_utf8_lossy(&bytes);
@@ -283,7 +283,7 @@ mod tests {
         let (passed, failed, skipped, skips) = counted(&[
             "skipped: a::one: cuda: no library",
             "skipped: a::two: cuda: no library",
-            // A case may say it more than once, and for several reasons.
+            // A case may print it more than once, and for several reasons.
             "skipped: a::two: cuda: no library",
             "skipped: a::two: nvrtc: no compiler",
             "skipped in part: a::three: images: status -59",

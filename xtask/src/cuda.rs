@@ -1,4 +1,4 @@
-//! `cargo xtask test --cuda`: the tests that need an NVIDIA GPU, here or packed for a machine
+//! `cargo xtask test --cuda`: the tests that need an NVIDIA GPU, run here or packed for a machine
 //! without cargo.
 
 use std::fs;
@@ -11,7 +11,7 @@ use crate::{Failure, environment, folder, system};
 /// Test executables with CUDA cases: package, target. Cases have `cuda` in their names.
 const TESTS: [(&str, &str); 2] = [("usm-tests", "runtimes"), ("usm-tests", "raw")];
 
-/// Runs on the machine with the GPU.
+/// Runs the packed tests on the machine with the GPU.
 const SCRIPT: &str = "\
 #!/bin/sh
 # Tests of usm on CUDA, built elsewhere: needs the NVIDIA driver, and NVRTC for kernels from source. What is missing is a failure.
@@ -33,7 +33,7 @@ done
 exit $status
 ";
 
-/// Kernels of `usm run`.
+/// The kernels of `usm run`.
 const KERNELS: [&str; 6] = ["reverse", "reduce", "matmul", "histogram", "saxpy", "scan"];
 
 /// Builds the executables; runs them, or leaves them in a folder with a script.
@@ -88,8 +88,8 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Builds one test target and finds it in what cargo says:
-/// `Executable tests/runtimes.rs (target/debug/deps/runtimes-1f)`.
+/// Builds one test target and finds it in cargo's output: `Executable tests/runtimes.rs
+/// (target/debug/deps/runtimes-1f)`.
 fn build(package: &str, target: &str) -> Result<PathBuf, String> {
     let mut build = cargo(["test", "--no-run", "-p", package, "--test", target]);
     let output = build.output().map_err(|error| format!("{}: {error}", describe(&build)))?;
@@ -112,7 +112,7 @@ fn build_command() -> Result<PathBuf, String> {
     outcome.success.then_some(built).ok_or(outcome.status)
 }
 
-/// Copies an executable, without its debugging information where `strip` is at hand.
+/// Copies an executable, without debugging information if `strip` is installed.
 pub(crate) fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
     let packed = folder.join(name);

@@ -1,8 +1,8 @@
-//! Set-up of the runtimes that Debian packages: unpacked into the set-up folder, so that the
-//! machine stays as it is.
+//! Sets up the runtimes that Debian packages. They are unpacked into the set-up folder, so the
+//! machine stays unchanged.
 //!
-//! The tests start a process of their own for each configuration, with `LD_LIBRARY_PATH` on the
-//! unpacked folder: the runtimes read their environment once.
+//! The tests start a process for each configuration, with `LD_LIBRARY_PATH` on the unpacked folder:
+//! the runtimes read their environment once.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::environment;
 use crate::folder;
 use crate::system;
 
-/// Whether an earlier set-up left them.
+/// Whether an earlier set-up unpacked them.
 pub(crate) fn stand() -> bool {
     list().is_ok_and(|list| folder::is_fresh(&environment::debian(), &list))
 }

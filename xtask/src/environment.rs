@@ -1,4 +1,4 @@
-//! Where things are: the workspace, the set-up folder, the programs that cargo gave us.
+//! Paths: the workspace, the set-up folder, cargo's programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,12 @@ pub(crate) fn target_dir() -> PathBuf {
     }
 }
 
-/// The cargo that runs us.
+/// The cargo that runs xtask.
 pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The set-up folder: `USM_SETUP_DIR`, by default `.setup` in the workspace root. Never in a
-/// commit.
+/// The set-up folder: `USM_SETUP_DIR`, by default `.setup` in the workspace root. Never committed.
 pub(crate) fn setup_dir() -> PathBuf {
     match std::env::var_os("USM_SETUP_DIR") {
         Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
@@ -72,7 +71,7 @@ pub(crate) fn dpctl_library() -> Option<PathBuf> {
     in_site_packages("dpctl/libDPCTLSyclInterface.so")
 }
 
-/// A file of a Python package, where that is installed.
+/// A file of a Python package, if it is installed.
 fn in_site_packages(file: &str) -> Option<PathBuf> {
     let versions = std::fs::read_dir(venv().join("lib")).ok()?;
     versions

@@ -1,4 +1,4 @@
-//! `--to`: the same array as another protocol says it.
+//! `--to`: converts the array to another protocol.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use usm_interface::{
 
 use super::DIMS;
 
-/// What a dictionary is converted to.
+/// The target of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum To {
     /// `__array_interface__`.
@@ -29,7 +29,7 @@ pub(super) enum To {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Converted {
-    /// In the spelling of its protocol, keys in the order of its producers.
+    /// In the spelling of its protocol, with the keys in its producers' order.
     Dictionary(Value),
     Tensor(Tensor),
     Buffer(Buffer),
@@ -40,7 +40,7 @@ pub(super) struct Tensor {
     code: u8,
     bits: u8,
     lanes: u16,
-    /// Type and number.
+    /// Device type and id.
     device: [i32; 2],
     shape: Vec<i64>,
     /// In elements.
@@ -59,11 +59,11 @@ pub(super) struct Buffer {
     readonly: bool,
 }
 
-/// The array in the target's terms.
+/// Converts the array to the target protocol.
 ///
 /// # Errors
 /// [`NotRepresentable`](usm_interface::ErrorKind::NotRepresentable) with the field that the target
-/// cannot say.
+/// cannot express.
 pub(super) fn convert<'a>(
     array: &Interface<'a, '_, DIMS>,
     to: To,
@@ -115,7 +115,8 @@ fn dictionary<'a>(
 ) -> Result<Converted> {
     let converted = array.to_interface(protocol, &Target { syclobj, ..Target::default() })?;
     let mut text = String::new();
-    // JSON has only lists, so it cannot tell a sub-array of a sub-array from a list of members.
+    // JSON has only lists, so it cannot distinguish a sub-array of a sub-array from a list of
+    // members.
     let written = converted.write(&mut text, Spelling::Json).ok();
     let value = written.and_then(|()| serde_json::from_str(&text).ok());
     value.map(Converted::Dictionary).ok_or_else(|| refuse(Key::Descr, Reason::Descr))

@@ -1,4 +1,4 @@
-//! `usm interface`: dictionaries in, answers out, a line each.
+//! `usm interface`: reads dictionaries and answers each with one line.
 
 mod convert;
 
@@ -16,10 +16,10 @@ use crate::error::{Error, Exit, Result};
 use crate::input::{bytes, number};
 use convert::{Converted, To, convert};
 
-/// Dimensions that NumPy has at most.
+/// NumPy's maximum number of dimensions.
 const DIMS: usize = 64;
 
-/// Members that are tried first, and at most.
+/// Size of the member table: first attempt, and maximum.
 const FIELDS: [usize; 2] = [256, 65_536];
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ fn allocation(text: &str) -> Result<(u64, u64), String> {
         None => number(base)?,
     };
     let len = bytes(len)?;
-    // The last byte has an address.
+    // The last byte must have an address.
     if base.checked_add(len.saturating_sub(1)).is_none() {
         return Err(format!("{len} bytes at {base} end above {}", u64::MAX));
     }
@@ -159,7 +159,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         }
         let result = answer(&line, arguments).map_or(Ok(()), |answer| {
             crate::output::json_to(&mut out, &answer)?;
-            // Whoever waits for an answer before the next question gets it.
+            // Flushes before it waits for input, for a caller that reads each answer before the
+            // next question.
             if input.buffer().is_empty() { out.flush() } else { Ok(()) }
         });
         if !crate::output::alive(result)? {
@@ -170,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The answer to one line; none to a blank one.
+/// The answer to one line; `None` for a blank one.
 fn answer(line: &[u8], arguments: &Arguments) -> Option<Answer> {
     let text = match core::str::from_utf8(line) {
         Ok(text) => text.trim(),
@@ -225,7 +226,7 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
     }))
 }
 
-/// The members of one level, padding left out. Recursive, but the parser bounds the depth.
+/// The members of one level without padding. Recursive, but the parser limits the depth.
 fn named(table: &[Field<'_>]) -> Vec<Member> {
     members(table)
         .filter(|(field, _)| !field.is_padding())

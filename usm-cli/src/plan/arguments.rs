@@ -1,4 +1,4 @@
-//! What the user may say to `usm plan`.
+//! The arguments of `usm plan`.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -151,7 +151,7 @@ fn alignment(text: &str) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
-/// What a dimension is to be.
+/// The value or values of a dimension.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Values {
     One(u64),
@@ -159,12 +159,12 @@ pub(super) enum Values {
 }
 
 impl Arguments {
-    /// Whether one plan for many values is wanted.
+    /// Whether the plan is for several values.
     pub(super) fn many_values(&self) -> bool {
         self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Values::Range(_)))
     }
 
-    /// The dimensions that have one value.
+    /// The dimensions with one value.
     pub(super) fn dims(&self) -> Vec<(String, u64)> {
         let one = |(name, values): &(String, Values)| match values {
             Values::One(value) => Some((name.clone(), *value)),
@@ -174,7 +174,7 @@ impl Arguments {
     }
 }
 
-/// The name may contain the sign itself: exporters write expressions.
+/// Reads `NAME=VALUE`. The name may contain `=`, because exporters write expressions.
 fn dimension(text: &str) -> Result<(String, Values), String> {
     let (name, values) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
     let values = match values.split_once("..") {

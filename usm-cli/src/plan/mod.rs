@@ -27,7 +27,7 @@ use usm_plan::graph_json;
 pub(crate) use arguments::Arguments;
 use arguments::QueueArgument;
 
-/// Plans along the curve of peak against edges, at most: as many as a person looks at.
+/// Maximum number of plans along the curve of peak against edges: more are unreadable.
 const CURVE_POINTS: usize = 24;
 
 /// Runs the command.
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     let interrupt = Interrupt::watch();
     let outcome = make(input, arguments, start)?;
     drop(interrupt);
-    // No plan leaves the command unchecked.
+    // Every plan is verified before it is printed.
     outcome.check()?;
     let written = write(&outcome, arguments)?;
     if json {
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     })
 }
 
-/// Options that mean nothing for this input or beside each other.
+/// Refuses options that have no meaning for this input or beside each other.
 fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
     let queue = Queue::from(arguments.queue);
     let buffers = matches!(input, Input::Buffers(_));
@@ -100,7 +100,7 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
     }
 }
 
-/// Writes the files that were asked for; those of a plan only when there is one.
+/// Writes the requested files; those of a plan only if there is one.
 fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'static str, &'a PathBuf)>> {
     let Outcome { graph, problem, plan, .. } = outcome;
     let mut written = Vec::new();
@@ -131,7 +131,7 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
     Ok(written)
 }
 
-/// How the picture calls the input.
+/// The title of the picture.
 fn title(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -184,7 +184,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     Ok(outcome)
 }
 
-/// A clock for one of the parts of the work, of which each gets an equal share of the user's limit.
+/// A clock for one part of the work; all parts have equal shares of the user's limit.
 fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
     let parts = 1 + u32::from(arguments.curve) + u32::from(arguments.compare);
     let limit = arguments.time_limit.map(|limit| limit / parts * part);

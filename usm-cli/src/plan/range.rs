@@ -1,4 +1,4 @@
-//! `usm plan` where a dimension has many values: one plan for all of them.
+//! `usm plan` with a range of values for a dimension: one plan for all of them.
 
 use core::fmt::Write as _;
 use std::time::Instant;
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     Ok(if crate::interrupt::came() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// What means nothing for a plan of many values.
+/// Refuses options that have no meaning for a plan of many values.
 fn refuse(arguments: &Arguments) -> Result<()> {
     let name = arguments.input.to_string_lossy().to_ascii_lowercase();
     if !name.ends_with(".json") {
@@ -89,9 +89,9 @@ fn refuse(arguments: &Arguments) -> Result<()> {
 struct Report<'a> {
     dims: Vec<DimensionReport<'a>>,
     plans: usize,
-    /// Values of the dimensions, in their order, that were planned one by one.
+    /// Values of the dimensions, in their order, that were also planned one by one.
     probes: &'a [usm_plan::graph_json::Probe],
-    /// The greatest peak as a multiple of the bound for the same values.
+    /// The largest ratio of a peak to the bound for the same values.
     worst: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A plan for people.
+//! Describes a plan as text.
 
 use usm_pool::Certificate;
 use usm_pool::planner::pareto::Tradeoff;
@@ -7,7 +7,7 @@ use usm_pool::report::comparison_table;
 use crate::output;
 use usm_plan::Outcome;
 
-/// A plan for people.
+/// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
     let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, .. } = outcome;
     let mut text = String::new();
@@ -66,7 +66,7 @@ pub(super) fn describe(outcome: &Outcome) -> String {
     text
 }
 
-/// Peak against edges, as numbers and as bars from zero.
+/// The curve of peak against edges, as numbers and as bars from zero.
 fn curve_table(curve: &[Tradeoff]) -> String {
     const BAR: u64 = 40;
     let most = curve.iter().map(|point| point.peak).max().unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! The runs of each sample: on the device, and by the plain loop.
+//! The runs of each sample: on the device, and as a plain loop.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use usm_kernel::{BuildError, DeviceCode, Executable, Formats, Launch, LaunchErro
 use super::Sample;
 use crate::error::{Error, Result};
 
-/// How long the first word may take that a device writes.
+/// Time limit for a device's first written word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
-/// What the runs gave: the largest absolute difference from the plain loop, and the fastest time of
-/// each.
+/// The results: the largest absolute difference from the plain loop, and the fastest time of each,
+/// in seconds.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) max_error: f64,
@@ -26,18 +26,18 @@ pub(super) struct Outcome {
     pub(super) reference_seconds: f64,
 }
 
-/// One command's work.
+/// The work of one command.
 pub(super) struct Job {
     pub(super) queue: Queue<Dyn>,
     pub(super) size: usize,
     pub(super) group: u64,
     pub(super) repeat: u32,
-    /// Code that may be built.
+    /// Allowed formats of code.
     pub(super) formats: Formats,
 }
 
-/// What a refused launch means for the user: the range and the group are input, the rest is the
-/// device.
+/// Converts a refused launch: its range and group are bad input, everything else is the device's
+/// failure.
 fn refused(error: LaunchError) -> Error {
     match error {
         LaunchError::Memory(error) => Error::unable(error),
@@ -48,8 +48,8 @@ fn refused(error: LaunchError) -> Error {
     }
 }
 
-/// A device that cannot have the kernel's code is a wrong choice of device; what fails on the way
-/// is the device's.
+/// Converts a failed build: a device that takes no code of the kernel is bad input, everything else
+/// is the device's failure.
 fn not_built(error: BuildError) -> Error {
     match error {
         BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
@@ -64,10 +64,10 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
 }
 
 impl Job {
-    /// Refuses sizes that the machine cannot hold, before anything of that size is allocated.
+    /// Refuses sizes that the machine cannot hold, before any allocation of that size.
     pub(super) fn check_memory(&self, sample: Sample) -> Result<()> {
         let elements = self.size as u128;
-        // Bytes of all arrays that live at the same time: inputs and results, on the device, the
+        // Bytes of all arrays that live at the same time: inputs and results, on the device, on the
         // host and in the plain loop.
         let needed = match sample {
             Sample::Matmul => elements.saturating_mul(elements).saturating_mul(4 * 8),
@@ -82,8 +82,8 @@ impl Job {
         Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
     }
 
-    /// Refuses a device that takes work and never finishes it, before the waits of the sample,
-    /// which are longer.
+    /// Refuses a device that accepts work and never finishes it, before the longer waits of the
+    /// sample.
     pub(super) fn check_executes(&self) -> Result<()> {
         let request = Request::new(AllocKind::Device, 4);
         let mut word = self.queue.context().allocate(&request).map_err(Error::unable)?;
@@ -92,7 +92,7 @@ impl Job {
         if !matches!(error.kind, ErrorKind::Timeout { .. }) {
             return Err(Error::unable(error));
         }
-        // Nothing that is in flight will end, so that waiting for it again is for nothing.
+        // The work in flight will never end, so later waits need no time.
         self.queue.context().set_wait_limit(Duration::ZERO);
         let limit = FIRST_WORD.as_secs();
         Err(Error::unable(format!(
@@ -101,7 +101,7 @@ impl Job {
         .in_field("--device"))
     }
 
-    /// One item an element, so the group must divide the size.
+    /// The range of one item per element; the group must divide the size.
     fn line(&self) -> Result<NdRange<1>> {
         NdRange::new([self.size as u64], [self.group]).map_err(|error| refused(error.into()))
     }
@@ -110,7 +110,7 @@ impl Job {
         UsmVec::from_slice(&self.queue, values).map_err(Error::unable)
     }
 
-    /// The kernel, ready for the device. Building is not timed: a program does it once.
+    /// The built kernel. Building is not timed: a program does it once.
     fn ready<K: DeviceCode<D>, const D: usize>(&self) -> Result<Executable<K, Dyn, D>> {
         Executable::build_from(self.queue.context(), self.formats).map_err(not_built)
     }
@@ -120,7 +120,7 @@ impl Job {
         (0..count).map(|i| (i.wrapping_mul(step) % 17) as f32 - 8.0).collect()
     }
 
-    /// Runs both `repeat` times; each gives its seconds and its result.
+    /// Runs both `repeat` times; each returns its seconds and its result.
     fn compare<T: Copy + Into<f64>>(
         &self,
         mut ours: impl FnMut() -> Result<(f64, Vec<T>)>,
@@ -136,7 +136,7 @@ impl Job {
             }
             for (found, expected) in found.into_iter().zip(expected) {
                 let error = (found.into() - expected.into()).abs();
-                // Not a number is the worst of errors, and JSON has no infinity.
+                // NaN counts as the largest error; JSON has no infinity.
                 let error = if error.is_finite() { error } else { f64::MAX };
                 outcome.max_error = outcome.max_error.max(error);
             }
@@ -146,7 +146,7 @@ impl Job {
         Ok(outcome)
     }
 
-    /// The time from the launch to its end.
+    /// The seconds from the launch to its end.
     fn finish(
         &self,
         launch: impl FnOnce() -> core::result::Result<usm_core::Event<Dyn>, LaunchError>,
@@ -158,7 +158,7 @@ impl Job {
 
     pub(super) fn reverse(&self) -> Result<Outcome> {
         let (range, reverse) = (self.line()?, self.ready()?);
-        // A group that does not fit an array index was refused as too large for the range.
+        // A larger group was already refused as too large for the range.
         let group = self.group as usize;
         let numbers = Self::numbers(self.size, 5);
         self.compare(

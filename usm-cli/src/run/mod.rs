@@ -1,4 +1,4 @@
-//! `usm run`: a sample kernel on a device, checked against a plain loop and timed beside it.
+//! `usm run`: runs a sample kernel on a device, compares it with a plain loop and times both.
 
 mod job;
 
@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         size,
         group: job.group,
         repeat: job.repeat,
-        // The inputs are small whole numbers, so that every order of additions is exact.
+        // The inputs are small whole numbers, so every order of additions is exact.
         ok: outcome.max_error == 0.0,
         max_error: outcome.max_error,
         seconds: outcome.seconds,
@@ -151,7 +151,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The group size without `--group`.
+/// The default group size.
 fn usual_group(sample: Sample, size: u64) -> u64 {
     match sample {
         Sample::Matmul => 64,

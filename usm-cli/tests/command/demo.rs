@@ -1,4 +1,4 @@
-//! `usm demo`, and the choice of a device by `USM_DEVICE`.
+//! `usm demo`, and the device from `USM_DEVICE`.
 
 use std::time::Instant;
 
@@ -16,13 +16,13 @@ fn the_tour_runs_in_seconds_on_a_bare_machine_and_leaves_a_picture() {
         "host:host:0",
         "device memory has no host view",
         "host -> device -> shared",
-        // The example of the documentation: all 9.
+        // The example of the documentation: nine everywhere.
         "[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0]",
         "the global size 1000 is not a multiple of the local size 7",
-        // The dictionary, and the one that reaches too far.
+        // The dictionary, and the one that exceeds its allocation.
         "'shape': (2, 3)",
         "[0, 36)",
-        // Plain sum and proven peak of MobileNet v2.
+        // The plain sum and the proven peak of MobileNet v2.
         "26.32 MiB",
         "5.74 MiB",
         &text(&picture),
@@ -32,7 +32,7 @@ fn the_tour_runs_in_seconds_on_a_bare_machine_and_leaves_a_picture() {
     assert!(ran.stdout.lines().all(|line| line.len() <= 130), "lines fit a terminal");
     let svg = std::fs::read_to_string(&picture).expect("the picture was written");
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-    // One block for each of the 66 tensors at least.
+    // At least one block for each of the 66 tensors.
     assert!(svg.matches("<rect").count() > 66);
 }
 

@@ -13,7 +13,7 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
         assert_eq!(keys(backend), ["name", "compiled", "found", "library", "error", "devices"]);
         assert!(backend["compiled"].is_boolean() && backend["found"].is_boolean());
         assert!(backend["library"].is_string() || backend["library"].is_null());
-        // Found, or a reason why not; devices only from what works.
+        // Found, or the reason for its absence; only a working runtime has devices.
         assert!(backend["found"] == true || backend["error"].is_string(), "{backend}");
         assert!(backend["compiled"] == true || backend["found"] == false, "{backend}");
         assert!(backend["error"].is_null() || backend["devices"] == serde_json::json!([]), "{backend}");
@@ -33,7 +33,7 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
                 "queue_memory",
             ];
             assert_eq!(keys(device), expected);
-            // Only the host has no runtime that could say them.
+            // The host has no runtime with these properties.
             for key in ["platform", "driver_version"] {
                 let words = device[key].as_str().unwrap();
                 assert_eq!(words.is_empty(), backend["name"] == "host", "{key}: {device}");

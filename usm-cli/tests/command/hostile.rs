@@ -1,4 +1,4 @@
-//! Text that would steer a terminal, and machines without memory: for every verb.
+//! Text that would control a terminal, and machines without memory: for every verb.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,10 +7,11 @@ use serde_json::json;
 
 use crate::support::{Ran, file, folder, usm, usm_with, verbs};
 
-/// Ends a line, clears the screen by both spellings of CSI, and turns the rest around.
+/// Ends a line, clears the screen with both spellings of CSI, and reverses the text.
 const HOSTILE: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\nINJECTED\r\u{7f}\u{2028}\u{2066}c";
 
-/// Nothing that a terminal obeys, and no line that is the input's; JSON reads as before.
+/// Checks that the output has no terminal control and no line from the input, and that JSON is
+/// valid.
 fn is_clean(ran: &Ran, what: &str) {
     for text in [&ran.stdout, &ran.stderr] {
         let obeyed = |c: char| {
@@ -23,7 +24,7 @@ fn is_clean(ran: &Ran, what: &str) {
     assert!((0..=2).contains(&ran.code), "{what}: {}", ran.code);
 }
 
-/// What a verb needs beside the argument that is tried, and the option that it needs.
+/// The arguments that a verb needs beside the tested one, and its required options.
 fn needed(verb: &str, folder: &Path) -> (Vec<String>, &'static [&'static str]) {
     let graph = r#"{"tensors":[{"id":0,"size":4}],"ops":[{"outputs":[0]}],"outputs":[0]}"#;
     match verb {
@@ -37,7 +38,7 @@ fn needed(verb: &str, folder: &Path) -> (Vec<String>, &'static [&'static str]) {
 
 const KERNEL: &str = "#[kernel]\nfn twice(a: &mut [u32]) {\n    a[global_id(0)] *= 2;\n}\n";
 
-/// The options of a verb that take a value, as its help lists them.
+/// The options with a value of a verb, from its help.
 fn options(verb: &str) -> Vec<String> {
     let help = usm(&[verb, "--help"]).stdout;
     let of_line = |line: &str| {
@@ -129,7 +130,7 @@ fn every_name_of_a_dictionary_is_shown_escaped() {
         is_clean(&ran, to);
         assert_eq!(ran.stdout.lines().count(), cases.len());
     }
-    // Raw in a Python literal, whose lines end where the input's do.
+    // Raw in a Python literal, whose lines end with the input's lines.
     let raw = format!(
         "{{'shape': (1,), 'typestr': '|V4', 'descr': [('{}', '<i4')]}}\n{quoted}\n",
         HOSTILE.replace(['\n', '\r'], " ")
@@ -179,7 +180,7 @@ fn every_name_of_a_kernel_is_shown_escaped() {
     };
     let source = file(&folder, &format!("{name}.rs"), KERNEL);
     clean(&source);
-    // What is printed reads back, names and all.
+    // The printed nodes read back, names included.
     let ran = usm(&["kernel", &source, "--emit", "ir"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let nodes = file(&folder, &format!("{name}.ir"), &ran.stdout);
@@ -233,8 +234,8 @@ fn every_name_of_a_model_is_shown_escaped() {
     }
 }
 
-/// `usm` with a limit for its address space, in KiB, and no runtime to open: what vendors'
-/// libraries do without memory is theirs.
+/// Runs `usm` with a limit of its address space in KiB and no runtime to open, because vendors'
+/// libraries fail in their own ways without memory.
 fn limited(kib: u64, arguments: &[&str], input: &str) -> Option<(i32, String)> {
     let script = format!("ulimit -c 0; ulimit -v {kib} && exec \"$0\" \"$@\" < {input}");
     let mut command = Command::new("sh");
@@ -247,8 +248,8 @@ fn limited(kib: u64, arguments: &[&str], input: &str) -> Option<(i32, String)> {
     Some((code, String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// Less memory than the work needs is an answer: one line, exit code 1. Below the least that the
-/// program starts with, the system answers.
+/// Too little memory for the work ends in one line and exit code 1. Below the program's own minimum
+/// the system ends it.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_is_not_given_ends_every_verb_with_one_line() {
@@ -296,7 +297,7 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     }
     let starts = |kib: &u64| limited(*kib, &["--version"], &none).is_some_and(|(code, _)| code == 0);
     let first = (1..).map(|step| step * 4096).find(starts).expect("memory enough");
-    // `USM_MEMORY_STEPS` for more.
+    // `USM_MEMORY_STEPS` raises the number.
     let count = std::env::var("USM_MEMORY_STEPS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let step = |step| first + (first * step * step / 16 + 512 * step) * 25 / (count * count);
     let steps: Vec<u64> = (0..count).map(step).collect();

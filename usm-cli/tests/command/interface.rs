@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{keys, shared, usm, usm_with};
 
-/// The answers to lines of standard input.
+/// The answers to lines on standard input.
 fn ask(arguments: &[&str], lines: &str) -> Vec<Value> {
     let arguments: Vec<&str> = ["interface"].iter().chain(arguments).copied().collect();
     let ran = usm_with(&arguments, lines.as_bytes(), &[]);
@@ -174,7 +174,7 @@ fn to_says_the_same_array_in_another_protocol() {
         to("cuda", &[]),
         json!({"shape": [2, 3], "typestr": "<f8", "data": [4096, true], "strides": [24, -8], "stream": null, "version": 3})
     );
-    // Strides and offset of SYCL are in elements.
+    // SYCL's strides and offset are in elements.
     assert_eq!(
         to("sycl", &["--syclobj", "opencl:cpu"]),
         json!({"data": [4096, true], "shape": [2, 3], "strides": [3, -1], "typestr": "|f8", "version": 1, "syclobj": "opencl:cpu", "offset": 0})
@@ -222,7 +222,7 @@ fn what_the_target_cannot_say_is_refused_with_the_field() {
     refused("array", &with("'shape': (2,), 'typestr': '<f4', 'stream': 7"), "stream");
 }
 
-/// Where there is more than one element along an axis, both say the same stride.
+/// Compares strides along axes with more than one element.
 fn same_strides(mine: &Value, theirs: &Value, array: &Value) {
     for (axis, extent) in mine["shape"].as_array().unwrap().iter().enumerate() {
         if array["expect"]["nbytes"] != 0 && extent.as_u64() > Some(1) && !theirs["strides"].is_null() {
@@ -231,7 +231,7 @@ fn same_strides(mine: &Value, theirs: &Value, array: &Value) {
     }
 }
 
-/// An independent answer to every conversion of the arrays that NumPy exported in several
+/// Compares every conversion with an independent answer: arrays that NumPy exported in several
 /// protocols.
 #[test]
 fn conversions_say_what_numpy_exports() {
@@ -272,14 +272,14 @@ fn conversions_say_what_numpy_exports() {
                 let format = |buffer: &Value| {
                     buffer["format"].as_str().unwrap().trim_start_matches('=').replace('l', "q")
                 };
-                // Structures have many spellings.
+                // A structure has many spellings.
                 if !format(buffer).starts_with('T') {
                     assert_eq!(format(buffer), format(&exported["value"]), "{id}: {expr}");
                 }
                 buffers += 1;
             }
             let tensor = &answers.1[index]["converted"];
-            // NumPy drops the members of a number that has some; a conversion says no.
+            // NumPy drops the members of a number that has some; the conversion refuses.
             let dropped = answers.1[index]["error"]["field"] == "descr";
             let exported = of("dlpack", expr).map(|record| &record["value"]);
             if let Some(exported) = exported.filter(|value| value["dtype"].is_array() && !dropped) {
@@ -293,7 +293,7 @@ fn conversions_say_what_numpy_exports() {
                 tensors += 1;
             }
         }
-        // What was written is read as the same array.
+        // The converted dictionary reads as the same array.
         for (target, more) in [("array", &[][..]), ("cuda", &[]), ("sycl", &["--syclobj", "opencl:cpu"])] {
             let converted = ask(&[&["--to", target], more].concat(), &lines);
             let accepted = converted.iter().zip(&plain).filter(|(answer, _)| answer["ok"] == true);
@@ -312,7 +312,7 @@ fn conversions_say_what_numpy_exports() {
     assert!(buffers > 50 && tensors > 20 && reread > 200, "{buffers} {tensors} {reread}");
 }
 
-/// What NumPy, CuPy, torch and dpctl export is read as NumPy says that it is.
+/// The exports of NumPy, CuPy, torch and dpctl are read with NumPy's own values.
 #[test]
 fn every_real_dictionary_is_answered_as_its_producer_says() {
     let Some(folder) = shared("interface") else { return };
@@ -337,8 +337,7 @@ fn every_real_dictionary_is_answered_as_its_producer_says() {
             let id = &record["id"];
             assert_eq!(answer["ok"], true, "{id}: {answer}");
             assert_eq!(answer["itemsize"], expect["itemsize"], "{id}");
-            // Where there is at most one element, NumPy versions differ and no stride means
-            // anything.
+            // With at most one element, strides have no meaning and NumPy's versions differ.
             let extents = answer["shape"].as_array().unwrap();
             for (axis, extent) in extents.iter().enumerate() {
                 if expect["nbytes"] != 0 && extent.as_u64() > Some(1) {
@@ -353,7 +352,7 @@ fn every_real_dictionary_is_answered_as_its_producer_says() {
     assert!(checked > 100, "only {checked} records were compared");
 }
 
-/// As Python's `b"12345"`, which is a buffer of five bytes that nobody may write.
+/// A Python literal `b"12345"` is a read-only buffer of five bytes.
 #[test]
 fn bytes_in_the_text_are_a_buffer_of_their_length() {
     let ask = |data: &str, shape: &str, more: &str| {

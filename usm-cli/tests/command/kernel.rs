@@ -39,7 +39,7 @@ fn every_form_of_a_kernel_is_printed() {
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert!(ran.stdout.contains(holds), "{form}: {}", ran.stdout);
     }
-    // The nodes read back, and become the same code.
+    // The nodes read back and give the same code.
     let nodes = usm(&["kernel", source, "--kernel", "sums", "--emit", "ir"]).stdout;
     let nodes = file(&folder, "sums.ir", nodes.as_bytes());
     let of =

@@ -1,4 +1,4 @@
-//! The command as scripts see it: standard output, exit codes, messages. Every test runs the
+//! The command as scripts use it: standard output, exit codes, messages. Every test runs the
 //! binary.
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 

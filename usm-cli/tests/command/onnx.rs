@@ -1,4 +1,4 @@
-//! `usm plan model.onnx` with shape inference: small models made here, real ones from a folder,
+//! `usm plan model.onnx` with shape inference: small models made here, real ones from a folder, and
 //! broken ones.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn symbolic_dimensions_without_a_value_are_named() {
         plan("onnx_nothing", graph.clone(), &[]).refused(&["`x.0`"]);
         assert_eq!(plan("onnx_nothing_given", graph.clone(), &["--dim", "x.0=10"]).code, 0);
     }
-    // Exporters write expressions; the name is everything before the last sign.
+    // Exporters write expressions; the name is everything before the last `=`.
     graph.input = vec![value("x", FLOAT, &["past=1 + 1", "8"])];
     assert_eq!(plan("onnx_expression", graph, &["--dim", "past=1 + 1=10"]).json()["naive"], 3 * 640);
 }
@@ -128,10 +128,10 @@ fn models() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Dimensions for the models that are known by name; the instance that others extracted at the same
+/// Dimensions of the models with known names, and the instance that others extracted at the same
 /// dimensions.
 fn known(name: &str) -> Option<(&'static [&'static str], &'static str)> {
-    // Set-up puts the package in front of the name.
+    // The set-up prefixes the name with the package.
     Some(match name {
         _ if name.ends_with("ch_PP-OCRv4_det_infer.onnx") => {
             (&["p2o.DynamicDimension.0=1", "p2o.DynamicDimension.1=320", "p2o.DynamicDimension.2=320"], "")
@@ -190,7 +190,7 @@ fn real_models_are_planned_on_both_queues() {
             assert!(mine <= theirs && theirs < mine + slack, "{key} of {name}: {mine}, there {theirs}");
         }
     }
-    // A folder with models of which none is known by name would be a test that tests nothing.
+    // A folder of unknown models would test nothing.
     assert!(planned > 0 || models().is_empty(), "none of the models was planned");
 }
 
@@ -218,7 +218,7 @@ impl Dice {
     }
 }
 
-/// A broken model ends the command with a plan or a message, never in another way.
+/// A broken model ends the command with a plan or a message and in no other way.
 fn survives(folder: &Path, content: &[u8], dims: &[&str]) -> i32 {
     let path = file(folder, "broken.onnx", content);
     let mut arguments = vec!["plan", &path, "--json", "--strategy", "greedy-by-size"];
@@ -261,7 +261,7 @@ fn byte_flips_in_real_models_are_survived() {
         for _ in 0..10 {
             let mut broken = content.clone();
             for _ in 0..=dice.roll(8) {
-                // Most of a model is weights, which break nothing; the graph lies at the ends and
+                // Most of a model is weights, which break nothing. The graph lies at the ends and
                 // between.
                 let at = if dice.roll(2) == 0 { dice.roll(4096) } else { dice.roll(content.len()) };
                 broken[at] = dice.roll(256) as u8;
@@ -271,7 +271,7 @@ fn byte_flips_in_real_models_are_survived() {
     }
 }
 
-/// The start of a real model, at every kind of place, is refused and does not crash anything.
+/// A real model cut off at places of every kind is refused without a crash.
 #[test]
 fn truncated_real_models_are_refused() {
     for (name, path) in models() {
@@ -285,8 +285,7 @@ fn truncated_real_models_are_refused() {
     }
 }
 
-/// Inference works on values too. A value that does not fit in memory must not take the command
-/// down.
+/// Inference computes values too. A value that exceeds the memory must not end the command.
 #[test]
 fn values_that_would_fill_the_memory_are_refused() {
     let huge = 1_i64 << 42;
@@ -316,7 +315,7 @@ fn values_that_would_fill_the_memory_are_refused() {
             assert!(ran.json()["naive"].as_u64() > Some(1 << 42), "{op}: {}", ran.stdout);
         }
     }
-    // As many dimensions as there are stars.
+    // As many dimensions as the product of the expressions.
     let graph = GraphProto {
         node: vec![node("ConstantOfShape", &["n"], &["big"]), node("Identity", &["big"], &["y"])],
         input: vec![value("n", INT64, &["1099511627776"])],

@@ -1,5 +1,5 @@
-//! `usm plan model.onnx` on models with `If`, `Loop` and `Scan`: the operators of the bodies are
-//! planned, and what a loop needs lives through all of its iterations.
+//! `usm plan model.onnx` on models with `If`, `Loop` and `Scan`: the bodies' operators are planned,
+//! and a tensor that a loop needs lives through all of its iterations.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn repetition() -> GraphProto {
     }
 }
 
-/// One step of a running sum over six rows of four; every partial sum is a row of the result.
+/// One step of a running sum of six rows of four; every partial sum is a row of the result.
 fn running_sum() -> GraphProto {
     let nodes = vec![node("Add", &["s", "row"], &["sum"]), node("Identity", &["sum"], &["partial"])];
     let mut attribute = vec![body("body", nodes, vec![untyped("s"), untyped("row")], &["sum", "partial"])];
@@ -97,7 +97,7 @@ fn running_sum() -> GraphProto {
     }
 }
 
-/// The graph that was planned, from the file that the command wrote, and the report.
+/// The planned graph from the file that the command wrote, and the report.
 fn planned(name: &str, graph: GraphProto) -> (Value, Value, String) {
     let out = folder(&format!("{name}_out"));
     let (graph_file, plan_file) = (out.join("graph.json"), out.join("plan.csv"));
@@ -111,7 +111,7 @@ fn names(graph: &Value) -> Vec<&str> {
     graph["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect()
 }
 
-/// The half-open life of a tensor in the written plan.
+/// The half-open lifetime of a tensor in the written plan.
 fn life(csv: &str, id: u64) -> (u64, u64) {
     let line = csv.lines().find(|line| line.starts_with(&format!("{id},"))).expect("a row");
     let cells: Vec<&str> = line.split(',').collect();
@@ -128,13 +128,13 @@ fn op<'a>(graph: &'a Value, name: &str) -> (u64, &'a Value) {
 fn both_branches_of_a_choice_are_planned() {
     let (graph, report, _) = planned("onnx_if", choice());
     assert_eq!(names(&graph), ["Relu", "Neg", "Abs", "Sqrt", "choose/Join"]);
-    // a, the two results, what lies between, and y: 64 floats each.
+    // a, the two results, the tensor between, and y: 64 floats each.
     assert_eq!((&report["buffers"], &report["naive"]), (&json!(5), &json!(5 * 256)));
     let join = &op(&graph, "choose/Join").1["inputs"];
     assert_eq!(join.as_array().unwrap().len(), 3, "both results and the condition");
 }
 
-/// Exporters ask for the number of dimensions; the answer does not depend on the data.
+/// Exporters query the number of dimensions; the result does not depend on the data.
 #[test]
 fn a_branch_that_cannot_run_is_left_out() {
     for (dimensions, ran, left_out) in [(1, "Neg", "Concat"), (2, "Concat", "Neg")] {
@@ -144,7 +144,7 @@ fn a_branch_that_cannot_run_is_left_out() {
             r#type: AttributeType::Int.into(),
             ..AttributeProto::default()
         });
-        // The branches differ in size: together they could not be planned.
+        // The branches differ in size, so they could not be planned together.
         let attribute = branches(vec![node("Neg", &["a"], &["t"])], vec![concat], ["t", "t"]);
         let graph = GraphProto {
             node: vec![
@@ -179,14 +179,14 @@ fn what_a_loop_needs_lives_through_all_iterations() {
     assert_eq!((first, names(&graph)[first as usize]), (op(&graph, "Add").0, "Add"));
     assert!(names(&graph)[last as usize].starts_with("again/Next"), "{graph}");
     assert_eq!(last + 1, op(&graph, "again/Leave").0);
-    // k is read by the first operator of the body only, and again in every iteration.
+    // Only the body's first operator reads k, again in every iteration.
     let k = op(&graph, "Abs").1["outputs"][0].as_u64().unwrap();
     assert_eq!(life(&csv, k), (op(&graph, "Abs").0, last + 1));
-    // The body's own h is filled before the loop and handed on at the end of each iteration.
+    // The body's own h is written before the loop and at the end of each iteration.
     let h = op(&graph, "Add").1["inputs"][0].as_u64().unwrap();
     let (lower, upper) = life(&csv, h);
     assert!(lower < first && upper == last + 2, "[{lower}, {upper}), loop [{first}, {last}]");
-    // The rows are there from before the loop to the end of the run.
+    // The rows live from before the loop to the end of the run.
     assert!(report["peak"].as_u64().unwrap() >= 5 * 256 + 3 * 256);
 }
 
@@ -240,7 +240,7 @@ fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     graph.node[1].attribute[1].g = Some(branch);
     refused("onnx_branch_outputs", graph, &["choose", "2 outputs of a branch, not 1"]);
 
-    // One branch gives 64 floats, the other one 8.
+    // One branch returns 64 floats, the other 8.
     let mut graph = choice();
     let mut branch = body_of(&mut graph, 1, 0);
     branch.node = vec![node("Neg", &["w"], &["t"])];
@@ -248,7 +248,7 @@ fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     graph.initializer = vec![crate::onnx_files::floats("w", &[8])];
     refused("onnx_branch_sizes", graph, &["choose", "32", "256"]);
 
-    // Each iteration hands on twice as much as it was given.
+    // Each iteration returns twice as much as it received.
     let mut graph = repetition();
     let mut growing = body_of(&mut graph, 2, 0);
     growing.node[1] = node("Concat", &["sum", "h"], &["next"]);
@@ -272,7 +272,7 @@ fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     graph.output.pop();
     refused("onnx_rows", graph, &["again", "\"rows\""]);
 
-    // A body that reads what is nowhere.
+    // A body that reads an undefined value.
     let mut graph = choice();
     let mut branch = body_of(&mut graph, 1, 0);
     branch.node[0].input[0] = "ghost".to_owned();

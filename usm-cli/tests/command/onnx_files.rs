@@ -1,4 +1,4 @@
-//! Small ONNX files, and the command run on them.
+//! Small ONNX files, and the command on them.
 
 use prost::Message as _;
 
@@ -11,7 +11,7 @@ use crate::support::{Ran, file, folder, usm};
 pub(crate) const FLOAT: i32 = 1;
 pub(crate) const INT64: i32 = 7;
 
-/// A value whose dimensions are numbers, symbols, or `-` for nothing.
+/// A value whose dimensions are numbers, symbols, or `-` for none.
 pub(crate) fn value(name: &str, data_type: i32, dims: &[&str]) -> ValueInfoProto {
     let dim = |text: &&str| Dimension {
         value: match text.parse() {
@@ -80,7 +80,7 @@ pub(crate) fn chain() -> GraphProto {
     }
 }
 
-/// Plans a model as the file has it: in its order, every result with bytes of its own.
+/// Plans a model as written: in its order, every result with bytes of its own.
 pub(crate) fn plan(name: &str, graph: GraphProto, arguments: &[&str]) -> Ran {
     let as_written = ["--keep-order", "--no-views"];
     plan_bytes(name, &bytes(graph), &[&as_written, arguments].concat())

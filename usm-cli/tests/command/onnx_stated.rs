@@ -1,5 +1,5 @@
-//! `usm plan model.onnx` in every build: models that carry their shapes, and what is said of the
-//! others where shapes are not inferred.
+//! `usm plan model.onnx` in every build: models with stated shapes, and the error for others in a
+//! build without inference.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::support::infers_shapes;
 #[test]
 fn shapes_in_the_file_count_and_need_no_inference() {
     let mut graph = chain();
-    // An operator that nobody knows, with a stated result.
+    // An unknown operator with a stated result.
     graph.node[1] = NodeProto { domain: "example".to_owned(), ..node("Mystery", &["a"], &["b"]) };
     graph.value_info = vec![value("a", FLOAT, &["2", "3"]), value("b", 10, &["32"])];
     graph.output = vec![value("y", FLOAT, &["N", "4", "4"])];

@@ -1,5 +1,5 @@
-//! What operators of a model allow: views, results over inputs, concatenations in place, an order
-//! chosen for the peak. All shapes are stated, so that every build plans these models.
+//! The freedom that a model's operators give: views, results over inputs, concatenations in place,
+//! an order chosen for the peak. All shapes are stated, so every build plans these models.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn around(op: NodeProto, stated: &[(&str, &str)], initializer: Vec<TensorProto>)
     }
 }
 
-/// The graph that was planned, and its tensors by name.
+/// The planned graph, and its tensors by name.
 fn planned(name: &str, graph: GraphProto, arguments: &[&str]) -> (Value, impl Fn(&str) -> Value + use<>) {
     let path = text(&folder(&format!("{name}_graph")).join("planned.graph.json"));
     let ran = plan(name, graph, &[&["--graph", &path], arguments].concat());
@@ -59,7 +59,7 @@ fn planned(name: &str, graph: GraphProto, arguments: &[&str]) -> (Value, impl Fn
     (graph, find)
 }
 
-/// `Some(offset)` where `view` is a view of `of`.
+/// `Some(offset)` if `view` is a view of `of`.
 fn offset(tensor: &impl Fn(&str) -> Value, view: &str, of: &str) -> Option<u64> {
     let view = tensor(view);
     (view["alias_of"] == tensor(of)["id"]).then(|| view["alias_offset"].as_u64().unwrap_or(0))
@@ -74,7 +74,7 @@ fn results_with_the_bytes_of_their_input_are_views() {
         let (_, tensor) = planned(&format!("onnx_no_view_{op}"), graph, &["--no-views"]);
         assert_eq!(offset(&tensor, "b", "a"), None, "{op}");
     }
-    // Others of that name.
+    // Another domain's operator of the same name.
     let other = NodeProto { domain: "example".to_owned(), ..node("Reshape", &["a"], &["b"]) };
     let (_, tensor) = planned("onnx_view_other", around(other, &[("a", "4x64"), ("b", "256")], vec![]), &[]);
     assert_eq!(offset(&tensor, "b", "a"), None);
@@ -109,12 +109,12 @@ fn parts_along_the_outermost_extent_are_views() {
         let (_, tensor) = planned("onnx_split", split(axis), &[]);
         assert_eq!((offset(&tensor, "b", "a"), offset(&tensor, "c", "a")), (Some(0), Some(256)));
     }
-    // Columns are not one range of bytes.
+    // Columns are no contiguous range of bytes.
     let columns = [("a", "1x4x64"), ("b", "1x4x32"), ("c", "1x4x32")];
     let graph = around(with(node("Split", &["a"], &["b", "c"]), "axis", 2), &columns, vec![]);
     let (_, tensor) = planned("onnx_split_columns", graph, &[]);
     assert_eq!((offset(&tensor, "b", "a"), offset(&tensor, "c", "a")), (None, None));
-    // A part that does not begin at the alignment has bytes of its own.
+    // An unaligned part has bytes of its own.
     let odd = [("a", "4x3"), ("b", "1x3"), ("c", "3x3")];
     let graph = around(node("Split", &["a"], &["b", "c"]), &odd, vec![]);
     let (_, tensor) = planned("onnx_split_odd", graph.clone(), &[]);
@@ -135,7 +135,7 @@ fn a_slice_of_one_range_is_a_view() {
     assert_eq!(sliced(&[-3], &[i64::MAX], &[-2], &[1], "3x64"), Some(1280));
     assert_eq!(sliced(&[0, 2], &[64, 5], &[1, 0], &[1, 1], "3x64"), Some(512));
     assert_eq!(sliced(&[0], &[i64::MAX], &[0], &[1], "8x64"), Some(0));
-    // Every second row, columns, and what the shape does not have.
+    // Every second row, columns, and ranges outside of the shape.
     assert_eq!(sliced(&[0], &[8], &[0], &[2], "4x64"), None);
     assert_eq!(sliced(&[0], &[32], &[1], &[1], "8x32"), None);
     assert_eq!(sliced(&[7], &[9], &[0], &[1], "3x64"), None);
@@ -168,14 +168,14 @@ fn an_input_of_the_same_shape_may_be_overwritten() {
     assert_eq!(permits("Max", &equal), [true, false]);
     assert_eq!(permits("MatMul", &equal), [false, false]);
     assert_eq!(permits("Conv", &equal), [false, false]);
-    // Broadcast: of another shape, whatever its size.
+    // A broadcast has another shape, whatever its size.
     assert_eq!(permits("Add", &[("a", "4x64"), ("b", "1x64")]), [true, false]);
     assert_eq!(permits("Add", &[("a", "1x4x64"), ("b", "64")]), [false, false]);
 }
 
 #[test]
 fn inputs_of_a_concatenation_may_be_made_in_its_place() {
-    // Both halves are live together anyway: in place the copy is saved.
+    // Both halves live together in any case; in place the copy is saved.
     let graph = |axis: i64, [a, b, c]: [&str; 3]| GraphProto {
         node: vec![
             node("MatMul", &["x", "x"], &["a"]),
@@ -195,7 +195,7 @@ fn inputs_of_a_concatenation_may_be_made_in_its_place() {
     assert_eq!((peak(&[]), peak(&["--no-views"])), (json!(2048 + 4), json!(4096)));
     let (_, tensor) = planned("onnx_concat_columns", graph(1, ["8x64", "8x64", "8x128"]), &[]);
     assert_eq!(offset(&tensor, "a", "c"), None);
-    // The same part twice, a part of the caller's, a part that does not begin at the alignment.
+    // The same part twice, a part of the caller's, an unaligned part.
     let mut twice = rows();
     twice.node[2].input[1] = "a".to_owned();
     let (_, tensor) = planned("onnx_concat_twice", twice, &[]);
@@ -211,8 +211,8 @@ fn inputs_of_a_concatenation_may_be_made_in_its_place() {
 
 #[test]
 fn a_concatenation_in_place_that_raises_the_peak_is_a_copy() {
-    // The large half is made last: in place its bytes would be taken from the start, beside another
-    // large tensor.
+    // The large half is made last. In place its bytes would be occupied from the start, beside
+    // another large tensor.
     let graph = GraphProto {
         node: vec![
             node("MatMul", &["x", "x"], &["a"]),
@@ -249,7 +249,7 @@ fn what_the_caller_hands_in_is_no_result() {
     };
     let (_, tensor) = planned("onnx_outside", graph.clone(), &[]);
     assert_eq!((offset(&tensor, "v", "x"), offset(&tensor, "y", "v")), (Some(0), None));
-    // A view of what lies outside of the arena lies there too.
+    // A view of memory outside the arena lies outside too.
     assert_eq!(plan("onnx_outside_peak", graph, &[]).json()["peak"], 1024);
 }
 

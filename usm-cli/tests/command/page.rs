@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{file, folder, text, usm};
 
-/// What a browser reads as data: the content of the element `plan`.
+/// The data of the page: the content of the element `plan`.
 fn data(page: &str) -> Value {
     let start = "<script type=\"application/json\" id=\"plan\">";
     let from = page.find(start).expect("the element with the plan") + start.len();
@@ -31,10 +31,10 @@ fn a_page_has_the_plan_and_names_are_never_markup() {
     let ran = usm(&["plan", &graph, "--json", "--html", &page]);
     let report = ran.json();
     let page = std::fs::read_to_string(page).expect("the page");
-    // Two elements of script, the data and the page's own, as in a page without names.
+    // Two script elements, data and code, as in a page without names.
     assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (2, 2));
     assert!(!page.contains("<b>x") && !page.contains("<!--<script>") && !page.contains('\u{2028}'));
-    // Nothing comes from the network, and the page says so to the browser.
+    // Nothing comes from the network, and the page forbids it to the browser.
     assert!(page.contains("default-src 'none'"));
     assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("src="));
     assert!(!page.contains("innerHTML") && !page.contains("document.write") && !page.contains("eval("));
@@ -59,7 +59,7 @@ fn a_table_has_a_page_and_a_file_that_cannot_be_written_is_named() {
     let page = text(&folder.join("plan.html"));
     usm(&["plan", &table, "--json", "--html", &page]).json();
     let data = data(&std::fs::read_to_string(&page).expect("the page"));
-    // A number above what a browser counts exactly is a text.
+    // A number that browsers cannot represent exactly is a text.
     assert_eq!(data["rows"][1][3], "18446744073709551000");
     let nowhere = text(&folder.join("missing").join("plan.html"));
     let ran = usm(&["plan", &table, "--html", &nowhere]);

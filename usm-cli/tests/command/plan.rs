@@ -1,4 +1,4 @@
-//! `usm plan` on files, real and broken. The checks here share nothing with the planner.
+//! `usm plan` on files, real and broken. These checks share no code with the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -49,7 +49,7 @@ fn plan_rows(path: &Path) -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// No two rows whose lives overlap share a byte; answers the largest end.
+/// Checks that no two rows with overlapping lifetimes share a byte. Returns the largest end.
 fn check_rows(rows: &[Row]) -> u64 {
     for (i, a) in rows.iter().enumerate() {
         assert_eq!(a.offset % a.alignment, 0, "row {}", a.id);
@@ -62,7 +62,7 @@ fn check_rows(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.offset + row.size).max().unwrap_or(0)
 }
 
-/// The most bytes live at one instant.
+/// The maximum number of bytes live at one instant.
 fn load(rows: &[Row]) -> u64 {
     let live =
         |time: u64| rows.iter().filter(|row| row.lower <= time && time < row.upper).map(|row| row.size).sum();
@@ -89,7 +89,7 @@ fn a_graph_is_planned_and_the_report_has_the_keys_of_the_contract() {
     let output = folder.join("plan.csv");
     let ran = usm(&["plan", &graph, "--json", "--output", &text(&output)]);
     let report = report(&ran);
-    // Tensors 0 and 2 share bytes, 1 lies beside them; tensor 7 is an input and not counted.
+    // Tensors 0 and 2 share bytes, 1 lies beside them; tensor 7 is an input and does not count.
     assert_eq!(report["buffers"], 3);
     assert_eq!(report["naive"], 8256);
     assert_eq!(report["peak"], 4160);
@@ -201,7 +201,7 @@ fn what_does_not_fit_in_device_memory_goes_to_host_memory() {
 #[test]
 fn ordering_edges_lower_the_peak_and_are_named() {
     let folder = folder("plan_edges");
-    // Two chains that a queue may interleave as it likes; x is named, the other operators are not.
+    // Two chains that a queue may interleave freely. x has a name, the other operators have none.
     let graph = file(
         &folder,
         "g.json",
@@ -222,7 +222,8 @@ fn ordering_edges_lower_the_peak_and_are_named() {
     assert!((1..=4).contains(&edges.len()), "{edges:?}");
     let ends =
         |edge: &Value| [0, 1].map(|end| names.iter().position(|name| edge[end] == *name).expect("a name"));
-    // [earlier, later]: between the chains, and together with their own order without a circle.
+    // [earlier, later] edges: between the chains, and without a cycle together with the chains' own
+    // order.
     let mut waits: BTreeSet<[usize; 2]> = edges.iter().map(ends).collect();
     assert!(waits.iter().all(|[earlier, later]| earlier / 2 != later / 2), "{edges:?}");
     waits.extend([[0, 1], [2, 3]]);
@@ -234,7 +235,7 @@ fn ordering_edges_lower_the_peak_and_are_named() {
             .find(|&op| !waits.iter().any(|&[earlier, later]| later == op && left.contains(&earlier)));
         assert!(left.remove(&free.unwrap_or_else(|| panic!("a circle: {edges:?}"))));
     }
-    // Any order between the chains makes them longer than two.
+    // Any order between the chains makes the path longer than two.
     assert_eq!(plan(&["--ordering-edges", "4", "--keep-critical-path"])["ordering_edges"], json!([]));
     usm(&["plan", &graph, "--ordering-edges", "4"]).refused(&["--ordering-edges", "in-order"]);
     usm(&["plan", &graph, "--keep-critical-path"]).refused(&["--ordering-edges"]);
@@ -270,8 +271,8 @@ fn hard_buffers() -> String {
     rows
 }
 
-/// A run that says nothing was ended by the count of nodes, so it gives the same plan again; one
-/// that the clock ended says so.
+/// A run without a message was ended by the number of nodes, so it gives the same plan again. A run
+/// that the clock ended prints a message.
 #[test]
 fn a_search_without_a_limit_repeats_itself_or_says_that_the_clock_ended_it() {
     let folder = folder("plan_limit");
@@ -293,7 +294,7 @@ fn a_search_without_a_limit_repeats_itself_or_says_that_the_clock_ended_it() {
     if first.1.is_empty() && second.1.is_empty() {
         assert_eq!(first.2, second.2);
     }
-    // Who sets a limit knows it; without any search the plan is no better.
+    // A user's own limit prints no message. Without a search the plan is no better.
     let (without_search, told, _) = run("c.csv", &["--time-limit", "0"]);
     assert_eq!((told.as_str(), &without_search["stopped"]), ("", &json!("time")));
     assert_eq!(without_search["optimality"], json!(null));
@@ -350,7 +351,7 @@ fn unknown_keys_and_columns_are_mentioned_and_do_no_harm() {
     assert!(ran.stderr.contains("colour"), "{}", ran.stderr);
 }
 
-/// Broken files: what the message must name.
+/// Broken files, and the required parts of each message.
 #[test]
 fn broken_files_are_refused_with_file_line_and_field() {
     let folder = folder("plan_broken");
@@ -415,7 +416,7 @@ fn graph_csv_names_the_file_that_is_wrong() {
     usm(&["plan", &graph]).refused(&["n.graph.csv:3", "inputs", "\"y\""]);
     file(&folder, "n.graph.csv", "op,inputs,outputs\n0,,0\n1,9,1\n");
     usm(&["plan", &graph]).refused(&["n.graph.csv", "op 1", "9"]);
-    // Lifetimes that contradict the graph are mentioned, the graph counts.
+    // Lifetimes that contradict the graph are reported, and the graph's are used.
     file(&folder, "n.graph.csv", "op,inputs,outputs\n0,,0\n1,0,1;2\n");
     file(&folder, "n.csv", "id,lower,upper,size\n0,0,9,64\n1,1,2,64\n2,1,2,64\n");
     let ran = usm(&["plan", &graph, "--json"]);
@@ -451,7 +452,7 @@ fn a_plan_that_cannot_be_written_is_exit_1() {
     assert!(ran.stderr.contains("folder.csv"), "{}", ran.stderr);
 }
 
-/// Every instance: the plan holds against a check of all pairs, the bound is the load, the sums
+/// Every instance: a check of all pairs accepts the plan, the bound equals the load, and the sums
 /// agree.
 #[test]
 fn every_real_instance_is_planned_and_checked() {
@@ -490,7 +491,7 @@ fn every_real_instance_is_planned_and_checked() {
         assert_eq!(from_graph["peak"], check_rows(&rows), "{}", graph.display());
         assert_eq!(from_graph["lower_bound"], load(&rows), "{}", graph.display());
         assert_eq!(from_graph["naive"], rows.iter().map(|row| row.size).sum::<u64>(), "{}", graph.display());
-        // Lifetimes computed from the graph are those that the instance states.
+        // The lifetimes computed from the graph equal the instance's.
         let (from_buffers, _) = run(&buffers);
         for key in ["buffers", "naive", "lower_bound", "peak"] {
             assert_eq!(from_graph[key], from_buffers[key], "{key} of {}", graph.display());
@@ -498,7 +499,7 @@ fn every_real_instance_is_planned_and_checked() {
     }
 }
 
-/// The bundled network is the one that others extracted from the published model.
+/// The bundled network equals an independent extraction from the published model.
 #[test]
 fn the_bundled_network_agrees_with_an_independent_extraction() {
     let bundled = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/mobilenet_v2.graph.json");

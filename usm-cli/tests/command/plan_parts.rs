@@ -1,5 +1,5 @@
-//! The parts of `usm plan` that are asked for one by one: the graph as a file, the curve of peak
-//! against edges, another order, the comparison, and the reports.
+//! The optional parts of `usm plan`: the graph as a file, the curve of peak against edges, another
+//! order, the comparison, and the reports.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, file, folder, shared, text, usm};
 
-/// Two branches of two operators that meet; everything that a graph file can say is in it.
+/// Two branches of two operators that join, with every feature of a graph file.
 const BRANCHES: &str = r#"{
   "tensors": [
     {"id": 9, "size": 64, "kind": "constant"},
@@ -78,7 +78,7 @@ fn real_graphs_survive_the_file() {
 #[test]
 fn the_curve_says_what_each_edge_buys() {
     let folder = folder("plan_curve");
-    // Two branches, each with a large tensor in the middle: with an edge between them one follows
+    // Two branches, each with a large tensor in the middle. An edge between them orders one after
     // the other.
     let graph = json!({
         "tensors": [
@@ -102,14 +102,14 @@ fn the_curve_says_what_each_edge_buys() {
         assert!(number(&pair[0], "edges") < number(&pair[1], "edges"));
         assert!(number(&pair[0], "peak") > number(&pair[1], "peak"));
     }
-    // Both ends are plans that the command makes by itself.
+    // The command makes both end points as plans of their own.
     let free = done(&usm(&["plan", &input, "--json", "--queue", "out-of-order"]));
     assert_eq!(curve[0]["peak"], free["peak"]);
     assert_eq!(curve[0]["bound"], free["lower_bound"]);
     let last = curve.last().unwrap();
     assert_eq!(last["peak"], report["peak"]);
     assert_eq!(number(last, "edges") as usize, report["ordering_edges"].as_array().unwrap().len());
-    // The longer branch and the last operator take 3 + 1 + 1; one branch after the other takes
+    // The longer branch and the last operator take 3 + 1 + 1. One branch after the other takes
     // longer.
     assert_eq!(number(&curve[0], "critical_path"), 5);
     assert!(number(last, "critical_path") > 5);
@@ -120,8 +120,8 @@ fn the_curve_says_what_each_edge_buys() {
 #[test]
 fn another_order_is_one_that_the_data_allow_and_lowers_the_peak() {
     let folder = folder("plan_reorder");
-    // Four large results that are each reduced to a small one: made first and reduced later, or
-    // each reduced at once.
+    // Four large results that are each reduced to a small one: all made first, or each reduced at
+    // once.
     let mut tensors = Vec::new();
     let (mut makers, mut reducers) = (Vec::new(), Vec::new());
     for k in 0..4 {
@@ -181,7 +181,7 @@ fn reports_are_written_where_asked() {
     assert!(read(&sharing).contains("shares bytes with"));
     let lists = read(&lists);
     assert_eq!(lists.lines().count(), 5);
-    // The first operator is in the lists like every other one.
+    // The first operator is listed like every other one.
     assert!(lists.lines().any(|line| line.starts_with("a: restricted by") && line.contains(" b")), "{lists}");
     let dump = read(&dump);
     assert_eq!(

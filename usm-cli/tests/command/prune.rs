@@ -19,7 +19,7 @@ const IR: &str = "define void @f(ptr %a) {
 }
 ";
 
-/// One JSON answer a line.
+/// One JSON answer for each line.
 fn answers(ran: &Ran) -> Vec<Value> {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr, "");
@@ -67,7 +67,7 @@ fn passes_and_limit_are_those_that_were_asked_for() {
         |per_bb, fanout| json!({"per_bb": per_bb, "diamond": 0, "fanout": fanout, "fanout_raise": 0});
     assert_eq!(stats(&["--passes", "per_bb"]), expected(1, 0));
     assert_eq!(stats(&["--passes", "fanout,diamond"]), expected(0, 3));
-    // The option stands above the record.
+    // The option overrides the record.
     assert_eq!(stats(&["--subgraph-limit", "0"]), expected(1, 0));
     let limited = RECORD.replace("\"subgraph_limit\": 10", "\"subgraph_limit\": 0");
     assert_eq!(ask(&[], &limited)[0]["functions"]["main"]["stats"], expected(1, 0));
@@ -76,7 +76,7 @@ fn passes_and_limit_are_those_that_were_asked_for() {
     usm(&["prune", "--subgraph-limit", "-1"]).refused(&["-1"]);
 }
 
-/// The increments join before the decrement: more than a pair or a fan.
+/// The increments join before the decrement: neither a pair nor a fan.
 const JOIN: &str = r#"{"case": "join", "functions": {"main": [
   {"name": "head", "succ": ["left", "right"], "raising": false, "ops": []},
   {"name": "left", "succ": ["end"], "raising": false, "ops": [["inc", "a"]]},
@@ -142,7 +142,7 @@ fn options_that_the_method_does_not_have_are_refused() {
     usm(&["prune", "--web-limit", "-1", "--method", "extended"]).refused(&["-1"]);
 }
 
-/// Same operations left, same sums as the recorded pass, record by record.
+/// The operations left, and their sums, equal the recorded pass's, record by record.
 #[test]
 fn every_recorded_answer_is_given() {
     let Some(folder) = shared("nrt") else { return };
@@ -229,7 +229,7 @@ fn a_bad_record_is_refused_with_line_record_and_field() {
     usm(&["prune", &path]).refused(&["r.json:2", "records[1]"]);
     usm(&["prune", &text(&folder.join("nowhere.json"))]).refused(&["nowhere.json"]);
     usm_with(&["prune"], b"{\"case\": \"\xff\"}", &[]).refused(&["line 1", "records[0].case"]);
-    // Depth is refused, not followed.
+    // Deep nesting is refused without recursion.
     usm_with(&["prune"], "[".repeat(100_000).as_bytes(), &[]).refused(&["line 1"]);
     usm_with(&["prune"], format!("{{\"expect\": {}", "[".repeat(100_000)).as_bytes(), &[])
         .refused(&["line 1"]);

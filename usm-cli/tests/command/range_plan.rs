@@ -1,10 +1,10 @@
-//! Plans for every value of a dimension: right for each of them, refused where they are not.
+//! Plans for every value of a dimension: correct for each of them, and refused if they are not.
 
 use serde_json::{Value, json};
 
 use crate::support::{file, folder, text, usm};
 
-/// A chain with a result in place, a view and a branch, whose sizes depend on two dimensions.
+/// A chain with a result in place, a view and a branch; the sizes depend on two dimensions.
 fn graph() -> Value {
     json!({
         "dims": [{"name": "w", "of": "input width", "low": 64, "high": 2048, "step": 32},
@@ -57,7 +57,7 @@ fn a_plan_for_every_value_is_evaluated_for_one() {
         let sizes =
             [b * w * 4, b * w * 4, b * (w / 2 + 1) * (w / 4).max(100), b * w, 1000, w.min(128) * b + 3];
         let up = |value: u64, alignment: u64| value.div_ceil(alignment) * alignment;
-        // The lower of the two stacks: 0, 2, 4, 5 and 2, 0, 4, 5, by hand.
+        // The lower of the two stacks, computed by hand: 0, 2, 4, 5 and 2, 0, 4, 5.
         let stack = |first: u64, second: u64| up(up(up(first, 64) + second, 16) + 1000, 64) + sizes[5];
         let peak = stack(sizes[0], sizes[2]).min(stack(sizes[2], sizes[0]));
         assert_eq!(report["peak"], peak, "w={w} b={b}");
@@ -65,7 +65,7 @@ fn a_plan_for_every_value_is_evaluated_for_one() {
         let offset = |id: usize| rows[id][5];
         assert_eq!((offset(1), offset(3)), (offset(0), offset(0) + b * w * 2));
     }
-    // The same graph without plans is planned for one value as any other.
+    // Without plans the graph is planned for one value, as any other.
     let path = file(&folder, "g.json", graph().to_string());
     let ran = usm(&["plan", &path, "--json", "--dim", "w=64", "--dim", "b=1"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -128,7 +128,7 @@ fn a_wrong_plan_for_every_value_is_refused() {
     let good = ["--dim", "w=64", "--dim", "b=1"];
     usm(&[&["plan", &path, "--reorder"][..], &good].concat()).refused(&["--reorder"]);
     usm(&[&["plan", &path, "--max-alloc", "64"][..], &good].concat()).refused(&["--max-alloc"]);
-    // Proven for the order of the file; out of order more may live together.
+    // The proof is for the order of the file; out of order more tensors may live together.
     let ran = usm(&[&["plan", &path, "--queue", "out-of-order"][..], &good].concat());
     assert!(ran.code == 0 || ran.code == 2, "{}", ran.stderr);
 }
@@ -139,7 +139,7 @@ fn branches() -> Value {
     let tensors: Vec<_> = (0..60)
         .map(|id| json!({"id": id, "size": sizes[id / 2 * 5 % 7], "alignment": 1 << (id / 2 % 7)}))
         .collect();
-    // Every odd one writes over the one before, which nobody else reads.
+    // Every odd one writes over the previous one, which no other operator reads.
     let ops: Vec<_> = (0..60_usize)
         .map(|op| match op % 2 {
             1 => json!({"inputs": [op - 1], "outputs": [op], "in_place": [[op - 1, op]]}),
@@ -168,7 +168,7 @@ fn plans_for_every_value_are_found_and_hold() {
         let file: Value = serde_json::from_str(&std::fs::read_to_string(&ranged).unwrap()).unwrap();
         let over = file["tensors"].as_array().unwrap().iter().filter(|tensor| !tensor["over"].is_null());
         assert!(over.count() > 0, "no permit was taken");
-        // Values that nobody planned, and the probes' own figures.
+        // Values that were not planned, and the probes' own figures.
         let evaluate = |w: u64, h: u64| {
             let dims = [format!("w={w}"), format!("h={h}")];
             let ran =
@@ -185,7 +185,7 @@ fn plans_for_every_value_are_found_and_hold() {
             assert!(probe["peak"].as_u64() >= probe["lower_bound"].as_u64());
         }
     }
-    // A part of the range, said at the command line.
+    // A part of the range, from the command line.
     let ran = usm(&["plan", &path, "--dim", "w=64..128:32", "--dim", "h=7", "--json"]);
     assert_eq!((ran.code, &ran.json()["dims"][0]["high"]), (0, &json!(128)), "{}", ran.stderr);
     assert_eq!(ran.json()["probes"].as_array().unwrap().len(), 3);

@@ -1,4 +1,4 @@
-//! `usm run`: every kernel is right, and bad ranges name both numbers.
+//! `usm run`: every kernel is correct, and errors of ranges name both numbers.
 
 use crate::support::{keys, usm, usm_with};
 

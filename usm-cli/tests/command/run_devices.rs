@@ -1,4 +1,4 @@
-//! `usm run` on every device that can execute, and the reason where one cannot.
+//! `usm run` on every device that can execute, and the reason for those that cannot.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::run::KERNELS;
 use crate::skip::missing;
 use crate::support::{Ran, file, folder, text, usm, usm_with};
 
-/// Sizes that divide nothing much, with groups that divide them.
+/// Sizes with few divisors, and groups that divide them.
 const SIZES: [(&str, &str); 2] = [("96", "8"), ("35", "7")];
 
 fn run(kernel: &str, device: &str, more: &[&str], environment: &[(&str, &str)]) -> Ran {
@@ -30,8 +30,8 @@ fn runs_every_kernel(device: &str, more: &[&str], environment: &[(&str, &str)]) 
     }
 }
 
-/// Every device of this machine runs every kernel by the code it takes; one without USM memory says
-/// so.
+/// Every device of this machine runs every kernel from the code it accepts. A device without USM is
+/// refused with the reason.
 #[test]
 fn every_device_runs_every_kernel() {
     let devices = usm(&["devices", "--json"]).json();
@@ -54,7 +54,7 @@ fn every_device_runs_every_kernel() {
             runs_every_kernel(device, &[], &[]);
             let ran = usm_with(&["run", "scan", "--json", "--size", "100"], b"", &[("USM_DEVICE", device)]);
             assert_eq!(ran.json()["device"], device.as_str());
-            // From each language that the device takes; on one that it does not take, by name.
+            // From each language that the device accepts; a refusal names another language.
             for (code, name) in [("opencl-c", "OpenCL C"), ("spir-v", "SPIR-V"), ("cuda-c", "CUDA C")] {
                 let ran = run("reduce", device, &["--size", "96", "--code", code], &[]);
                 if ran.code != 0 {
@@ -80,12 +80,12 @@ fn the_host_takes_no_code() {
     usm(&["run", "reverse", "--code", "wgsl"]).refused(&["--code", "wgsl", "spir-v"]);
 }
 
-/// The folder with Debian's runtimes, or a visible line that says why a test is skipped.
+/// The folder with Debian's runtimes. Prints the reason if the test is skipped.
 #[track_caller]
 fn libraries() -> Option<PathBuf> {
     let folder = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from);
     if folder.is_none() {
-        // The folder has both.
+        // The folder contains both.
         let reason = "USM_DEBIAN_LIBRARIES not set (cargo xtask setup): no loader of Level Zero, no PoCL";
         missing("level_zero", reason);
     }
@@ -96,8 +96,7 @@ fn loader(libraries: &Path) -> String {
     text(&libraries.join("libze_loader.so.1"))
 }
 
-/// The driver of the tests interprets SPIR-V: at once, late, in any order, on the second of two
-/// devices.
+/// The tests' driver interprets SPIR-V: at once, late, in any order, on the second of two devices.
 #[test]
 fn level_zero_runs_every_kernel() {
     let Some(libraries) = libraries() else { return };
@@ -118,7 +117,8 @@ fn level_zero_runs_every_kernel() {
         .refused(&["--device", "kernel reverse has no code for level_zero"]);
 }
 
-/// Intel's driver in capture mode compiles and records. It is refused by its reason, and soon.
+/// Intel's driver in capture mode compiles and records. The command refuses it soon, with the
+/// reason.
 #[test]
 fn a_device_that_executes_nothing_is_refused_with_the_reason() {
     let Some(libraries) = libraries() else { return };
@@ -146,7 +146,7 @@ fn a_device_that_executes_nothing_is_refused_with_the_reason() {
     });
 }
 
-/// PoCL 3.1 has OpenCL and no memory to share.
+/// PoCL 3.1 has OpenCL and no shared memory.
 #[test]
 fn a_device_without_unified_memory_is_listed_and_refused() {
     let Some(libraries) = libraries() else { return };
@@ -165,7 +165,7 @@ fn a_device_without_unified_memory_is_listed_and_refused() {
     let opencl = backends.iter().find(|backend| backend["name"] == "opencl").unwrap();
     let device = &opencl["devices"][0];
     assert_eq!((&device["selector"], &device["capabilities"]["device"]), (&"opencl:cpu:0".into(), &0.into()));
-    // What tells it from another CPU runtime beside it.
+    // This distinguishes it from another CPU runtime.
     assert_eq!(device["platform"], "Portable Computing Language");
     for kernel in KERNELS {
         let ran = run(kernel, "opencl:cpu:0", &["--size", "96"], &environment);

@@ -1,5 +1,4 @@
-//! `usm devices` where the runtimes are not there, are there one by one, or are not what their name
-//! says.
+//! `usm devices` while runtimes are absent, present one by one, or not what their name says.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +8,7 @@ use serde_json::Value;
 use crate::skip::missing;
 use crate::support::{Ran, file, folder, text, usm_with};
 
-/// Variables that name the file of a runtime, and the name of the runtime.
+/// Variables that name the file of a runtime, and the runtime's name.
 const FILES: [(&str, &str); 5] = [
     ("USM_OPENCL_LIBRARY", "opencl"),
     ("USM_DPCTL_LIBRARY", "sycl"),
@@ -18,16 +17,16 @@ const FILES: [(&str, &str); 5] = [
     ("USM_HIP_LIBRARY", "hip"),
 ];
 
-/// The Level Zero driver of the tests, which can be opened in place of the loader.
+/// The tests' Level Zero driver, which can be opened instead of the loader.
 const DRIVER: &str = "USM_LEVEL_ZERO_DRIVER";
-/// The drivers of the tests that can be opened in place of a runtime's library.
+/// The tests' drivers that can be opened instead of a runtime's library.
 const DRIVERS: [(&str, &str); 3] =
     [("level_zero", DRIVER), ("cuda", "USM_CUDA_DRIVER"), ("hip", "USM_CUDA_DRIVER")];
 
 /// A file that no machine has.
 const NOWHERE: &str = "/nonexistent/library.so";
 
-/// Runs `usm devices --json` with these files for the runtimes and nothing found by chance.
+/// Runs `usm devices --json` with these files as runtimes and no others.
 fn devices(files: &[(&str, &str)], libraries: &Path) -> Ran {
     let folder = text(libraries);
     let mut environment: Vec<(&str, &str)> = FILES
@@ -72,7 +71,7 @@ fn a_machine_without_any_runtime_has_the_host_and_a_reason_for_each_other_one() 
         assert!(reason.contains("No such file"), "in the words of the system: {backend}");
     }
     assert_eq!(backend(&document, "host")["found"], true);
-    // The rest of the command works.
+    // The other parts of the command work.
     let environment: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, NOWHERE)).collect();
     let ran = usm_with(&["run", "reverse", "--size", "64"], b"", &environment);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -163,7 +162,7 @@ fn a_device_of_hip_is_named_where_only_it_matches() {
     }
 }
 
-/// AMD's own library, on a machine without a device of its.
+/// AMD's own library on a machine without an AMD device.
 #[test]
 fn hip_is_found_without_a_device() {
     let Ok(libraries) = std::env::var("USM_DEBIAN_LIBRARIES") else {
@@ -176,7 +175,7 @@ fn hip_is_found_without_a_device() {
     let found = backend(&devices(&[("USM_HIP_LIBRARY", &library)], Path::new(&libraries)).json(), "hip");
     assert_eq!((&found["found"], &found["error"]), (&Value::Bool(true), &Value::Null), "{found}");
     assert_eq!(found["library"], library);
-    // Where there is one, this is the first test that sees it.
+    // With a device, this is the first test that finds it.
     assert!(found["devices"].is_array(), "{found}");
 }
 
@@ -220,8 +219,7 @@ fn a_file_that_is_no_library_is_a_reason_too() {
     }
 }
 
-/// A library is there and another one that it needs is not, as in a wheel whose parts do not find
-/// each other.
+/// A present library with an absent dependency, as in a wheel whose parts do not find each other.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_library_whose_own_needs_are_missing_names_both_files() {

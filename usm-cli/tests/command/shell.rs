@@ -1,4 +1,4 @@
-//! What people type at a shell: sizes with units, a pipe, Ctrl-C, completions.
+//! Typical shell use: sizes with units, a pipe, Ctrl-C, completions.
 
 use core::time::Duration;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -62,9 +62,9 @@ fn a_pipe_is_an_input() {
         .refused(&["standard input", "--queue"]);
 }
 
-/// Buffers whose best peak is above every bound, so that the search goes on: 17 of them need 11
-/// bytes where at most 10 are live; here are 40 such groups one after the other, below one buffer
-/// of all times.
+/// Buffers whose best peak is above every bound, so the search does not end. 17 of them need 11
+/// bytes while at most 10 are live. There are 40 such groups in sequence, below one buffer that
+/// lives at all times.
 fn hard() -> String {
     const GROUP: [(usize, usize, usize); 17] = [
         (0, 1, 3),
@@ -94,8 +94,8 @@ fn hard() -> String {
     text
 }
 
-/// The command with Ctrl-C as a terminal gives it. A shell lets its background jobs ignore the
-/// signal, and every program that they start inherits that.
+/// The command with Ctrl-C as from a terminal. A shell lets its background jobs ignore the signal,
+/// and their child processes inherit that.
 #[cfg(unix)]
 fn interruptible() -> Command {
     use std::os::unix::process::CommandExt as _;
@@ -122,7 +122,7 @@ fn ctrl_c_in_a_search_prints_the_best_plan_so_far() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Time to read the file and to begin; a signal before that ends the command as always.
+    // Time to read the file and begin. An earlier signal ends the command as usual.
     std::thread::sleep(Duration::from_secs(3));
     let begin = Instant::now();
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -138,7 +138,7 @@ fn ctrl_c_in_a_search_prints_the_best_plan_so_far() {
     assert_eq!(std::fs::read_to_string(output).unwrap().lines().count(), 682);
 }
 
-/// Outside of a search Ctrl-C ends the command as it ends others.
+/// Outside of a search Ctrl-C ends the command.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_elsewhere_ends_the_command() {
@@ -162,7 +162,7 @@ fn completions_know_every_verb_and_option() {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
         assert!(!ran.stdout.contains("infer-shapes"), "{shell}");
-        // A shell that is there reads its own.
+        // An installed shell checks its own script.
         let check = Command::new(shell).arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let Ok(mut child) = check else { continue };
         child.stdin.take().unwrap().write_all(ran.stdout.as_bytes()).unwrap();
@@ -172,7 +172,7 @@ fn completions_know_every_verb_and_option() {
     usm(&["completions", "tcsh"]).refused(&["tcsh", "bash, zsh, fish"]);
 }
 
-/// What bash offers, asked as bash asks.
+/// Bash's completions, requested as bash does.
 #[test]
 fn bash_completes_a_verb_and_an_option() {
     let script = usm(&["completions", "bash"]).stdout;

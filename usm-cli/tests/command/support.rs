@@ -1,4 +1,4 @@
-//! Running the binary, and looking at what it said.
+//! Runs the binary and checks its output.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::skip::missing;
 
-/// What one run left behind.
+/// The result of one run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Another build of the command, to be tested in place of cargo's.
+/// Another build of the command to test instead of cargo's.
 const BINARY: &str = "USM_CLI_BINARY";
 
-/// Whether the command under test infers shapes. Another build in its place is made without.
+/// Whether the tested command infers shapes. Another build is made without inference.
 pub(crate) fn infers_shapes() -> bool {
     cfg!(feature = "onnx") && std::env::var_os(BINARY).is_none()
 }
@@ -38,7 +38,7 @@ pub(crate) fn usm_with(arguments: &[&str], input: &[u8], environment: &[(&str, &
         .expect("the binary starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
-    // The child may answer before it has read everything.
+    // The child may answer before it has read all input.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(&input);
     });
@@ -56,7 +56,7 @@ pub(crate) fn usm(arguments: &[&str]) -> Ran {
     usm_with(arguments, b"", &[])
 }
 
-/// The verbs, as the help lists them.
+/// The verbs that the help lists.
 pub(crate) fn verbs() -> Vec<String> {
     let help = usm(&["--help"]).stdout;
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -67,14 +67,14 @@ pub(crate) fn verbs() -> Vec<String> {
 }
 
 impl Ran {
-    /// The one JSON document on standard output.
+    /// The JSON document on standard output.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
             panic!("no JSON document ({error}): stdout {:?}, stderr {:?}", self.stdout, self.stderr)
         })
     }
 
-    /// Asserts that the input was refused: exit 2, nothing on standard output, each part in the
+    /// Asserts a refusal of the input: exit code 2, nothing on standard output, each part in the
     /// message, no panic.
     pub(crate) fn refused(&self, parts: &[&str]) {
         assert_eq!(self.code, 2, "stderr: {}", self.stderr);
@@ -91,7 +91,7 @@ pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap_or_else(|| panic!("{value} is no object")).keys().map(String::as_str).collect()
 }
 
-/// A folder of its own for one test, emptied at the start.
+/// A folder for one test, emptied at the start.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&path);
@@ -110,7 +110,7 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_str().expect("UTF-8 path").to_owned()
 }
 
-/// The folder with real inputs, or a visible line that says why a test is skipped.
+/// The folder with real inputs. Prints the reason if a test is skipped.
 #[track_caller]
 pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("USM_SHARED") {

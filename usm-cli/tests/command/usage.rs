@@ -1,4 +1,4 @@
-//! What holds for every subcommand.
+//! Properties of every subcommand.
 
 use crate::support::{usm, usm_with};
 

@@ -1,12 +1,12 @@
-//! Random graphs: of the pieces that programs are made of, with jumps between them, or any at all.
+//! Random graphs: made of the pieces that programs have, with jumps between them, or of any edges.
 
 use proptest::prelude::*;
 use usm_prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 
-/// An operation on this value is one on null.
+/// The value that stands for null.
 pub(crate) const NULL: u32 = 9;
 
-/// Blocks with their edges, operations (increments are `true`) and whether they raise.
+/// Blocks with their edges, operations (`true` is an increment) and whether they raise.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) edges: Vec<Vec<usize>>,
@@ -47,13 +47,13 @@ impl Graph {
     }
 }
 
-/// What follows what: one of the shapes that programs are made of.
+/// One of the shapes that programs are made of.
 #[derive(Clone, Debug)]
 enum Piece {
     Chain(usize),
     Branches(Vec<Piece>),
     Loop(Box<Piece>),
-    /// A loop with a test at its end and a way out in the middle.
+    /// A loop with its test at the end and an exit in the middle.
     Until(Box<Piece>, Box<Piece>),
     Raise(bool),
     Return,
@@ -90,7 +90,7 @@ impl Graph {
         block
     }
 
-    /// Adds a piece behind `before`; the block behind which things go on, if they do.
+    /// Adds a piece behind block `before`. Returns the block that continues, if there is one.
     fn piece(&mut self, piece: &Piece, before: usize) -> Option<usize> {
         match piece {
             Piece::Chain(length) => Some((0..*length).fold(before, |before, _| self.add(Some(before)))),
@@ -150,15 +150,15 @@ impl Graph {
     }
 }
 
-/// Graphs as programs have them, a few edges of any kind added: irreducible loops, jumps between
-/// branches, code that never runs.
+/// Graphs of programs with a few random edges: irreducible loops, jumps between branches,
+/// unreachable code.
 fn structured() -> impl Strategy<Value = Graph> {
     let extra = prop::collection::vec((any::<usize>(), any::<usize>()), 0..3);
     (prop::collection::vec(pieces(), 1..5), extra, any::<bool>()).prop_map(|(pieces, extra, jumps)| {
         let mut graph = Graph { edges: vec![Vec::new()], ops: Vec::new(), raising: vec![false] };
         let mut before = 0;
         for piece in &pieces {
-            // Behind what does not go on the rest is never reached.
+            // Unreachable behind a piece that does not continue.
             before = graph.piece(piece, before).unwrap_or_else(|| graph.add(None));
         }
         if jumps {
@@ -184,7 +184,7 @@ fn wild() -> impl Strategy<Value = Graph> {
         })
 }
 
-/// Increments in places that are likely to be followed by their decrements, or anything anywhere.
+/// Increments at places where decrements probably follow, or anywhere.
 pub(crate) fn graphs() -> impl Strategy<Value = Graph> {
     let shape = prop_oneof![3 => structured(), 1 => wild()];
     let spots = prop::collection::vec((any::<usize>(), 0usize..12, 0u32..6, 1usize..4), 0..24);
@@ -194,8 +194,7 @@ pub(crate) fn graphs() -> impl Strategy<Value = Graph> {
             let blocks = graph.edges.len();
             graph.ops = vec![Vec::new(); blocks];
             for (head, distance, value, copies) in spots {
-                // One that is found by going on from the head, by any edges, so far; every path's
-                // for a fan.
+                // A decrement that some path from the head reaches; for a fan, one on every path.
                 let head = head % blocks;
                 let mut ends = vec![head];
                 for step in 0..distance {

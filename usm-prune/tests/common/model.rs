@@ -1,5 +1,5 @@
-//! The passes of the reference by their definition: every question is answered by a walk over the
-//! graph, and every round looks at every increment. The slow answer that the fast one must equal.
+//! The reference's passes by definition: a walk over the graph answers every question, and every
+//! round checks every increment. The fast passes must give the same answers.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ pub(crate) struct Model {
     succ: Vec<Vec<usize>>,
     pred: Vec<Vec<usize>>,
     raising: Vec<bool>,
-    /// Kind, value and a number of its own.
+    /// Kind, value and number.
     ops: Vec<Vec<(OpKind, Value, u32)>>,
     roots: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Model {
         Self { succ, pred, raising, ops, roots }
     }
 
-    /// The operations that are left, in order.
+    /// The remaining operations in order.
     pub(crate) fn ops(&self, block: usize) -> Vec<u32> {
         self.ops[block].iter().map(|op| op.2).collect()
     }
@@ -85,7 +85,7 @@ impl Model {
         self.ops[block].retain(|op| op.2 != id);
     }
 
-    /// Block, value and number of every increment now.
+    /// Block, value and number of every current increment.
     fn increments(&self) -> Vec<(usize, Value, u32)> {
         let increments = |(block, ops): (usize, &Vec<(OpKind, Value, u32)>)| {
             ops.iter().filter(|op| op.0 == OpKind::Inc).map(move |op| (block, op.1, op.2)).collect::<Vec<_>>()
@@ -203,7 +203,7 @@ struct Fan {
 }
 
 impl Fan {
-    /// Follows all paths on from the last block of `path`.
+    /// Continues all paths from the last block of `path`.
     fn search(&mut self, model: &Model, path: &mut Vec<usize>) -> Found {
         let block = *path.last().unwrap();
         if model.succ[block].is_empty() {
@@ -243,7 +243,7 @@ impl Fan {
     }
 }
 
-/// Whether every walk from the roots to `b` comes over `a`.
+/// Whether every walk from the roots to `b` passes `a`.
 fn cuts(next: &[Vec<usize>], roots: &[usize], a: usize, b: usize) -> bool {
     let reach = |without: Option<usize>| {
         let mut seen = vec![false; next.len()];
@@ -259,8 +259,8 @@ fn cuts(next: &[Vec<usize>], roots: &[usize], a: usize, b: usize) -> bool {
     a == b || !reached[b] || reached[a] && !reach(Some(a))[b]
 }
 
-/// Where LLVM lets post-dominance begin: blocks without successors; for blocks from which none of
-/// those is reached the last block of a walk; without those that reach another.
+/// LLVM's roots of post-dominance: blocks without successors; for blocks that reach none of those,
+/// the last block of a walk; without roots that reach another.
 fn exits(succ: &[Vec<usize>], pred: &[Vec<usize>]) -> Vec<usize> {
     let mut roots: Vec<usize> = (0..succ.len()).filter(|&block| succ[block].is_empty()).collect();
     let reach = |next: &[Vec<usize>], start: &[usize]| {

@@ -8,7 +8,7 @@ use usm_prune::{Cfg, CfgBuilder, OpKind, Value};
 
 use crate::skip::missing;
 
-/// The folder of recorded answers, or a visible word that it is absent.
+/// The folder of recorded answers. Reports it if it is missing.
 #[track_caller]
 pub(crate) fn oracle(file: &str) -> Option<String> {
     let root = std::env::var_os("USM_SHARED")

@@ -1,5 +1,5 @@
-//! Graphs on which passes that look at every pair, or walk for every increment, take the square of
-//! the size.
+//! Graphs on which a pass that checks every pair, or walks for every increment, takes quadratic
+//! time.
 
 extern crate alloc;
 
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use usm_prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 
-/// A name and a graph of about so many blocks.
+/// A name, and a function that makes a graph of about the given number of blocks.
 pub(crate) type Shape = (&'static str, fn(usize) -> Cfg);
 
 pub(crate) const SHAPES: [Shape; 11] = [
@@ -25,7 +25,7 @@ pub(crate) const SHAPES: [Shape; 11] = [
     ("one value, up and then down", one_value),
 ];
 
-/// A straight line of blocks, built from any operations of each.
+/// A straight line of blocks with the given operations.
 fn line(blocks: usize, backwards: bool, ops: impl Fn(usize) -> Vec<(OpKind, u32)>) -> Cfg {
     let mut builder = CfgBuilder::new();
     let mut ids: Vec<BlockId> = (0..blocks).map(|_| builder.block(false)).collect();
@@ -85,8 +85,8 @@ fn bundle(n: usize) -> Cfg {
     })
 }
 
-/// Of an if its blocks before, on one side, on the other and behind; inside of the first side comes
-/// the next.
+/// Nested ifs: the blocks before, on one side, on the other side and behind; the next if lies in
+/// the first side.
 fn branches(n: usize) -> Cfg {
     let mut builder = CfgBuilder::new();
     let depth = n / 4;
@@ -111,7 +111,8 @@ fn branches(n: usize) -> Cfg {
     builder.build().expect("the blocks exist")
 }
 
-/// Each header's loop is all that is inside; a pair around each loop and one in each latch.
+/// Nested loops: each header's loop contains all inner ones, with a pair around each loop and one
+/// in each latch.
 fn loops(n: usize) -> Cfg {
     let mut builder = CfgBuilder::new();
     let depth = n / 4;
@@ -147,7 +148,7 @@ fn sliding_fans(n: usize) -> Cfg {
     fan_chain(n, false, n / 16)
 }
 
-/// A chain of fans; the decrements of each are so many fans further on, and one side raises or not.
+/// A chain of fans. The decrements of each lie `distance` fans later; one side raises if `raising`.
 fn fan_chain(n: usize, raising: bool, distance: usize) -> Cfg {
     let mut builder = CfgBuilder::new();
     let mut head = builder.block(false);

@@ -1,9 +1,9 @@
-//! LLVM IR text from any bytes: the fuzz target calls this, and its corpus runs through it as an
+//! LLVM IR text from any bytes. The fuzz target calls this, and its corpus runs through it as an
 //! ordinary test.
 //!
-//! Checked: nothing panics; lines that count no references stay as they are, in their order; those
-//! that do are lines of the input; the statistics are the number of lines removed; text that was
-//! written is read again, and the reference finds nothing more in it.
+//! Checks that nothing panics; lines that count no references stay unchanged in their order; those
+//! that do are lines of the input; the statistics equal the number of removed lines; the output is
+//! readable, and the reference finds nothing more in it.
 
 use usm_prune::{Method, Options, prune_llvm};
 
