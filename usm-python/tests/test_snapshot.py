@@ -112,7 +112,7 @@ assert "numpy" not in sys.modules
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True, timeout=60)
 
 
-def here():
+def line_number():
     return sys._getframe(1).f_lineno
 
 
@@ -130,13 +130,13 @@ def test_the_history_names_queue_and_line(queue, kind, lines):
     context.keep_history(100)
 
     def make(queue):
-        return usm.empty(1000, "u1", kind=kind, queue=queue), here()
+        return usm.empty(1000, "u1", kind=kind, queue=queue), line_number()
 
     (one, line), (two, _) = make(first), make(second)
-    called = here() - 1
+    called = line_number() - 1
     with pytest.raises(usm.AllocationError):
         usm.empty(1 << 60, "u1", kind=kind, queue=second)
-    refused = here() - 1
+    refused = line_number() - 1
     numbers = [first.number, second.number, second.number, first.number]
     address = one.pointer
     del one
@@ -194,7 +194,7 @@ def test_the_files_have_queue_and_lines(queue, kind, lines, tmp_path):
     context.keep_history(0)
     context.keep_history(100)
     held = usm.empty(1234, "u1", kind=kind, queue=queue)
-    line = here() - 1
+    line = line_number() - 1
     snapshot = usm.snapshot()
     snapshot.dump(tmp_path / "x.pickle")
     document = pickle.loads((tmp_path / "x.pickle").read_bytes())

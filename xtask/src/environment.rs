@@ -94,9 +94,9 @@ fn nvrtc_library() -> Option<PathBuf> {
     in_site_packages("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2")
 }
 
-/// The folders of runtimes that open parts of themselves by name, as a search path of the loader.
-/// They look beside themselves; under a sanitizer, whose `dlopen` stands between, the loader takes
-/// the test program for the one that asks, and looks beside that.
+/// The folders of runtimes that open parts of themselves by name, for the loader's search path.
+/// They look beside themselves. Under a sanitizer, whose `dlopen` makes the call, the loader looks
+/// beside the test program instead.
 pub(crate) fn runtime_folders() -> OsString {
     let ours = [Some(opencl_cpu_library()), nvrtc_library()];
     let ours = ours.into_iter().flatten().filter(|library| library.exists());
@@ -108,24 +108,23 @@ pub(crate) fn runtime_folders() -> OsString {
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// The drivers of the tests, which execute on the host, as packages of cargo, and the variables
-/// with their files once they are built.
+/// The tests' drivers, which execute on the host: their cargo packages, and the variables for their
+/// files.
 pub(crate) const DRIVERS: [(&str, &str); 2] =
     [("usm-level-zero-driver", "USM_LEVEL_ZERO_DRIVER"), ("usm-cuda-driver", "USM_CUDA_DRIVER")];
 
-/// A library of a test driver that cargo built in that folder.
+/// The library of a test driver in cargo's output folder.
 pub(crate) fn driver(target: &Path, package: &str) -> PathBuf {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     target.join("debug").join(format!("{prefix}{}{suffix}", package.replace('-', "_")))
 }
 
-/// What tests fail without in CI, by the names that they give it.
+/// The parts that tests require in CI, by their names in the tests.
 const REQUIRED: &str = "opencl,sycl,level_zero,cuda_on_host,nvrtc,hip,numpy,numba,cc,models,corpora";
 
-/// What every test and benchmark gets to see of the set-up.
+/// The set-up's variables for every test and benchmark.
 ///
-/// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is
-/// named here.
+/// The OpenCL runtime's wheel has an ICD file with an unrelocated path, so this names the library.
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let mut variables = Vec::new();
     if opencl_cpu_library().exists() && std::env::var_os("OCL_ICD_FILENAMES").is_none() {
@@ -141,11 +140,11 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     if let Some(library) = nvrtc_library().filter(|_| std::env::var_os("USM_NVRTC_LIBRARY").is_none()) {
         variables.push(("USM_NVRTC_LIBRARY", library.into_os_string()));
     }
-    // A developer's machine may lack a runtime; CI has all but a GPU.
+    // A developer's machine may lack a runtime; CI has all except a GPU.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
         variables.push(("USM_REQUIRE", REQUIRED.into()));
     }
-    // Each process that wants a runtime of these puts the folder on LD_LIBRARY_PATH itself.
+    // A process that uses one of these runtimes puts the folder on LD_LIBRARY_PATH itself.
     let unpacked = debian().join("usr/lib/x86_64-linux-gnu");
     if unpacked.exists() {
         variables.push(("USM_DEBIAN_LIBRARIES", unpacked.into_os_string()));
@@ -156,7 +155,7 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
             variables.push((variable, driver(&target_dir(), package).into_os_string()));
         }
     }
-    // It has a hipRTC too, which writes what its HIP half executes.
+    // It contains a hipRTC too, whose output its HIP half executes.
     let hiprtc = driver(&target_dir(), "usm-cuda-driver");
     if hiprtc.exists() && std::env::var_os("USM_HIPRTC_LIBRARY").is_none() {
         variables.push(("USM_HIPRTC_LIBRARY", hiprtc.into_os_string()));
@@ -176,7 +175,7 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     variables
 }
 
-/// Whether this is a CI run, where a required part that cannot run is a failure.
+/// Whether this is a CI run, where a missing required part is a failure.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value != "false" && value != "0" && !value.is_empty())
 }

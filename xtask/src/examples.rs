@@ -1,4 +1,4 @@
-//! The examples of every crate: each must run to its end on any machine, whatever runtimes it has.
+//! The examples of every crate: each must run to its end on any machine, with or without runtimes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use crate::environment;
 use crate::folder;
 use crate::report::Report;
 
-/// As many as there are at least: a search that finds none would be a check of nothing.
+/// Minimum number of examples: a search that finds none would check nothing.
 const LEAST: usize = 16;
 
-/// Runs each, as `cargo test` has compiled it just before.
+/// Runs each example; `cargo test` has compiled it just before.
 pub(crate) fn parts(report: &mut Report) {
     let examples = all().and_then(|found| {
         let count = found.len();
@@ -31,7 +31,7 @@ pub(crate) fn parts(report: &mut Report) {
     }
 }
 
-/// Package and name of each, in order.
+/// Package and name of each example, in order.
 fn all() -> Result<Vec<(String, String)>, String> {
     let root = environment::root();
     let entries = fs::read_dir(&root).map_err(|error| folder::at(&root, &error))?;

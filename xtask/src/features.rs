@@ -1,6 +1,6 @@
 //! Combinations of features of every library and of the command line: each must build without a
-//! warning. None, each alone and all with every test run; every pair too with `cargo xtask ci`,
-//! which is what `cargo hack --feature-powerset --depth 2` goes through.
+//! warning. Every test run builds no feature, each one alone and all of them. `cargo xtask ci`
+//! builds every pair too, as `cargo hack --feature-powerset --depth 2` would.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::command::{cargo, describe};
 use crate::environment;
 use crate::report::Report;
 
-/// The members that have features of their own. usm-python needs Python and has one form only.
+/// The members that have features. usm-python needs Python and has only one form.
 const PACKAGES: [&str; 15] = [
     "level-zero-sys",
     "usm-interface",
@@ -35,16 +35,16 @@ pub(crate) fn run_command() -> Result<(), Failure> {
     report.finish()
 }
 
-/// How many features at once, beside all of them.
+/// The number of features at once, beside all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// None, and each alone.
+    /// None, and each one alone.
     Alone,
-    /// And every pair.
+    /// Every pair too.
     Pairs,
 }
 
-/// One check a package.
+/// Checks each package.
 pub(crate) fn parts(report: &mut Report, depth: Depth) {
     let what = if depth == Depth::Alone { "features alone" } else { "feature pairs" };
     for package in PACKAGES {
@@ -62,7 +62,7 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
         check.arg(&features);
         let output = check.output().map_err(|error| format!("{}: {error}", describe(&check)))?;
         let said = String::from_utf8_lossy(&output.stderr);
-        // Warnings count: an import that one combination does not use is a mistake in it.
+        // Warnings count: an import that one combination does not use is a fault.
         if !output.status.success() || said.contains("warning:") {
             return Err(format!("{}\n{said}", describe(&check)));
         }
@@ -70,7 +70,7 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
     Ok(())
 }
 
-/// A runtime's feature of the facade, and the crates of runtimes that it brings. `sycl` brings the
+/// A runtime's feature of the facade, and the runtime crates that it enables. `sycl` enables the
 /// runtimes that SYCL drives.
 const RUNTIMES: [(&str, &[&str]); 7] = [
     ("cuda", &["usm-cuda"]),
@@ -83,7 +83,7 @@ const RUNTIMES: [(&str, &[&str]); 7] = [
     ("interface,kernel,nrt,pool", &[]),
 ];
 
-/// Each runtime's feature brings no other runtime.
+/// Checks that a runtime's feature enables no other runtime.
 fn check_runtimes() -> Result<(), String> {
     for (feature, expected) in RUNTIMES {
         let mut tree =
@@ -102,7 +102,7 @@ fn check_runtimes() -> Result<(), String> {
     Ok(())
 }
 
-/// The crates of runtimes in the lines of `cargo tree`, sorted: `usm-cuda v0.2.0 (PATH)`.
+/// The runtime crates in the output of `cargo tree`, sorted: `usm-cuda v0.2.0 (PATH)`.
 fn runtimes_in(tree: &str) -> Vec<&str> {
     let known = ["usm-cuda", "usm-level-zero", "usm-opencl", "usm-sycl"];
     let mut found: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -112,7 +112,7 @@ fn runtimes_in(tree: &str) -> Vec<&str> {
     found
 }
 
-/// None, each, every pair where asked for, and all; as the value of `--features`.
+/// No feature, each one, every pair if requested, and all; as values of `--features`.
 fn combinations(names: &[String], depth: Depth) -> impl Iterator<Item = String> {
     let singles = names.iter().cloned();
     let pairs =
@@ -124,7 +124,7 @@ fn combinations(names: &[String], depth: Depth) -> impl Iterator<Item = String> 
     core::iter::once(String::new()).chain(singles).chain(pairs).chain(all)
 }
 
-/// The names in the `[features]` table of a member. `default` is a choice of the others.
+/// The names in the `[features]` table of a member, without `default`, which selects others.
 fn names(package: &str) -> Result<Vec<String>, String> {
     let path = environment::root().join(package).join("Cargo.toml");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;

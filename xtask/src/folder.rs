@@ -1,12 +1,12 @@
-//! Folders of the set-up: each carries the list it was made from, so that a changed list makes it
-//! anew.
+//! Folders of the set-up. Each contains the list that it was made from, so a changed list makes it
+//! again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const STAMP: &str = "usm-stamp.txt";
 
-/// Whether the folder was finished from this very list.
+/// Whether the folder was finished from exactly this list.
 pub(crate) fn is_fresh(folder: &Path, list: &str) -> bool {
     fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == list)
 }
@@ -20,12 +20,12 @@ pub(crate) fn is_part(folder: &Path, list: &str) -> bool {
 /// Marks the folder as finished.
 pub(crate) fn stamp(folder: &Path, list: &str) -> Result<(), String> {
     let path = folder.join(STAMP);
-    // A copy of the folder made of links keeps its own.
+    // A copy of the folder made of links keeps its own list.
     let _ = fs::remove_file(&path);
     fs::write(&path, list).map_err(|error| at(&path, &error))
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder if it exists.
 pub(crate) fn remove(folder: &Path) -> Result<(), String> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(folder, &error)),
@@ -55,7 +55,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| at(path, &error))
 }
 
-/// An error with its place.
+/// An error with its path.
 pub(crate) fn at(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     for name in names.iter().filter(|name| only.as_ref().is_none_or(|only| only == *name)) {
         let mut fuzz = command("cargo");
-        // Chosen by rustup from `+nightly`; what the outer cargo set would win over it.
+        // rustup chooses these from `+nightly`; the outer cargo's variables would override it.
         for variable in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC"] {
             fuzz.env_remove(variable);
         }
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         report.command(&format!("fuzz {name}"), &mut fuzz);
     }
     if only.is_none() {
-        // Types against NumPy: ten times what every change is tested with.
+        // Types against NumPy: ten times as many as in each test run.
         let mut numpy = cargo([
             "test",
             "--quiet",

@@ -1,5 +1,5 @@
-//! The freestanding and bare-metal images: built, checked to be linked against nothing, run, and
-//! their text compared.
+//! Builds and runs the freestanding and bare-metal images, checks that they link to nothing, and
+//! compares their text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::{Failure, environment, system};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// One way to build the story and the text it must print.
+/// One way to build the program, and the text that it must print.
 struct Image {
     name: &'static str,
     binary: &'static str,
@@ -25,7 +25,7 @@ const IMAGES: [Image; 4] = [
     Image { name: "image: bare metal with alloc", binary: "bare", alloc: true },
 ];
 
-/// The manifest of the images' own workspace.
+/// The manifest of the images' workspace.
 pub(crate) fn manifest() -> PathBuf {
     folder().join("Cargo.toml")
 }
@@ -37,7 +37,7 @@ pub(crate) fn run_command() -> Result<(), Failure> {
     report.finish()
 }
 
-/// All images, into one report.
+/// Runs all images into one report.
 pub(crate) fn parts(report: &mut Report) {
     if !(cfg!(target_os = "linux") && cfg!(target_arch = "x86_64")) {
         report.missing("images", "they are for Linux on x86-64");
@@ -72,12 +72,12 @@ fn folder() -> PathBuf {
     environment::root().join("tests/images")
 }
 
-/// Under the root's output folder, so that one folder holds everything built.
+/// Below the root's output folder, so that one folder contains every build.
 fn target() -> PathBuf {
     environment::target_dir().join("images")
 }
 
-/// Cargo in the folder itself, so that its .cargo/config.toml with the link arguments is read.
+/// Cargo in the images' folder, so that it reads the link arguments in `.cargo/config.toml`.
 fn in_folder<const N: usize>(arguments: [&str; N], alloc: bool) -> Command {
     let mut command = cargo(arguments);
     command.current_dir(folder()).env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
@@ -87,7 +87,7 @@ fn in_folder<const N: usize>(arguments: [&str; N], alloc: bool) -> Command {
     command
 }
 
-/// Lints of the images, with and without a heap.
+/// Lints the images, with and without a heap.
 pub(crate) fn lints(report: &mut Report) {
     for (name, alloc) in [("lints: images", false), ("lints: images, alloc", true)] {
         report.command(
@@ -97,7 +97,8 @@ pub(crate) fn lints(report: &mut Report) {
     }
 }
 
-/// Builds into the root's target folder and keeps a copy, since the two Linux images share a name.
+/// Builds into the root's target folder and keeps a copy, because the two Linux images have the
+/// same name.
 fn build(image: &Image) -> Result<PathBuf, String> {
     let target = target();
     let mut build = in_folder(["build", "--quiet", "--release", "--bin", image.binary], image.alloc);
@@ -112,8 +113,8 @@ fn build(image: &Image) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Nothing undefined, no dynamic section, no interpreter, and no code of std (nor of alloc where it
-/// is off).
+/// Checks for undefined symbols, a dynamic section, an interpreter and code of std (and of alloc
+/// without a heap).
 fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
     let inspect = |program: &str, arguments: &[&str]| {
         probe(command(program).args(arguments).arg(image))
@@ -138,7 +139,7 @@ fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
     }
 }
 
-/// A PC without firmware, disk or network, on the interpreter of qemu: needs no virtualisation.
+/// A PC without firmware, disk or network, on qemu's interpreter, which needs no virtualisation.
 fn boot(qemu: &Path, image: &Path) -> Command {
     let mut boot = command(qemu);
     boot.args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-m", "64"])
@@ -146,7 +147,7 @@ fn boot(qemu: &Path, image: &Path) -> Command {
         .args(["-serial", "stdio"])
         .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel"])
         .arg(image);
-    // A hung image must end the run, not stop it.
+    // A hung image must fail the run, not block it.
     match system::find("timeout") {
         None => boot,
         Some(timeout) => {
@@ -157,9 +158,9 @@ fn boot(qemu: &Path, image: &Path) -> Command {
     }
 }
 
-/// Runs the image: its exit status, and its text line by line against `expected.txt`. There, lines
-/// that start with `alloc: ` are for the images with a heap, and a line that ends in `...` gives
-/// only the beginning: the wording of an error belongs to its crate.
+/// Runs the image and compares its exit status, and its text line by line with `expected.txt`. In
+/// that file, lines that start with `alloc: ` are for images with a heap. A line that ends in `...`
+/// is only the beginning: the crate owns the wording of its error.
 fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), String> {
     let expected_path = folder().join("expected.txt");
     let expected = fs::read_to_string(&expected_path)

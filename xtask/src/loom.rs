@@ -1,11 +1,11 @@
-//! `cargo xtask loom`: all interleavings of what is modelled.
+//! `cargo xtask loom`: runs the models under all interleavings.
 
 use crate::Failure;
 use crate::command::cargo;
 use crate::environment;
 use crate::report::Report;
 
-/// Packages with a `tests/loom.rs`, and what has modules called `models` among its unit tests.
+/// Packages with a `tests/loom.rs`, and packages with modules called `models` among the unit tests.
 const MODELS: [(&str, &[&str]); 7] = [
     ("usm-nrt", &["--test", "loom"]),
     ("usm-pool", &["--test", "loom"]),
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 pub(crate) fn parts(report: &mut Report) {
     for (package, models) in MODELS {
         let mut test = cargo(["test", "--release", "-p", package, "--all-features", "--target-dir"]);
-        // A folder of its own: the flag rebuilds everything below.
+        // A folder of its own: the flag rebuilds all dependencies.
         test.arg(environment::target_dir().join("loom")).args(models).env("RUSTFLAGS", "--cfg loom");
         report.command(&format!("loom: {package} {}", models[1]), &mut test);
     }

@@ -1,6 +1,6 @@
 //! The entry point for people and CI: `cargo xtask <command>`.
 //!
-//! No dependencies, because every command waits for this crate to compile.
+//! No dependencies, because every command waits until this crate is compiled.
 
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
@@ -129,14 +129,14 @@ fn no_arguments(rest: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Why a command of this program did not succeed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line is wrong: exit status 2.
     Usage(String),
-    /// Something could not be done: exit status 1.
+    /// A failure: exit status 1.
     Run(String),
-    /// Failed, and the report already said so: exit status 1.
+    /// A failure that the report has already printed: exit status 1.
     Reported,
 }
 

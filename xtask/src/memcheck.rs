@@ -1,14 +1,13 @@
-//! `cargo xtask memcheck [PART...]`: safe programs under valgrind's memcheck, which sees decisions
-//! that depend on memory nobody wrote, and accesses of memory that was freed or never given out.
-//! What it reports of others is in `tests/sanitizers/memcheck.txt`, with the reason.
+//! `cargo xtask memcheck [PART...]`: runs safe programs under valgrind's memcheck. It detects
+//! decisions on uninitialised memory, and accesses of memory that was freed or never allocated.
+//! `tests/sanitizers/memcheck.txt` lists the reports on foreign code, with the reason.
 //!
-//! Memory of contexts, queues of the mock and arenas counts as without a value from the moment it
-//! is given out, whatever a runtime, the mock or an arena made it of
-//! (`usm-core/src/sync/memcheck.rs`). What memcheck cannot see: that a runtime's own pool has taken
-//! a block back (Intel's allocator of OpenCL has one; the blocks of the host and the mock are those
-//! of the C library), and what lies in a buffer of such a runtime, whose memory it does not know;
-//! that those are zero is a case of the conformance suite. Leaks are the part of
-//! `cargo xtask sanitize`.
+//! Memory of contexts, mock queues and arenas counts as uninitialised from its allocation on,
+//! wherever a runtime, the mock or an arena takes it from (`usm-core/src/sync/memcheck.rs`).
+//! Memcheck cannot detect that a runtime's own pool took a block back (Intel's OpenCL allocator has
+//! one; host and mock use the C library's). It does not know the memory of such a runtime's buffers
+//! either; a case of the conformance suite checks that they are zero. `cargo xtask sanitize` checks
+//! leaks.
 
 use std::process::Command;
 
@@ -17,7 +16,7 @@ use crate::command::{cargo, command, probe, run as run_command};
 use crate::environment;
 use crate::report::{self, Report};
 
-/// A test binary of usm-tests, and which of its tests run.
+/// A test binary of usm-tests, and the tests of it to run.
 struct Part {
     name: &'static str,
     binary: &'static str,
@@ -28,8 +27,8 @@ const fn part(name: &'static str, binary: &'static str, tests: &'static [&'stati
     Part { name, binary, tests }
 }
 
-/// The conformance suite on the host, on the mock and on Intel's OpenCL CPU runtime; random
-/// programs on all three; arenas and kernels.
+/// The conformance suite on the host, the mock and Intel's OpenCL CPU runtime; random programs on
+/// all three; arenas and kernels.
 const PARTS: [Part; 5] = [
     part("host", "conformance", &["heap::", "arena::"]),
     part("mock", "conformance", &["mock::", "mock_without_concurrency::"]),
@@ -38,8 +37,8 @@ const PARTS: [Part; 5] = [
     part("opencl", "runtimes", &["opencl::", "random_programs"]),
 ];
 
-/// Cases about other things, which take minutes or the machine's memory here: a process that runs
-/// out of memory, and many pairs or threads.
+/// Cases that test other properties and take minutes or the machine's memory here: a process that
+/// runs out of memory, many pairs or threads.
 const SKIPPED: [&str; 4] = [
     "memory_that_runs_out_is_an_error",
     "twenty_thousand_pairs_leak_nothing",
@@ -47,7 +46,7 @@ const SKIPPED: [&str; 4] = [
     "the_variable_prints_the_lines",
 ];
 
-/// The status of a program in which memcheck found something.
+/// Exit status of a program in which memcheck found a fault.
 const FOUND: i32 = 99;
 
 pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
@@ -69,18 +68,18 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
         &suppressions,
     ];
     let runner = format!("target.'cfg(all())'.runner={runner:?}");
-    // The folder of `races`, whose builds have the same flag.
+    // The folder of `races`, whose builds use the same flag.
     let target = environment::target_dir().join("races");
     let under = |what: &[&str]| -> Command {
         let mut command = cargo(what);
         command.arg("--target-dir").arg(&target).env("RUSTFLAGS", "--cfg usm_valgrind");
         command.args(["-p", "usm-tests", "--all-features", "--config", &runner]);
-        // A fortieth of the processor's speed: fewer programs and fewer cases of each property.
+        // A fortieth of the processor's speed: fewer programs and fewer cases for each property.
         command.env("USM_PROGRAMS", "20").env("PROPTEST_CASES", "8");
         command
     };
     let mut report = Report::new();
-    // A checker that finds nothing in these finds nothing at all.
+    // A checker that finds nothing in these would find nothing at all.
     for (source, status) in [("written", 0), ("host", FOUND), ("mock", FOUND)] {
         let mut planted = under(&["run", "--quiet", "--bin", "planted"]);
         planted.args(["--", source]);

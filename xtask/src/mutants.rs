@@ -1,11 +1,11 @@
-//! `cargo xtask mutants`: what each checker of the workspace lets through of wrong inputs made on
-//! purpose.
+//! `cargo xtask mutants`: counts the deliberately wrong inputs that each checker of the workspace
+//! accepts.
 
 use crate::command::cargo;
 use crate::report::Report;
 use crate::{Failure, environment};
 
-/// Runs them all; `--json` prints one document:
+/// Runs all checkers. `--json` prints one document:
 /// `{"checkers":[{"name","mutants","killed","alive":[]}]}`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if let Some(other) = arguments.iter().find(|argument| *argument != "--json") {
@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// The same as a part of the test run.
+/// Runs all checkers as a part of the test run.
 pub(crate) fn part(report: &mut Report) {
     report.command("mutants of the checkers", &mut program());
 }

@@ -16,7 +16,8 @@ pub(crate) fn build_for_wheel(linker: &Path) -> Result<PathBuf, String> {
     build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker))
 }
 
-/// [`build`] with the checks of the feature `debug`: elsewhere, so that nobody ships it by mistake.
+/// [`build`] with the checks of the feature `debug`, into another folder, so that nobody ships it
+/// by mistake.
 fn build_debug() -> Result<PathBuf, String> {
     build_with("capi,debug", &environment::target_dir().join("nrt-debug"), None)
 }
@@ -35,18 +36,17 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
     ]);
     build.arg("--target-dir").arg(target).args([
         // Only the C library exports the C names: two copies of the crate in one program must not
-        // clash.
+        // conflict.
         "--",
         "--cfg",
         "usm_nrt_export",
-        // No panic may cross into C anyway. Said here, no function prepares for it: 1 ns of 6 a
-        // block.
+        // No panic may enter C. With this flag no function prepares for one: 1 ns of 6 for a block.
         "-Cpanic=abort",
-        // The exported names stay; the rest would be nine tenths of the file.
+        // Keeps the exported names; the others would be nine tenths of the file.
         "-Cstrip=symbols",
     ]);
     if cfg!(target_os = "linux") {
-        // Whoever links to the file needs its name, not the path that it had then.
+        // A program that links to the file needs its name, not its path at build time.
         build.arg("-Clink-arg=-Wl,-soname,libusm_nrt.so");
     }
     if let Some(linker) = linker {

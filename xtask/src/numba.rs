@@ -1,4 +1,4 @@
-//! `cargo xtask numba`: Numba's own tests on its runtime and on ours, compared one by one.
+//! `cargo xtask numba`: runs Numba's own tests on its runtime and on ours, and compares each.
 
 use std::ffi::OsStr;
 
@@ -6,7 +6,7 @@ use crate::command::command;
 use crate::report::Report;
 use crate::{Failure, environment, setup, test};
 
-/// `arguments` are those of the script that compares.
+/// `arguments` are those of the comparing script.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     if setup::parts(&mut report) && test::install_wheel(&mut report) {

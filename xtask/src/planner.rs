@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::command::{self, cargo};
 use crate::environment;
 
-/// Where it is once it is built. The variable of [`environment::variables`] names it to tests.
+/// The path of the built library. The variable in [`environment::variables`] passes it to tests.
 pub(crate) fn library() -> PathBuf {
     let name = format!("{}usm_plan{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     environment::target_dir().join("small").join(name)
@@ -27,12 +27,12 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         "capi",
         "--",
         // Only the C library exports the C names: two copies of the crate in one program must not
-        // clash.
+        // conflict.
         "--cfg",
         "usm_plan_export",
     ]);
     if cfg!(target_os = "linux") {
-        // Whoever links to the file needs its name, not the path that it had then.
+        // A program that links to the file needs its name, not its path at build time.
         build.arg("-Clink-arg=-Wl,-soname,libusm_plan.so");
     }
     let outcome = command::run(&mut build);

@@ -1,8 +1,8 @@
-//! `cargo xtask prose`: what a reader may rely on in comments and pages.
+//! `cargo xtask prose`: checks comments and pages.
 //!
-//! Comments of Rust files keep to 100 columns; paragraphs of pages keep to 120 words; the map names
-//! files that exist and stays short; a decision record has its four parts; code and pages use the
-//! terms of GLOSSARY.md.
+//! Comments of Rust files keep to 100 columns. Paragraphs of pages keep to 120 words. The map is
+//! short and names existing files. A decision record has its four parts. Code and pages use the
+//! terms of GLOSSARY.md, and a name says what the function does.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ const RETIRED: [(&str, &str); 18] = [
     ("wish", "option, setting or request"),
     ("wishes", "options, settings or requests"),
 ];
-/// Words that say no action: a function or field of such a name is refused.
+/// Words without an action: a function or field of such a name is refused.
 const NAMES_WITHOUT_ACTION: [&str; 6] = ["alone", "far", "here", "near", "over", "told"];
 /// Places that keep retired words: history, and cases whose bodies do not change.
 const OLD_WORDS: [&str; 5] =
@@ -71,8 +71,8 @@ pub(crate) fn parts(report: &mut Report) {
     report.check("prose: decisions", || files(&["docs/adr/", ".md"], &[], decision));
 }
 
-/// Applies `check` to every file of the repository whose path has all of `parts` in it, the last
-/// one at its end, and none of `skip`.
+/// Applies `check` to every file of the repository whose path contains all of `parts`, the last one
+/// at its end, and none of `skip`.
 fn files(parts: &[&str], skip: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
     let listed = command("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -83,7 +83,7 @@ fn files(parts: &[&str], skip: &[&str], check: fn(&str) -> Vec<String>) -> Resul
     for path in String::from_utf8_lossy(&listed.stdout).lines() {
         let fits = parts.iter().all(|part| path.contains(part))
             && parts.last().is_none_or(|end| path.ends_with(end));
-        // Messages of the compiler name lines of these, and they are read as they are.
+        // Compiler messages quote lines of these files, so they stay unchanged.
         let skipped = skip.iter().any(|skipped| path.contains(skipped));
         if !fits || skipped || path.contains("/ui/") || path.contains("/data/") {
             continue;
@@ -121,7 +121,7 @@ fn comments(text: &str) -> Vec<String> {
         code ^= fence;
         let fixed = code || fence || body.starts_with('|') || body.contains("://") || body.starts_with('[');
         let width = line.chars().count();
-        // A line of one long word, or of code in backticks, has no place for a break.
+        // A line of one long word, or of code in backticks, has no break.
         let breakable = body.split(' ').count() > 3;
         if width > COLUMNS && !fixed && breakable {
             faults.push(format!("{}: a comment of {width} columns, at most {COLUMNS}", number + 1));
@@ -149,7 +149,7 @@ fn words(text: &str) -> Vec<String> {
     faults
 }
 
-/// Functions and fields whose names say no action.
+/// Functions and fields whose names have no action.
 fn names(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -161,7 +161,7 @@ fn names(text: &str) -> Vec<String> {
             "fn" | "def" => {
                 words.next().unwrap_or_default().split(['(', '<', ':']).next().unwrap_or_default()
             }
-            // A field, with its type behind it.
+            // A field with its type.
             _ => first.strip_suffix(':').filter(|_| words.next().is_some()).unwrap_or_default(),
         };
         if NAMES_WITHOUT_ACTION.contains(&name) {

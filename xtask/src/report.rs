@@ -1,4 +1,4 @@
-//! What ran, how long it took, what was skipped and why: one summary at the end.
+//! One summary at the end: the parts, their time, and the skipped ones with the reason.
 
 use core::time::Duration;
 use std::process::Command;
@@ -31,8 +31,8 @@ impl Report {
         Self { parts: Vec::new(), skips: Vec::new(), ci: environment::is_ci(), started: Instant::now() }
     }
 
-    /// A part that runs one program. Its tests are counted; a program that reports none counts as
-    /// one check.
+    /// A part that runs one program and counts its tests. A program without test counts is one
+    /// check.
     pub(crate) fn command(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
         let started = Instant::now();
@@ -40,8 +40,8 @@ impl Report {
         self.record(name, outcome, started.elapsed())
     }
 
-    /// As [`command`](Self::command), for a program under a checker that may end itself: that is no
-    /// verdict, so the program runs once more, and a last time.
+    /// [`command`](Self::command) for a program under a checker that may abort. An abort is no
+    /// verdict, so the program runs again, at most twice.
     pub(crate) fn command_under_checker(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
         let started = Instant::now();
@@ -56,7 +56,7 @@ impl Report {
         self.record(name, outcome, started.elapsed())
     }
 
-    /// A part written in Rust, which counts as one check.
+    /// A part written in Rust; it counts as one check.
     pub(crate) fn check(&mut self, name: &str, body: impl FnOnce() -> Result<(), String>) -> bool {
         announce(name);
         let started = Instant::now();
@@ -68,7 +68,7 @@ impl Report {
         self.record(name, outcome, started.elapsed())
     }
 
-    /// A required part that cannot run here: a skip with its reason, or a failure under CI.
+    /// A required part that cannot run: a skip with its reason, or a failure in CI.
     pub(crate) fn missing(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
         let failed = u64::from(self.ci);
@@ -76,7 +76,7 @@ impl Report {
         self.push(name, verdict, [0, failed, 1 - failed], Duration::ZERO);
     }
 
-    /// Prints the summary; the last line is the sum.
+    /// Prints the summary; the last line has the totals.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -119,7 +119,7 @@ impl Report {
         if passed + failed + skipped == 0 && success {
             passed = 1;
         }
-        // A build error or a crash fails no test by name, and still is a failure.
+        // A build error or a crash fails no named test, but is a failure.
         if !success && failed == 0 {
             failed = 1;
         }
@@ -145,11 +145,11 @@ impl Report {
     }
 }
 
-/// The part that has such a name, or the parts in whose names such a piece is; all where no piece
-/// is given: for a repeat that need not take as long as the whole.
+/// The part with this name, or the parts whose names contain it; all parts for an empty list. For
+/// repeating only some parts.
 ///
 /// # Errors
-/// A piece that is in no name, with the names: it would choose nothing, and nothing passes.
+/// A piece that no name contains, with the names: it would select nothing, and nothing passes.
 pub(crate) fn chosen<'p, P>(
     parts: &'p [P],
     name: impl Fn(&P) -> &'static str,

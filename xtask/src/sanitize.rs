@@ -1,6 +1,6 @@
-//! `cargo xtask sanitize [PART...] [-- WORD...]`: tests under AddressSanitizer, which sees what
-//! safe Rust cannot: use after free, writes beyond a block, leaks. `PART` is a piece of a part's
-//! name; without any, all run.
+//! `cargo xtask sanitize [PART...] [-- WORD...]`: runs tests under AddressSanitizer, which detects
+//! faults that safe Rust cannot: use after free, writes beyond a block, leaks. `PART` is a piece of
+//! a part's name; without it all parts run.
 
 use std::process::Command;
 
@@ -15,10 +15,10 @@ struct Part {
     name: &'static str,
     package: &'static str,
     targets: &'static [&'static str],
-    /// Which of their tests.
+    /// The tests to run.
     words: &'static [&'static str],
-    /// Whether runtimes allocate, whose frames only a walk by their tables finds: without, all that
-    /// is known of a leak in C++ is the operator `new`, and no rule can tell whose. Takes several
+    /// Whether a runtime allocates memory. Its frames need a walk by unwind tables: without it a
+    /// leak in C++ shows only the operator `new`, and no rule can identify its owner. Takes several
     /// times as long.
     exact: bool,
 }
@@ -27,9 +27,9 @@ const fn part(package: &'static str, targets: &'static [&'static str], exact: bo
     Part { name: package, package, targets, words: &[], exact }
 }
 
-/// The packages with raw memory of their own, and the conformance suite: on the host, the mock and
-/// the runtimes that are there. Tests of what the compiler refuses compile for the host. Of Level
-/// Zero the driver of the tests: Intel's opens parts of itself in a way that the sanitizer forbids
+/// The packages with raw memory of their own, and the conformance suite on the host, the mock and
+/// the installed runtimes. Compile-fail tests compile for the host. For Level Zero it uses the
+/// tests' driver: Intel's opens parts of itself in a way that the sanitizer forbids
 /// (`RTLD_DEEPBIND`).
 const PARTS: [Part; 12] = [
     part("usm-nrt", &["--lib", "--tests"], false),
@@ -68,9 +68,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     test::drivers(&mut report);
     for part in parts {
-        // Sizes that no machine has must give null, as without the sanitizer. Intel's OpenCL
-        // runtime exchanges the signal stacks of threads, which the sanitizer then frees in the
-        // place of its own.
+        // Sizes that no machine has must return null, as without the sanitizer. Intel's OpenCL
+        // runtime replaces the signal stacks of threads, and the sanitizer would free those instead
+        // of its own.
         let mut options = "allocator_may_return_null=1:detect_leaks=1:use_sigaltstack=0".to_owned();
         if part.exact {
             options.push_str(":fast_unwind_on_malloc=0");
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
-/// The nightly cargo; what the outer cargo set would win over `+nightly`.
+/// The nightly cargo; the outer cargo's variables would override `+nightly`.
 pub(crate) fn nightly() -> Command {
     let mut cargo = command("cargo");
     for variable in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC"] {

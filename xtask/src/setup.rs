@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: everything that the tests and benchmarks need beside the toolchain.
+//! `cargo xtask setup`: installs the requirements of tests and benchmarks beside the toolchain.
 
 use crate::report::Report;
 use crate::{Failure, debian, environment, folder, python, system};
@@ -17,7 +17,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     report.finish()
 }
 
-/// All set-up, into one report. False when Python cannot be had.
+/// Runs all set-up into one report. False without Python.
 pub(crate) fn parts(report: &mut Report) -> bool {
     let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
     if python_stands {
@@ -34,7 +34,7 @@ pub(crate) fn parts(report: &mut Report) -> bool {
     python_stands
 }
 
-/// The runtimes and tools from Debian alone.
+/// Installs only Debian's runtimes and tools.
 pub(crate) fn debian(report: &mut Report) {
     if debian::stand() || system::can_install() {
         report.check("set-up: Debian's runtimes", debian::runtimes);

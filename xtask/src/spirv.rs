@@ -1,9 +1,9 @@
-//! `cargo xtask spirv`: the kernels' SPIR-V, made from the OpenCL C beside it and committed, so
-//! that nobody needs a compiler to build the crates.
+//! `cargo xtask spirv`: compiles the kernels' SPIR-V from the OpenCL C beside it. The result is
+//! committed, so that a build of the crates needs no compiler.
 //!
-//! The compiler optimises nothing: a module says what its source says, instruction by instruction,
-//! and the compiler of the device's driver optimises for its device. Debian's releases of the tools
-//! are pinned by name, and the same release writes the same bytes.
+//! The compiler optimises nothing: a module has its source's instructions one by one, and the
+//! device's driver optimises them. Debian's releases of the tools are pinned by name; the same
+//! release writes the same bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::command::{command, run};
 use crate::report::Report;
 use crate::{Failure, debian, environment, folder, setup};
 
-/// Folders whose `*.cl` have a `*.spv` beside them.
+/// Folders with `*.spv` files beside their `*.cl` files.
 const FOLDERS: [&str; 4] = [
     "benches/src/backends/device",
     "usm-kernel/src/sample/device",
@@ -21,7 +21,7 @@ const FOLDERS: [&str; 4] = [
     "tests/level-zero-driver/tests/device",
 ];
 
-/// No address spaces without a name, and no more than every driver since 2017 takes.
+/// No unnamed address spaces, and only features that every driver since 2017 supports.
 const COMPILE: [&str; 14] = [
     "-target",
     "spir64-unknown-unknown",
@@ -38,11 +38,11 @@ const COMPILE: [&str; 14] = [
     "-emit-llvm",
     "-c",
 ];
-/// `fast`: a device may fuse a product and a sum, as it may in OpenCL C.
+/// `fast`: a device may fuse a product and a sum, as OpenCL C allows.
 const TRANSLATE: [&str; 2] = ["--spirv-max-version=1.0", "--spirv-fp-contract=fast"];
 const VALIDATE: [&str; 2] = ["--target-env", "opencl1.2"];
 
-/// The command: writes the modules, or with `--check` compares them.
+/// The command: writes the modules, or compares them with `--check`.
 pub(crate) fn run_command(arguments: &[String]) -> Result<(), Failure> {
     let checks = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => false,
@@ -55,7 +55,7 @@ pub(crate) fn run_command(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
-/// The check alone, where the tools are.
+/// The check, if the tools are installed.
 pub(crate) fn part(report: &mut Report, checks: bool) {
     if !debian::stand() {
         return report
@@ -90,7 +90,7 @@ fn modules(checks: bool) -> Result<(), String> {
     ))
 }
 
-/// The module that a source gives, which the validator has seen.
+/// The validated module of a source.
 fn compiled(source: &Path, work: &Path) -> Result<Vec<u8>, String> {
     let name = source.file_stem().unwrap_or_default();
     let (code, module) = (work.join(name).with_extension("bc"), work.join(name).with_extension("spv"));

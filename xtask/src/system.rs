@@ -1,4 +1,4 @@
-//! Programs of the system: found on the path, or installed where the machine is Debian and we are
+//! Programs of the system: found on the path, or installed if the machine is Debian and the user is
 //! root.
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Whether packages can be installed here without asking anybody.
+/// Whether packages can be installed without asking anybody.
 pub(crate) fn can_install() -> bool {
     let is_debian = std::fs::read_to_string("/etc/os-release").is_ok_and(|text| {
         text.lines().any(|line| {
@@ -25,14 +25,14 @@ pub(crate) fn can_install() -> bool {
     is_debian && is_root && find("apt-get").is_some()
 }
 
-/// Brings the list of packages up to date, once a run.
+/// Updates the list of packages, once in a run.
 pub(crate) fn update() -> Result<(), String> {
     static INDEX: OnceLock<bool> = OnceLock::new();
     let fresh = *INDEX.get_or_init(|| run(command("apt-get").args(["update", "-q"])).success);
     if fresh { Ok(()) } else { Err("apt-get update failed".to_owned()) }
 }
 
-/// Installs Debian packages; the reason when that could not be done.
+/// Installs Debian packages. Returns the reason of a failure.
 pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     let list = packages.join(", ");
     if !can_install() {
@@ -46,7 +46,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     if outcome.success { Ok(()) } else { Err(format!("apt-get install {list} failed: {}", outcome.status)) }
 }
 
-/// A program, installed from its Debian package when it is missing.
+/// A program; installs its Debian package if it is missing.
 pub(crate) fn require(program: &str, package: &str) -> Result<PathBuf, String> {
     if let Some(path) = find(program) {
         return Ok(path);

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that a change must pass, from a fresh clone.
+//! `cargo xtask test`: all checks that a change must pass, from a fresh clone.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::{
     wheel,
 };
 
-/// The crates that work without the standard library; each is linted and tested with no feature and
+/// The crates that work without the standard library. Each is linted and tested with no feature and
 /// with `alloc`.
 pub(crate) const NO_STD: [&str; 6] =
     ["usm-core", "usm-interface", "usm-pool", "usm-kernel-ir", "usm-kernel", "usm-nrt"];
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Every part of the test run, into one report.
+/// Runs every part of the test run into one report.
 pub(crate) fn all(report: &mut Report) {
     let python_stands = setup::parts(report);
     format(report);
@@ -83,11 +83,11 @@ fn lints(report: &mut Report) {
 
 fn tests(report: &mut Report) {
     drivers(report);
-    // Tests in C, and those of Python beside them, want it as users have it.
+    // Tests in C and in Python use it as users have it.
     report.check("C library of usm-plan", || planner::build().map(drop));
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
-    // What a new user runs. One by one: what the tests of one crate want of another would be on for
-    // both.
+    // The builds of a new user, one by one: a joint build would enable one crate's test features
+    // for the others.
     for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
         report.command(
             &format!("doctests: {package}, default features"),
@@ -100,23 +100,23 @@ fn tests(report: &mut Report) {
     );
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
-    // What people use: with the feature `debug` of the first run no block is kept, and every check
-    // is in the code.
+    // The usual build: with the feature `debug` of the first run no block is kept, and every check
+    // is compiled in.
     report.command(
         "tests: usm-nrt without debug",
         &mut test(["-p", "usm-nrt", "--features", "capi", "--tests"].into_iter()),
     );
 }
 
-/// Builds the drivers of the tests, which execute on the host.
+/// Builds the tests' drivers, which execute on the host.
 pub(crate) fn drivers(report: &mut Report) {
     let packages = environment::DRIVERS.into_iter().flat_map(|(package, _)| ["-p", package]);
     report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
 }
 
-/// The command built with `panic = "abort"` and with the default features, so without shape
-/// inference: before the runtimes of this machine, one by one, none and broken ones, and on ONNX
-/// models. The tests are those that ran before, with their binary exchanged.
+/// The command built with `panic = "abort"` and the default features, so without shape inference.
+/// The earlier tests run again with this binary: with the machine's runtimes, with one, none and
+/// broken ones, and on ONNX models.
 fn without_unwinding(report: &mut Report) {
     let built = report.command(
         "panic=abort: build",
@@ -134,7 +134,7 @@ fn without_unwinding(report: &mut Report) {
     );
 }
 
-/// `cargo test`, with the output of tests that pass: skips are announced there.
+/// `cargo test` with the output of passing tests, which announces skips.
 fn test(arguments: impl Iterator<Item = &'static str>) -> Command {
     let mut test = cargo(["test", "--quiet", "--no-fail-fast"]);
     test.args(arguments).args(["--", "--show-output"]);
@@ -145,7 +145,7 @@ fn packages() -> impl Iterator<Item = &'static str> {
     NO_STD.into_iter().flat_map(|name| ["-p", name])
 }
 
-/// Builds the wheel as a user would get it, installs it and runs the Python tests against it.
+/// Builds the wheel as users get it, installs it and runs the Python tests with it.
 fn python(report: &mut Report) {
     let crate_dir = environment::root().join("usm-python");
     if !crate_dir.join("pyproject.toml").exists() {
@@ -165,7 +165,7 @@ fn python(report: &mut Report) {
             "Python tests",
             command(environment::venv_python())
                 .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests"])
-                // Most of them wait for processes of their own, which compile.
+                // Most of the time goes into processes of their own, which compile.
                 .args(["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"])
                 .current_dir(&crate_dir),
         );

@@ -1,4 +1,5 @@
-//! `cargo xtask wheel`: the Python package as users get it, with the C library of usm-nrt inside.
+//! `cargo xtask wheel`: builds the Python package as users get it, with the C library of usm-nrt
+//! inside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,12 +107,12 @@ pub(crate) fn install() -> Result<PathBuf, String> {
     Ok(wheel)
 }
 
-/// Builds the wheel and says where it is.
+/// Builds the wheel and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
     let zig = environment::zig();
     ship_library(zig.as_deref())?;
     let wheels = environment::setup_dir().join("wheels");
-    // An older wheel of the same name would be taken for the new one.
+    // An older wheel of the same name would be mistaken for the new one.
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = command(environment::venv_python());
     maturin
@@ -133,7 +134,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no wheel in {}", wheels.display()))
 }
 
-/// Puts library and header where the package has them; maturin takes them from there.
+/// Copies library and header into the package; maturin takes them from there.
 fn ship_library(zig: Option<&Path>) -> Result<(), String> {
     let package = environment::root().join("usm-python/python/usm");
     let library = match zig {
