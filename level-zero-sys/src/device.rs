@@ -17,7 +17,7 @@ pub const ZE_SUBGROUPSIZE_COUNT: usize = 8;
 pub const ZE_MAX_NATIVE_KERNEL_UUID_SIZE: usize = 16;
 
 ze_enum! {
-    /// What a device is.
+    /// The kind of a device.
     ze_device_type_t {
         ZE_DEVICE_TYPE_GPU = 1,
         ZE_DEVICE_TYPE_CPU = 2,
@@ -38,7 +38,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// What may be done with one kind of memory.
+    /// Allowed accesses to one kind of memory.
     ze_memory_access_cap_flags_t {
         ZE_MEMORY_ACCESS_CAP_FLAG_RW = 1 << 0,
         ZE_MEMORY_ACCESS_CAP_FLAG_ATOMIC = 1 << 1,
@@ -46,7 +46,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// What the queues of a group can do.
+    /// The abilities of a group's queues.
     ze_command_queue_group_property_flags_t {
         ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE = 1 << 0,
         ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY = 1 << 1,
@@ -73,7 +73,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// What one device can do with the memory of another.
+    /// The abilities of one device with the memory of another.
     ze_device_p2p_property_flags_t {
         ZE_DEVICE_P2P_PROPERTY_FLAG_ACCESS = 1 << 0,
         ZE_DEVICE_P2P_PROPERTY_FLAG_ATOMICS = 1 << 1,

@@ -13,7 +13,7 @@ handle!(ze_driver_handle_t, "A driver.");
 pub const ZE_MAX_DRIVER_UUID_SIZE: usize = 16;
 
 ze_flags! {
-    /// Which drivers `zeInit` looks for; none set means all.
+    /// The drivers that `zeInit` looks for; no bit means all.
     ze_init_flags_t {
         ZE_INIT_FLAG_GPU_ONLY = 1 << 0,
         ZE_INIT_FLAG_VPU_ONLY = 1 << 1,
@@ -21,7 +21,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// Which drivers `zeInitDrivers` looks for.
+    /// The drivers that `zeInitDrivers` looks for.
     ze_init_driver_type_flags_t {
         ZE_INIT_DRIVER_TYPE_FLAG_GPU = 1 << 0,
         ZE_INIT_DRIVER_TYPE_FLAG_NPU = 1 << 1,
@@ -29,8 +29,8 @@ ze_flags! {
 }
 
 impl ze_api_version_t {
-    /// The version itself when this crate can talk to it: the same major number, and the minor of
-    /// [`MINIMUM`](Self::MINIMUM) or a later one.
+    /// The version itself if this crate supports it: the same major number, and at least the minor
+    /// number of [`MINIMUM`](Self::MINIMUM).
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl ze_api_version_t {
 }
 
 ze_flags! {
-    /// What can be shared between processes.
+    /// Objects that can be shared between processes.
     ze_ipc_property_flags_t {
         ZE_IPC_PROPERTY_FLAG_MEMORY = 1 << 0,
         ZE_IPC_PROPERTY_FLAG_EVENT_POOL = 1 << 1,

@@ -1,11 +1,11 @@
-//! What can go wrong below every call.
+//! Errors of all calls.
 
 use core::fmt;
 
 use crate::result::ze_result_t;
 use crate::version::ze_api_version_t;
 
-/// Why a call through the table did not do what it was asked.
+/// The reason why a call through the table failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,12 +18,12 @@ pub enum Error {
     Call {
         /// The function.
         function: &'static str,
-        /// Its answer.
+        /// Its result code.
         result: ze_result_t,
     },
-    /// The driver speaks a version of the interface that this crate does not know.
+    /// This crate does not support the driver's version of the interface.
     UnsupportedVersion {
-        /// What the driver said.
+        /// The driver's version.
         found: ze_api_version_t,
     },
 }

@@ -27,7 +27,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// Traits of an event that counts.
+    /// Traits of a counting event.
     ze_event_counter_based_flags_t {
         ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE = 1 << 0,
         ZE_EVENT_COUNTER_BASED_FLAG_NON_IMMEDIATE = 1 << 1,

@@ -1,6 +1,6 @@
-//! The recorded layout of every structure on 64-bit targets, checked when this crate is compiled.
+//! The layout of every structure on 64-bit targets, checked when this crate is compiled.
 //!
-//! The numbers were taken from the C header; the tests take them again where a header is installed.
+//! The numbers come from the C header. The tests take them again if a header is installed.
 
 /// Name, size and field offsets of a structure, all in bytes.
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Opening the library at run time.
+//! Opens the library at run time.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -21,10 +21,10 @@ pub const LIBRARY_NAMES: &[&str] = if cfg!(windows) {
     &["libze_loader.so.1", "libze_loader.so"]
 };
 
-/// A Level Zero library that is open and complete, before `zeInit`.
+/// An open and complete Level Zero library, before `zeInit`.
 ///
-/// It stays loaded until the process ends: drivers start threads and register exit handlers, and a
-/// table may be copied.
+/// It stays loaded until the process ends, because drivers start threads and register exit
+/// handlers, and a table may be copied.
 #[derive(Debug)]
 pub struct Library {
     functions: Functions,
@@ -39,7 +39,7 @@ pub struct LevelZero {
     name: OsString,
 }
 
-/// Why the library cannot be used.
+/// The reason why the library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -47,14 +47,14 @@ pub enum LoadError {
     NotFound {
         /// The names, in the order tried.
         tried: Vec<OsString>,
-        /// What the system said to the first.
+        /// The system's message for the first name.
         reason: String,
     },
-    /// The library was opened, but cannot be used.
+    /// The library was opened but cannot be used.
     Unusable {
         /// The library.
         library: OsString,
-        /// A missing function, or the answer of `zeInit`.
+        /// A missing function, or the result of `zeInit`.
         error: Error,
     },
 }
@@ -88,14 +88,14 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// The library is not there, or lacks a function: the error names it.
+    /// The library is absent or lacks a function. The error names it.
     pub fn open() -> Result<Self, LoadError> {
-        // SAFETY: the names are those of the Level Zero loader; the system's search path is trusted
-        // to hold no other library under them.
+        // SAFETY: the names are those of the Level Zero loader, and the system's search path is
+        // trusted to have no other library of these names.
         unsafe { Self::open_any(LIBRARY_NAMES.iter().map(OsStr::new)) }
     }
 
-    /// As [`open`](Self::open), for the library at a path.
+    /// [`open`](Self::open) for the library at a path.
     ///
     /// # Errors
     ///
@@ -103,21 +103,21 @@ impl Library {
     ///
     /// # Safety
     ///
-    /// Loading the library and its dependencies is sound, and what it exports under Level Zero's
-    /// names are Level Zero's functions.
+    /// Loading the library and its dependencies is sound, and its exports with Level Zero's names
+    /// are Level Zero's functions.
     pub unsafe fn open_at(path: impl AsRef<OsStr>) -> Result<Self, LoadError> {
-        // SAFETY: the caller vouches for the library.
+        // SAFETY: the caller guarantees the library.
         unsafe { Self::open_any(core::iter::once(path.as_ref())) }
     }
 
     /// # Safety
     ///
-    /// As [`open_at`](Self::open_at), for every name.
+    /// As for [`open_at`](Self::open_at), for every name.
     unsafe fn open_any<'a>(names: impl Iterator<Item = &'a OsStr>) -> Result<Self, LoadError> {
         let mut tried = Vec::new();
         let mut reason = String::new();
         for name in names {
-            // SAFETY: the caller vouches for the library.
+            // SAFETY: the caller guarantees the library.
             match unsafe { libloading::Library::new(name) } {
                 Ok(library) => {
                     // SAFETY: as above.
@@ -133,17 +133,17 @@ impl Library {
 
     /// # Safety
     ///
-    /// As [`open_at`](Self::open_at).
+    /// As for [`open_at`](Self::open_at).
     unsafe fn fill(name: OsString, library: libloading::Library) -> Result<Self, LoadError> {
         let library = ManuallyDrop::new(library);
         let find = |symbol: &core::ffi::CStr| {
-            // SAFETY: the symbol is only taken as an address here; `resolve` gives it its type.
+            // SAFETY: the symbol is only used as an address here; `resolve` gives it its type.
             match unsafe { library.get::<*const c_void>(symbol.to_bytes_with_nul()) } {
                 Ok(address) => *address,
                 Err(_) => core::ptr::null(),
             }
         };
-        // SAFETY: the library is never closed, and the caller vouches for its functions.
+        // SAFETY: the library is never closed, and the caller guarantees its functions.
         let functions = unsafe { Functions::resolve(find) };
         match functions.missing() {
             None => Ok(Self { functions, name, _open: library }),
@@ -159,15 +159,15 @@ impl Library {
         &self.name
     }
 
-    /// Calls `zeInit`. The table is only given out when that succeeds: some loaders crash on any
-    /// call after a failed `zeInit`.
+    /// Calls `zeInit`, and returns the table only if that succeeds: some loaders crash on any call
+    /// after a failed `zeInit`.
     ///
     /// # Errors
     ///
-    /// [`Error::Call`] with the answer of `zeInit`; `ZE_RESULT_ERROR_UNINITIALIZED` means that no
+    /// [`Error::Call`] with the result of `zeInit`. `ZE_RESULT_ERROR_UNINITIALIZED` means that no
     /// driver was found.
     pub fn initialize(self, flags: ze_init_flags_t) -> Result<LevelZero, LoadError> {
-        // SAFETY: zeInit takes a bit set, may be called from any thread, and is the first call.
+        // SAFETY: zeInit takes a bit set, any thread may call it, and it is the first call.
         match unsafe { self.functions.zeInit(flags) } {
             Ok(_) => Ok(LevelZero { functions: self.functions, name: self.name }),
             Err(error) => Err(LoadError::Unusable { library: self.name, error }),

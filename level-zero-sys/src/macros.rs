@@ -1,6 +1,6 @@
-//! The shapes of the C header: enumerations, bit sets, handles and tagged structures.
+//! Macros for the shapes of the C header: enumerations, bit sets, handles and tagged structures.
 
-/// A C enumeration as an open set: values that a later driver adds are kept and never undefined
+/// A C enumeration as an open set: it keeps the values that a later driver adds, without undefined
 /// behaviour.
 macro_rules! ze_enum {
     ($(#[$meta:meta])* $name:ident { $($constant:ident = $value:expr),* $(,)? }) => {
@@ -12,7 +12,7 @@ macro_rules! ze_enum {
         $(pub const $constant: $name = $name($value);)*
 
         impl $name {
-            /// Every constant that this crate names.
+            /// Every constant of this crate.
             pub const CONSTANTS: &'static [(&'static str, u32)] = &[$((stringify!($constant), $value)),*];
         }
 
@@ -27,7 +27,7 @@ macro_rules! ze_enum {
     };
 }
 
-/// A C bit set. Bits that a later driver adds are kept.
+/// A C bit set. It keeps the bits that a later driver adds.
 macro_rules! ze_flags {
     ($(#[$meta:meta])* $name:ident { $($constant:ident = $value:expr),* $(,)? }) => {
         $(#[$meta])*
@@ -38,7 +38,7 @@ macro_rules! ze_flags {
         $(pub const $constant: $name = $name($value);)*
 
         impl $name {
-            /// Every bit that this crate names.
+            /// Every bit of this crate.
             pub const CONSTANTS: &'static [(&'static str, u32)] = &[$((stringify!($constant), $value)),*];
 
             /// Whether all bits of `other` are set.
@@ -64,7 +64,7 @@ macro_rules! ze_flags {
     };
 }
 
-/// An opaque pointer of its own type.
+/// An opaque pointer with a type of its own.
 macro_rules! handle {
     ($name:ident, $meaning:literal) => {
         #[doc = $meaning]
@@ -72,8 +72,8 @@ macro_rules! handle {
         #[repr(transparent)]
         pub struct $name(pub *mut core::ffi::c_void);
 
-        // SAFETY: the handle is a number to us; the specification says which functions may be
-        // called from several threads at once, and calling them is unsafe.
+        // SAFETY: the handle is only a number here. The specification says which functions several
+        // threads may call at once, and calling them is unsafe.
         unsafe impl Send for $name {}
         // SAFETY: as for Send.
         unsafe impl Sync for $name {}
@@ -82,7 +82,7 @@ macro_rules! handle {
             /// No object.
             pub const NULL: Self = Self(core::ptr::null_mut());
 
-            /// Whether this names no object.
+            /// Whether the handle names no object.
             #[must_use]
             pub const fn is_null(self) -> bool {
                 self.0.is_null()
@@ -97,13 +97,13 @@ macro_rules! handle {
     };
 }
 
-/// `Default` for a tagged structure: its tag, no chain, everything else zero.
+/// `Default` for a tagged structure: its tag, no chain, zeros elsewhere.
 macro_rules! structure {
     ($name:ident, $tag:ident) => {
         impl Default for $name {
             fn default() -> Self {
                 // SAFETY: all fields are integers, pointers, or arrays and transparent wrappers of
-                // those: zero is a value of each.
+                // those; zero is a valid value of each.
                 let zero: Self = unsafe { core::mem::zeroed() };
                 Self { stype: $tag, ..zero }
             }

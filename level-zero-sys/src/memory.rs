@@ -37,7 +37,7 @@ ze_flags! {
 }
 
 ze_enum! {
-    /// Kind of the memory that a pointer points into. Later headers may add to it.
+    /// Kind of the memory behind a pointer. Later headers may add kinds.
     ze_memory_type_t {
         ZE_MEMORY_TYPE_UNKNOWN = 0,
         ZE_MEMORY_TYPE_HOST = 1,
@@ -56,7 +56,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// When `zeMemFreeExt` frees.
+    /// The time at which `zeMemFreeExt` frees.
     ze_driver_memory_free_policy_ext_flags_t {
         ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_BLOCKING_FREE = 1 << 0,
         ZE_DRIVER_MEMORY_FREE_POLICY_EXT_FLAG_DEFER_FREE = 1 << 1,
@@ -64,7 +64,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// Which limits an allocation may exceed.
+    /// The limits that an allocation may exceed.
     ze_relaxed_allocation_limits_exp_flags_t {
         ZE_RELAXED_ALLOCATION_LIMITS_EXP_FLAG_MAX_SIZE = 1 << 0,
     }
@@ -85,7 +85,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// Which atomics may be used on a range.
+    /// The atomics that may be used on a range.
     ze_memory_atomic_attr_exp_flags_t {
         ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_ATOMICS = 1 << 0,
         ZE_MEMORY_ATOMIC_ATTR_EXP_FLAG_NO_HOST_ATOMICS = 1 << 1,
@@ -171,7 +171,7 @@ pub struct ze_memory_allocation_properties_t {
 
 structure!(ze_memory_allocation_properties_t, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES);
 
-/// Chained to the query of a driver's properties: what `zeMemFreeExt` can do.
+/// Chained to the query of a driver's properties: the abilities of `zeMemFreeExt`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ze_driver_memory_free_ext_properties_t {

@@ -31,7 +31,7 @@ ze_flags! {
 }
 
 ze_flags! {
-    /// Which kinds of memory a kernel reaches through pointers in memory.
+    /// The kinds of memory that a kernel accesses through pointers in memory.
     ze_kernel_indirect_access_flags_t {
         ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST = 1 << 0,
         ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE = 1 << 1,

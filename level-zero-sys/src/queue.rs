@@ -19,7 +19,7 @@ ze_flags! {
 }
 
 ze_enum! {
-    /// Whether a submission returns before it is done.
+    /// Whether a submission returns before its work is complete.
     ze_command_queue_mode_t {
         ZE_COMMAND_QUEUE_MODE_DEFAULT = 0,
         ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS = 1,

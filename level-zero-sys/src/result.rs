@@ -3,7 +3,7 @@
 use crate::macros::ze_enum;
 
 ze_enum! {
-    /// What a call answers. Codes that this list lacks are kept as they are.
+    /// The result code of a call. Codes missing from this list are kept.
     ze_result_t {
         ZE_RESULT_SUCCESS = 0,
         ZE_RESULT_NOT_READY = 1,
@@ -53,8 +53,7 @@ ze_enum! {
 }
 
 impl ze_result_t {
-    /// Whether the call did what it was asked, or says that it is not done yet: success, not ready,
-    /// and the warnings.
+    /// Whether the call succeeded or is still in progress: success, not ready, and the warnings.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(

@@ -1,9 +1,9 @@
-//! The tag that every extensible structure starts with.
+//! The tag of every extensible structure.
 
 use crate::macros::ze_enum;
 
 ze_enum! {
-    /// Says which structure a pointer of a chain points to.
+    /// Identifies the structure behind a pointer of a chain.
     ze_structure_type_t {
         ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES = 0x1,
         ZE_STRUCTURE_TYPE_DRIVER_IPC_PROPERTIES = 0x2,

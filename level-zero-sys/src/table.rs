@@ -1,4 +1,4 @@
-//! The function table: one optional entry a function, filled by name, no library linked.
+//! The function table: one optional entry for each function, filled by name. No library is linked.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -15,7 +15,7 @@ use crate::version::ze_api_version_t;
 /// A truth value: zero is false.
 pub type ze_bool_t = u8;
 
-/// How the answer of a function becomes a `Result`.
+/// Converts the result of a function into a `Result`.
 trait Answer {
     fn check(self, function: &'static str) -> Result<Self, Error>
     where
@@ -34,7 +34,7 @@ impl Answer for ze_context_handle_t {
     }
 }
 
-/// The type that a function answers with: a result code unless it says otherwise.
+/// The return type of a function: a result code unless another one is given.
 macro_rules! answer {
     () => {
         ze_result_t
@@ -51,11 +51,11 @@ macro_rules! functions {
     ) => {
         /// The functions of a Level Zero library.
         ///
-        /// The fields are the entries as found. The methods of the same names call through them: a
-        /// missing entry is [`Error::MissingSymbol`], a failure code is [`Error::Call`], and the
-        /// success-class codes (not ready, for one) are the value. Every method is unsafe for the
-        /// same reason: the arguments must be what the specification asks for, and `zeInit` must
-        /// have succeeded before any other call.
+        /// The fields are the entries as found. The methods of the same names call them. A missing
+        /// entry is [`Error::MissingSymbol`], a failure code is [`Error::Call`], and a success code
+        /// ("not ready" is one) is the value. All methods are unsafe for the same reason: the
+        /// arguments must follow the specification, and `zeInit` must have succeeded before any
+        /// other call.
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
         pub struct Functions {
@@ -69,21 +69,21 @@ macro_rules! functions {
             pub const REQUIRED: &'static [&'static str] = &[$(stringify!($required)),*];
             /// Functions of later headers, absent from older libraries.
             pub const OPTIONAL: &'static [&'static str] = &[$(stringify!($optional)),*];
-            /// No function at all.
+            /// A table without functions.
             pub const EMPTY: Self = Self { $($required: None,)* $($optional: None,)* };
 
-            /// Fills the table by name; `find` answers null for what it does not have.
+            /// Fills the table by name; `find` returns null for a missing function.
             ///
             /// # Safety
             ///
-            /// What `find` answers is null or the address of the Level Zero function of that name,
-            /// and stays callable as long as the table or a copy of it is used.
+            /// `find` returns null, or the address of the Level Zero function of that name. The
+            /// function stays callable while the table or a copy of it is used.
             pub unsafe fn resolve(mut find: impl FnMut(&CStr) -> *const c_void) -> Self {
                 let mut table = Self::EMPTY;
                 $(
                     let address = find(name(concat!(stringify!($required), "\0")));
-                    // SAFETY: null becomes None; the caller vouches that anything else has this
-                    // signature.
+                    // SAFETY: null becomes None; the caller guarantees that every other address has
+                    // this signature.
                     table.$required = unsafe { core::mem::transmute::<*const c_void, Option<unsafe extern "C" fn($($ra: $rt),*) -> ze_result_t>>(address) };
                 )*
                 $(
@@ -110,10 +110,10 @@ macro_rules! functions {
                 ///
                 /// # Safety
                 ///
-                /// As the specification of the function asks.
+                /// The arguments follow the function's specification.
                 pub unsafe fn $required(&self, $($ra: $rt),*) -> Result<ze_result_t, Error> {
                     let function = self.$required.ok_or(Error::MissingSymbol { name: stringify!($required) })?;
-                    // SAFETY: the caller vouches for the arguments, `resolve` for the signature.
+                    // SAFETY: the caller guarantees the arguments, `resolve` the signature.
                     unsafe { function($($ra),*) }.check(stringify!($required))
                 }
             )*
@@ -126,7 +126,7 @@ macro_rules! functions {
                 ///
                 /// # Safety
                 ///
-                /// As the specification of the function asks.
+                /// The arguments follow the function's specification.
                 pub unsafe fn $optional(&self, $($oa: $ot),*) -> Result<answer!($($or)?), Error> {
                     let function = self.$optional.ok_or(Error::MissingSymbol { name: stringify!($optional) })?;
                     // SAFETY: as above.
@@ -231,8 +231,7 @@ functions! {
 }
 
 impl Functions {
-    /// Asks a driver for its version and refuses one that speaks another interface; see
-    /// [`ze_api_version_t::check`].
+    /// Queries a driver's version and refuses an unsupported one; see [`ze_api_version_t::check`].
     ///
     /// # Errors
     ///
@@ -243,7 +242,7 @@ impl Functions {
     /// `zeInit` succeeded, and `driver` came from `zeDriverGet`.
     pub unsafe fn check_driver(&self, driver: ze_driver_handle_t) -> Result<ze_api_version_t, Error> {
         let mut version = ze_api_version_t(0);
-        // SAFETY: the caller vouches for the driver; `version` is writable for the call.
+        // SAFETY: the caller guarantees the driver; `version` is writable during the call.
         unsafe { self.zeDriverGetApiVersion(driver, &raw mut version) }?;
         version.check()
     }

@@ -14,13 +14,13 @@ ze_enum! {
 }
 
 impl ze_api_version_t {
-    /// The major number; a driver of another one speaks another binary interface.
+    /// The major number. A driver with another one has another binary interface.
     #[must_use]
     pub const fn major(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
-    /// The minor number; a later one only adds.
+    /// The minor number. A later one only adds.
     #[must_use]
     pub const fn minor(self) -> u16 {
         (self.0 & 0xffff) as u16

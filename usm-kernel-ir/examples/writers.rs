@@ -1,4 +1,4 @@
-//! A kernel as text, and what the writers make of it.
+//! Prints a kernel's text form and its code for each target.
 
 use usm_kernel_ir::{emit, text, verify};
 

@@ -1,18 +1,18 @@
-//! What is wrong with a kernel.
+//! Errors of a kernel.
 
 use alloc::string::String;
 use core::fmt;
 
 use crate::kernel::Place;
 
-/// Why a kernel was refused: what is wrong, where, and what to write instead.
+/// The reason for refusing a kernel: the fault, its place and the correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong, and what to write instead.
+    /// The fault, and its correction.
     pub message: String,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// A second place that takes part, such as the condition around a barrier.
+    /// A second place of the fault, such as the condition around a barrier.
     pub other: Option<Place>,
 }
 

@@ -1,5 +1,5 @@
-//! Bodies of functions as parts of a kernel: for front ends, which put a function in wherever it is
-//! called.
+//! Inlines the bodies of functions into a kernel: for front ends, which inline a function at each
+//! call.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -9,13 +9,12 @@ use crate::kernel::{Expr, Kernel, Place, Stmt, StmtKind, VarId, Variable};
 use crate::operator::Unary;
 use crate::scalar::{Literal, Scalar};
 
-/// The body of a function without its [`StmtKind::Return`]s, so that it runs up to the end of
-/// itself and not of the item. A function with a result sets the variable `result` before it
-/// returns; where some way through the body does not, [`verify`](crate::verify) refuses who reads
-/// it.
+/// The body of a function without [`StmtKind::Return`], so that it ends itself and not the item. A
+/// function with a result sets the variable `result` before it returns. If some path does not set
+/// it, [`verify`](crate::verify) refuses its reads.
 ///
-/// Returns under conditions become branches. Returns inside of loops need a flag, which may keep a
-/// proof from being found.
+/// Conditional returns become branches. Returns inside loops need a flag, which may prevent a
+/// proof.
 #[must_use]
 pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarId>) -> Vec<Stmt> {
     if !body.iter().any(has_return) {
@@ -29,7 +28,7 @@ pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarI
     let flag = VarId(kernel.variables.len() as u32 - 1);
     let mut out = vec![set(flag, false, place)];
     if let Some(result) = result {
-        // It has a value wherever it is read, of which the flag says whether it counts.
+        // It has a value at every read; the flag says whether the value counts.
         let none = Literal::integer(kernel.variable(result).ty, 0);
         out.push(Stmt::new(StmtKind::Set(result, Expr::literal(none, place)), place));
     }
@@ -45,8 +44,8 @@ const fn set(flag: VarId, value: bool, place: Place) -> Stmt {
     Stmt::new(StmtKind::Set(flag, Expr::literal(Literal::bool(value), place)), place)
 }
 
-/// With what follows a return in the other branch, and whether it always returns; nothing where
-/// that does not go.
+/// Moves the statements behind a return into the other branch, and tells whether the block always
+/// returns. `None` if that is impossible.
 fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
     let mut out = Vec::new();
     for (index, stmt) in body.iter().enumerate() {
@@ -74,7 +73,7 @@ fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
     Some((out, false))
 }
 
-/// Whether a branch that goes on has a return inside.
+/// Whether a branch that continues contains a return.
 fn has_hidden(stmt: &Stmt, first: bool, second: bool) -> bool {
     let blocks = stmt.blocks();
     let hidden = |index: usize, always: bool| {
@@ -83,7 +82,7 @@ fn has_hidden(stmt: &Stmt, first: bool, second: bool) -> bool {
     hidden(0, first) || hidden(1, second)
 }
 
-/// With a flag that says whether it has returned.
+/// Rewrites returns with a flag that says whether the function has returned.
 fn flagged(body: &[Stmt], flag: VarId, in_loop: bool) -> Vec<Stmt> {
     let mut out = Vec::new();
     for (index, stmt) in body.iter().enumerate() {
@@ -112,7 +111,7 @@ fn flagged(body: &[Stmt], flag: VarId, in_loop: bool) -> Vec<Stmt> {
         out.push(Stmt { kind, place });
         let returned = Expr::variable(flag, Scalar::Bool, place);
         if in_loop {
-            // A return in a branch has left this loop already.
+            // A return in a branch has already left this loop.
             if leaves_loop {
                 let leave = vec![Stmt::new(StmtKind::Break, place)];
                 out.push(Stmt::new(StmtKind::If(returned, leave, Vec::new()), place));

@@ -1,4 +1,4 @@
-//! Operators, with one meaning on every target.
+//! Operators, with the same meaning on every target.
 
 use crate::scalar::Scalar;
 
@@ -37,10 +37,11 @@ named! {
         Sub = "sub",
         /// Product; integers wrap.
         Mul = "mul",
-        /// Quotient, towards zero. A divisor of zero, and of -1 under the least value, counts as
-        /// one.
+        /// Quotient, towards zero. A divisor of zero counts as one, and so does -1 below the least
+        /// value.
         Div = "div",
-        /// Remainder with the sign of the dividend; of floats too. Divisors as there.
+        /// Remainder with the sign of the dividend, also of floats. Divisors count as in
+        /// [`Div`](Self::Div).
         Rem = "rem",
         /// Bits in both.
         And = "and",
@@ -53,9 +54,9 @@ named! {
         /// Shift to the right by the low bits of the right operand; signed integers keep their
         /// sign.
         Shr = "shr",
-        /// The smaller one; of a NaN and a number the number.
+        /// Minimum. Of a NaN and a number it is the number.
         Min = "min",
-        /// The greater one; of a NaN and a number the number.
+        /// Maximum. Of a NaN and a number it is the number.
         Max = "max",
         /// Equal.
         Eq = "eq",
@@ -69,9 +70,9 @@ named! {
         Gt = "gt",
         /// Greater or equal.
         Ge = "ge",
-        /// Both; the second is not evaluated where the first is false.
+        /// Logical and; the second is not evaluated if the first is false.
         AndThen = "and-then",
-        /// Either; the second is not evaluated where the first is true.
+        /// Logical or; the second is not evaluated if the first is true.
         OrElse = "or-else",
     }
 }
@@ -81,7 +82,7 @@ named! {
     Unary {
         /// The negative; integers wrap.
         Neg = "neg",
-        /// All bits inverted; of `bool` the other value.
+        /// All bits inverted; for `bool` the other value.
         Not = "not",
     }
 }
@@ -93,13 +94,13 @@ named! {
         Abs = "abs",
         /// Square root.
         Sqrt = "sqrt",
-        /// To the next integer below.
+        /// Rounds down.
         Floor = "floor",
-        /// To the next integer above.
+        /// Rounds up.
         Ceil = "ceil",
-        /// Towards zero.
+        /// Rounds towards zero.
         Trunc = "trunc",
-        /// `e` to this power.
+        /// `e` to the power of the number.
         Exp = "exp",
         /// Natural logarithm.
         Ln = "ln",
@@ -109,11 +110,11 @@ named! {
         Cos = "cos",
         /// Tangent of radians.
         Tan = "tan",
-        /// Radians of this sine.
+        /// Arc sine in radians.
         Asin = "asin",
-        /// Radians of this cosine.
+        /// Arc cosine in radians.
         Acos = "acos",
-        /// Radians of this tangent.
+        /// Arc tangent in radians.
         Atan = "atan",
         /// Hyperbolic sine.
         Sinh = "sinh",
@@ -127,38 +128,38 @@ named! {
         Acosh = "acosh",
         /// Inverse hyperbolic tangent.
         Atanh = "atanh",
-        /// 2 to this power.
+        /// 2 to the power of the number.
         Exp2 = "exp2",
-        /// `e` to this power, less 1.
+        /// `e` to the power of the number, minus 1.
         ExpM1 = "exp_m1",
         /// Logarithm to base 2.
         Log2 = "log2",
         /// Logarithm to base 10.
         Log10 = "log10",
-        /// Natural logarithm of the number and 1.
+        /// Natural logarithm of the number plus 1.
         Ln1p = "ln_1p",
         /// Cube root.
         Cbrt = "cbrt",
-        /// To the nearest integer, halves away from zero.
+        /// Rounds to the nearest integer, halves away from zero.
         Round = "round",
-        /// To the nearest integer, halves to the even one.
+        /// Rounds to the nearest integer, halves to the even one.
         RoundEven = "round_ties_even",
         /// The first to the power of the second.
         Pow = "pow",
-        /// Radians of the first over the second, a point's coordinates.
+        /// Angle in radians of the point with this y and x.
         Atan2 = "atan2",
-        /// Root of the sum of two squares.
+        /// Square root of the sum of two squares.
         Hypot = "hypot",
         /// The first with the sign of the second.
         CopySign = "copysign",
-        /// The product of the first two and the third, rounded once.
+        /// The product of the first two plus the third, rounded once.
         MulAdd = "mul_add",
     }
 }
 
 impl Binary {
-    /// Whether a group can collect values by it: the order in which it takes them changes nothing
-    /// but the rounding of floating point numbers.
+    /// Whether a group can collect values with it: the order of the values affects only the
+    /// rounding of floating point numbers.
     #[must_use]
     pub const fn collects(self, ty: Scalar) -> bool {
         match self {
@@ -168,13 +169,13 @@ impl Binary {
         }
     }
 
-    /// Whether the result is a `bool` whatever the operands are.
+    /// Whether the result is always a `bool`.
     #[must_use]
     pub const fn compares(self) -> bool {
         matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
     }
 
-    /// Whether operands of this type have the operator.
+    /// Whether operands of this type support the operator.
     #[must_use]
     pub const fn takes(self, ty: Scalar) -> bool {
         match self {
@@ -191,7 +192,7 @@ impl Binary {
 }
 
 impl Unary {
-    /// Whether an operand of this type has the operator.
+    /// Whether an operand of this type supports the operator.
     #[must_use]
     pub const fn takes(self, ty: Scalar) -> bool {
         match self {
@@ -202,7 +203,7 @@ impl Unary {
 }
 
 impl Math {
-    /// The number of its arguments.
+    /// Number of its arguments.
     #[must_use]
     pub const fn arguments(self) -> usize {
         match self {

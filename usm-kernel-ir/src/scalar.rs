@@ -69,7 +69,7 @@ impl Scalar {
         Self::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
-    /// Bits of a value; an element of an array of `bool` has 8.
+    /// Size of a value in bits; an element of an array of `bool` has 8.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -80,7 +80,7 @@ impl Scalar {
         }
     }
 
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.bits() as u64 / 8
@@ -115,7 +115,7 @@ impl Scalar {
         }
     }
 
-    /// The least value of an integer, as far as 64 bits have it.
+    /// The least value of an integer, if `i64` can hold it.
     #[must_use]
     pub const fn min(self) -> i64 {
         match self {
@@ -127,8 +127,7 @@ impl Scalar {
         }
     }
 
-    /// The greatest value of an integer; `None` for `u64`, whose greatest value `i64` does not
-    /// have.
+    /// The greatest value of an integer; `None` for `u64`, whose greatest value exceeds `i64`.
     #[must_use]
     pub const fn max(self) -> Option<i64> {
         match self {
@@ -151,8 +150,8 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// A value: its bits, in the low end of a word. Signed integers are extended by their sign,
-/// unsigned ones by zeros, so that equal values have equal words.
+/// A value: its bits, in the low end of a word. Signed integers are sign-extended, unsigned ones
+/// zero-extended, so that equal values have equal words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Literal {
     /// The type.
@@ -196,8 +195,8 @@ impl Literal {
         Self { ty: Scalar::Bool, bits: value as u64 }
     }
 
-    /// The value that these bytes are, in the byte order of this machine. Bytes that are missing
-    /// are zero; of a `bool` any but zero is true.
+    /// The value of these bytes in the byte order of this machine. Missing bytes are zero. For
+    /// `bool` every byte except zero is true.
     #[must_use]
     pub fn from_ne_bytes(ty: Scalar, bytes: &[u8]) -> Self {
         let mut word = [0; 8];
@@ -209,8 +208,8 @@ impl Literal {
         Self::integer(ty, u64::from_ne_bytes(word))
     }
 
-    /// The value's bytes in the byte order of this machine: the first of the two as many as the
-    /// second says.
+    /// The value's bytes in the byte order of this machine: the first field has them, the second is
+    /// their number.
     #[must_use]
     pub fn to_ne_bytes(self) -> ([u8; 8], usize) {
         let width = self.ty.bytes() as usize;
@@ -233,7 +232,7 @@ impl Literal {
         f64::from_bits(self.bits)
     }
 
-    /// The value of an integer as far as `i64` has it.
+    /// The value of an integer, if `i64` can hold it.
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
         match self.ty {

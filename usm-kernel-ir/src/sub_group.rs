@@ -1,10 +1,11 @@
-//! Sub-groups, for front ends: what they do together as stores to local memory, barriers and loads,
-//! which every target has.
+//! Sub-groups, for front ends: lowers their operations to stores to local memory, barriers and
+//! loads, which every target has.
 //!
-//! A sub-group is as many neighbours in the linear order of a group as the kernel says, the same
-//! ones on every target, whatever the width of the device is. Floating point numbers are collected
-//! in the order of the lanes, so that all targets round alike. As all of it has barriers of the
-//! group, all items of the group reach it, which a device's own sub-groups would not ask.
+//! A sub-group is a number of neighbours in the linear order of a group. The kernel states the
+//! number, so the sub-groups are the same on every target, whatever the device's width. Floating
+//! point numbers are collected in the order of the lanes, so that all targets round alike. The
+//! operations contain barriers of the group, so all items of the group must reach them; a device's
+//! own sub-groups would not need that.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -19,12 +20,12 @@ use crate::kernel::{
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
 
-/// Most items of a sub-group.
+/// Maximum number of items in a sub-group.
 const WIDEST: u64 = 64;
-/// Name of the local arrays through which sub-groups collect: none that a source can have.
+/// Name of the local arrays for sub-groups. No source can contain it.
 const SCRATCH: &str = "sub-group";
 
-/// The sub-groups of a kernel whose group is of a fixed size.
+/// The sub-groups of a kernel with a fixed group size.
 #[derive(Clone, Debug)]
 pub struct SubGroups {
     /// Sizes of the group.
@@ -33,21 +34,21 @@ pub struct SubGroups {
     width: u64,
 }
 
-/// Which lane's value an item gets.
+/// The lane whose value an item receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lane {
-    /// That of this number, modulo the width.
+    /// The lane of this number, modulo the width.
     At(Expr),
-    /// That whose number has other bits where these are set, modulo the width.
+    /// The lane whose number differs in these bits, modulo the width.
     Xor(Expr),
-    /// As many before the item's own; its own value where there is none.
+    /// The lane this far before the item's own; the item's own value if there is none.
     Up(Expr),
-    /// As many behind the item's own; its own value where there is none.
+    /// The lane this far behind the item's own; the item's own value if there is none.
     Down(Expr),
 }
 
 impl SubGroups {
-    /// Sub-groups of `width` items.
+    /// Makes sub-groups of `width` items.
     ///
     /// # Errors
     /// A width that is no power of two up to 64, or does not divide the group; both numbers.
@@ -62,19 +63,19 @@ impl SubGroups {
         Ok(Self { group: group.to_vec(), width })
     }
 
-    /// Dimensions of the group.
+    /// Number of dimensions of the group.
     #[must_use]
     pub fn dimensions(&self) -> u8 {
         self.group.len() as u8
     }
 
-    /// Items of a sub-group.
+    /// Number of items in a sub-group.
     #[must_use]
     pub const fn size(&self, place: Place) -> Expr {
         number(self.width, place)
     }
 
-    /// Sub-groups of a group.
+    /// Number of sub-groups in a group.
     #[must_use]
     pub fn count(&self, place: Place) -> Expr {
         number(self.group.iter().product::<u64>() / self.width, place)
@@ -86,7 +87,7 @@ impl SubGroups {
         Expr::binary(Binary::Div, self.item(place), self.size(place), place)
     }
 
-    /// The item's place in its sub-group.
+    /// The item's lane: its position in its sub-group.
     #[must_use]
     pub fn lane(&self, place: Place) -> Expr {
         Expr::binary(Binary::Rem, self.item(place), self.size(place), place)
@@ -103,8 +104,8 @@ impl SubGroups {
         linear
     }
 
-    /// Puts behind `out` what collects `value` of the items of a sub-group; gives the result.
-    /// [`Binary::collects`] says which operators do.
+    /// Appends statements to `out` that collect `value` over a sub-group's items. Returns the
+    /// result. [`Binary::collects`] lists the operators.
     pub fn collect(
         &self,
         kernel: &mut Kernel,
@@ -130,7 +131,7 @@ impl SubGroups {
             let counts = Expr::binary(compare, at(), self.lane(place), place);
             body = vec![Stmt::new(StmtKind::If(counts, body, Vec::new()), place)];
         }
-        // A minus zero is no sum with a zero before it.
+        // Minus zero: a zero before it would change the sum's sign.
         let start = if collection == Collection::Exclusive {
             Expr::literal(neutral(operator, ty), place)
         } else {
@@ -142,7 +143,7 @@ impl SubGroups {
         so_far()
     }
 
-    /// Puts behind `out` what gets `value` from another lane; gives the result.
+    /// Appends statements to `out` that receive `value` from another lane. Returns the result.
     pub fn shuffle(&self, kernel: &mut Kernel, value: Expr, lane: Lane, out: &mut Vec<Stmt>) -> Expr {
         let (place, ty) = (value.place, value.ty);
         let (own, last) = (self.lane(place), self.width - 1);
@@ -182,8 +183,8 @@ impl SubGroups {
         Expr::variable(found, ty, place)
     }
 
-    /// Each item's value to its place, once nobody reads what was there before; the array, and the
-    /// place of the sub-group's first item.
+    /// Stores each item's value, after all items have read the previous one. Returns the array, and
+    /// the position of the sub-group's first item.
     fn put(&self, kernel: &mut Kernel, value: Expr, out: &mut Vec<Stmt>) -> (ArrayId, VarId) {
         let (place, ty) = (value.place, value.ty);
         let items = number(self.group.iter().product(), place);

@@ -1,4 +1,4 @@
-//! What the items of a sub-group do together.
+//! Collective operations of a sub-group.
 
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprCall, Result};
@@ -9,7 +9,7 @@ use crate::expression::{expr, may_run, typed};
 use crate::scope::{Scope, refuse};
 use crate::signature::place_of;
 
-/// The value of such a call; nothing where no such function is called so.
+/// Reads a collective operation of a sub-group; `None` for other names.
 pub(crate) fn of_sub_group(
     call: &ExprCall,
     name: &str,

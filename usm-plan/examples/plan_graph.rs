@@ -1,4 +1,4 @@
-//! A graph as text becomes a checked plan, with its peak and what proves it.
+//! Turns a graph's text into a checked plan with its peak and its certificate.
 //!
 //! `cargo run -p usm-plan --example plan_graph`
 

@@ -1,4 +1,4 @@
-//! `buffers.csv`: id,lower,upper,size and perhaps alignment and gaps; half-open lifetimes in any
+//! `buffers.csv`: id,lower,upper,size, optionally alignment and gaps; half-open lifetimes in any
 //! unit, sizes in bytes.
 
 use std::path::Path;
@@ -17,17 +17,17 @@ const SIZE: usize = 3;
 const ALIGNMENT: usize = 4;
 const GAPS: usize = 5;
 
-/// The buffers of a file and the line of each.
+/// The buffers of a file, with the line of each.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) buffers: Vec<Buffer>,
     /// Line of each buffer.
     pub(crate) lines: Vec<u64>,
-    /// Gaps in lives: index of the buffer, first instant, first instant after.
+    /// Gaps in lifetimes: index of the buffer, first instant, first instant after.
     pub(crate) gaps: Vec<(usize, u64, u64)>,
 }
 
-/// Columns that a file must have.
+/// Required columns.
 const REQUIRED: usize = 4;
 
 impl Buffers {
@@ -45,7 +45,7 @@ impl Buffers {
         found.unique()
     }
 
-    /// Adds a row. One without alignment gets that of the hints, or 1.
+    /// Adds a row. Without an alignment it gets the hints' one, or 1.
     fn add(&mut self, row: Row<'_, 6>, hints: &Hints<'_>) -> Result<()> {
         let alignment = match row.text(ALIGNMENT) {
             "" => hints.alignment.unwrap_or(1),
@@ -68,7 +68,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Refuses ids that are there twice.
+    /// Refuses repeated ids.
     fn unique(self) -> Result<Self> {
         if self.buffers.is_sorted_by(|one, next| one.id < next.id) {
             return Ok(self);
@@ -86,7 +86,7 @@ impl Buffers {
         }
     }
 
-    /// The problem that they are.
+    /// The problem of these buffers.
     fn problem(self) -> Result<Problem> {
         let Self { buffers, lines, gaps } = self;
         let ids: Vec<u64> = buffers.iter().map(|buffer| buffer.id).collect();
@@ -106,7 +106,7 @@ impl Buffers {
     }
 }
 
-/// `3-5`: not needed from 3 up to 5.
+/// `3-5`: not live from 3 up to, excluding, 5.
 fn gap_of(text: &str) -> Result<(u64, u64), String> {
     let (from, to) = text.split_once('-').ok_or_else(|| format!("{text:?} is not FROM-TO"))?;
     Ok((number(from)?, number(to)?))

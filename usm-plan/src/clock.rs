@@ -1,4 +1,4 @@
-//! When a plan is to be ready.
+//! The deadline of a plan.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use usm_pool::{Options, Strategy};
 
-/// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person
-/// waits, and almost all of what a search finds it finds early.
+/// Search time of [`Strategy::Auto`](usm_pool::Strategy::Auto) without a user's limit: a person
+/// waits, and a search finds almost everything early.
 pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
 
-/// What ended a plan before its end.
+/// The reason why a plan was stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stopped {
     /// Its time was over.
     Time,
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupt,
 }
 
 impl Stopped {
-    /// The name used in reports.
+    /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,20 +31,20 @@ impl Stopped {
     }
 }
 
-/// Ends the making of a plan: so early before the user's time, counted from the start on, that the
-/// plan can still be checked and written; or after [`AUTO_LIMIT`] of planning.
+/// Stops the planning. With a user's limit, counted from the start, it stops early enough to check
+/// and write the plan. Otherwise it stops after [`AUTO_LIMIT`] of planning.
 pub struct Clock<'i> {
     start: Instant,
     limit: Option<Duration>,
     automatic: Option<Duration>,
     interrupted: &'i (dyn Fn() -> bool + Sync),
-    /// When somebody asked first: the input was read then.
+    /// The time of the planner's first question: reading the input ended there.
     asked: OnceLock<Instant>,
     stopped: OnceLock<Stopped>,
 }
 
 impl<'i> Clock<'i> {
-    /// A clock that runs since `start`. Without a limit it ends [`Strategy::Auto`] alone.
+    /// A clock that runs since `start`. Without a limit it stops [`Strategy::Auto`] only.
     #[must_use]
     pub fn new(start: Instant, limit: Option<Duration>, strategy: Strategy) -> Self {
         let automatic = (limit.is_none() && strategy == Strategy::Auto).then_some(AUTO_LIMIT);
@@ -52,14 +52,14 @@ impl<'i> Clock<'i> {
         Self { start, limit, automatic, interrupted: &|| false, asked, stopped }
     }
 
-    /// Ends the plan when `interrupted` says so, too.
+    /// Also stops when `interrupted` returns true.
     #[must_use]
     pub fn or_when(self, interrupted: &'i (dyn Fn() -> bool + Sync)) -> Self {
         Self { interrupted, ..self }
     }
 
-    /// Whether the plan is to be ended now. The planner's first question comes when the input is
-    /// read: half as long as that took, checking and writing will take.
+    /// Whether the planning must stop now. The planner asks first when the input is read; checking
+    /// and writing take about half as long as reading did.
     #[must_use]
     pub fn must_stop(&self) -> bool {
         let found = if (self.interrupted)() {
@@ -77,13 +77,13 @@ impl<'i> Clock<'i> {
         found.is_some()
     }
 
-    /// What has ended the plan.
+    /// The reason of the stop, if it was stopped.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.stopped.get().copied()
     }
 
-    /// Has the planner keep to the limit: it decides, and no count of nodes.
+    /// Makes the limit decide instead of a count of nodes.
     pub fn rule(&self, options: &mut Options<'_>) {
         if self.limit.is_some() {
             options.nodes = u64::MAX;

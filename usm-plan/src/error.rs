@@ -1,28 +1,28 @@
-//! What can go wrong for the user: an exit code, a place, a reason.
+//! Failures for the user: an exit code, a place and a reason.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::shown::{Shown, ShownLines};
 
-/// What can fail for the user.
+/// The result of an operation that can fail for the user.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// How the command ends.
+/// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: done.
+    /// 0: success.
     Done,
-    /// 1: understood, but it could not be done.
+    /// 1: the input is valid, but the request cannot be fulfilled.
     Unable,
     /// 2: bad input or usage.
     Bad,
-    /// 130: what was found when somebody pressed Ctrl-C.
+    /// 130: the result at the time of Ctrl-C.
     Interrupted,
 }
 
 impl Exit {
-    /// What the process ends with.
+    /// The exit code of the process.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -34,7 +34,7 @@ impl Exit {
     }
 }
 
-/// A failure. Prints as `file:line: field: reason`, each part as far as it is known.
+/// A failure. Prints as `file:line: field: reason`, without unknown parts.
 #[derive(Debug)]
 pub struct Error {
     exit: Exit,
@@ -42,7 +42,7 @@ pub struct Error {
     line: Option<u64>,
     field: Option<String>,
     reason: String,
-    /// Lines below the reason: what a compiler said.
+    /// Lines below the reason: a compiler's output.
     log: String,
 }
 
@@ -52,7 +52,7 @@ impl Error {
         Self::new(Exit::Bad, reason)
     }
 
-    /// Understood, but it could not be done.
+    /// The input is valid, but the request cannot be fulfilled.
     pub fn unable(reason: impl fmt::Display) -> Self {
         Self::new(Exit::Unable, reason)
     }
@@ -61,7 +61,7 @@ impl Error {
         Self { exit, file: None, line: None, field: None, reason: reason.to_string(), log: String::new() }
     }
 
-    /// What stands below the first line of the reason stays below it.
+    /// Further lines of the reason stay below its first one.
     pub fn with_log(mut self) -> Self {
         if let Some((reason, log)) = self.reason.split_once('\n') {
             (self.log, self.reason) = (log.to_owned(), reason.to_owned());
@@ -69,28 +69,28 @@ impl Error {
         self
     }
 
-    /// Says which file, unless it is said.
+    /// Adds the file, unless it is set.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
 
-    /// Says which line, counted from 1, unless it is said.
+    /// Adds the line, counted from 1, unless it is set.
     #[must_use]
     pub fn at_line(mut self, line: u64) -> Self {
         self.line.get_or_insert(line);
         self
     }
 
-    /// Says which field, operator or option, unless it is said.
+    /// Adds the field, operator or option, unless it is set.
     #[must_use]
     pub fn in_field(mut self, field: impl fmt::Display) -> Self {
         self.field.get_or_insert_with(|| field.to_string());
         self
     }
 
-    /// How a command ends with it: [`Exit::Bad`] or [`Exit::Unable`].
+    /// The end of a command with this failure: [`Exit::Bad`] or [`Exit::Unable`].
     #[must_use]
     pub fn exit(&self) -> Exit {
         self.exit
@@ -120,7 +120,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| Error::bad(format!("cannot be read: {error}")).in_file(path))
 }
 
-/// Writes a whole file that the user asked for.
+/// Writes a whole file for the user.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text)
         .map_err(|error| Error::unable(format!("cannot be written: {error}")).in_file(path))

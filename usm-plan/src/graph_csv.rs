@@ -1,5 +1,5 @@
-//! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, ops in processing
-//! order), with the tensors in `NAME.csv` and the ids of the graph's outputs in `NAME.outputs`.
+//! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, operators in processing
+//! order). `NAME.csv` has the tensors, `NAME.outputs` the ids of the graph's outputs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
     let mut produced = BTreeSet::new();
     let mut index = 0_usize;
     table::read(path, ["op", "inputs", "outputs"], 3, hints, |row| {
-        // A column of plain indices names nothing.
+        // A column of plain indices contains no names.
         let name = Some(row.text(OP)).filter(|name| *name != index.to_string()).unwrap_or("");
         index += 1;
         let outputs = row.numbers(OUTPUTS)?;

@@ -1,11 +1,11 @@
-//! JSON to records: the line and the path of a wrong value, and the keys that mean nothing.
+//! Reads JSON into records. Reports the line and path of a wrong value, and unknown keys.
 
 use serde::de::DeserializeOwned;
 use serde_json::de::SliceRead;
 
 use crate::error::{Error, Result};
 
-/// One JSON document after the other, white space between them.
+/// A sequence of JSON documents, separated by white space.
 #[allow(missing_debug_implementations, reason = "serde_json's reader has none")]
 pub struct Documents<'t> {
     json: serde_json::Deserializer<SliceRead<'t>>,
@@ -20,7 +20,7 @@ impl<'t> Documents<'t> {
         Self { json: serde_json::Deserializer::from_slice(text), unused: 0, first_unused: String::new() }
     }
 
-    /// The document that is all there is. `place` is what it is called in messages; empty: nothing.
+    /// The only document. `place` is its name in messages; empty for none.
     pub fn only<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
         let document = self.read(place)?;
         self.json.end().map_err(|error| Error::bad(without_position(&error)).at_line(error.line() as u64))?;
@@ -51,7 +51,7 @@ impl<'t> Documents<'t> {
         })
     }
 
-    /// Keys that nobody reads are mentioned, not refused.
+    /// Reports unknown keys as a remark, without a refusal.
     #[must_use]
     pub fn unused(&self) -> Option<String> {
         let Self { unused, first_unused, .. } = self;
@@ -59,7 +59,7 @@ impl<'t> Documents<'t> {
     }
 }
 
-/// A path inside of the document that is called `place`.
+/// A path inside the document named `place`.
 fn join_path(place: &str, path: &str) -> String {
     match (place, path) {
         (_, ".") => place.to_owned(),
@@ -69,7 +69,7 @@ fn join_path(place: &str, path: &str) -> String {
     }
 }
 
-/// The message of serde_json, whose line stands in front already.
+/// serde_json's message without its line, which is reported separately.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

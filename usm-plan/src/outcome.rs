@@ -1,4 +1,4 @@
-//! From an input to a checked plan.
+//! Makes a checked plan from an input.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use crate::clock::{Clock, Stopped};
 use crate::error::{Error, Result};
 use crate::input::{Input, Model};
 
-/// What is wanted of a plan by those who say it at once.
+/// The request for a plan.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "a caller says all of it")]
 pub struct Wanted {
-    /// The queue that will run it.
+    /// The queue that will run the plan.
     pub queue: Queue,
-    /// How it is made.
+    /// The planning strategy.
     pub strategy: Strategy,
-    /// Decide whether it fits in so many bytes.
+    /// Decides whether a plan fits in this many bytes.
     pub capacity: Option<u64>,
-    /// Time for everything; without it [`AUTO_LIMIT`](crate::clock::AUTO_LIMIT) for
-    /// [`Strategy::Auto`], and a count of nodes for the others.
+    /// Time limit for everything. Without it [`Strategy::Auto`] has
+    /// [`AUTO_LIMIT`](crate::clock::AUTO_LIMIT), and a count of nodes limits the others.
     pub time_limit: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl Wanted {
         Clock::new(start, self.time_limit, self.strategy)
     }
 
-    /// The planner's options. `stop` is asked now and then, and says whether the search is to end.
+    /// The planner's options. The planner calls `stop` regularly; true ends the search.
     #[must_use]
     pub fn options<'a>(&self, clock: &Clock<'_>, stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
         let mut options = Options::default();
@@ -50,33 +50,33 @@ impl Wanted {
     }
 }
 
-/// A plan, what it was made for, and how long that took.
+/// A plan, its problem, and the planning time.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// None for a table of buffers.
+    /// The graph; `None` for a table of buffers.
     pub graph: Option<Graph>,
-    /// What was solved.
+    /// The solved problem.
     pub problem: Problem,
     /// The plan.
     pub plan: Plan,
     /// Seconds of planning.
     pub seconds: f64,
-    /// What ended it before its end: the caller's clock knows.
+    /// The reason of an early stop, from the caller's clock.
     pub stopped: Option<Stopped>,
-    /// Where another order was looked for: what was found.
+    /// The result of a search for another order, if requested.
     pub reordered: Option<Reordered>,
-    /// Peak against edges, where somebody asked for it.
+    /// Peak against edges, if requested.
     pub curve: Option<Vec<Tradeoff>>,
-    /// Every strategy, where somebody asked for it.
+    /// Every strategy, if requested.
     pub compared: Option<Vec<Compared>>,
 }
 
-/// Plans an input. With `again` an order with a lower peak is looked for where the reader has
-/// chosen none. `file` is what errors name.
+/// Plans an input. With `again` it looks for an order with a lower peak, unless the reader chose
+/// one. `file` is the name in errors.
 ///
 /// # Errors
-/// Sizes that no plan can hold, tables that do not fit.
+/// Sizes that no plan can hold, and tables that do not match.
 pub fn make(
     input: Input,
     options: &Options<'_>,
@@ -121,10 +121,10 @@ pub fn make(
 }
 
 impl Outcome {
-    /// Checks the plan against its problem and its graph, by code that the planners do not share.
+    /// Checks the plan against its problem and graph. The checker shares no code with the planners.
     ///
     /// # Errors
-    /// What is wrong with it, which would be a defect of the planner.
+    /// A fault of the plan, which would be a defect of the planner.
     pub fn check(&self) -> Result<()> {
         let Self { graph, problem, plan, .. } = self;
         plan.verify(problem).map_err(wrong_plan)?;

@@ -1,4 +1,4 @@
-//! The JSON document of `usm plan`. Keys of parts that were not asked for are left out.
+//! The JSON document of `usm plan`. Keys of unrequested parts are absent.
 
 use serde::Serialize;
 use usm_pool::planner::pareto::Tradeoff;
@@ -10,7 +10,7 @@ use crate::clock::Stopped;
 use crate::error::{Error, Result};
 
 #[derive(Serialize)]
-/// The JSON document of a plan: `serde_json` writes it.
+/// The JSON document of a plan, for `serde_json`.
 #[allow(missing_debug_implementations, reason = "it borrows the outcome, which has one")]
 pub struct Report<'a> {
     buffers: usize,
@@ -18,12 +18,12 @@ pub struct Report<'a> {
     peak: Option<u64>,
     naive: u64,
     optimal: bool,
-    /// Where `optimal`: "proven" by a certificate that was checked, or "claimed" by the search.
+    /// If `optimal`: "proven" by a checked certificate, or "claimed" by the search.
     optimality: Option<&'static str>,
     feasible: bool,
     strategy: &'static str,
     seconds: f64,
-    /// Where something ended the planning before its end: "time" or "interrupt".
+    /// The reason of an early stop: "time" or "interrupt".
     stopped: Option<&'static str>,
     queue: &'static str,
     certificate: CertificateReport<'a>,
@@ -69,7 +69,7 @@ enum CertificateReport<'a> {
         buffers: &'a [u64],
         names: Vec<Option<&'a str>>,
     },
-    /// What nobody has checked.
+    /// A claim without a check.
     Search {
         nodes: u64,
         capacity: u64,
@@ -87,7 +87,7 @@ struct MemoryReport {
 impl<'a> Report<'a> {
     /// The document as text, on one line.
     ///
-    /// # Errors
+    /// None in practice: every key is text.
     /// None that is known: every key is text.
     pub fn json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| Error::unable(format!("no JSON: {error}")))
@@ -149,7 +149,7 @@ impl<'a> CertificateReport<'a> {
             Certificate::Search { nodes, capacity } => {
                 Self::Search { nodes: *nodes, capacity: *capacity, claim: certificate.is_claim() }
             }
-            // The enum may grow; an unknown proof is no proof that scripts could check.
+            // The enum may grow; scripts could not check an unknown proof.
             _ => Self::Antichain { buffers: &[], names: Vec::new() },
         }
     }

@@ -1,14 +1,14 @@
-//! How text from outside is shown: names, arguments, paths and what drivers say never steer a
+//! Shows foreign text so that names, arguments, paths and driver messages cannot control a
 //! terminal.
 
 use core::fmt::{self, Write};
 
-/// Shows what it holds on one line: control characters, ESC and newlines among them, and characters
-/// that change the order or hide what is beside them are written as `\u{1b}`.
+/// Shows its content on one line. Writes control characters (ESC and newlines are such), and
+/// characters that change the order or hide their neighbours, as `\u{1b}`.
 #[derive(Debug)]
 pub struct Shown<T>(pub T);
 
-/// The same, but lines stay lines: for text whose lines are ours, or a compiler's.
+/// The same with line breaks kept, for text whose lines are ours or a compiler's.
 #[derive(Debug)]
 pub struct ShownLines<T>(pub T);
 
@@ -24,7 +24,7 @@ impl<T: fmt::Display> fmt::Display for ShownLines<T> {
     }
 }
 
-/// Whether a terminal may do something else with this character than to draw it in its place.
+/// Whether a terminal may do something else with this character than draw it.
 #[must_use]
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
@@ -32,13 +32,13 @@ pub fn is_unsafe(character: char) -> bool {
             character,
             // Direction: marks, embeddings, overrides, isolates.
             '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{206F}'
-            // Ends of lines, and what nobody sees.
+            // Ends of lines, and invisible characters.
             | '\u{2028}' | '\u{2029}' | '\u{AD}' | '\u{180E}' | '\u{200B}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}'
             | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}'
         )
 }
 
-/// Passes text on in whole parts, without the characters that are not shown.
+/// Passes text on in whole parts, without the escaped characters.
 struct Escaping<'a, 'b> {
     out: &'a mut fmt::Formatter<'b>,
     lines: bool,
@@ -58,7 +58,7 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// JSON on one line, as serde_json writes it, but with the characters that [`Shown`] escapes as
+/// JSON on one line, as serde_json writes it, with the characters that [`Shown`] escapes written as
 /// `\u001b`.
 #[derive(Debug)]
 pub struct JsonShown;
@@ -70,7 +70,7 @@ impl serde_json::ser::Formatter for JsonShown {
         fragment: &str,
     ) -> std::io::Result<()> {
         let mut rest = fragment;
-        // What is below 0x20 never comes here.
+        // serde_json has already escaped characters below 0x20.
         while let Some((at, character)) = rest.char_indices().find(|&(_, character)| is_unsafe(character)) {
             let (before, after) = rest.split_at(at);
             writer.write_all(before.as_bytes())?;

@@ -1,4 +1,4 @@
-//! CSV with named columns in any order. Every complaint has file, line and column.
+//! CSV with named columns in any order. Every error has file, line and column.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,8 +17,8 @@ pub(crate) struct Row<'a, const N: usize> {
     columns: &'a [Option<usize>; N],
 }
 
-/// Reads a file whose first line names the columns, and gives each of its rows to `each`. The first
-/// `required` of `names` must be there. No more than a row is held.
+/// Reads a file whose first line names the columns, and passes each row to `each`. The first
+/// `required` of `names` must exist. Holds one row at a time.
 pub(crate) fn read<const N: usize>(
     path: &Path,
     names: [&'static str; N],
@@ -33,7 +33,7 @@ pub(crate) fn read<const N: usize>(
         .map_err(|error| error.in_file(path))
 }
 
-/// [`read`] of text that comes from somewhere else.
+/// [`read`] for text from another source.
 pub(crate) fn parse<const N: usize>(
     text: impl Read,
     names: [&'static str; N],
@@ -51,10 +51,10 @@ pub(crate) fn parse<const N: usize>(
     Ok(())
 }
 
-/// Bytes that are read at once.
+/// Number of bytes read at once.
 const BUFFER: usize = 1 << 16;
 
-/// Where each of the named columns stands.
+/// The position of each named column.
 fn columns<const N: usize>(
     header: &StringRecord,
     names: [&'static str; N],
@@ -96,7 +96,7 @@ impl<'a, const N: usize> Row<'a, N> {
         Error::bad(reason).at_line(self.line()).in_field(self.names[column])
     }
 
-    /// The text of a column; empty when the file has no such column.
+    /// The text of a column; empty if the file has no such column.
     pub(crate) fn text(self, column: usize) -> &'a str {
         self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("").trim()
     }
@@ -113,7 +113,7 @@ impl<'a, const N: usize> Row<'a, N> {
     }
 }
 
-/// Bytes: a whole number, also in one of the binary units, as `1KiB`.
+/// A number of bytes: a whole number, optionally with a binary unit, as in `1KiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter().zip(1_u32..);
     let unit = units.filter_map(|(unit, power)| Some((text.strip_suffix(unit)?, power))).next();

@@ -1,4 +1,4 @@
-//! What holds for every input of every reader of files: for the tests below, and for
+//! The invariants of every file reader for every input: for the tests below, and for
 //! `fuzz/fuzz_targets/plan_inputs.rs`.
 
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::outcome::make;
 use crate::shown::is_unsafe;
 use crate::{buffers_csv, graph_json, onnx, table};
 
-/// The first byte chooses the reader, the rest is the input. Nothing panics; a refusal is bad
-/// input, said in one line that a terminal only shows; a graph that is read is written, and then
-/// reads as itself.
+/// The first byte chooses the reader, the others are the input. Nothing panics. A refusal is bad
+/// input, in one line that a terminal displays unchanged. A graph that was read is written, and
+/// reads back as itself.
 pub fn check(data: &[u8]) {
     let Some((reader, input)) = data.split_first() else { return };
     let plain = Hints { alignment: (reader & 8 != 0).then_some(64), ..Hints::default() };
@@ -51,7 +51,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// A plan for every value that is accepted is right.
+/// An accepted plan for every value is correct.
 fn ranged(model: Model) -> Option<()> {
     model.planned.as_ref()?;
     let limits = Limits::default();
@@ -61,7 +61,7 @@ fn ranged(model: Model) -> Option<()> {
     Some(())
 }
 
-/// An expression has a value, or a reason why not, for all values.
+/// An expression has a value for all values, or a reason why not.
 fn expression(text: &str) {
     let dimension = |name: &str| ["N", "w"].iter().position(|known| *known == name).map(|at| at as u32);
     let Ok(terms) = parse(text, &dimension) else { return };
@@ -135,7 +135,7 @@ mod tests {
         b"\xc2\x9b",
     ];
 
-    /// `USM_CASES`: how many, beyond what every run does.
+    /// `USM_CASES` adds cases to those of every run.
     #[test]
     fn mutations_of_every_format_are_read_or_refused() {
         let cases = std::env::var("USM_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(3000);

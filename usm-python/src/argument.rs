@@ -1,4 +1,5 @@
-//! Arguments of the wrong type: a `TypeError` that names the argument, what came, and what fits.
+//! Arguments of the wrong type: a `TypeError` with the argument's name, the given type, and the
+//! accepted ones.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -7,14 +8,14 @@ use usm_core::AllocKind;
 
 use crate::import;
 
-/// What an argument `queue` can be.
+/// Accepted values of an argument `queue`.
 pub(crate) const QUEUE: &str =
     "a usm.Queue, usm.Context or usm.Device, a device selector (str), or a queue of dpctl's";
-/// What an argument `device` can be.
+/// Accepted values of an argument `device`.
 pub(crate) const DEVICE: &str = "a usm.Device or a device selector (str)";
 
-/// Has Python's class of sequences looked up now, where a failure is an error. At the first shape
-/// that is neither list nor tuple it would be a panic, and a program can take the class away or
+/// Looks up Python's class of sequences at import, where a failure is an error. At the first shape
+/// that is neither list nor tuple a failure would be a panic: a program can remove the class, or
 /// leave no room for a call.
 pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
     py.import("collections.abc")?.getattr("Sequence")?;
@@ -22,14 +23,14 @@ pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The error for a value that does not fit.
+/// The error for a value of the wrong type.
 #[cold]
 pub(crate) fn wrong(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
     let class = value.get_type().name().map(|class| class.to_string()).unwrap_or_default();
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
 }
 
-/// The argument `kind`.
+/// Reads the argument `kind`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind(pub(crate) AllocKind);
 

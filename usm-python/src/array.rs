@@ -38,7 +38,7 @@ impl Array {
         Self(holding.into(), dlpack::Dims::new(), false)
     }
 
-    /// What consumers in C borrow.
+    /// Shape and strides that C consumers borrow.
     pub(crate) fn dims(&self) -> &dlpack::Dims {
         &self.1
     }
@@ -51,12 +51,12 @@ impl Array {
         self.0.side()
     }
 
-    /// An array over a part of memory that others look at too.
+    /// An array on shared memory.
     pub(crate) fn part(side: Side) -> Self {
         Self(side.into(), dlpack::Dims::new(), true)
     }
 
-    /// Another array over the same memory, which is not its own.
+    /// Another array on the same memory, which it does not own.
     pub(crate) fn with_view(&self, view: View) -> Self {
         Self(self.0.with_view(view).into(), dlpack::Dims::new(), true)
     }
@@ -72,55 +72,55 @@ impl Array {
 
 #[pymethods]
 impl Array {
-    /// Extents in elements.
+    /// Extents in elements: a tuple with one integer for each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.view().shape.iter())
     }
 
-    /// Strides in bytes.
+    /// Strides in bytes: a tuple with one integer for each dimension.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.view().strides.iter())
     }
 
-    /// The element type, which equals NumPy's and its type string.
+    /// The element type. It equals NumPy's type and the type string.
     #[getter]
     fn dtype(&self) -> PyDtype {
         PyDtype::of_view(self.view())
     }
 
-    /// Dimensions.
+    /// Number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.view().ndim()
     }
 
-    /// Elements.
+    /// Number of elements.
     #[getter]
     fn size(&self) -> usize {
         self.view().len()
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     #[getter]
     fn itemsize(&self) -> usize {
         self.view().itemsize()
     }
 
-    /// Elements times bytes of one.
+    /// Size of all elements in bytes, without gaps.
     #[getter]
     fn nbytes(&self) -> usize {
         self.view().nbytes()
     }
 
-    /// `"host"`, `"device"` or `"shared"`.
+    /// The kind of the memory: `"host"`, `"device"` or `"shared"`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind().name()
     }
 
-    /// Whether the memory may only be read.
+    /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self) -> bool {
         self.0.is_readonly()
@@ -132,25 +132,25 @@ impl Array {
         self.0.address() + self.view().offset
     }
 
-    /// The queue that work on the array goes to.
+    /// The queue for work on the array.
     #[getter]
     fn queue(&self) -> PyQueue {
         PyQueue(Arc::clone(&self.0.stream))
     }
 
-    /// The context that the memory is of.
+    /// The context of the memory.
     #[getter]
     fn context(&self) -> PyContext {
         PyContext(self.0.stream.scope())
     }
 
-    /// The device that the memory is of; `None` for one that usm does not list.
+    /// The device of the memory; `None` if usm does not list it.
     #[getter]
     fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         self.context().device(py)
     }
 
-    /// The producer of imported memory, `None` for usm's own.
+    /// The producer of imported memory; `None` for usm's own memory.
     #[getter]
     fn base<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
         self.storage().owner().map(|owner| owner.bind(py))
@@ -168,13 +168,14 @@ impl Array {
         self.view().is_f_contiguous()
     }
 
-    /// The same memory with the axes reversed.
+    /// A view of the same memory with the axes reversed.
     #[getter(T)]
     fn transposed(&self) -> Self {
         self.with_view(self.view().transposed())
     }
 
-    /// The same memory with another shape; one extent may be -1.
+    /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
+    /// the shape does not fit.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let shape: Vec<isize> = match shape.get_item(0) {
@@ -201,8 +202,8 @@ impl Array {
         transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
     }
 
-    /// The array in memory of the same kind on a device: itself where it is there already, else a
-    /// copy. `stream` is a queue of that device, whose context the memory is then of.
+    /// The array in memory of the same kind on a device: itself if it is already there, otherwise a
+    /// copy. `stream` is a queue of that device; the copy then lies in its context.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, Self>,
@@ -219,18 +220,18 @@ impl Array {
         Bound::new(py, Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?))
     }
 
-    /// Sets every element.
+    /// Sets every element to a value.
     fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         fill(py, &self.side(), value)
     }
 
-    /// Waits for the work on this array that usm knows of.
+    /// Waits for usm's work on this array.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let storage = self.storage();
         py.detach(|| storage.wait_for_uses()).or_raise()
     }
 
-    /// The one element of an array of size 1.
+    /// The only element of an array of size 1.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.view().len() != 1 {
             let message =
@@ -240,7 +241,7 @@ impl Array {
         scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.side())?)
     }
 
-    /// The elements as nested lists; an array of 0 dimensions gives its element.
+    /// The elements as nested lists. An array of 0 dimensions returns its element.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.view().ndim() == 0 {
             return self.item(py);
@@ -249,7 +250,7 @@ impl Array {
         array_text::nested(py, self.view(), &self.view().shape, &bytes)
     }
 
-    /// The elements in C order.
+    /// The elements as bytes in C order.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         room::bytes(py, &transfer::to_bytes(py, &self.side())?)
     }
@@ -265,8 +266,7 @@ impl Array {
         Ok(self.with_view(self.view().indexed(key)?))
     }
 
-    /// Copies an array, or one value, into the elements that the key names; the source is
-    /// broadcast.
+    /// Copies an array or a value to the elements that the key selects. The source is broadcast.
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         let target = self.0.with_view(self.view().indexed(key)?);
@@ -301,8 +301,8 @@ impl Array {
         self.item(py)?.is_truthy()
     }
 
-    /// The object's bytes, and the memory's where this array owns it: what is imported, or part of
-    /// another array, does not count.
+    /// Size of the object in bytes, with its memory if this array owns it. Imported memory and
+    /// parts of another array do not count.
     fn __sizeof__(&self) -> usize {
         let owned = if self.2 || self.0.is_foreign() { 0 } else { self.storage().size() };
         size_of::<Self>() + owned
@@ -312,24 +312,25 @@ impl Array {
         array_text::describe(py, &self.0)
     }
 
-    /// What notebooks show: shape, type, kind, device and values.
+    /// The display in notebooks: shape, type, kind, device and values.
     fn _repr_html_(&self, py: Python<'_>) -> String {
         array_text::page(py, &self.0)
     }
 
-    /// SYCL memory only. Waits for work that is in flight.
+    /// For SYCL memory only. Waits for work in flight.
     #[getter]
     fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::sycl_dictionary(py, &self.side())
     }
 
-    /// Host and shared memory only. Waits for work that is in flight.
+    /// For host and shared memory only. Waits for work in flight.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::array_dictionary(py, &self.side())
     }
 
-    /// CUDA memory only, not HIP's. Names the array's queue as the stream to order work after.
+    /// For CUDA memory only, not HIP's. The dictionary names the array's queue as the stream to
+    /// order work after.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         cuda::dictionary(py, &self.side())
@@ -341,8 +342,7 @@ impl Array {
         dlpack::exchange_api(py)
     }
 
-    /// DLPack. Waits for work that is in flight; on CUDA and ROCm the consumer's `stream` waits for
-    /// it instead.
+    /// DLPack. Waits for work in flight. On CUDA and ROCm the consumer's `stream` waits instead.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -355,7 +355,7 @@ impl Array {
         dlpack::export(py, &self.side(), &ExportOptions { stream, max_version, dl_device, copy })
     }
 
-    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    /// NumPy's conversion. :class:`usm.AccessError` if the host cannot access the memory.
     #[pyo3(signature = (dtype=None, *, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -365,7 +365,7 @@ impl Array {
         export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
     }
 
-    /// For NumPy's functions, which do what they do with any array.
+    /// NumPy's functions. They treat the array as any other.
     #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __array_function__<'py>(
         &self,
@@ -377,9 +377,9 @@ impl Array {
         export::numpy_function(func, types, args, kwargs)
     }
 
-    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host
-    /// and managed memory are types 2, 3 and 13; ROCm's page-locked memory is type 11, its other
-    /// memory 10; the host is `(1, 0)`.
+    /// `(type, id)`. USM of SYCL has type 14, and its id counts root devices. CUDA's device, host
+    /// and managed memory have types 2, 3 and 13. ROCm's page-locked memory has type 11, its other
+    /// memory 10. The host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.side());
         (device.kind.code(), device.id)
@@ -390,18 +390,18 @@ impl Array {
         transfer::expose_to_host(slf.py(), array.storage())?;
         let pointer = array.pointer() as *mut u8;
         let readonly = array.0.is_readonly();
-        // SAFETY: the structure is Python's; the view's elements are host memory that the object
+        // SAFETY: the structure is Python's. The view's elements are host memory, which the object
         // keeps alive.
         unsafe { crate::buffer::fill(raw, flags, slf.clone().into_any(), pointer, array.view(), readonly) }
     }
 
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
-        // SAFETY: Python hands back what `__getbuffer__` filled.
+        // SAFETY: Python returns the structure that `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
     }
 }
 
-/// The elements of an array's first axis, one after another, each made when it is asked for.
+/// Iterates over an array's first axis. Makes each element when it is requested.
 #[pyclass(frozen, module = "usm", name = "Rows")]
 struct Rows {
     side: Side,

@@ -1,4 +1,4 @@
-//! Arrays in memory that another process has: the handle that travels, and both of its ends.
+//! Arrays in another process's memory: the handle, its export and its import.
 
 use std::str;
 
@@ -18,9 +18,9 @@ use crate::view::{MAX_DIMS, View};
 
 #[pymethods]
 impl Array {
-    /// A handle, as bytes, by which :func:`usm.open_ipc` in another process makes an array over
-    /// this memory. Waits for the work that writes it. This process keeps the memory as long as
-    /// another one uses it. :class:`usm.DeviceError` where the runtime has no such handles, or not
+    /// A handle as bytes. :func:`usm.open_ipc` in another process makes an array on this memory
+    /// from it. Waits for the work that writes the memory. This process must keep the memory while
+    /// another one uses it. :class:`usm.DeviceError` if the runtime has no such handles, or none
     /// for this kind: the host, OpenCL and SYCL have none.
     fn ipc_handle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let Side { storage, view, .. } = self.side();
@@ -31,8 +31,8 @@ impl Array {
     }
 }
 
-/// How an array lies in the memory of a handle: a line each for type, members, offset, shape,
-/// strides and whether it is read-only.
+/// Describes the layout in a handle's memory: a line each for type, members, offset, shape, strides
+/// and read-only flag.
 fn describe(view: &View, readonly: bool) -> String {
     let list = |values: &[isize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let element = PyDtype::of_view(view);
@@ -41,7 +41,7 @@ fn describe(view: &View, readonly: bool) -> String {
     format!("{}\n{members}\n{}\n{shape}\n{strides}\n{readonly}", element.text(), view.offset)
 }
 
-/// The view that [`describe`] wrote, proven to stay inside `size` bytes.
+/// The view that [`describe`] wrote, proven to lie inside `size` bytes.
 fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
     let altered = |what: &str| Class::Interface.error(format!("handle: {what}"));
     let text = str::from_utf8(text).map_err(|_| altered("no text behind the runtime's part"))?;
@@ -67,14 +67,15 @@ fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
         return Err(altered(&format!("bytes {} to {} of {size}", extent.low, extent.high)));
     }
     let view = View { descr: element.descr, ..View::of_layout(&layout) };
-    // A view counts from the lowest byte of its layout, and the handle from the memory's first.
+    // A view counts from the lowest byte of its layout, a handle from the memory's first byte.
     Ok((View { offset: view.offset + extent.low as usize, ..view }, readonly))
 }
 
-/// An array over the memory that :meth:`Array.ipc_handle` named in another process, without a copy.
-/// The other process keeps the memory, and both order what they do with it. ``device`` or ``queue``
-/// say where, as for :func:`usm.empty`. :class:`usm.InterfaceError` for what is no handle,
-/// :class:`usm.DeviceError` for one of another runtime, of this process, or of memory that is gone.
+/// Makes an array on the memory that :meth:`Array.ipc_handle` named in another process, without a
+/// copy. The other process must keep the memory, and both must order their work on it. ``device``
+/// or ``queue`` select the place, as in :func:`usm.empty`. :class:`usm.InterfaceError` for an
+/// invalid handle; :class:`usm.DeviceError` for a handle of another runtime, of this process, or of
+/// freed memory.
 #[pyfunction]
 #[pyo3(signature = (handle, *, device=None, queue=None))]
 pub(crate) fn open_ipc(
@@ -95,8 +96,8 @@ pub(crate) fn open_ipc(
         None => import::stream(py, None)?,
     };
     let context = stream.context();
-    // SAFETY: the other process keeps the memory, as the documentation asks of the caller: no
-    // runtime can say whether it does.
+    // SAFETY: the documentation demands that the other process keeps the memory. No runtime can
+    // check it.
     let opened = py.detach(|| unsafe { context.open_ipc(&named) }).or_raise()?;
     let storage = Storage::opened(opened).restricted(readonly);
     Ok(Array::new(Side { storage, stream, view }))

@@ -1,5 +1,5 @@
-//! What `usm.Array` does not compute: comparison and arithmetic, which would otherwise answer by
-//! identity or not say what to do instead.
+//! Operators that `usm.Array` does not support: comparison and arithmetic. Python's defaults would
+//! compare identities, or fail without a remedy.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -8,7 +8,7 @@ use pyo3::pyclass::CompareOp;
 
 use crate::array::Array;
 
-/// Refuses an operator whose other side, if there is one, does not compute by itself.
+/// Refuses an operator, unless the other operand implements it.
 #[cold]
 fn refuse(sign: &str, other: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
     if let Some(other) = other

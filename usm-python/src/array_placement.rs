@@ -1,4 +1,4 @@
-//! What the runtime is told of the use of an array's memory: prefetch and advice.
+//! Hints to the runtime about an array's memory: prefetch and advice.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::import;
 use crate::queue::PyEvent;
 use crate::runtime::Stream;
 
-/// What `advise` takes.
+/// The values of `advise`.
 const ADVICE: [(&str, MemAdvice); 4] = [
     ("reset", MemAdvice::Reset),
     ("read_mostly", MemAdvice::ReadMostly),
@@ -22,18 +22,18 @@ const ADVICE: [(&str, MemAdvice); 4] = [
 
 #[pymethods]
 impl Array {
-    /// Asks the runtime to move the memory near the queue's device, all of the allocation that the
-    /// array is of, and does not wait. A hint: no value depends on it, and a runtime without
-    /// prefetch takes none. ``queue`` is the array's own when it is not given.
+    /// Asks the runtime to move the array's whole allocation near the queue's device. Does not
+    /// wait. A hint: no value depends on it, and a runtime without prefetch ignores it. ``queue``
+    /// defaults to the array's own.
     #[pyo3(signature = (*, queue=None))]
     fn prefetch(&self, py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<PyEvent> {
         let (stream, storage) = (self.stream_or(queue)?, self.storage());
         py.detach(|| storage.hint(&stream.queue, None)).or_raise().map(PyEvent)
     }
 
-    /// Tells the runtime how all of the allocation will be used: ``"read_mostly"``,
-    /// ``"prefer_device"``, ``"prefer_host"``, or ``"reset"``. A hint, as :meth:`prefetch`: SYCL
-    /// knows only ``"reset"``, OpenCL none.
+    /// Tells the runtime how the whole allocation will be used: ``"read_mostly"``,
+    /// ``"prefer_device"``, ``"prefer_host"``, or ``"reset"``. A hint, as :meth:`prefetch` is. SYCL
+    /// supports only ``"reset"``, OpenCL none.
     #[pyo3(signature = (advice, *, queue=None))]
     fn advise(
         &self,

@@ -1,8 +1,8 @@
-//! NumPy's arrays by `__array_struct__`, the array interface as a structure of C.
+//! Imports NumPy arrays through `__array_struct__`, the array interface as a C structure.
 //!
-//! It says what `__array_interface__` says in a tenth of the time, in which NumPy would make a
-//! dictionary and eleven objects for it. Taken from `numpy.ndarray` itself alone: a subclass may
-//! mean more by its dictionary.
+//! It has the content of `__array_interface__` in a tenth of the time, because NumPy makes no
+//! dictionary and no eleven objects. Only for `numpy.ndarray` itself: a subclass may add meaning in
+//! its dictionary.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -21,10 +21,10 @@ use crate::holding::{Keeper, Owner};
 use crate::import;
 use crate::view::{FEW_DIMS, View};
 
-/// `PyArrayInterface` of the documents.
+/// NumPy's `PyArrayInterface`.
 #[repr(C)]
 struct Interface {
-    /// 2, or it is something else.
+    /// 2; any other value is another structure.
     two: c_int,
     ndim: c_int,
     kind: c_char,
@@ -40,14 +40,14 @@ const NATIVE: c_int = 0x200;
 const WRITEABLE: c_int = 0x400;
 const HAS_DESCR: c_int = 0x800;
 
-/// The array; `None` for everything but an array of NumPy's with few dimensions and elements that
-/// the structure says all about, which are numbers. The dictionary has the others.
+/// The array; `None` for every object except a NumPy array of few dimensions with numbers as
+/// elements. The dictionary serves all others.
 #[inline]
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if is_ndarray(object) { read(object) } else { Ok(None) }
 }
 
-/// Whether this is exactly a `numpy.ndarray`. NumPy is not imported for it.
+/// Whether the object is exactly a `numpy.ndarray`. Does not import NumPy.
 #[inline]
 pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
@@ -55,18 +55,18 @@ pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     if !known.is_null() {
         return object.get_type_ptr() == known;
     }
-    // Before an array of NumPy's was seen only classes that are made in C are worth asking about.
+    // Until the first NumPy array, only classes made in C are worth a lookup.
     if !is_static(object.get_type_ptr()) {
         return false;
     }
     let Some(class) = find(object.py()).filter(|class| is_static(class.as_type_ptr())) else { return false };
-    // The class of a module that cannot be unloaded; kept for ever all the same.
+    // The class belongs to a module that cannot be unloaded, but is kept for ever anyway.
     CLASS.store(class.into_ptr().cast(), Ordering::Relaxed);
     object.get_type_ptr() == CLASS.load(Ordering::Relaxed)
 }
 
 fn is_static(class: *mut ffi::PyTypeObject) -> bool {
-    // SAFETY: the class of an object that lives.
+    // SAFETY: the class of a live object.
     unsafe { ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE == 0 }
 }
 
@@ -81,14 +81,14 @@ fn read<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> 
     let capsule = object.getattr(intern!(object.py(), "__array_struct__"))?;
     let Ok(capsule) = capsule.cast::<PyCapsule>() else { return Ok(None) };
     let pointer: NonNull<Interface> = capsule.pointer_checked(None)?.cast();
-    // SAFETY: a capsule of NumPy's attribute holds this structure as long as it lives.
+    // SAFETY: the capsule of NumPy's attribute holds this structure while it lives.
     let found = unsafe { pointer.as_ref() };
     let Some(typestr) = typestr(found) else { return Ok(None) };
     let few = usize::try_from(found.ndim).ok().filter(|ndim| *ndim <= FEW_DIMS && found.two == 2);
     let Some(ndim) = few else { return Ok(None) };
     let (mut shape, mut strides) = ([0; FEW_DIMS], [0; FEW_DIMS]);
     if ndim > 0 {
-        // SAFETY: the structure promises that many entries.
+        // SAFETY: the structure promises this many entries.
         let extents = unsafe { std::slice::from_raw_parts(found.shape, ndim) };
         // SAFETY: as above.
         let steps = unsafe { std::slice::from_raw_parts(found.strides, ndim) };
@@ -110,11 +110,11 @@ fn read<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> 
     let owner = Owner { object: Some(object.clone().unbind()), keeper };
     let (address, readonly) = (interface.address().unwrap_or(0), interface.readonly());
     let place = (View::of_layout(layout), layout.extent());
-    // SAFETY: NumPy says that the bytes are its array's, which is kept alive.
+    // SAFETY: NumPy guarantees that the bytes belong to its array, which is kept alive.
     unsafe { import::adopt_host(object.py(), owner, address, place, readonly).map(Some) }
 }
 
-/// The type string of a number, behind it zeros; `None` for what is no number, or more than that.
+/// The type string of a number, filled up with zeros; `None` for other types.
 fn typestr(found: &Interface) -> Option<[u8; 4]> {
     let kind = found.kind as u8;
     let is_number = b"biufc".contains(&kind) && (kind, found.itemsize) != (b'f', 1);

@@ -1,4 +1,4 @@
-//! Arrays as nested lists and as text.
+//! Converts arrays to nested lists and to text.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::scalar;
 use crate::transfer;
 use crate::view::View;
 
-/// Nested lists over elements in C order.
+/// Nested lists of elements in C order.
 pub(crate) fn nested<'py>(
     py: Python<'py>,
     view: &View,
@@ -28,15 +28,15 @@ pub(crate) fn nested<'py>(
     Ok(rows.into_any())
 }
 
-/// Elements above which only the ends of each axis are shown.
+/// Largest number of elements that is shown in full. Above it only the ends of each axis are shown.
 const SHOWN: usize = 48;
-/// How many of an axis are then shown at each end.
+/// Number of entries at each end of an axis.
 const EDGE: usize = 3;
-/// Axes above which no elements are shown: their ends alone would be hundreds.
+/// Largest number of axes with elements shown: more axes would give hundreds of ends.
 const AXES: usize = 4;
 
-/// Values, shape, type, kind and device. Of memory that the host does not reach, what is shown is
-/// copied; of all memory only that is read, after the work on it. What cannot be read is not shown.
+/// Values, shape, type, kind and device. Reads only the shown elements, after the work on them.
+/// Copies them if the host cannot access the memory. Elements that cannot be read are not shown.
 pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let selector = usm_core::Selector::of(holding.stream.context().info());
@@ -49,7 +49,7 @@ pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     )
 }
 
-/// The same for a notebook: a row of the first axis a line.
+/// The same for a notebook: one line for each row of the first axis.
 pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let table = html::properties(&[
@@ -72,7 +72,7 @@ fn values(py: Python<'_>, holding: &Holding) -> String {
     values
 }
 
-/// The shape as Python writes a tuple.
+/// The shape in Python's spelling of a tuple.
 fn shape(view: &View) -> String {
     let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
@@ -83,11 +83,11 @@ fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -
     let Some(extent) = view.shape.first().map(|extent| extent.unsigned_abs()) else {
         let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
         let value = scalar::load(py, view.dtype, &bytes)?;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{}", value.repr()?);
         return Ok(());
     };
-    // Rows without elements may be any number.
+    // There may be any number of rows without elements.
     if holding.view.len() == 0 {
         text.push_str("[]");
         return Ok(());
@@ -104,7 +104,7 @@ fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -
     Ok(())
 }
 
-/// Some elements of the first axis.
+/// Some entries of the first axis.
 fn run(
     py: Python<'_>,
     holding: &Holding,

@@ -1,4 +1,4 @@
-//! Arrays that are copied and that travel: `copy`, `deepcopy`, and pickles of every protocol.
+//! Copies and pickles of arrays: `copy`, `deepcopy`, and every pickle protocol.
 
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
@@ -24,14 +24,14 @@ use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::View;
 
-/// The first protocol with buffers that travel outside of the pickle.
+/// The first pickle protocol with buffers outside of the pickle.
 const OUT_OF_BAND: i64 = 5;
 
 #[pymethods]
 impl Array {
-    /// By protocol 5 the elements are a buffer, which travels outside of the pickle where the
-    /// receiver takes buffers; below that they are bytes in it. Only what the array shows travels,
-    /// in C order.
+    /// With protocol 5 the elements are a buffer, outside of the pickle if the receiver accepts
+    /// buffers. Older protocols store bytes in the pickle. Only the visible elements are stored, in
+    /// C order.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
         let (py, side) = (slf.py(), slf.get().side());
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_array")?;
@@ -47,7 +47,7 @@ impl Array {
         Self::__reduce_ex__(slf, 2)
     }
 
-    /// A copy of the elements in memory of the same kind and context, which may be written.
+    /// A writable copy of the elements in memory of the same kind and context.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         let side = self.side();
         transfer::duplicate(py, &side, &side.stream, side.storage.kind(), 0).map(Self::new)
@@ -59,7 +59,8 @@ impl Array {
     }
 }
 
-/// The elements in C order, without a copy where they lie so in memory that the host reads.
+/// The elements in C order. Does not copy if they lie in that order in memory that the host can
+/// read.
 fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAny>> {
     let in_place = side.storage.is_host_accessible() && side.view.is_c_contiguous() && side.view.nbytes() > 0;
     if protocol < OUT_OF_BAND {
@@ -73,11 +74,11 @@ fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAn
     py.import("pickle")?.getattr("PickleBuffer")?.call1((exporter,))
 }
 
-/// The other half: an array of the elements in `content`, on the device that `selector` names if it
-/// is here, else on the default one.
+/// The unpickler: an array of the elements in `content`, on the device that `selector` names if it
+/// exists, otherwise on the default device.
 ///
 /// # Errors
-/// [`Class::Interface`] for what no pickle of an array has in it.
+/// [`Class::Interface`] for content that no pickle of an array has.
 #[pyfunction]
 pub(crate) fn _rebuild_array<'py>(
     py: Python<'py>,
@@ -119,7 +120,7 @@ pub(crate) fn _rebuild_array<'py>(
     Bound::new(py, Array::new(Side { storage, stream, view }))
 }
 
-/// The buffer itself as the array's memory.
+/// Uses the buffer itself as the array's memory.
 fn adopt<'py>(
     py: Python<'py>,
     content: &Bound<'py, PyAny>,
@@ -132,13 +133,13 @@ fn adopt<'py>(
     let (address, high) = (held.pointer() as u64, held.len() as i64);
     debug_assert!(NonNull::new(held.pointer()).is_some(), "a buffer with bytes has an address");
     let owner = Owner { object: Some(content.clone().unbind()), keeper: Keeper::Buffer(held) };
-    // SAFETY: on the host every kind is plain memory; the exporter keeps these bytes alive and in
+    // SAFETY: on the host every kind is plain memory. The exporter keeps these bytes alive and in
     // place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, Extent { low: 0, high }), readonly) }
 }
 
-/// The default queue of the device that a pickle names; of the default device, with one warning,
-/// where that is not here.
+/// The default queue of the device that a pickle names. If the device does not exist, the default
+/// device's queue, with one warning.
 fn home(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if let Err(error) = selector.parse::<Selector>() {

@@ -1,6 +1,6 @@
-//! Attributes and methods of others, without what makes asking for them slow: an exception for each
-//! attribute that is missing, an object for each method that is called. An import asks for several,
-//! and either takes as long as the rest of it.
+//! Fast access to attributes and methods of other objects: without an exception for a missing
+//! attribute, and without an object for a called method. An import looks up several, and each
+//! exception or object would take as long as the rest of the import.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -21,11 +21,11 @@ type Call = unsafe extern "C" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// A function of the running interpreter. The wheel is one for all versions, so it is asked for
-/// what the oldest one has under another name or outside of its stable ABI.
+/// A function of the running interpreter. The wheel is the same for all versions, so the lookup
+/// also uses the name of the oldest version, which may be outside of its stable ABI.
 ///
 /// # Safety
-/// Under each of the names the function has the type `F`, a pointer to a function, in every release
+/// Under each of the names the function has type `F`, a pointer to a function, in every release
 /// that has it.
 unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
     #[cfg(unix)]
@@ -40,10 +40,10 @@ unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
 }
 
 /// `PyObject_GetOptionalAttr`, in the stable ABI since Python 3.13. Python 3.11 and 3.12 export the
-/// same function under its private name.
+/// same function under a private name.
 fn lookup() -> Option<Lookup> {
     static FOUND: OnceLock<Option<Lookup>> = OnceLock::new();
-    // SAFETY: the type is the one of both names.
+    // SAFETY: both names have this type.
     *FOUND
         .get_or_init(|| unsafe { interpreters(&[b"PyObject_GetOptionalAttr\0", b"_PyObject_LookupAttr\0"]) })
 }
@@ -51,14 +51,14 @@ fn lookup() -> Option<Lookup> {
 /// `PyObject_VectorcallMethod`, public since Python 3.9 and in the stable ABI since 3.12.
 fn method_call() -> Option<Call> {
     static FOUND: OnceLock<Option<Call>> = OnceLock::new();
-    // SAFETY: the type is the one of the name.
+    // SAFETY: the name has this type.
     *FOUND.get_or_init(|| unsafe { interpreters(&[b"PyObject_VectorcallMethod\0"]) })
 }
 
-/// The attribute; `None` when the object has none of this name.
+/// The attribute; `None` if the object has no such attribute.
 ///
 /// # Errors
-/// What the attribute's getter raises, but for `AttributeError`.
+/// Exceptions of the attribute's getter, except `AttributeError`.
 #[inline]
 pub(crate) fn get<'py>(
     object: &Bound<'py, PyAny>,
@@ -67,19 +67,19 @@ pub(crate) fn get<'py>(
     let py = object.py();
     let Some(lookup) = lookup() else { return object.getattr_opt(name) };
     let mut result = std::ptr::null_mut();
-    // SAFETY: two objects and room for the answer; the interpreter is attached.
+    // SAFETY: two objects and room for the result; the interpreter is attached.
     match unsafe { lookup(object.as_ptr(), name.as_ptr(), &raw mut result) } {
-        // SAFETY: the answer is a new reference, or NULL when there is no such attribute.
+        // SAFETY: the result is a new reference, or NULL if there is no such attribute.
         0 | 1 => Ok(unsafe { Bound::from_owned_ptr_or_opt(py, result) }),
         _ => Err(PyErr::fetch(py)),
     }
 }
 
-/// What the method answers when it is called with no argument or with one that is named, `names`
-/// being a tuple of that name; `None` when the object has no such method.
+/// Calls the method with no argument or with one named argument, for which `names` is a tuple of
+/// its name. `None` if the object has no such method.
 ///
 /// # Errors
-/// What the method raises.
+/// Exceptions of the method.
 pub(crate) fn call<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
@@ -98,8 +98,8 @@ pub(crate) fn call<'py>(
         None => (std::ptr::null_mut(), std::ptr::null_mut()),
     };
     let arguments = [object.as_ptr(), value];
-    // SAFETY: objects that live until the call returns: one positional, and one for the name where
-    // there is a name.
+    // SAFETY: the objects live until the call returns: one positional, and one for the name if
+    // there is one.
     let answer = unsafe { function(name.as_ptr(), arguments.as_ptr(), 1, names) };
     // SAFETY: a new reference, or NULL with an exception set.
     match unsafe { Bound::from_owned_ptr_or_err(py, answer) } {

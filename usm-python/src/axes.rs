@@ -1,13 +1,12 @@
-//! A number for each dimension, in place for the few dimensions that arrays have.
+//! A number for each dimension, stored in place for the usual few dimensions.
 
 use std::ops::{Deref, DerefMut};
 
-/// Two of these and the rest of an array still move in registers.
+/// Two of these lists and the rest of an array still move in registers.
 const INLINE: usize = 3;
 
-/// A list of as many integers as there are dimensions; it does not grow. The length is a whole
-/// word, so that moving a list reads what was written in the pieces in which it was written; a byte
-/// there costs a stall each time.
+/// A list of fixed length with an integer for each dimension. The length is a whole word, so that a
+/// move reads the pieces that were written; a byte would cost a stall each time.
 #[derive(Clone)]
 pub(crate) enum Axes {
     Inline(usize, [isize; INLINE]),

@@ -1,4 +1,4 @@
-//! Where memory of others lies: its kind, and the proof that an array does not leave it.
+//! The place of foreign memory: its kind, and the proof that an array does not leave it.
 
 use usm_core::backend::Dyn;
 use usm_core::{AllocKind, Context};
@@ -9,19 +9,18 @@ use pyo3::prelude::*;
 use crate::error::{Class, OrRaise};
 
 /// The kind of the memory that holds all bytes of an array at `address`, and the device's ordinal
-/// where the runtime says.
+/// if the runtime reports it.
 ///
-/// Memory of ours is checked against its allocation, and so is foreign memory where the runtime
-/// tells base and size, as CUDA does. SYCL tells neither, so the first and the last byte must both
-/// be USM of the same kind in this context.
+/// usm's own memory is compared with its allocation. So is foreign memory if the runtime reports
+/// base and size, as CUDA does. SYCL reports neither, so the first and the last byte must both be
+/// USM of the same kind in this context.
 pub(crate) fn of(context: &Context<Dyn>, extent: Extent, address: u64) -> PyResult<(AllocKind, Option<u32>)> {
-    // The codec has proven that address plus extent stays inside the address space.
+    // The codec proved that address plus extent stays inside the address space.
     let low = address.wrapping_add_signed(extent.low);
     let last = address.wrapping_add_signed(extent.high) - 1;
     let mut first = context.query(low as *const u8).or_raise()?;
     if first.base == 0 && address != low {
-        // Where the pointer lies in memory with bounds, the error can say how far the layout leaves
-        // it.
+        // If the pointer lies in memory with known bounds, the error can report both numbers.
         let data = context.query(address as *const u8).or_raise()?;
         first = if data.base == 0 { first } else { data };
     }

@@ -1,4 +1,4 @@
-//! The buffer protocol, both ways.
+//! The buffer protocol: import and export.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::dictionary::MAX_FIELDS;
 use crate::error::Class;
 use crate::view::View;
 
-/// A held buffer of another object: one run of bytes.
+/// A held buffer of another object: one contiguous range of bytes.
 pub(crate) struct Held {
     /// On the heap, because exporters may keep a pointer to it.
     raw: Box<ffi::Py_buffer>,
@@ -30,11 +30,11 @@ impl Held {
     /// The object's bytes.
     ///
     /// # Errors
-    /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is
-    /// asked for; [`Class::Interface`] for elements that are Python's objects, which are no bytes.
+    /// The exporter's error if it has no buffer, no contiguous one, or no writable one if that is
+    /// required. [`Class::Interface`] for elements that are Python objects.
     pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
         let plain = object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>();
-        // Who is asked for bytes only does not say what they are.
+        // A consumer that asks only for bytes does not learn their type.
         if !plain
             && let Ok(described) = Self::with_flags(object, ffi::PyBUF_FULL_RO)
             && described.has_objects()
@@ -44,24 +44,24 @@ impl Held {
         Self::with_flags(object, if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE })
     }
 
-    /// Whether an element, or a member of one, is an object of Python's: `O` in the format, outside
-    /// of the names that stand between colons.
+    /// Whether an element or a member is a Python object: `O` in the format, outside of the names
+    /// between colons.
     fn has_objects(&self) -> bool {
         let Some(format) = NonNull::new(self.raw.format) else { return false };
-        // SAFETY: the exporter's text, which ends with NUL and lives as long as the buffer is held.
+        // SAFETY: the exporter's text ends with NUL and lives while the buffer is held.
         let format = unsafe { CStr::from_ptr(format.as_ptr()) };
         format.to_bytes().split(|byte| *byte == b':').step_by(2).any(|code| code.contains(&b'O'))
     }
 
-    /// As [`new`](Self::new), with flags of the protocol; only the plain ones promise one run of
-    /// bytes.
+    /// [`new`](Self::new) with flags of the protocol. Only the plain ones promise one contiguous
+    /// range.
     pub(crate) fn with_flags(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<Self> {
         let mut raw = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
         // SAFETY: an object, and room for the structure.
         if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), flags) } != 0 {
             return Err(PyErr::fetch(object.py()));
         }
-        // SAFETY: the call has filled it.
+        // SAFETY: initialised by the call.
         Ok(Self { raw: unsafe { Box::from_raw(Box::into_raw(raw).cast()) } })
     }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for Held {
 }
 
 impl AsRef<[u8]> for Held {
-    /// The bytes; other threads of Python's may change them meanwhile, as through any buffer.
+    /// The bytes. Other Python threads may change them meanwhile, as with any buffer.
     fn as_ref(&self) -> &[u8] {
         if self.len() == 0 {
             return &[];
@@ -96,7 +96,7 @@ impl AsRef<[u8]> for Held {
 }
 
 impl AsMut<[u8]> for Held {
-    /// The bytes, if the buffer may be written.
+    /// The bytes if the buffer is writable.
     fn as_mut(&mut self) -> &mut [u8] {
         if self.len() == 0 || self.raw.readonly != 0 {
             return &mut [];
@@ -106,38 +106,37 @@ impl AsMut<[u8]> for Held {
     }
 }
 
-// SAFETY: the structure is only handed back to its exporter, with the interpreter attached, by
-// `drop`.
+// SAFETY: `drop` alone returns the structure to its exporter, with the interpreter attached.
 unsafe impl Send for Held {}
 // SAFETY: shared access reads plain fields.
 unsafe impl Sync for Held {}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // At the very end of the process there is no interpreter to give it back to.
-        // SAFETY: filled by `PyObject_GetBuffer`, released once, with the interpreter attached.
+        // At the very end of the process there is no interpreter to return it to.
+        // SAFETY: filled by `PyObject_GetBuffer`, and released once, with the interpreter attached.
         Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&mut *self.raw) });
     }
 }
 
-/// The format of an element, members included.
+/// The format of an element with its members.
 ///
 /// # Errors
-/// For types that PEP 3118 has no word for: dates, titles of members.
+/// Types without a PEP 3118 format: dates, titles of members.
 fn format(view: &View) -> PyResult<CString> {
     let dtype = view.dtype;
     let text = match (&view.descr, dtype.kind(), dtype.itemsize()) {
-        // What nearly all arrays are of, in CPython's own words, which `memoryview` can read.
+        // Nearly all arrays, in CPython's own codes, which `memoryview` can read.
         (None, Kind::Int, 8) => sticky(dtype, "q"),
         (None, Kind::Uint, 8) => sticky(dtype, "Q"),
         // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it
-        // takes the dictionary. Types of ml_dtypes have no word at all.
+        // uses the dictionary. Types of ml_dtypes have no format.
         (None, Kind::Void | Kind::Extended(_), _) => {
             return Err(Class::Access.error(format!("elements of type {dtype} have no buffer format")));
         }
         _ => spelled(view)?,
     };
-    // The codec's names hold no NUL.
+    // The codec's names contain no NUL.
     CString::new(text).map_err(|_| Class::Access.error("a name of a member holds a NUL byte"))
 }
 
@@ -149,7 +148,7 @@ fn sticky(dtype: Dtype, code: &str) -> String {
     }
 }
 
-/// The codec's words for the element: through the dictionary that would describe it.
+/// The codec's format for the element, through the dictionary that would describe it.
 fn spelled(view: &View) -> PyResult<String> {
     let refused = |error: usm_interface::Error| {
         Class::Access.error(format!("elements of type {} have no buffer format: {error}", view.dtype))
@@ -169,17 +168,17 @@ fn spelled(view: &View) -> PyResult<String> {
     Ok(text)
 }
 
-/// What an export keeps until it is released: the strings and arrays that the structure points to.
+/// The strings and arrays that an exported structure points to, until its release.
 struct Export {
     format: CString,
     shape: Axes,
     strides: Axes,
 }
 
-/// Fills a buffer for `owner`, whose element with all indices 0 lies at `pointer`.
+/// Fills a buffer for `owner`. The element with all indices 0 lies at `pointer`.
 ///
 /// # Safety
-/// `raw` is what `__getbuffer__` was given; the view's elements lie in host memory that `owner`
+/// `raw` is the argument of `__getbuffer__`. The view's elements lie in host memory that `owner`
 /// keeps alive.
 pub(crate) unsafe fn fill(
     raw: *mut ffi::Py_buffer,
@@ -192,7 +191,7 @@ pub(crate) unsafe fn fill(
     if raw.is_null() {
         return Err(PyBufferError::new_err("no buffer to fill"));
     }
-    // SAFETY: not null, and the caller's promise: the protocol wants `obj` NULL when an error is
+    // SAFETY: not null, and the caller's promise. The protocol demands `obj` NULL when an error is
     // raised.
     unsafe { (*raw).obj = std::ptr::null_mut() };
     let asked = |flag: c_int| flags & flag == flag;
@@ -207,11 +206,11 @@ pub(crate) unsafe fn fill(
     if refused {
         return Err(PyBufferError::new_err("the array is not contiguous in the way that is asked for"));
     }
-    // A consumer that does not ask for the format takes bytes, and any element has those.
+    // A consumer that does not ask for the format reads bytes, which every element has.
     let format = if asked(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
     let export = Export { format, shape: view.shape.clone(), strides: view.strides.clone() };
     let kept = Box::into_raw(Box::new(export));
-    // SAFETY: just made, and not given to anybody yet.
+    // SAFETY: just made and not yet published.
     let export = unsafe { &*kept };
     let with = |flag: c_int, array: &[isize]| {
         if asked(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
@@ -237,13 +236,13 @@ pub(crate) unsafe fn fill(
     Ok(())
 }
 
-/// Gives back what `fill` keeps.
+/// Frees the data that `fill` stored.
 ///
 /// # Safety
 /// `raw` was filled by [`fill`] and is being released.
 pub(crate) unsafe fn release(raw: *mut ffi::Py_buffer) {
     // SAFETY: the caller's promise.
     let kept = unsafe { (*raw).internal };
-    // SAFETY: the box that `fill` made, given back once.
+    // SAFETY: the box that `fill` made, freed once.
     drop(unsafe { Box::from_raw(kept.cast::<Export>()) });
 }

@@ -1,6 +1,5 @@
-//! The capsules `SyclQueueRef` and `SyclContextRef`, by the rules that dpctl keeps: the pointee of
-//! a capsule is copied by whoever uses it, who then renames it, and the capsule's own destructor
-//! deletes it under either name.
+//! The capsules `SyclQueueRef` and `SyclContextRef`, with dpctl's rules: a user copies the pointee
+//! and renames the capsule; the capsule's own destructor deletes the pointee under either name.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -18,14 +17,14 @@ const USED_QUEUE: &CStr = c"used_SyclQueueRef";
 const CONTEXT: &CStr = c"SyclContextRef";
 const USED_CONTEXT: &CStr = c"used_SyclContextRef";
 
-/// What a fresh capsule holds.
+/// The name of a fresh capsule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Queue(NonNull<c_void>),
     Context(NonNull<c_void>),
 }
 
-/// The content of a capsule that nobody has used yet.
+/// The content of an unused capsule.
 pub(crate) fn content(capsule: &Bound<'_, PyCapsule>) -> Option<Content> {
     if let Ok(queue) = capsule.pointer_checked(Some(QUEUE)) {
         return Some(Content::Queue(queue));
@@ -39,25 +38,25 @@ pub(crate) fn mark_used(capsule: &Bound<'_, PyCapsule>, content: Content) -> PyR
         Content::Queue(_) => USED_QUEUE,
         Content::Context(_) => USED_CONTEXT,
     };
-    // SAFETY: a capsule; the name lives for ever.
+    // SAFETY: a capsule; the name is static.
     match unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) } {
         0 => Ok(()),
         _ => Err(PyErr::fetch(capsule.py())),
     }
 }
 
-/// A fresh capsule over a copy of the queue.
+/// A fresh capsule with a copy of the queue.
 pub(crate) fn of_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyCapsule>> {
     let Some(queue) = stream.queue.raw().downcast_ref::<DpctlQueue>() else {
         return Err(Class::Device.error("a queue that is not SYCL's has no SyclQueueRef capsule"));
     };
     let native = queue.copy_native().or_raise()?;
-    // SAFETY: the destructor may run on any thread, knows both names and deletes what `copy_native`
-    // gave.
+    // SAFETY: the destructor may run on any thread, knows both names and deletes the result of
+    // `copy_native`.
     unsafe { PyCapsule::new_with_pointer_and_destructor(py, native, QUEUE, Some(delete_queue)) }
 }
 
-/// A fresh capsule over a copy of the context.
+/// A fresh capsule with a copy of the context.
 pub(crate) fn of_context<'py>(py: Python<'py>, scope: &Scope) -> PyResult<Bound<'py, PyCapsule>> {
     let Some(context) = scope.context.raw().downcast_ref::<DpctlContext>() else {
         return Err(Class::Device.error("a context that is not SYCL's has no SyclContextRef capsule"));
@@ -68,10 +67,9 @@ pub(crate) fn of_context<'py>(py: Python<'py>, scope: &Scope) -> PyResult<Bound<
 }
 
 unsafe extern "C" fn delete_queue(capsule: *mut ffi::PyObject) {
-    // SAFETY: `delete` is called with a queue of the library, once.
+    // SAFETY: `delete` receives a queue of the library, once.
     let queue = |library: &Dpctl, native| unsafe { library.delete_native_queue(native) };
-    // SAFETY: Python calls the destructor with the capsule it was given to; the pointee is a queue
-    // of the library.
+    // SAFETY: Python calls the destructor with its capsule; the pointee is a queue of the library.
     unsafe { delete(capsule, [QUEUE, USED_QUEUE], queue) };
 }
 
@@ -83,7 +81,7 @@ unsafe extern "C" fn delete_context(capsule: *mut ffi::PyObject) {
 }
 
 /// # Safety
-/// `capsule` is a capsule that dies, and `delete` suits its pointee.
+/// `capsule` is being destroyed, and `delete` fits its pointee.
 unsafe fn delete(capsule: *mut ffi::PyObject, names: [&CStr; 2], delete: unsafe fn(&Dpctl, NonNull<c_void>)) {
     for name in names {
         // SAFETY: a capsule; the names are terminated.

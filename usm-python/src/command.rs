@@ -1,5 +1,5 @@
-//! The command `usm` inside of the module: what is beside it in a wheel would have all of its code
-//! once more.
+//! The command `usm` inside the module: a separate program in the wheel would contain all code
+//! twice.
 
 use std::ffi::OsString;
 
@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 
 use crate::shapes;
 
-/// Runs the command with these arguments, the first of which is its name, without the interpreter:
-/// its exit code. Output goes to the process's own standard output and error, and Ctrl-C is the
-/// process's.
+/// Runs the command with these arguments, of which the first is its name, without the interpreter.
+/// Returns its exit code. Output goes to the process's own standard output and error, and Ctrl-C is
+/// the process's.
 #[pyfunction]
 pub(crate) fn _run_command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     let inference = shapes::is_there().then_some(shapes::infer as usm_cli::Inference);

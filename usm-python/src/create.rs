@@ -1,4 +1,4 @@
-//! New arrays: `usm.empty`, `usm.zeros`, `usm.full` and those like another.
+//! Makes new arrays: `usm.empty`, `usm.zeros`, `usm.full` and the `_like` variants.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     }
 }
 
-/// Where and how a new array is made.
+/// The place and kind of a new array.
 struct Place {
     stream: Arc<Stream>,
     kind: AllocKind,
@@ -55,7 +55,7 @@ impl Place {
         Ok(Self { stream, kind: kind.map_or(AllocKind::Shared, |kind| kind.0), alignment })
     }
 
-    /// A new array without values.
+    /// A new array with uninitialised elements.
     fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
         let PyDtype { dtype, descr } = element;
         let view = View { descr, ..View::contiguous(dtype, extents)? };
@@ -77,7 +77,7 @@ fn filled(py: Python<'_>, side: Side, value: &Bound<'_, PyAny>) -> PyResult<Arra
     Ok(Array::new(side))
 }
 
-/// A new array whose elements are not set; `dtype` is float64 when it is not given.
+/// A new array with uninitialised elements; `dtype` defaults to float64.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 pub(crate) fn empty(
@@ -94,7 +94,7 @@ pub(crate) fn empty(
     Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents).map(Array::new)
 }
 
-/// A new array of zeros; `dtype` is float64 when it is not given.
+/// A new array of zeros; `dtype` defaults to float64.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 pub(crate) fn zeros(
@@ -112,7 +112,7 @@ pub(crate) fn zeros(
     zeroed(py, side)
 }
 
-/// A new array with one value everywhere; `dtype` is the value's when it is not given.
+/// A new array with one value everywhere; `dtype` defaults to the value's.
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 #[expect(clippy::too_many_arguments, reason = "the surface of Python")]
@@ -135,9 +135,8 @@ pub(crate) fn full(
     filled(py, side, fill_value)
 }
 
-/// A new array of the shape of `obj`, and of its type, kind, device and context where nothing else
-/// is said. Memory of other libraries on the host has no device, so the default one is taken for
-/// it.
+/// A new array with the shape of `obj`, and by default its type, kind, device and context. Foreign
+/// host memory has no device; the default device is used for it.
 fn like(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -164,7 +163,7 @@ fn like(
     place.make(py, element, &extents)
 }
 
-/// A new array like another, whose elements are not set.
+/// A new array like another, with uninitialised elements.
 #[pyfunction]
 #[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
 pub(crate) fn empty_like(

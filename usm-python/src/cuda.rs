@@ -1,6 +1,6 @@
-//! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack
-//! ask for. HIP's memory has the streams and not the dictionary, as CuPy and JAX have it: who reads
-//! that takes the memory for NVIDIA's.
+//! CUDA memory, import and export: `__cuda_array_interface__`, and the order of streams that it and
+//! DLPack require. HIP memory supports the streams but not the dictionary, as in CuPy and JAX:
+//! consumers of the dictionary assume NVIDIA's memory.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -26,8 +26,7 @@ use crate::import;
 use crate::runtime::{self, Entry, Stream};
 use crate::transfer::Side;
 
-/// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: the numbers of both protocols are the driver's own
-/// handles.
+/// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: both protocols use the drivers' own handles.
 const PER_THREAD: u64 = 2;
 
 /// `CU_STREAM_LEGACY`. Older releases of HIP have no such number; 0 is the device's default stream
@@ -36,9 +35,8 @@ fn legacy(backend: BackendKind) -> u64 {
     if backend == BackendKind::Hip { 0 } else { 1 }
 }
 
-/// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is
-/// and how far it goes, and everything that usm does with it comes after the work on the producer's
-/// stream.
+/// Imports memory behind `__cuda_array_interface__` without a copy. Asks the driver for the
+/// memory's owner and size. Orders usm's work after the work on the producer's stream.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     let name = intern!(py, "__cuda_array_interface__");
@@ -48,8 +46,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
     let (mut stream, kind) = match locate(py, BackendKind::Cuda, extent, address, 0) {
         Ok(found) => found,
-        // The dictionary of torch and of AMD's bindings is there for HIP's memory too. DLPack says
-        // whose it is; without it who has opened HIP is served.
+        // torch and AMD's bindings provide the dictionary for HIP memory too. DLPack names the
+        // runtime; without DLPack, HIP is tried if the program has opened it.
         Err(_) if dlpack::is_rocm(object) => return Ok(None),
         Err(cuda) if runtime::has_hip() => {
             locate(py, BackendKind::Hip, extent, address, 0).map_err(|hip| neither(py, &cuda, &hip))?
@@ -59,17 +57,16 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly).map(Some);
     }
-    // Page-locked memory is every device's, but a stream is one's, and events of another device
-    // cannot be recorded there.
+    // Page-locked memory belongs to every device, but a stream to one, and it cannot record events
+    // of another device.
     if let (AllocKind::Host, usm_interface::Stream::Handle(handle)) = (kind, order) {
-        // SAFETY: the producer says that this is its stream, as below.
+        // SAFETY: the producer guarantees that this is its stream, as below.
         if let Some(id) = unsafe { device_of(stream.context(), handle) } {
             stream = self::stream(py, stream.context().info().backend, id)?;
         }
     }
     let owner = import::owner(object, dict, None);
-    // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them
-    // alive.
+    // SAFETY: the driver reports the bytes as memory of that kind; the producer keeps them alive.
     let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
         usm_interface::Stream::None => return Ok(Some(array)),
@@ -77,22 +74,21 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
-    // SAFETY: the producer says that this is its stream, and is kept alive. A number that is no
-    // stream is the one lie that the driver cannot be asked about.
+    // SAFETY: the producer guarantees that this is its stream, and is kept alive. The driver cannot
+    // check whether the number is a stream.
     let theirs = unsafe { adopt_stream(array.get().holding().stream.context(), handle) }?;
     let storage = array.get().storage();
     py.detach(|| storage.follow(&theirs)).or_raise()?;
     Ok(Some(array))
 }
 
-/// Memory that CUDA refuses for the one reason and HIP for the other.
+/// The error for memory that neither CUDA nor HIP accepts, with both reasons.
 #[cold]
 fn neither(py: Python<'_>, cuda: &PyErr, hip: &PyErr) -> PyErr {
     PyErr::from_type(hip.get_type(py), (format!("{}; {}", cuda.value(py), hip.value(py)),))
 }
 
-/// The queue of a device's default context, to which work of the device's memory goes. Memory of
-/// HIP's opens HIP.
+/// The queue of a device's default context, for work on the device's memory. HIP memory opens HIP.
 pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<Arc<Stream>> {
     let word = match backend {
         BackendKind::Hip => {
@@ -112,9 +108,9 @@ pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<
     }
 }
 
-/// Kind and place of memory that is said to be of CUDA or of HIP, on the device that the driver
-/// names; memory that the driver does not know is refused. `id` is where an array without bytes
-/// goes, and page-locked host memory.
+/// Kind and place of memory that is declared as CUDA's or HIP's, on the device that the driver
+/// reports. Refuses memory that the driver does not know. `id` is the device for an array without
+/// bytes and for page-locked host memory.
 pub(crate) fn locate(
     py: Python<'_>,
     backend: BackendKind,
@@ -133,13 +129,13 @@ pub(crate) fn locate(
     }
 }
 
-/// The native stream of a queue: a number that both protocols carry.
+/// The native stream of a queue: the number in both protocols.
 pub(crate) fn handle(stream: &Stream) -> u64 {
     let legacy = legacy(stream.context().info().backend);
     stream.queue.raw().downcast_ref::<CudaQueue>().map_or(legacy, |queue| queue.as_raw() as u64)
 }
 
-/// The device of a stream, where the driver says it.
+/// The device of a stream, if the driver reports it.
 ///
 /// # Safety
 /// The handle is a live stream of the driver.
@@ -170,22 +166,22 @@ unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
     Some(raw::device(&theirs))
 }
 
-/// A stream of others as a queue of this context.
+/// A foreign stream as a queue of this context.
 ///
 /// # Safety
-/// The handle is a live stream of the context's device, and outlives the queue, its clones, what is
-/// submitted to it, and memory from it.
+/// The handle is a live stream of the context's device. It outlives the queue, its clones, all work
+/// on it, and its memory.
 unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dyn>> {
     let Some(native) = context.raw().downcast_ref::<CudaContext>() else {
         return Err(Class::Device.error("a context that is not CUDA's"));
     };
     // SAFETY: the caller's promise.
     let (queue, order) = unsafe { CudaQueue::from_raw(native, handle as *mut c_void) };
-    // SAFETY: a stream of this context, in order as the backend says.
+    // SAFETY: a stream of this context; the backend guarantees its order.
     Ok(unsafe { Queue::from_raw(context, DynQueue::erase::<Cuda>(queue), order) })
 }
 
-/// Makes the consumer's stream wait for the work on the array; nothing blocks.
+/// Makes the consumer's stream wait for the work on the array. Does not block.
 pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgument) -> PyResult<()> {
     let handle = match consumer {
         StreamArgument::NoSync => return Ok(()),
@@ -193,13 +189,13 @@ pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgume
         StreamArgument::PerThreadDefault => PER_THREAD,
         StreamArgument::Handle(handle) => handle,
     };
-    // SAFETY: the consumer says that this is its stream, which it goes on to use.
+    // SAFETY: the consumer guarantees that this is its stream, which it continues to use.
     let theirs = unsafe { adopt_stream(side.stream.context(), handle) }?;
     py.detach(|| side.storage.follow(&theirs)).or_raise()
 }
 
-/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for the work
-/// of all others first.
+/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for all other
+/// work first.
 pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let backend = side.stream.context().info().backend;
     if backend != BackendKind::Cuda {

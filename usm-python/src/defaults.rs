@@ -1,5 +1,5 @@
-//! The device and queue that stand for those that are not named: each thread has a stack of them,
-//! which `with usm.Device(..)`, `with usm.Queue(..)` and `usm.device_context` push to.
+//! The default device and queue. Each thread has a stack of them, to which `with usm.Device(..)`,
+//! `with usm.Queue(..)` and `usm.device_context` push.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::queue::PyQueue;
 use crate::runtime::{self, Stream};
 
 thread_local! {
-    /// The queues of the blocks that this thread is in, outermost first.
+    /// The queues of this thread's blocks, outermost first.
     static OPEN: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The queue of the innermost block that this thread is in. At the end of a thread there is none.
+/// The queue of this thread's innermost block. None at the end of a thread.
 pub(crate) fn innermost() -> Option<Arc<Stream>> {
     OPEN.try_with(|open| open.borrow().last().cloned()).ok().flatten()
 }
 
-/// The queue that work without a named one goes to.
+/// The queue for work without a named one.
 pub(crate) fn stream(py: Python<'_>) -> PyResult<Arc<Stream>> {
     match innermost() {
         Some(stream) => Ok(stream),
@@ -33,7 +33,7 @@ pub(crate) fn stream(py: Python<'_>) -> PyResult<Arc<Stream>> {
     }
 }
 
-/// The device that is meant where none is named.
+/// The device if none is named.
 pub(crate) fn device(py: Python<'_>) -> PyResult<PyDevice> {
     let Some(stream) = innermost() else {
         return runtime::default_entry(py).map(|entry| PyDevice(Arc::clone(entry)));
@@ -47,7 +47,7 @@ fn enter(stream: Arc<Stream>) {
     OPEN.with_borrow_mut(|open| open.push(stream));
 }
 
-/// Ends the innermost block of `stream`, and waits for it. Generators may end blocks in another
+/// Ends the innermost block of `stream` and waits for it. Generators may end blocks in another
 /// order than they began.
 fn leave(py: Python<'_>, stream: &Arc<Stream>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
     let left = OPEN.with_borrow_mut(|open| {
@@ -56,7 +56,7 @@ fn leave(py: Python<'_>, stream: &Arc<Stream>, raised: &Bound<'_, PyAny>) -> PyR
     });
     let Some(left) = left else { return Ok(()) };
     match PyQueue(left).wait(py, WAIT) {
-        // What was raised within the block is what the program is about to hear.
+        // The exception from inside the block has precedence.
         Err(error) if !raised.is_none() => {
             raised.call_method1(intern!(py, "add_note"), (format!("the queue then failed: {error}"),))?;
             Ok(())
@@ -65,13 +65,13 @@ fn leave(py: Python<'_>, stream: &Arc<Stream>, raised: &Bound<'_, PyAny>) -> PyR
     }
 }
 
-/// Seconds that the end of a block waits at most: those of `Queue.wait`.
+/// Longest wait at the end of a block in seconds, as for `Queue.wait`.
 const WAIT: f64 = 30.0;
 
 #[pymethods]
 impl PyDevice {
-    /// Makes this the device, and its default queue the queue, of what this thread does without
-    /// naming one, until the end of the ``with`` block.
+    /// Makes this device, and its default queue, the default of this thread until the end of the
+    /// ``with`` block.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         enter(slf.get().0.scope()?.queue()?);
         Ok(slf.clone())
@@ -91,8 +91,8 @@ impl PyDevice {
 
 #[pymethods]
 impl PyQueue {
-    /// Makes this the queue, and its device the device, of what this thread does without naming
-    /// one, until the end of the ``with`` block.
+    /// Makes this queue, and its device, the default of this thread until the end of the ``with``
+    /// block.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
         enter(Arc::clone(&slf.get().0));
         slf.clone()
@@ -110,8 +110,8 @@ impl PyQueue {
     }
 }
 
-/// ``with usm.device_context(selector) as queue:`` makes a device's default queue, or the queue
-/// that is given, the default of this thread within the block, and waits for it at the end.
+/// ``with usm.device_context(selector) as queue:`` makes a device's default queue, or the given
+/// queue, the default of this thread in the block, and waits for it at the end.
 ///
 /// >>> with usm.device_context("host") as queue:
 /// ...     usm.zeros(3).device == queue.device

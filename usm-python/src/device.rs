@@ -25,32 +25,32 @@ impl PyDevice {
         device_of(py, selector, ("selector", argument::DEVICE))
     }
 
-    /// The selector that names exactly this device.
+    /// The selector of exactly this device.
     #[getter]
     fn selector(&self) -> String {
         self.0.selector()
     }
 
-    /// The device's name in the runtime's words.
+    /// The device's name, from the runtime.
     #[getter]
     fn name(&self) -> &str {
         self.0.info.name.as_str()
     }
 
-    /// Who made it.
+    /// The device's vendor.
     #[getter]
     fn vendor(&self) -> &str {
         self.0.info.vendor.as_str()
     }
 
-    /// The platform as the runtime names it: two drivers of one runtime differ here. Empty for the
-    /// host.
+    /// The runtime's name for the platform, which distinguishes two drivers of one runtime. Empty
+    /// for the host.
     #[getter]
     fn platform(&self) -> &str {
         self.0.info.platform.as_str()
     }
 
-    /// The driver's version in its own words; empty for the host.
+    /// The driver's version as it reports it. Empty for the host.
     #[getter]
     fn driver_version(&self) -> &str {
         self.0.info.driver_version.as_str()
@@ -68,20 +68,20 @@ impl PyDevice {
         self.0.info.device_type.name()
     }
 
-    /// Bytes that one allocation may have.
+    /// Largest size of one allocation in bytes.
     #[getter]
     fn max_alloc_size(&self) -> u64 {
         self.0.info.max_alloc_size
     }
 
-    /// Bytes of the device's memory.
+    /// Size of the device's memory in bytes.
     #[getter]
     fn global_mem_size(&self) -> u64 {
         self.0.info.global_mem_size
     }
 
-    /// Bytes of the device's memory that nobody has now, other programs included; ``None`` where
-    /// the runtime does not say. Of a CPU, what the system can give.
+    /// Free bytes of the device's memory, after all programs' use; ``None`` if the runtime does not
+    /// report it. For a CPU, the memory that the system can give.
     #[getter]
     fn free_memory(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         let scope = self.0.scope()?;
@@ -91,25 +91,25 @@ impl PyDevice {
         }
     }
 
-    /// Bytes of local memory that one work-group may have.
+    /// Largest local memory of a work-group in bytes.
     #[getter]
     fn local_mem_size(&self) -> u64 {
         self.0.info.local_mem_size
     }
 
-    /// Work-items that one work-group may have.
+    /// Largest number of work-items in a work-group.
     #[getter]
     fn max_work_group_size(&self) -> u64 {
         self.0.info.max_work_group_size
     }
 
-    /// Whether the device has its memory in common with the host.
+    /// Whether host and device share their memory.
     #[getter]
     fn integrated(&self) -> bool {
         self.0.info.integrated
     }
 
-    /// Bits per kind of memory: access 1, atomic 2, concurrent 4, concurrent atomic 8.
+    /// For each kind of memory, bits: access 1, atomic 2, concurrent 4, concurrent atomic 8.
     #[getter]
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         capabilities_of(py, &self.0.info)
@@ -125,7 +125,7 @@ impl PyDevice {
         format!("usm.Device({:?})", self.0.selector())
     }
 
-    /// The table that notebooks show.
+    /// The table shown in notebooks.
     fn _repr_html_(&self, py: Python<'_>) -> String {
         let info = &self.0.info;
         let mut rows = vec![
@@ -153,9 +153,9 @@ impl PyDevice {
     }
 }
 
-/// What each runtime says: a dictionary each with the keys of ``usm devices --json``. ``found`` is
-/// whether its library was opened, ``library`` its file, ``error`` why it cannot be used,
-/// ``devices`` one dictionary a device. Opens every runtime, as `devices` does.
+/// The state of each runtime: a dictionary with the keys of ``usm devices --json``. ``found`` tells
+/// whether its library was opened, ``library`` is its file, ``error`` the reason why it cannot be
+/// used, and ``devices`` has a dictionary for each device. Opens every runtime, as `devices` does.
 #[pyfunction]
 pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = PyList::empty(py);
@@ -177,10 +177,9 @@ pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(all)
 }
 
-/// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA,
-/// OpenCL and HIP, then the host. This opens every runtime, HIP's too; a device of HIP is used only
-/// where `hip` is named, because that has never run on an AMD GPU. The list is one that notebooks
-/// show as a table.
+/// All devices: SYCL's in the runtime's order if dpctl is importable, those of Level Zero, CUDA,
+/// OpenCL and HIP, then the host. Opens every runtime, HIP too. A HIP device is used only if `hip`
+/// is named, because HIP was never run on an AMD GPU. Notebooks show the list as a table.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     runtime::open_hip(py);
@@ -188,7 +187,7 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     py.import("usm.device_list")?.getattr("DeviceList")?.call1((devices,))
 }
 
-/// The table of devices that notebooks show.
+/// The table of devices shown in notebooks.
 #[pyfunction]
 pub(crate) fn _devices_html(devices: Vec<PyRef<'_, PyDevice>>) -> String {
     let row = |device: &PyRef<'_, PyDevice>| {
@@ -204,7 +203,7 @@ pub(crate) fn _devices_html(devices: Vec<PyRef<'_, PyDevice>>) -> String {
     html::table(&["selector", "name", "vendor", "memory", "local memory"], devices.iter().map(row))
 }
 
-/// A device as `usm devices --json` writes it.
+/// A device in the form of `usm devices --json`.
 fn row_of<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("selector", Selector::of(info).to_string())?;

@@ -1,5 +1,5 @@
-//! From a dictionary of Python's to the codec's borrowed fields: each key is looked up once,
-//! nothing is called twice.
+//! Converts a Python dictionary to the codec's borrowed fields. Looks up each key once, and calls
+//! nothing twice.
 
 use std::sync::Arc;
 
@@ -17,27 +17,26 @@ use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
-/// Members that a structured type may have, padding included.
+/// Maximum number of members of a structured type, padding included.
 pub(crate) const MAX_FIELDS: usize = 256;
 
-/// What is kept of a dictionary once it is checked.
+/// The result of a checked dictionary.
 pub(crate) struct Checked<'py> {
-    /// Over a storage that starts at the lowest byte.
+    /// The view, on a storage that starts at the lowest byte.
     pub(crate) view: View,
-    /// Bytes from `data[0]`; nothing at all for an array without bytes.
+    /// Bytes from `data[0]`; an empty range for an array without bytes.
     pub(crate) extent: Extent,
-    /// `data[0]`, or the first byte of the buffer.
+    /// Address of `data[0]`, or of the buffer's first byte.
     pub(crate) address: u64,
     pub(crate) readonly: bool,
     pub(crate) syclobj: Option<Bound<'py, PyAny>>,
-    /// Of CUDA's dictionary.
+    /// The stream of CUDA's dictionary.
     pub(crate) stream: Stream,
-    /// The buffer that stands in for `data`.
+    /// The buffer that replaces `data`.
     pub(crate) held: Option<Held>,
 }
 
-/// The entries that a protocol may have, as they were at one moment: nothing of Python's runs while
-/// they are collected.
+/// The entries of a protocol at one moment: no Python code runs while they are collected.
 #[derive(Default)]
 struct Entries<'py> {
     found: [Option<Bound<'py, PyAny>>; KEYS],
@@ -54,9 +53,9 @@ const SYCLOBJ: usize = 6;
 const OFFSET: usize = 7;
 const MASK: usize = 8;
 const TYPEDESCR: usize = 9;
-/// Of CUDA's dictionary, which has no `syclobj`.
+/// CUDA's dictionary has no `syclobj`.
 const STREAM: usize = SYCLOBJ;
-/// Dictionaries with more entries than this are asked for each key instead of being walked.
+/// A larger dictionary is asked for each key instead of being walked.
 const WALKED: isize = 16;
 
 impl<'py> Entries<'py> {
@@ -77,18 +76,17 @@ impl<'py> Entries<'py> {
         let mut entries = Self::default();
         let mut next = 0;
         // Keys in programs are interned, so a walk that compares addresses finds them all in half
-        // the time of as many look-ups. A key that is not known by its address may be equal all the
-        // same.
+        // the time of as many lookups. A key with another address may still be equal.
         let mut all = dict.len() as isize <= WALKED;
         if all {
             let (mut position, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: a dictionary, which nothing changes meanwhile; both answers are borrowed from
+            // SAFETY: a dictionary, which does not change meanwhile; both results are borrowed from
             // it.
             while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) }
                 != 0
             {
-                // Producers write keys in much the same order: the next is looked for where the
-                // last one was found.
+                // Producers write keys in similar orders, so the search continues where the last
+                // key was found.
                 let behind = (next..KEYS).find(|name| names[*name].as_ptr() == key);
                 let Some(name) = behind.or_else(|| (0..next).find(|name| names[*name].as_ptr() == key))
                 else {
@@ -121,8 +119,8 @@ impl<'py> Entries<'py> {
     }
 }
 
-/// Reads and checks one dictionary of `producer`, whose buffer stands in where `data` is missing.
-/// `classify` says which of the documented variants a `syclobj` is.
+/// Reads and checks a dictionary of `producer`, whose buffer replaces a missing `data`. `classify`
+/// identifies the documented variant of a `syclobj`.
 #[inline]
 pub(crate) fn read<'py>(
     producer: &Bound<'py, PyAny>,
@@ -140,7 +138,7 @@ pub(crate) fn read<'py>(
     }
 }
 
-/// The rest, in room for `N` dimensions.
+/// The rest of the check, with room for `N` dimensions.
 #[inline]
 fn sized<'py, const N: usize>(
     producer: &Bound<'py, PyAny>,
@@ -204,7 +202,7 @@ fn sized<'py, const N: usize>(
         ..Raw::default()
     };
 
-    // Only structures need their members; for numbers a `descr` says what the type string says.
+    // Only structures need their members; for a number `descr` repeats the type string.
     let text = match typestr {
         Some(typestr) if typestr.as_bytes().get(1) == Some(&b'V') => descr_text(entries, protocol)?,
         _ => None,
@@ -218,8 +216,8 @@ fn sized<'py, const N: usize>(
     Ok(checked)
 }
 
-/// The codec's checks and what is kept of their result, apart from the entries: inlined beside
-/// those, neither would stay in registers, and the loop over the dimensions would be one of calls.
+/// The codec's checks and the kept part of their result, separate from the entries. Inlined
+/// together, neither would stay in registers, and the loop over the dimensions would make calls.
 #[inline(never)]
 fn number<'py, const N: usize>(
     raw: &Raw<'_, '_>,
@@ -232,7 +230,7 @@ fn number<'py, const N: usize>(
     }
 }
 
-/// What outlives the borrowed fields.
+/// The part that outlives the borrowed fields.
 #[inline]
 fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc<str>>) -> Checked<'py> {
     let layout = interface.layout();
@@ -247,8 +245,8 @@ fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc
     }
 }
 
-/// The slow half: members and the table for them, which is some 20 KiB. Gives the text back when it
-/// says more than the type string.
+/// The slow part: members and their table of about 20 KiB. Returns the text if it says more than
+/// the type string.
 #[cold]
 #[inline(never)]
 fn structure<'py>(
@@ -264,8 +262,8 @@ fn structure<'py>(
     Ok(keep(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 
-/// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, a literal unless somebody
-/// plays tricks, which the codec then refuses.
+/// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, which is a literal for usual
+/// objects. The codec refuses others.
 #[cold]
 fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<String>> {
     let mut text = |place: usize| -> PyResult<Option<String>> {
@@ -294,17 +292,17 @@ fn wrong_type(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> P
     raise(EntryError::WrongType { expected, found }, path)
 }
 
-/// The value of exactly an `int` that fits; nothing of Python's runs.
+/// The value of an exact `int` that fits. No Python code runs.
 #[inline]
 fn exact(value: &Bound<'_, PyAny>) -> Option<i64> {
     let value = value.cast_exact::<PyInt>().ok()?;
     let mut overflow = 0;
-    // SAFETY: exactly an integer, so that no exception is set.
+    // SAFETY: exactly an integer, so no exception is set.
     let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &raw mut overflow) };
     (overflow == 0).then_some(number)
 }
 
-/// An integer through `__index__`; a boolean is none.
+/// An integer through `__index__`; a boolean is refused.
 #[cold]
 fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyBool>() {
@@ -335,7 +333,7 @@ fn stream(value: &Bound<'_, PyAny>) -> PyResult<Int> {
     }
 }
 
-/// A tuple, or a copy of a list: `__index__` of an entry may change the list.
+/// A tuple, or a copy of a list: an entry's `__index__` may change the list.
 fn sequence<'py>(value: Option<Bound<'py, PyAny>>, key: Key) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let Some(value) = value else { return Ok(None) };
     match value.cast_into::<PyTuple>() {
@@ -349,7 +347,7 @@ fn sequence<'py>(value: Option<Bound<'py, PyAny>>, key: Key) -> PyResult<Option<
     }
 }
 
-/// The integers of a tuple that has at most `N`.
+/// The integers of a tuple with at most `N` entries.
 #[inline]
 fn integers<'a, const N: usize>(
     values: &Bound<'_, PyTuple>,
@@ -365,7 +363,7 @@ fn integers<'a, const N: usize>(
     Ok(&buffer[..values.len().min(N)])
 }
 
-/// `(address, flag)`; where the protocol has buffers also an object that has one, and the producer
+/// `(address, flag)`. In protocols with buffers also an object with a buffer, and the producer
 /// itself for None.
 fn data(
     producer: &Bound<'_, PyAny>,
@@ -404,7 +402,7 @@ fn data(
     }
 }
 
-/// Uses an object's buffer in place of an address.
+/// Uses an object's buffer instead of an address.
 #[cold]
 fn buffer_as_data(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<Held>)> {
     let py = object.py();

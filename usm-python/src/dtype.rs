@@ -17,24 +17,23 @@ use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::view::View;
 
-/// The type of elements. ``DType(value)`` takes a type string such as ``"<f4"``, a name such as
-/// ``"float32"``, Python's ``bool``, ``int``, ``float`` and ``complex``, and what NumPy has for
-/// types.
+/// The type of elements. ``DType(value)`` accepts a type string such as ``"<f4"``, a name such as
+/// ``"float32"``, Python's ``bool``, ``int``, ``float`` and ``complex``, and NumPy's types.
 ///
-/// It equals all of these that mean the same, and NumPy takes it wherever it takes a type. Only
-/// equal objects of this class hash alike: the hash of a text is the text's.
+/// It equals all of these with the same meaning, and NumPy accepts it in place of a type. Only
+/// equal objects of this class have equal hashes: a text has its own.
 #[pyclass(frozen, weakref, module = "usm", name = "DType")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyDtype {
     pub(crate) dtype: Dtype,
-    /// The members of a structured type, as the text of a `descr` that the codec has accepted.
+    /// The members of a structured type, as a `descr` that the codec accepted.
     pub(crate) descr: Option<Arc<str>>,
 }
 
-/// What an argument `dtype` can be.
+/// Accepted values of an argument `dtype`.
 const FITS: &str = "a type string such as \"<f4\", a name such as \"float32\", a usm.DType, a type of NumPy's, or bool, int, float, complex";
 
-/// Names that NumPy has for types, of native byte order.
+/// NumPy's names of types in native byte order.
 const NAMES: [(&str, Kind, u32); 15] = [
     ("bool", Kind::Bool, 1),
     ("bool_", Kind::Bool, 1),
@@ -59,7 +58,7 @@ impl From<Dtype> for PyDtype {
     }
 }
 
-/// Members are compared as what they say, not as text: producers spell them in several ways.
+/// Members are compared by meaning, because producers spell them differently.
 impl PartialEq for PyDtype {
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.descr, &other.descr) {
@@ -79,7 +78,7 @@ impl Hash for PyDtype {
     }
 }
 
-/// Whether two texts of a `descr` have members of the same names, types and places.
+/// Whether two `descr` texts have members of equal names, types and offsets.
 fn same_members(here: &str, there: &str) -> bool {
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
     let (mut one, mut two) = (vec![Field::EMPTY; MAX_FIELDS], vec![Field::EMPTY; MAX_FIELDS]);
@@ -98,21 +97,21 @@ impl fmt::Display for PyDtype {
 }
 
 impl PyDtype {
-    /// Of a view's elements.
+    /// The type of a view's elements.
     pub(crate) fn of_view(view: &View) -> Self {
         Self { dtype: view.dtype, descr: view.descr.clone() }
     }
 
-    /// float64, which arrays are of when nothing is said.
+    /// float64, the default type.
     pub(crate) fn double() -> PyResult<Self> {
         Self::of_text("float64")
     }
 
-    /// The type that a value means.
+    /// The type of a value.
     ///
     /// # Errors
-    /// `TypeError` for an object that is no type, [`Class::Request`] for a text or a type that has
-    /// no elements here.
+    /// `TypeError` for an object that is no type; [`Class::Request`] for a text or type that usm
+    /// has no elements of.
     pub(crate) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(dtype) = value.cast::<Self>() {
             return Ok(dtype.get().clone());
@@ -154,7 +153,7 @@ impl PyDtype {
         Ok(dtype.into())
     }
 
-    /// Of an object of `numpy.dtype`.
+    /// From an object of `numpy.dtype`.
     fn of_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = dtype.py();
         let text: String = dtype.getattr(intern!(py, "str"))?.extract()?;
@@ -169,7 +168,7 @@ impl PyDtype {
         Self::structure(&text, members.to_str()?)
     }
 
-    /// The type string, or the name of a type that has none of its own: what makes it anew.
+    /// The type string, or the name of a type without one: the argument that makes it again.
     pub(crate) fn text(&self) -> String {
         match self.dtype.kind() {
             Kind::Extended(extended) => extended.name().to_owned(),
@@ -189,12 +188,12 @@ impl PyDtype {
     }
 }
 
-/// The type of a name of ml_dtypes whose elements fill their bytes.
+/// The type of an ml_dtypes name, for elements of whole bytes.
 fn whole_bytes(name: &str) -> Option<Extended> {
     Extended::from_name(name).filter(|it| u32::from(it.bits()) == 8 * it.itemsize())
 }
 
-/// What an object of `numpy.dtype` is of ml_dtypes' types, whose type strings name others too.
+/// The ml_dtypes type of a `numpy.dtype` object; its type string is ambiguous.
 pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     let py = dtype.py();
     if !dtype.getattr(intern!(py, "isbuiltin"))?.eq(REGISTERED)? {
@@ -204,10 +203,10 @@ pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     Ok(name.cast::<PyString>().ok().and_then(|name| whole_bytes(name.to_str().ok()?)))
 }
 
-/// `numpy.dtype.isbuiltin` of types that other packages have registered.
+/// The value of `numpy.dtype.isbuiltin` for types that other packages registered.
 const REGISTERED: u8 = 2;
 
-/// Adds `usm.float32` and its like.
+/// Adds `usm.float32` and the other types.
 pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let names = NAMES.iter().map(|(name, ..)| *name).filter(|name| *name != "bool");
     for name in names.chain(["bfloat16"]) {
@@ -216,14 +215,14 @@ pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// NumPy, if somebody has imported it: who has a type of NumPy's has.
+/// NumPy, if it is imported: a program with a NumPy type has imported it.
 fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let found = modules.cast::<PyDict>()?.get_item(intern!(py, "numpy"))?;
     Ok(found.filter(|module| !module.is_none()))
 }
 
-/// Whether a value is a type by NumPy's rules for it: its own, classes of scalars, those of
+/// Whether a value is a type by NumPy's rules: its own types, classes of scalars, those of
 /// ml_dtypes, or a list of members.
 fn is_numpys(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_instance_of::<PyList>() {
@@ -239,7 +238,7 @@ fn is_numpys(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(module == "ml_dtypes" || (module == "numpy" && (value.is_instance_of::<PyType>() || has_str(value)?)))
 }
 
-/// Whether an object of NumPy's is a type and not a value.
+/// Whether a NumPy object is a type instead of a value.
 fn has_str(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.getattr_opt(intern!(value.py(), "str"))?.is_some_and(|text| text.is_instance_of::<PyString>()))
 }
@@ -254,13 +253,13 @@ impl PyDtype {
         Self::of(value)
     }
 
-    /// The type string, `"|V12"` and the like for structures.
+    /// The type string; `"|V12"` and similar for structures.
     #[getter]
     pub(crate) fn str(&self) -> String {
         self.dtype.to_string()
     }
 
-    /// NumPy's name, the type string where it has none.
+    /// NumPy's name, or the type string if it has none.
     #[getter]
     fn name(&self) -> String {
         if let Kind::Extended(extended) = self.dtype.kind() {
@@ -275,19 +274,20 @@ impl PyDtype {
     }
 
     /// NumPy's letter: `b` bool, `i` and `u` integers, `f`, `c`, `V` structures and raw bytes, and
+    /// others.
     /// so on.
     #[getter]
     fn kind(&self) -> String {
         self.str().chars().nth(1).map(String::from).unwrap_or_default()
     }
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     #[getter]
     fn itemsize(&self) -> usize {
         self.dtype.itemsize() as usize
     }
 
-    /// The members as in `__array_interface__`; for a number one without a name.
+    /// The members as in `__array_interface__`; a number has one without a name.
     #[getter]
     fn descr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.descr {
@@ -296,11 +296,11 @@ impl PyDtype {
         }
     }
 
-    /// NumPy's object for the type, which imports NumPy; NumPy asks for it.
+    /// NumPy's object for the type. Imports NumPy, which asks for it.
     #[getter]
     pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.descr.is_some() {
-            // It knows that members without a name are padding.
+            // NumPy knows that members without a name are padding.
             let format = py.import("numpy.lib.format")?;
             return format.getattr("descr_to_dtype")?.call1((self.descr(py)?,));
         }
@@ -312,7 +312,7 @@ impl PyDtype {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        // What means no type is unequal, whatever it raises when it is asked.
+        // A value that is no type is unequal, whatever exception it raises.
         Self::of(other).is_ok_and(|other| other == *self)
     }
 
@@ -339,7 +339,7 @@ impl PyDtype {
     }
 }
 
-/// The other half of `DType.__reduce__`.
+/// The counterpart of `DType.__reduce__`.
 #[pyfunction]
 pub(crate) fn _rebuild_dtype(text: &str, members: Option<&str>) -> PyResult<PyDtype> {
     match members {

@@ -1,11 +1,11 @@
-//! The end of the interpreter: work is waited for while its threads can still run, before what they
-//! use is taken apart. What is submitted later, by `__del__` for instance, the end of the process
-//! waits for.
+//! The end of the interpreter: waits for work while the interpreter's threads can still run, before
+//! their resources are freed. The end of the process waits for later work, from `__del__` for
+//! instance.
 
 use pyo3::prelude::*;
 
-/// Waits for the work of all contexts, each at most its wait limit, without the interpreter. Ctrl-C
-/// ends the wait.
+/// Waits for the work of all contexts without the interpreter, at most each one's wait limit.
+/// Ctrl-C ends the wait.
 #[pyfunction]
 fn _finish_work(py: Python<'_>) -> PyResult<()> {
     let mut signal = None;
@@ -20,10 +20,10 @@ fn _finish_work(py: Python<'_>) -> PyResult<()> {
     signal.map_or(Ok(()), Err)
 }
 
-/// Has the interpreter call [`_finish_work`] at its end, after what is registered later, and forks
+/// Makes the interpreter call [`_finish_work`] at its end, after later registrations. Makes forks
 /// wait until no block is in its turn.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // In this order: who has a turn takes locks of the core.
+    // In this order: a thread in its turn takes locks of the core.
     usm_core::ends::watch_forks();
     crate::fork::prepare::<{ crate::fork::TURNS }>();
     let finish = wrap_pyfunction!(_finish_work, module)?;

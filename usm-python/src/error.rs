@@ -1,4 +1,4 @@
-//! From typed errors to the exceptions of `usm.errors`.
+//! Converts typed errors to the exceptions of `usm.errors`.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -74,17 +74,17 @@ pub(crate) fn core(error: usm_core::Error) -> PyErr {
     class.error(error.to_string())
 }
 
-/// The exception for a refusal of the codec.
+/// The exception for a refusal by the codec.
 pub(crate) fn interface(error: usm_interface::Error) -> PyErr {
     Class::Interface.error(error.to_string())
 }
 
-/// Why a transfer did not happen.
+/// The reason why a transfer failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The destination may only be read.
+    /// The destination is read-only.
     ReadOnly,
-    /// The process has no room for so many bytes.
+    /// The process cannot allocate this many bytes.
     NoMemory(usize),
     /// The model or the runtime refused.
     Core(usm_core::Error),

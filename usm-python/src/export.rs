@@ -1,4 +1,4 @@
-//! Arrays as dictionaries for others.
+//! Exports arrays as dictionaries.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::runtime::Stream;
 use crate::sycl;
 use crate::transfer::{self, Side};
 
-/// The attribute does not exist on other memory: `hasattr` says so.
+/// The attribute does not exist for other memory, so `hasattr` is false.
 pub(crate) fn require_sycl(stream: &Stream) -> PyResult<()> {
     if stream.is_sycl() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
     bytes_dictionary(py, side)
 }
 
-/// What the array interfaces of NumPy and CUDA have in common. Waits for nothing.
+/// The common part of NumPy's and CUDA's array interfaces. Does not wait.
 pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
@@ -101,8 +101,7 @@ pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
     Ok(dict)
 }
 
-/// The answer of `__array__`, which NumPy asks for where it finds neither a buffer nor a
-/// dictionary.
+/// The result of `__array__`, which NumPy calls if it finds neither a buffer nor a dictionary.
 pub(crate) fn as_numpy<'py>(
     object: &Bound<'py, PyAny>,
     kind: AllocKind,
@@ -122,12 +121,12 @@ pub(crate) fn as_numpy<'py>(
     py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (array,), Some(&options))
 }
 
-/// Functions of NumPy that take any exception for a difference.
+/// NumPy functions that treat any exception as a difference.
 const TAKES_ERRORS_FOR_ANSWERS: [&str; 2] = ["array_equal", "array_equiv"];
 
-/// The answer of `__array_function__`, which NumPy asks for before it calls a function of its own:
-/// what the function does without it. Only where an error of `__array__` would become the answer
-/// `False`, that error is raised before.
+/// The result of `__array_function__`, which NumPy calls before one of its functions: the
+/// function's usual result. One case differs: if an error of `__array__` would become the result
+/// `False`, it is raised first.
 pub(crate) fn numpy_function<'py>(
     function: &Bound<'py, PyAny>,
     types: &Bound<'py, PyAny>,
@@ -141,7 +140,7 @@ pub(crate) fn numpy_function<'py>(
     let plain = numpy.getattr(intern!(py, "ndarray"))?.getattr(name)?;
     for class in types.try_iter()? {
         let class = class?.cast_into::<PyType>()?;
-        // Who has functions of their own is asked next.
+        // An operand with functions of its own is asked next.
         if !is_of_this_module(&class)? && !class.getattr(name)?.is(&plain) {
             return not_ours();
         }
@@ -166,8 +165,8 @@ fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
         || class.is_subclass_of::<PyMemInfo>()?)
 }
 
-/// The members of a structured type as Python's objects. The text is a literal: the codec has read
-/// it as one.
+/// The members of a structured type as Python objects. The text is a literal, because the codec has
+/// read it.
 pub(crate) fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
     py.import("ast")?.getattr("literal_eval")?.call1((&**text,))
 }

@@ -1,28 +1,28 @@
-//! A fork finds nobody in the middle of what is shared: the child has only the thread that forks,
-//! and locks that others held at that moment would stay locked there.
+//! Makes a fork wait until no thread uses shared state. The child has only the forking thread, and
+//! locks that other threads held would stay locked there.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The allocator of machine code that is backed by a context.
+/// The allocator of machine code in a context's memory.
 pub(crate) const SOURCE: usize = 0;
 /// The turns of blocks of memory.
 pub(crate) const TURNS: usize = 1;
 
-/// What a fork waits for.
+/// Activities that a fork waits for.
 #[derive(Debug)]
 struct Place {
-    /// Threads that are there.
+    /// Number of threads inside.
     inside: AtomicUsize,
-    /// A thread forks: the others wait before they enter.
+    /// Whether a thread forks; the others then wait before they enter.
     forking: AtomicBool,
 }
 
 static PLACES: [Place; 2] =
     [const { Place { inside: AtomicUsize::new(0), forking: AtomicBool::new(false) } }; 2];
 
-/// While this lives, forks wait. Its thread must not need the interpreter: a thread that forks has
-/// that.
+/// While this lives, forks wait. Its thread must not need the interpreter, which the forking thread
+/// holds.
 #[derive(Debug)]
 pub(crate) struct Inside<const PLACE: usize>(PhantomData<*const ()>);
 
@@ -48,8 +48,8 @@ impl<const PLACE: usize> Drop for Inside<PLACE> {
     }
 }
 
-/// Has the C library call us before and after each fork. What is prepared later is waited for
-/// first: a place comes after the locks that are taken in it.
+/// Registers fork handlers with the C library. A later place is waited for first: it comes after
+/// the locks that are taken inside it.
 #[cfg(unix)]
 pub(crate) fn prepare<const PLACE: usize>() {
     use std::ffi::c_int;
@@ -59,7 +59,7 @@ pub(crate) fn prepare<const PLACE: usize>() {
     unsafe extern "C" {
         fn pthread_atfork(before: Handler, parent: Handler, child: Handler) -> c_int;
     }
-    /// A driver may take long; then the fork goes on as without us.
+    /// A driver may be slow; the fork then continues without this protection.
     const LIMIT: Duration = Duration::from_secs(2);
 
     unsafe extern "C" fn before<const PLACE: usize>() {
@@ -79,8 +79,8 @@ pub(crate) fn prepare<const PLACE: usize>() {
     }
     static DONE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     if !DONE[PLACE].swap(true, Ordering::Relaxed) {
-        // SAFETY: functions of this extension, which is never unloaded and which touch two atomics.
-        // Without memory for them forks go on as without.
+        // SAFETY: functions of this extension, which is never unloaded; they access two atomics.
+        // Without memory for them forks have no protection.
         let _ = unsafe { pthread_atfork(Some(before::<PLACE>), Some(parent::<PLACE>), Some(child::<PLACE>)) };
     }
 }

@@ -1,8 +1,8 @@
 //! The content of an array: memory, in a storage or borrowed from its producer, and a view of it.
 //!
 //! Most imported arrays are only passed on. So the storage with its ledger entry and locks, which
-//! work on an array needs, is made at the first use. Until then an array is one object that keeps
-//! the producer alive, and making it allocates nothing else.
+//! work on an array needs, is made at first use. Until then an array is one object that keeps the
+//! producer alive, with no other allocation.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use crate::storage::Storage;
 use crate::transfer::Side;
 use crate::view::View;
 
-/// Memory with a view of it, and the queue that work on it goes to.
+/// Memory with a view of it, and the queue for work on it.
 #[derive(Debug)]
 pub(crate) struct Holding {
     memory: Memory,
@@ -32,46 +32,46 @@ enum Memory {
     Loan(Loan),
 }
 
-/// Memory of somebody else's, which becomes a storage at first need.
+/// Foreign memory, which becomes a storage at first need.
 #[derive(Debug)]
 struct Loan {
     kind: AllocKind,
     pointer: NonNull<u8>,
     size: usize,
-    /// Empty once the storage has it.
+    /// Empty once the storage owns it.
     owner: Mutex<Owner>,
-    /// What the storage says once it is there.
+    /// The storage, once it exists.
     readonly: bool,
     storage: OnceLock<Storage>,
 }
 
-// SAFETY: the pointer is only a number here; who reads memory through it has a storage, which is
-// `Send` and `Sync`.
+// SAFETY: the pointer is only a number here. Access to the memory needs a storage, which is `Send`
+// and `Sync`.
 unsafe impl Send for Loan {}
 // SAFETY: as above; the rest is behind locks.
 unsafe impl Sync for Loan {}
 
-/// Whose memory it is.
+/// The owner of foreign memory.
 #[derive(Debug, Default)]
 pub(crate) struct Owner {
     /// The object that it was imported from.
     pub(crate) object: Option<Py<PyAny>>,
-    /// What keeps it alive.
+    /// The value that keeps it alive.
     pub(crate) keeper: Keeper,
 }
 
-/// What keeps lent memory alive while it is there.
+/// The value that keeps lent memory alive.
 #[derive(Debug, Default)]
 #[allow(dead_code, reason = "kept to be dropped")]
 pub(crate) enum Keeper {
     #[default]
     Nothing,
-    /// The producer alone.
+    /// The producer.
     Object(Py<PyAny>),
-    /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as
-    /// NumPy's scalars do.
+    /// The producer and its dictionary: a producer may keep a temporary alive in it, as NumPy's
+    /// scalars do.
     Dictionary(Py<PyAny>, Py<PyDict>),
-    /// The same, and the buffer that replaces a missing `data`.
+    /// The same with the buffer that replaces a missing `data`.
     DataBuffer(Py<PyAny>, Py<PyDict>, Held),
     Buffer(Held),
     Tensor(Managed<DLManagedTensorVersioned>),
@@ -101,8 +101,8 @@ impl Holding {
     /// Memory that its owner lends.
     ///
     /// # Safety
-    /// From `pointer`, `size` bytes are memory of that kind of the stream's context, and live as
-    /// long as the owner's keeper is not dropped.
+    /// The `size` bytes from `pointer` are memory of that kind in the stream's context. They live
+    /// until the owner's keeper is dropped.
     #[inline]
     pub(crate) unsafe fn lent(
         (kind, pointer, size): (AllocKind, NonNull<u8>, usize),
@@ -121,21 +121,20 @@ impl Holding {
             Memory::Storage(storage) => return storage,
             Memory::Loan(loan) => loan,
         };
-        // Nothing in here waits for the interpreter, so a thread that waits for it may hold the
-        // interpreter.
+        // Nothing inside waits for the interpreter, so a waiting thread may hold it.
         loan.storage.get_or_init(|| {
             let Loan { kind, pointer, size, owner, readonly, .. } = loan;
             let Owner { object, keeper } =
                 std::mem::take(&mut *owner.lock().unwrap_or_else(PoisonError::into_inner));
             let keeper = Box::new(Mutex::new(keeper));
-            // SAFETY: the promise of `lent`, whose keeper the storage has from now on.
+            // SAFETY: the contract of `lent`; the storage now owns the keeper.
             let storage =
                 unsafe { Storage::foreign(self.stream.context(), *kind, *pointer, *size, object, keeper) };
             storage.restricted(*readonly)
         })
     }
 
-    /// With a storage of its own reference count.
+    /// With a storage that has its own reference count.
     pub(crate) fn side(&self) -> Side {
         self.with_view(self.view.clone())
     }
@@ -152,7 +151,7 @@ impl Holding {
         }
     }
 
-    /// Whether the memory is somebody else's.
+    /// Whether the memory is foreign.
     pub(crate) fn is_foreign(&self) -> bool {
         match &self.memory {
             Memory::Storage(storage) => storage.is_foreign(),

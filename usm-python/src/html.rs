@@ -1,8 +1,8 @@
-//! Tables that notebooks show. All text is escaped here.
+//! Tables for notebooks. This file escapes all text.
 
 use std::fmt::Write;
 
-/// `text` as text of a page.
+/// `text` escaped for a page.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -18,7 +18,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Bytes as people read them.
+/// A number of bytes with a readable unit.
 pub(crate) fn bytes(count: u64) -> String {
     let mut value = count as f64;
     for unit in ["bytes", "KiB", "MiB", "GiB"] {
@@ -31,18 +31,18 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// Names and what they are.
+/// Names with their values.
 pub(crate) fn properties(rows: &[(&str, String)]) -> String {
     let mut out = String::from("<table>");
     for (name, value) in rows {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
     }
     out.push_str("</table>");
     out
 }
 
-/// Rows under their heads.
+/// Rows under their headings.
 pub(crate) fn table<const N: usize>(heads: &[&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut out = String::from("<table><tr>");
     for head in heads {
@@ -60,7 +60,7 @@ pub(crate) fn table<const N: usize>(heads: &[&str; N], rows: impl Iterator<Item 
     out
 }
 
-/// Text whose lines and spaces count.
+/// Text whose lines and spaces are kept.
 pub(crate) fn preformatted(text: &str) -> String {
     format!("<pre>{}</pre>", escaped(text))
 }

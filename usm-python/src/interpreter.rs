@@ -1,5 +1,5 @@
-//! One interpreter a process: what is found once, such as classes, names and the objects behind
-//! queues, is kept in statics.
+//! One interpreter for each process: classes, names and the objects behind queues are found once
+//! and kept in statics.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,15 +7,15 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Id of the interpreter that imported the module first; none has this one.
+/// Id of the interpreter that first imported the module.
 static FIRST: AtomicI64 = AtomicI64::new(-1);
 
-/// Refuses an interpreter beside the first one: it would be given objects of that, which go when it
-/// ends. Later Pythons refuse it themselves.
+/// Refuses a second interpreter: it would receive objects of the first, which die with that one.
+/// Later Pythons refuse it themselves.
 pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     // SAFETY: the interpreter is attached.
     let state = unsafe { ffi::PyInterpreterState_Get() };
-    // SAFETY: the state of the interpreter that is attached.
+    // SAFETY: the state of the attached interpreter.
     let id = unsafe { ffi::PyInterpreterState_GetID(state) };
     if id < 0 {
         return Err(PyErr::fetch(py));

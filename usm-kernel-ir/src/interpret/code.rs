@@ -1,4 +1,5 @@
-//! The body as a list of steps with jumps, so that an item can stop at a barrier and go on later.
+//! The body as a list of steps with jumps, so that an item can stop at a barrier and continue
+//! later.
 
 use alloc::vec::Vec;
 
@@ -7,34 +8,34 @@ use crate::kernel::{Expr, Kernel, Place, Stmt, StmtKind, VarId};
 /// A step of an item.
 #[derive(Clone, Debug)]
 pub(super) enum Step<'k> {
-    /// A statement without others inside.
+    /// A statement without inner statements.
     Plain(&'k Stmt),
     Jump(usize),
-    /// Goes on where the condition is true, else there.
+    /// Continues if the condition is true; otherwise jumps.
     Unless(&'k Expr, usize),
-    /// Begins a counting loop: its number.
+    /// Begins a counting loop with this number.
     Count(usize, [&'k Expr; 3]),
-    /// Gives the variable the next value of the loop; leaves it where there is none.
+    /// Sets the variable to the loop's next value; leaves the loop if there is none.
     Next(usize, VarId, usize),
-    /// This loop begins.
+    /// Begins this loop.
     Enter(usize),
-    /// A round of this loop begins.
+    /// Begins a round of this loop.
     Round(usize),
-    /// Waits, at a barrier or to collect; inside of these loops.
+    /// Waits at a barrier or collective operation, inside these loops.
     Wait(&'k Stmt, Vec<usize>),
     End(Place),
 }
 
 pub(super) struct Code<'k> {
     pub(super) steps: Vec<Step<'k>>,
-    /// Loops.
+    /// Number of loops.
     pub(super) loops: usize,
 }
 
 struct Writer<'k> {
     steps: Vec<Step<'k>>,
     loops: usize,
-    /// Loops around: where `continue` goes, and the jumps out that do not know their end yet.
+    /// Enclosing loops: the target of `continue`, and the jumps out, whose target is not yet known.
     around: Vec<(usize, usize, Vec<usize>)>,
 }
 
@@ -51,13 +52,13 @@ impl<'k> Writer<'k> {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
 
-    /// A step whose jump is not known yet.
+    /// A jump whose target is not yet known.
     fn open(&mut self, step: Step<'k>) -> usize {
         self.steps.push(step);
         self.steps.len() - 1
     }
 
-    /// Has a step jump to what comes next.
+    /// Sets a jump's target to the next step.
     fn close(&mut self, step: usize) {
         let here = self.steps.len();
         match &mut self.steps[step] {
@@ -111,7 +112,7 @@ impl<'k> Writer<'k> {
         }
     }
 
-    /// A loop's body, the jump back to its head, and its end.
+    /// Writes a loop's body, the jump back to its head, and its end.
     fn rounds(&mut self, head: usize, body: &'k [Stmt], out: usize) {
         let number = self.loops;
         self.loops += 1;

@@ -1,4 +1,4 @@
-//! What is wrong with a launch, in words.
+//! The faults of a launch, in words.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -27,7 +27,7 @@ impl fmt::Display for WorkItem {
     }
 }
 
-/// What an item does with an element.
+/// The access of an item to an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// Reads it.
@@ -39,7 +39,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// As a sentence says it: `reads`, `writes`, `atomically changes`.
+    /// The verb in a sentence: `reads`, `writes`, `atomically changes`.
     #[must_use]
     pub const fn verb(self) -> &'static str {
         match self {
@@ -50,60 +50,61 @@ impl Deed {
     }
 }
 
-/// Where an item does something.
+/// The place of an item's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The item.
     pub item: WorkItem,
-    /// Where in the source.
+    /// The place in the source.
     pub place: Place,
-    /// The same as `file:line:column`.
+    /// The place as `file:line:column`.
     pub located: Box<str>,
 }
 
-/// What is wrong with a launch.
+/// A fault of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// An index that is not inside its array.
+    /// An index outside of its array.
     Outside {
         /// Name of the array.
         array: String,
-        /// Where it is indexed.
+        /// The place of the access.
         at: Site,
         /// The index.
         index: u64,
-        /// Elements of the array.
+        /// Number of elements of the array.
         len: u64,
     },
-    /// Two work-items touch one element with no barrier between, one of them writes, and not both
-    /// atomically.
+    /// Two items access one element without a barrier in between; at least one writes, and not both
+    /// are atomic.
     Race {
         /// Name of the array.
         array: String,
         /// The element.
         index: u64,
-        /// The first access and the second one.
+        /// The first and the second access.
         accesses: Box<[(Site, Deed); 2]>,
     },
     /// Local or private memory that is read before it is written.
     Unwritten {
         /// Name of the array.
         array: String,
-        /// Where it is read.
+        /// The place of the read.
         at: Site,
         /// The element.
         index: u64,
     },
     /// An item waits at a barrier that another item of its group does not reach.
     Divergence {
-        /// Who waits at which barrier, and who does not come: the barrier at which that one waits,
-        /// or where it ended.
+        /// The waiting item and its barrier, and the other item with its barrier or the place of
+        /// its end.
         items: Box<[Site; 2]>,
-        /// Whether the other one ended, or waits at another barrier or in another round of a loop.
+        /// Whether the other item ended, waits at another barrier, or is in another round of a
+        /// loop.
         ended: bool,
     },
-    /// More steps than were allowed.
+    /// The run exceeded its limit of steps.
     Steps,
 }
 

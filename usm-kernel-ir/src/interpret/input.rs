@@ -1,4 +1,4 @@
-//! What a launch is given.
+//! The input of a launch.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,9 +10,9 @@ use super::value::compute;
 use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space};
 use crate::scalar::Literal;
 
-/// Bytes that a run may take, shadows of the elements included.
+/// Maximum memory of a run in bytes, with the records of elements.
 const MEMORY: u64 = 4 << 30;
-/// Bytes of a word and of what is remembered of it.
+/// Size in bytes of a word and its record.
 const WORD: u64 = 224;
 
 /// An argument: one for each parameter of the kernel.
@@ -24,7 +24,7 @@ pub enum Argument<'a> {
     Value(Literal),
 }
 
-/// Why arguments and range are no launch of the kernel.
+/// The reason why arguments and range do not fit the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError(String);
 
@@ -39,25 +39,25 @@ impl core::error::Error for InputError {}
 /// A launch: range and arguments that fit a kernel.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Items of the range; three dimensions, of which the last ones may have one item.
+    /// Items of the range in three dimensions; unused last dimensions have one item.
     pub(super) global: [u64; 3],
     /// Items of a group.
     pub(super) local: [u64; 3],
     pub(super) groups: [u64; 3],
-    /// For each array of the kernel, words of [`Literal::bits`]; of local and private ones only as
-    /// many as there are, all of them 0.
+    /// For each array of the kernel, words of [`Literal::bits`]. Local and private arrays have only
+    /// their length, all 0.
     pub(super) arrays: Vec<Vec<u64>>,
-    /// Elements of each array.
+    /// Number of elements of each array.
     pub(super) lengths: Vec<u64>,
     pub(super) values: Vec<Literal>,
 }
 
 impl Input {
-    /// A launch of a verified kernel. Sizes are one number for each dimension of the kernel,
-    /// arguments one for each parameter.
+    /// Makes a launch of a verified kernel. `sizes` have one number for each dimension of the
+    /// kernel, `arguments` one for each parameter.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The first part that does not fit.
     pub fn new(
         kernel: &Kernel,
         global: &[u64],
@@ -158,7 +158,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Lengths of local and private arrays, and whether there is memory for them.
+    /// Computes the lengths of local and private arrays, and checks that there is memory for them.
     fn own_arrays(&mut self, kernel: &Kernel) -> Result<(), InputError> {
         let group: u64 = self.local.iter().product();
         let mut words = group.saturating_mul(kernel.variables.len() as u64);
@@ -189,7 +189,7 @@ impl Input {
         length(expr, &self.global, &self.local, &self.values)
     }
 
-    /// The bytes of the arrays that are parameters, of the words of all arrays.
+    /// The bytes of the array parameters, from the words of all arrays.
     pub(super) fn bytes(&self, kernel: &Kernel, words: &[Vec<u64>]) -> Vec<Vec<u8>> {
         let arrays = kernel.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Array(id) => Some(*id),
@@ -207,9 +207,9 @@ impl Input {
     }
 }
 
-/// Elements of a local array of a verified kernel, of which `expr` is the length: `global` and
-/// `local` have a size for each dimension, `values` one for each scalar of the kernel. What is
-/// missing counts as 0.
+/// Number of elements of a local array of a verified kernel with length `expr`. `global` and
+/// `local` have a size for each dimension, `values` one for each scalar of the kernel. Missing ones
+/// count as 0.
 #[must_use]
 pub fn length(expr: &Expr, global: &[u64], local: &[u64], values: &[Literal]) -> u64 {
     let of = |expr: &Expr| length(expr, global, local, values);

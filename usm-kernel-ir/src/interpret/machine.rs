@@ -21,13 +21,13 @@ pub(super) struct Machine<'k> {
     order: Order,
     left: u64,
     words: Vec<Vec<u64>>,
-    /// Of arrays that items share, and of those whose elements have no value at first.
+    /// Records of the arrays that items share, and of those without an initial value.
     shadows: Vec<Vec<Element>>,
     watched: bool,
     group: u64,
     /// Items of a group.
     items: u64,
-    /// Numbers of the stretches between two barriers, over all groups: for local and for global
+    /// Numbers of the intervals between two barriers over all groups: for local and for global
     /// memory.
     phases: [u32; 2],
     item: u64,
@@ -40,13 +40,13 @@ pub(super) struct Machine<'k> {
 #[derive(Clone)]
 struct Item {
     variables: Vec<u64>,
-    /// For each loop: what is left to count from, its end and step.
+    /// For each loop, the next value, the end and the step.
     counts: Vec<(Option<u64>, u64, u64)>,
-    /// For each loop: rounds that began.
+    /// For each loop, the number of rounds that began.
     rounds: Vec<u64>,
     step: usize,
     stop: Stop,
-    /// What it gives to be collected: the value, and whose it wants.
+    /// The item's part in a collective operation: its value, and the lane that it reads.
     given: [u64; 2],
 }
 
@@ -83,7 +83,7 @@ impl<'k> Machine<'k> {
         }
     }
 
-    /// Without `watched` nobody remembers who touched what.
+    /// Without `watched`, accesses are not recorded.
     pub(super) fn watched(mut self, watched: bool) -> Self {
         self.watched = watched;
         if !watched {
@@ -92,7 +92,8 @@ impl<'k> Machine<'k> {
         self
     }
 
-    /// The words of all arrays afterwards; nothing where `go_on`, which is asked before each group,
+    /// Returns the words of all arrays. `None` if `go_on`, called before each group, returned
+    /// false.
     /// said no.
     pub(super) fn run(mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u64>>>, Fault> {
         let code = code(self.kernel);
@@ -168,7 +169,8 @@ impl<'k> Machine<'k> {
         }
     }
 
-    /// What all items wait at, in the same round of every loop around it; nothing where all of them
+    /// The step at which all items wait, in the same round of every enclosing loop. `None` if all
+    /// of them ended.
     /// ended.
     fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
@@ -191,7 +193,7 @@ impl<'k> Machine<'k> {
         Err(Fault::Divergence { items: Box::new([waits, self.site(there)]), ended })
     }
 
-    /// Runs an item up to the next barrier, or its end.
+    /// Runs an item up to the next barrier, or to its end.
     fn item(&mut self, code: &Code<'k>, item: &mut Item) -> Result<(), Fault> {
         if matches!(item.stop, Stop::End(_)) {
             return Ok(());
@@ -298,7 +300,7 @@ impl<'k> Machine<'k> {
         Site { item, place, located: self.kernel.locate(place).into() }
     }
 
-    /// Where an item of this number did something.
+    /// The place of an action by the item with this number.
     fn site_of(&self, touch: &Touch) -> Site {
         let (group, item) = (u64::from(touch.group), u64::from(touch.item) % self.items);
         let (group, local) = (ids(group, &self.input.groups), ids(item, &self.input.local));
@@ -307,7 +309,7 @@ impl<'k> Machine<'k> {
         Site { item, place: touch.place, located: self.kernel.locate(touch.place).into() }
     }
 
-    /// Notes an access; the position of the element.
+    /// Records an access. Returns the position of the element.
     fn touch(&mut self, id: ArrayId, index: u64, place: Place, deed: Deed) -> Result<usize, Fault> {
         let (array, len) = (self.kernel.array(id), self.input.lengths[id.0 as usize]);
         if index >= len {
@@ -323,7 +325,7 @@ impl<'k> Machine<'k> {
             phase: self.phases[usize::from(!matches!(array.space, Space::Local(_)))],
             place,
         };
-        // Arrays that are only read have none.
+        // Arrays that are only read have no record.
         let Some(element) = self.shadows[id.0 as usize].get_mut(position) else { return Ok(position) };
         if !element.written && deed == Deed::Read {
             return Err(Fault::Unwritten { array: array.name.clone(), at: self.site(place), index });
@@ -392,7 +394,7 @@ impl<'k> Machine<'k> {
     }
 }
 
-/// Gives each item what the group collects.
+/// Gives each item its result of a collective operation.
 fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
     match &stmt.kind {
         StmtKind::Collect(collection, operator, variable, _) => {
@@ -421,7 +423,7 @@ fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
     }
 }
 
-/// Ids of a linear number, the last dimension fastest.
+/// The ids of a linear number, the last dimension fastest.
 fn ids(linear: u64, sizes: &[u64; 3]) -> [u64; 3] {
     let mut rest = linear;
     let mut ids = [0; 3];

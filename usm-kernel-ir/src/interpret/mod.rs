@@ -1,8 +1,8 @@
-//! Runs a kernel as its nodes say: the oracle of all writers, and the check of a launch without a
+//! Runs a kernel's nodes directly: the oracle of all writers, and the check of a launch without a
 //! device.
 //!
-//! Each work-item runs up to a barrier, then the next one does. Every element remembers who touched
-//! it, so that a race is found in whatever order the items run.
+//! Each work-item runs up to a barrier, then the next one does. Every element records its accesses,
+//! so a race is found in any order of the items.
 
 mod code;
 mod fault;
@@ -22,7 +22,7 @@ use crate::verify::verify_items;
 use machine::Machine;
 pub(crate) use value::neutral;
 
-/// The order in which items run between two barriers, and groups.
+/// The order of items between two barriers, and of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// First to last.
@@ -34,12 +34,12 @@ pub enum Order {
 }
 
 impl Order {
-    /// The place that comes at this step of `count`.
+    /// The position at this step of `count`.
     fn place(self, step: u64, count: u64) -> u64 {
         match self {
             Self::Forwards => step,
             Self::Backwards => count - 1 - step,
-            // A stride that shares no factor with the count visits all places.
+            // A stride that shares no factor with the count visits all positions.
             Self::Shuffled(seed) => {
                 let mut stride = (seed | 1) % count.max(1);
                 while stride == 0 || common(stride, count) != 1 {
@@ -67,22 +67,21 @@ pub struct Interpreter<'k> {
 }
 
 impl<'k> Interpreter<'k> {
-    /// A launch of a verified kernel, of which `input` was made. `steps` limits the statements that
-    /// all items run together.
+    /// A launch of a verified kernel, for which `input` was made. `steps` limits the statements of
+    /// all items together.
     #[must_use]
     pub const fn new(kernel: &'k Kernel, input: Input, order: Order, steps: u64) -> Self {
         Self { kernel, input, order, steps, watched: true }
     }
 
-    /// Looks for indices outside only, and not for races and memory without values.
+    /// Detects only indices outside, not races and uninitialised memory.
     #[must_use]
     pub const fn unwatched(mut self) -> Self {
         self.watched = false;
         self
     }
 
-    /// Runs it. The bytes of each array that is a parameter afterwards, in the order of the
-    /// parameters.
+    /// Runs the launch. Returns the bytes of each array parameter, in the order of the parameters.
     ///
     /// # Errors
     /// The first [`Fault`].
@@ -90,8 +89,8 @@ impl<'k> Interpreter<'k> {
         self.run_while(&mut || true).map(Option::unwrap_or_default)
     }
 
-    /// As [`run`](Self::run), as long as `go_on`, which is asked before each group, says so.
-    /// Nothing where it said no.
+    /// [`run`](Self::run) while `go_on`, called before each group, returns true. `None` if it
+    /// returned false.
     ///
     /// # Errors
     /// The first [`Fault`].
@@ -102,14 +101,14 @@ impl<'k> Interpreter<'k> {
     }
 }
 
-/// Why a launch did not pass [`check`].
+/// The reason why a launch did not pass [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// The kernel itself.
     Kernel(Refusal),
     /// The range or the arguments.
     Input(InputError),
-    /// What the items do.
+    /// A fault of its items.
     Fault(Fault),
 }
 
@@ -125,15 +124,15 @@ impl core::fmt::Display for CheckError {
 
 impl core::error::Error for CheckError {}
 
-/// Runs a launch on copies of its arguments, in three orders of items and groups, and gives the
-/// first fault: an index outside, two items that race, local or private memory that is read before
-/// it is written, or a barrier that not all items of a group reach.
+/// Runs a launch on copies of its arguments, in three orders of items and groups. Returns the first
+/// fault: an index outside, a race of two items, local or private memory that is read before it is
+/// written, or a barrier that not all items of a group reach.
 ///
-/// `global` and `local` have a number for each dimension, `arguments` one for each parameter. A
-/// kernel needs no proof for it, and may be one of which [`verify`](crate::verify) refuses a
-/// barrier. `steps` limits the statements that all items run together in one order.
+/// `global` and `local` have a number for each dimension, `arguments` one for each parameter. The
+/// kernel needs no proof, and [`verify`](crate::verify) may refuse one of its barriers. `steps`
+/// limits the statements of all items together in one order.
 ///
-/// The time is some 50 ns a node that runs, the memory some 200 bytes an element.
+/// Takes about 50 ns for each executed node, and about 200 bytes for each element.
 ///
 /// # Errors
 /// [`CheckError`].

@@ -1,4 +1,4 @@
-//! What is remembered of an element: who touched it.
+//! Records the accesses to an element.
 
 use super::fault::Deed;
 use crate::kernel::Place;
@@ -6,28 +6,28 @@ use crate::kernel::Place;
 /// An access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
-    /// Linear number of the item: group after group.
+    /// Linear number of the item, group after group.
     pub(super) item: u32,
     pub(super) group: u32,
-    /// Number of the stretch between two barriers, over all groups.
+    /// Number of the interval between two barriers, over all groups.
     pub(super) phase: u32,
     pub(super) place: Place,
 }
 
 impl Touch {
-    /// Whether nothing orders two accesses. Groups run in any order and at once; barriers order
-    /// what the items of one group do.
+    /// Whether two accesses are unordered. Groups run in any order and at the same time; barriers
+    /// order the items of one group.
     const fn unordered(&self, other: &Self) -> bool {
         self.item != other.item && (self.group != other.group || self.phase == other.phase)
     }
 }
 
-/// Accesses of one sort that do not exclude each other.
+/// Accesses of one kind, which do not conflict with each other.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shared {
-    /// By another group than that of the others.
+    /// The last access by another group.
     before: Option<Touch>,
-    /// By two items of one group, the last ones.
+    /// The last accesses by two items of one group.
     last: [Option<Touch>; 2],
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Element {
     write: Option<Touch>,
     reads: Shared,
     atomics: Shared,
-    /// Whether it has a value.
+    /// Whether the element has a value.
     pub(super) written: bool,
 }
 
@@ -64,7 +64,7 @@ impl Element {
         Self { written: true, ..Self::default() }
     }
 
-    /// Notes an access. The earlier one that races with it, where there is one.
+    /// Records an access. Returns an earlier one that races with it.
     pub(super) fn touch(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
         let write = self.write.filter(|write| write.unordered(&touch)).map(|write| (write, Deed::Write));
         let read = || self.reads.meets(&touch).map(|read| (read, Deed::Read));

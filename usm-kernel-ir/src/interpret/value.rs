@@ -7,7 +7,7 @@ pub(super) fn less(ty: Scalar, one: u64, two: u64) -> bool {
     if ty.is_signed() { (one as i64) < two as i64 } else { one < two }
 }
 
-/// The next value of a counting loop; nothing where it would pass the end.
+/// The next value of a counting loop; `None` if it would pass the end.
 pub(super) fn further(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
     let unsigned = |word: u64| Literal::integer(ty.unsigned(), word).bits;
     let step = unsigned(step).max(1);
@@ -19,8 +19,8 @@ fn float(ty: Scalar, word: u64) -> f64 {
     if ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
 }
 
-/// A result in the type's own precision. One operation of `f64` on `f32` rounds as that of `f32`
-/// does.
+/// A result in the type's own precision. One `f64` operation on `f32` values rounds as the `f32`
+/// operation does.
 fn rounded(ty: Scalar, value: f64) -> u64 {
     if ty == Scalar::F32 { Literal::f32(value as f32).bits } else { Literal::f64(value).bits }
 }
@@ -34,7 +34,7 @@ pub(super) fn unary(operator: Unary, ty: Scalar, word: u64) -> u64 {
     }
 }
 
-/// Two operands, as [`Binary`] says.
+/// Applies [`Binary`] to two operands.
 pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
     if ty.is_float() {
         let (one, two) = (float(ty, one), float(ty, two));
@@ -121,7 +121,7 @@ pub(super) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
             };
             Literal::integer(to, word).bits
         }
-        // Once rounded: a 64-bit integer is not taken to `f32` by way of `f64`.
+        // Rounds once: a 64-bit integer is not converted to `f32` through `f64`.
         (false, true) => match (from.is_signed(), to) {
             (true, Scalar::F32) => Literal::f32(word as i64 as f32).bits,
             (true, _) => Literal::f64(word as i64 as f64).bits,
@@ -175,7 +175,7 @@ pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
     rounded(ty, value)
 }
 
-/// What changes nothing when it is collected by an operator.
+/// The neutral value of a collective operator.
 pub(crate) fn neutral(operator: Binary, ty: Scalar) -> Literal {
     let float = |value: f64| Literal { ty, bits: rounded(ty, value) };
     let bits = match operator {

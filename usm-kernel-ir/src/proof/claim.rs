@@ -1,4 +1,4 @@
-//! What is claimed of a launch.
+//! The claims about a launch.
 
 use alloc::vec::Vec;
 
@@ -6,71 +6,71 @@ use super::number::Number;
 use crate::kernel::{ArrayId, Place};
 use crate::scalar::Literal;
 
-/// What a launch knows: sizes of the range in each dimension, lengths of all arrays, values of all
-/// scalars.
+/// The numbers of a launch: sizes of the range in each dimension, lengths of all arrays, values of
+/// all scalars.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'s> {
     /// Items of the range.
     pub global: &'s [u64],
     /// Items of a group.
     pub local: &'s [u64],
-    /// Elements of each array, in the order of [`Kernel::arrays`](crate::Kernel).
+    /// Number of elements of each array, in the order of [`Kernel::arrays`](crate::Kernel).
     pub lengths: &'s [u64],
     /// Each scalar, in the order of [`Kernel::values`](crate::Kernel).
     pub values: &'s [Literal],
 }
 
-/// Something that a launch can find true. A number that does not fit 64 bits makes it false.
+/// A condition on a launch. A number that does not fit 64 bits makes it false.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// The first is not above the second.
+    /// The first number is at most the second.
     AtMost(Number, Number),
-    /// Sums of digits by their weights, and of a shift from zero up to the number, are equal for
-    /// equal items only: in the order of their weights, each weight exceeds all that lies below it.
+    /// Equal items have equal sums of weighted digits and a shift from zero up to the number, and
+    /// different items different ones: in ascending order, each weight exceeds everything below it.
     Distinct(Vec<Digit>, Number),
-    /// One of these lists holds.
+    /// All conditions of at least one list hold.
     Any(Vec<Vec<Condition>>),
 }
 
-/// A part of an index.
+/// A digit of an index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Digit {
-    /// What a step adds to the index.
+    /// Its weight in the index.
     pub weight: Number,
-    /// Values that it has.
+    /// Number of its values.
     pub extent: Number,
 }
 
-/// That an index is inside its array.
+/// The claim that an index is inside its array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     /// The array.
     pub array: ArrayId,
-    /// Where the index stands.
+    /// The place of the index.
     pub place: Place,
-    /// What has to hold; `None` where nothing that a launch knows says it.
+    /// The conditions; `None` if no condition on the launch implies the claim.
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// That two accesses do not meet.
+/// The claim that two accesses do not touch the same element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     /// The array.
     pub array: ArrayId,
-    /// Where it is written.
+    /// The place of the write.
     pub write: Place,
-    /// Where it is read or written too.
+    /// The place of the other access.
     pub other: Place,
-    /// What has to hold; `None` where it never does.
+    /// The conditions; `None` if the claim never holds.
     pub condition: Option<Condition>,
 }
 
-/// All that is claimed of a kernel.
+/// All claims about a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claims {
-    /// Indices, apart from those that are always inside.
+    /// Indices, except those that are always inside.
     pub bounds: Vec<Bound>,
-    /// Pairs of accesses, apart from those that never meet.
+    /// Pairs of accesses, except those that never conflict.
     pub races: Vec<Race>,
 }
 
@@ -95,7 +95,7 @@ impl Condition {
         }
     }
 
-    /// Whether it is known without a launch.
+    /// Whether it holds for every launch.
     pub(super) fn known(&self) -> Option<bool> {
         match self {
             Self::AtMost(low, high) => {
@@ -110,7 +110,7 @@ impl Condition {
                 least.is_some_and(|least| least >= 0).then_some(true)
             }
             Self::Distinct(digits, shift) => {
-                // One item only, whatever the launch is.
+                // There is only one item, whatever the launch is.
                 let open: Vec<_> = digits.iter().filter(|digit| digit.extent.constant() != Some(1)).collect();
                 let shift = shift.constant()?;
                 match open[..] {
@@ -120,7 +120,7 @@ impl Condition {
                         if weight.checked_abs()? > shift {
                             return Some(true);
                         }
-                        // Two items or more meet.
+                        // At least two items conflict.
                         (one.extent.constant()? > 1).then_some(false)
                     }
                     _ => {
@@ -139,8 +139,8 @@ impl Condition {
     }
 }
 
-/// Whether digits, each a weight and how many values it has, are told apart by their sum and a
-/// shift from zero up to `shift`.
+/// Whether the sum of digits, each a weight and a number of values, and of a shift from zero up to
+/// `shift`, determines the digits.
 pub(crate) fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
     digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
     let mut below = shift;
@@ -158,7 +158,7 @@ pub(crate) fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
 }
 
 impl Claims {
-    /// The first index that is not proven to be inside, where there is one.
+    /// The first index that is not proven to be inside, if any.
     #[must_use]
     pub fn unproven(&self, shape: &Shape<'_>) -> Option<&Bound> {
         self.bounds.iter().find(|bound| {
@@ -167,7 +167,7 @@ impl Claims {
         })
     }
 
-    /// The first pair of accesses that may meet, where there is one.
+    /// The first pair of accesses that may conflict, if any.
     #[must_use]
     pub fn race(&self, shape: &Shape<'_>) -> Option<&Race> {
         self.races

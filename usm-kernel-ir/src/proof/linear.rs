@@ -1,10 +1,10 @@
-//! Indices as sums of what differs between items and rounds of loops.
+//! Indices as sums of terms that differ between items and rounds of loops.
 
 use alloc::vec::Vec;
 
 use super::number::Number;
 
-/// Something that has many values in a launch.
+/// A quantity with many values in a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Atom {
     /// The global id in a dimension.
@@ -13,11 +13,11 @@ pub(super) enum Atom {
     Local(u8),
     /// The id of the group in a dimension.
     Group(u8),
-    /// Whatever else: by number; the flag says that it is the other item's.
+    /// Any other quantity, by number. The flag says that it is the other item's.
     Other(u32, bool),
 }
 
-/// A sum: weights of atoms, and a number. Its value is meant without wrapping.
+/// A sum: weights of atoms, and a number. Its value is the exact one, without wrapping.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Linear {
     pub(super) terms: Vec<(Atom, Number)>,
@@ -67,7 +67,7 @@ impl Linear {
         self.add(&other.scale(&Number::Constant(-1)))
     }
 
-    /// With an atom replaced.
+    /// With an atom replaced by a sum.
     pub(super) fn replace(&self, atom: Atom, by: &Self) -> Self {
         let weight = self.weight(atom);
         let mut rest = self.clone();

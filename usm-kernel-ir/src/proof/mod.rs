@@ -1,8 +1,8 @@
-//! What a launch has to find out before unchecked code may run: that indices are inside and that
-//! items do not race.
+//! The conditions under which a launch may run unchecked code: indices are inside, and items do not
+//! race.
 //!
-//! [`claims`] reads a kernel once and leaves conditions over sizes, lengths and scalars
-//! ([`Condition`]). A launch only computes these, by [`Claims::holds`] or by the code that
+//! [`claims`] reads a kernel once and derives conditions on sizes, lengths and scalars
+//! ([`Condition`]). A launch only evaluates them, with [`Claims::holds`] or with the code that
 //! [`emit::rust`](crate::emit::rust) makes of them.
 
 mod claim;

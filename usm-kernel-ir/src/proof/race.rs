@@ -1,7 +1,7 @@
-//! Accesses of two items that may meet.
+//! Accesses of two items that may conflict.
 //!
-//! To a global array all accesses of a launch are compared, because groups are not ordered. To a
-//! local array those between two barriers.
+//! For a global array all accesses of a launch are compared, because groups are unordered. For a
+//! local array only those between two barriers are compared.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -65,15 +65,15 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
     Ok(races)
 }
 
-/// Whether each item touches the element of the next one, so that only a range of one item is
-/// without a race.
+/// Whether each item accesses the element of the next one, so that only a range of one item has no
+/// race.
 fn are_neighbours(walker: &Walker<'_>, one: &Access, two: &Access) -> bool {
     let ([(atom @ Atom::Global(_), weight)], 1) = (&one.index.terms[..], walker.kernel.dimensions) else {
         return false;
     };
     let constants = (weight.constant(), one.index.constant.constant(), two.index.constant.constant());
     let (Some(weight), Some(first), Some(second)) = constants else { return false };
-    // A condition on other ids may leave one item only.
+    // A condition on other ids may select a single item.
     let mut guards = one.guards.iter();
     one.index.terms == two.index.terms
         && first.checked_sub(second).is_some_and(|apart| apart.unsigned_abs() == weight.unsigned_abs())
@@ -81,7 +81,7 @@ fn are_neighbours(walker: &Walker<'_>, one: &Access, two: &Access) -> bool {
         && guards.all(|guard| guard.sum.terms.iter().all(|(named, _)| named == atom))
 }
 
-/// When two items never touch one element; nothing where they always may.
+/// The condition under which two items never access the same element; `None` if they always may.
 fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Condition> {
     let mut ways = Vec::new();
     for way in [
@@ -101,10 +101,10 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
     (!ways.is_empty()).then_some(Condition::Any(ways))
 }
 
-/// The digits of an index: loops that count are their start and a number of steps.
+/// The digits of an index: a counting loop is its start and a number of steps.
 fn opened(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>) -> Linear {
     let mut index = index.clone();
-    // A start may have loops of its own.
+    // A start may contain loops.
     for _ in 0..8 {
         let next = index.terms.iter().find_map(|(atom, _)| match atom {
             Atom::Other(number, _) => {
@@ -126,11 +126,11 @@ fn opened(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>
     index
 }
 
-/// Equal indices mean equal items.
+/// The condition under which equal indices imply equal items.
 fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
     let mut requires = [one.requires.clone(), two.requires.clone()].concat();
-    // The guards of a loop that counts say how far it goes; its steps are numbered anew, so what
-    // they say is taken first.
+    // The guards of a counting loop limit its range. Its steps are renumbered, so the guards are
+    // read first.
     let mut names = Vec::new();
     let (first_extents, second_extents) = (loop_limits(walker, one), loop_limits(walker, two));
     let mut first = opened(walker, &one.index, &mut names);
@@ -175,7 +175,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
             let low = of_one.low?.min(of_two.low?);
             let high = of_one.high?.max(of_two.high?);
             if low == high {
-                // One item only, whose place is a number.
+                // A single item, whose position is a number.
                 let fixed = Linear::number(low);
                 (first, second) = (first.replace(*coordinate, &fixed), second.replace(*coordinate, &fixed));
                 continue;
@@ -186,7 +186,8 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
                 return None;
             }
             if weight == Number::ZERO {
-                // All these items have one index: one of them only, which a fixed group may say.
+                // All these items have the same index, so there must be only one; a fixed group may
+                // imply that.
                 if extent.constant() == Some(1) {
                     continue;
                 }
@@ -212,7 +213,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
                 let extent = high?.sub(low?).add(Number::ONE);
                 digits.push(Digit { weight, extent });
             }
-            // Of the same group, where groups are not told apart by the index.
+            // Items of the same group, if the index does not distinguish groups.
             Atom::Group(_) if grouped && weight != same => return None,
             _ => {}
         }
@@ -227,7 +228,7 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
     Some(requires)
 }
 
-/// What the guards of an access say of the loops in its index.
+/// The limits that an access's guards imply for the loops in its index.
 fn loop_limits(walker: &Walker<'_>, access: &Access) -> Vec<(Atom, Option<Number>, Option<Number>)> {
     let mut found = Vec::new();
     for (atom, _) in &access.index.terms {
@@ -243,9 +244,9 @@ fn guarded(access: &Access, atom: Atom) -> bool {
     access.guards.iter().any(|guard| guard.sum.weight(atom) != Number::ZERO)
 }
 
-/// All indices of the one lie below all of the other.
+/// All indices of one access are below all of the other.
 fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -> Option<Vec<Condition>> {
-    // The other item has its own ids, and is in its own rounds.
+    // The other item has its own ids and its own rounds.
     let mut names: Vec<(Atom, Atom)> = Vec::new();
     let of_guards = high.guards.iter().flat_map(|guard| guard.sum.terms.iter());
     let atoms: Vec<Atom> = high.index.terms.iter().chain(of_guards).map(|(atom, _)| *atom).collect();

@@ -9,8 +9,7 @@ use super::number::Number;
 use crate::kernel::Kernel;
 
 impl Bound {
-    /// What a launch has to fulfil so that the index is inside, in the words of the kernel's
-    /// source.
+    /// The condition on a launch for the index to be inside, in the words of the kernel's source.
     #[must_use]
     pub fn needs(&self, kernel: &Kernel) -> String {
         match &self.conditions {
@@ -45,7 +44,7 @@ fn say(condition: &Condition, kernel: &Kernel) -> String {
     }
 }
 
-/// Without a constant that both sides subtract or add.
+/// Removes a constant that both sides add or subtract.
 fn balanced(low: &Number, high: &Number) -> (Number, Number) {
     let (one, two) = (addend(low), addend(high));
     match (one, two) {
@@ -68,7 +67,7 @@ fn addend(sum: &Number) -> Option<i64> {
     }
 }
 
-/// A sum in a product, or on the right of a minus, stands in parentheses.
+/// A sum in a product, or on the right of a minus, in parentheses.
 fn number(value: &Number, kernel: &Kernel, binds: u8) -> String {
     let infix = |sign: &str, pair: &(Number, Number), own: u8| {
         let text = format!("{} {sign} {}", number(&pair.0, kernel, own), number(&pair.1, kernel, own + 1));
@@ -92,7 +91,7 @@ fn number(value: &Number, kernel: &Kernel, binds: u8) -> String {
         Number::Mul(pair) => infix("*", pair, 1),
         Number::Div(pair) => infix("/", pair, 1),
         Number::Min(pair) => call("min", pair),
-        // What has no sign is never below zero.
+        // An unsigned value is never below zero.
         Number::Max(pair) if pair.1 == Number::ZERO => number(&pair.0, kernel, binds),
         Number::Max(pair) => call("max", pair),
     }

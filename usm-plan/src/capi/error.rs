@@ -1,4 +1,4 @@
-//! Statuses, and the text of a thread's last failure.
+//! Status codes, and the text of a thread's last failure.
 
 use core::any::Any;
 use core::cell::RefCell;
@@ -11,15 +11,16 @@ thread_local! {
     static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs the work of a function; keeps the text of its failure. No panic leaves it.
+/// Runs the body of a function and stores the text of its failure. No panic leaves it.
 pub(super) fn guarded(work: impl FnOnce() -> Result<()>) -> c_int {
-    // The work writes to the caller's memory at its end only: a panic leaves nothing half done.
+    // The body writes to the caller's memory only at its end, so a panic leaves nothing
+    // half-written.
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(defect(panic.as_ref())));
     let (status, text) = match outcome {
         Ok(()) => (0, String::new()),
         Err(error) => (c_int::from(error.exit().code()), error.to_string().replace('\0', " ")),
     };
-    // Nothing to tell a thread that ends just now.
+    // A thread that is just ending has no place for the text.
     let _ = TEXT.try_with(|kept| kept.replace(text));
     status
 }
@@ -30,10 +31,10 @@ fn defect(panic: &(dyn Any + Send)) -> Error {
     Error::unable(format!("the planner panicked, please report it: {said}"))
 }
 
-/// Writes the text, cut at a whole character; answers its whole length.
+/// Writes the text, cut at a whole character. Returns its whole length in bytes.
 ///
 /// # Safety
-/// `to` is null or room for `capacity` bytes.
+/// `to` is null or has room for `capacity` bytes.
 pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
     let text = TEXT.try_with(RefCell::take).unwrap_or_default();
     let length = text.len();
@@ -41,7 +42,7 @@ pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
         let cut = (0..=length.min(capacity - 1)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let mut cut = text.as_bytes()[..cut].to_vec();
         cut.push(0);
-        // SAFETY: at most `capacity` bytes, for which there is room, by contract.
+        // SAFETY: at most `capacity` bytes, for which the contract demands room.
         unsafe { to.copy_from_nonoverlapping(cut.as_ptr(), cut.len()) };
     }
     let _ = TEXT.try_with(|kept| kept.replace(text));
@@ -54,7 +55,7 @@ mod tests {
 
     fn error_text() -> String {
         let mut room = [b'x'; 200];
-        // SAFETY: room for so many.
+        // SAFETY: the array has this size.
         let length = unsafe { text(room.as_mut_ptr(), room.len()) };
         assert_eq!(room[length], 0);
         String::from_utf8_lossy(&room[..length]).into_owned()
@@ -72,7 +73,7 @@ mod tests {
     fn a_cut_text_ends_in_zero_at_a_whole_character() {
         assert_eq!(guarded(|| Err(Error::bad("größer"))), 2);
         let mut room = [7; 4];
-        // SAFETY: room for so many.
+        // SAFETY: the array has this size.
         assert_eq!(unsafe { text(room.as_mut_ptr(), 4) }, 8);
         assert_eq!(room, [b'g', b'r', 0, 7]);
         // SAFETY: nothing is written.

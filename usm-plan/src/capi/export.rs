@@ -1,11 +1,11 @@
-//! How the C library gets its symbols.
+//! The export of symbols from the C library.
 
-/// Defines functions that the C library exports; their C callers answer for the pointers they pass,
-/// as the header says.
+/// Defines functions that the C library exports. Their C callers guarantee the pointers, as the
+/// header demands.
 ///
 /// Only the C library exports them: it is built with `--cfg usm_plan_export`, which cargo passes to
-/// that one crate. A feature would be wrong here, because features are unified: two versions of
-/// this crate in one program would then define the same symbols.
+/// that crate alone. A feature would be wrong, because cargo unifies features: two versions of this
+/// crate in one program would then define the same symbols.
 macro_rules! export {
     ($($(#[$attr:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block)*) => {$(
         $(#[$attr])*

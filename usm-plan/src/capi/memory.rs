@@ -1,10 +1,10 @@
-//! What lies behind the caller's pointers.
+//! The memory behind the caller's pointers.
 
 use crate::error::{Error, Result};
 
 use super::null;
 
-/// Refuses what cannot be a place for `count` items: null, misaligned, beyond the address space.
+/// Refuses a pointer that cannot hold `count` items: null, misaligned, or beyond the address space.
 pub(super) fn place<T>(at: *const T, count: usize, name: &str) -> Result<()> {
     if count == 0 {
         return Ok(());
@@ -24,10 +24,10 @@ pub(super) fn place<T>(at: *const T, count: usize, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The caller's numbers, copied: the caller may give the same array for the answer.
+/// A copy of the caller's numbers: the result may be written to the same array.
 ///
 /// # Safety
-/// `from` is null or `count` numbers.
+/// `from` is null or has `count` numbers.
 pub(super) unsafe fn copied(from: *const u64, count: usize, name: &str) -> Result<Vec<u64>> {
     place(from, count, name)?;
     let mut numbers = Vec::new();
@@ -35,7 +35,7 @@ pub(super) unsafe fn copied(from: *const u64, count: usize, name: &str) -> Resul
         return Ok(numbers);
     }
     numbers.try_reserve_exact(count).map_err(|error| Error::unable(error).in_field(name))?;
-    // SAFETY: so many numbers by contract, neither null nor misaligned as was looked at.
+    // SAFETY: the contract demands this many numbers; null and misalignment were refused.
     numbers.extend_from_slice(unsafe { core::slice::from_raw_parts(from, count) });
     Ok(numbers)
 }
@@ -43,39 +43,39 @@ pub(super) unsafe fn copied(from: *const u64, count: usize, name: &str) -> Resul
 /// The caller's bytes.
 ///
 /// # Safety
-/// `from` is null or `length` bytes that stay as they are for as long as the slice is used.
+/// `from` is null or has `length` bytes, which do not change while the slice is used.
 pub(super) unsafe fn bytes<'a>(from: *const u8, length: usize, name: &str) -> Result<&'a [u8]> {
     place(from, length, name)?;
     if length == 0 {
         return Ok(&[]);
     }
-    // SAFETY: so many bytes by contract, not null as was looked at.
+    // SAFETY: the contract demands this many bytes; null was refused.
     Ok(unsafe { core::slice::from_raw_parts(from, length) })
 }
 
 /// Writes all numbers.
 ///
 /// # Safety
-/// `to` passed [`place`] for as many, and has room for them.
+/// `to` passed [`place`] for this many numbers and has room for them.
 pub(super) unsafe fn write(numbers: &[u64], to: *mut u64) {
     if !numbers.is_empty() {
-        // SAFETY: room by contract; the numbers are in a block of our own.
+        // SAFETY: the contract demands the room; the numbers lie in a block of this library.
         unsafe { to.copy_from_nonoverlapping(numbers.as_ptr(), numbers.len()) };
     }
 }
 
-/// Hands a value to C.
+/// Moves a value to C.
 pub(super) fn give<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
-/// Takes a value back, and drops it.
+/// Takes a value back and drops it.
 ///
 /// # Safety
-/// `value` is null, or from [`give`] and used no more.
+/// `value` is null, or came from [`give`] and is not used afterwards.
 pub(super) unsafe fn free<T>(value: *mut T) {
     if !value.is_null() {
-        // SAFETY: from `Box::into_raw`, once, by contract.
+        // SAFETY: from `Box::into_raw`; the contract demands a single call.
         drop(unsafe { Box::from_raw(value) });
     }
 }

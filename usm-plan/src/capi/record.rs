@@ -1,5 +1,5 @@
-//! The structs of the header. Each is words of 64 bits, the first of which says how many bytes the
-//! caller's has: older callers have fewer, newer ones more.
+//! The structs of the header. Each consists of 64-bit words. The first word is the size of the
+//! caller's struct in bytes, because older callers have fewer words and newer ones more.
 
 use core::time::Duration;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use crate::outcome;
 
 use super::memory::place;
 
-/// Bytes of a struct at most: more is a size that was never set.
+/// Maximum size of a struct in bytes; a larger value was never initialised.
 const MOST: u64 = 4096;
 
-/// What is wanted of a plan, as the header has it.
+/// The options of a plan, in the header's layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "its size says which fields there are")]
@@ -35,7 +35,7 @@ pub struct Options {
     pub reorder: u64,
 }
 
-/// How good a plan is, as the header has it.
+/// The quality of a plan, in the header's layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "its size says which fields there are")]
@@ -46,15 +46,15 @@ pub struct Report {
     pub peak: u64,
     /// Bytes.
     pub lower_bound: u64,
-    /// Blocks placed.
+    /// Number of placed blocks.
     pub buffers: u64,
     /// 0 or 1.
     pub optimal: u64,
 }
 
-/// What the options mean.
+/// The decoded options.
 pub(super) struct Wanted {
-    /// When the caller asked.
+    /// The time of the caller's call.
     pub(super) start: Instant,
     pub(super) plan: outcome::Wanted,
     pub(super) alignment: Option<u64>,
@@ -62,16 +62,16 @@ pub(super) struct Wanted {
 }
 
 impl Options {
-    /// The caller's options; what an older caller does not have is 0.
+    /// Reads the caller's options. Fields that an older caller lacks are 0.
     ///
     /// # Safety
-    /// `from` is null, or a struct of as many bytes as its first word says.
+    /// `from` is null, or a struct of the size in its first word.
     pub(super) unsafe fn read(from: *const Self) -> Result<Self> {
         if from.is_null() {
             return Ok(Self::default());
         }
         let mut words = [0; size_of::<Self>() / 8];
-        // SAFETY: as the caller of this.
+        // SAFETY: the caller's contract.
         unsafe { read(from.cast(), &mut words, "options") }?;
         let [size, queue, strategy, capacity, alignment, time_limit, reorder] = words;
         Ok(Self { size, queue, strategy, capacity, alignment, time_limit, reorder })
@@ -119,39 +119,39 @@ impl Report {
         }
     }
 
-    /// How many words the caller's report has, of those that are known; 0 for null.
+    /// Number of known words in the caller's report; 0 for null.
     ///
     /// # Safety
-    /// `to` is null, or a struct of as many bytes as its first word says.
+    /// `to` is null, or a struct of the size in its first word.
     pub(super) unsafe fn room(to: *const Self) -> Result<usize> {
         if to.is_null() {
             return Ok(0);
         }
         let mut words = [0; size_of::<Self>() / 8];
-        // SAFETY: as the caller of this.
+        // SAFETY: the caller's contract.
         unsafe { read(to.cast(), &mut words, "report") }
     }
 
-    /// Writes all but the size.
+    /// Writes all words except the size.
     ///
     /// # Safety
-    /// `room` is what [`Self::room`] said of the same struct.
+    /// [`Self::room`] returned `room` for the same struct.
     pub(super) unsafe fn write(&self, to: *mut Self, room: usize) {
         let Self { size: _, peak, lower_bound, buffers, optimal } = *self;
         let words = [peak, lower_bound, buffers, optimal];
         if room > 1 {
-            // SAFETY: a second word is there.
+            // SAFETY: the struct has a second word.
             let second = unsafe { to.cast::<u64>().add(1) };
-            // SAFETY: `room` words in all.
+            // SAFETY: the struct has `room` words.
             unsafe { second.copy_from_nonoverlapping(words.as_ptr(), room - 1) };
         }
     }
 }
 
-/// Copies the words of a struct that are known; answers how many the caller has of them.
+/// Copies the known words of a struct. Returns how many of them the caller has.
 ///
 /// # Safety
-/// `from` is null, or as many bytes as its first word says.
+/// `from` is null, or has the size in its first word.
 unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize> {
     place(from, 1, name)?;
     let bad = |reason: String| Err(Error::bad(reason).in_field(format_args!("{name}.size")));
@@ -162,7 +162,7 @@ unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize>
     }
     // At most `MOST`.
     let count = size as usize / 8;
-    // SAFETY: so many words, by contract.
+    // SAFETY: the contract demands this many words.
     let theirs = unsafe { core::slice::from_raw_parts(from, count) };
     let known = count.min(words.len());
     words[..known].copy_from_slice(&theirs[..known]);

@@ -1,5 +1,5 @@
-//! What operators allow: a result that is a view of an input, a result written over an input, a
-//! concatenation whose inputs are made in its place.
+//! The freedom of operators: a result that is a view of an input, a result written over an input, a
+//! concatenation with its inputs made in place.
 //!
 //! | operator | result |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | Concat along the outermost extent | its inputs may be views of parts of it |
 //! | element-wise, BatchNormalization, Softmax | may be written over an input of its shape and element size |
 //!
-//! The outermost extent is the first one above 1: all that it cuts is one range of bytes. A view
-//! begins at a multiple of the alignment of tensors, as any other tensor does.
+//! The outermost extent is the first one above 1; its parts are contiguous ranges of bytes. A view
+//! begins at a multiple of the tensors' alignment, as every tensor does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use super::proto::{GraphProto, NodeProto, TensorProto};
 use super::{Shape, is_constant, is_standard, outputs, title};
 use crate::error::{Error, Result};
 
-/// Operators that compute each element of the result from the elements at the same place of their
+/// Operators that compute each element of the result from the elements at the same index of their
 /// inputs.
 const ELEMENT_WISE: [&str; 58] = [
     "Abs",
@@ -80,9 +80,9 @@ const ELEMENT_WISE: [&str; 58] = [
     "Tanh",
 ];
 
-/// More of them, and of what reads a whole row before it writes it: only the first input may be
-/// overwritten. Those with many inputs are computed one input after the other, and the rest are
-/// parameters.
+/// More such operators, and operators that read a whole row before they write it. Only the first
+/// input may be overwritten: operators with many inputs compute one input after the other, and
+/// other inputs are parameters.
 const FIRST_INPUT: [&str; 11] = [
     "BatchNormalization",
     "Clip",
@@ -97,36 +97,36 @@ const FIRST_INPUT: [&str; 11] = [
     "ThresholdedRelu",
 ];
 
-/// A part of a tensor: its name, and where it begins in bytes.
+/// A part of a tensor: its name and its offset in bytes.
 pub(super) type Part = (String, u64);
 
-/// A Concat whose inputs may be made in the place of the result.
+/// A Concat with inputs that may be made inside the result.
 #[derive(Debug)]
 pub(super) struct Join {
     pub(super) result: String,
     pub(super) parts: Vec<Part>,
 }
 
-/// What the operators of a graph allow.
+/// The freedom of a graph's operators.
 #[derive(Debug, Default)]
 pub(super) struct Allowed {
-    /// The tensor that a view is a part of.
+    /// For each view, the tensor that contains it.
     pub(super) views: HashMap<String, Part>,
-    /// By result: the inputs of its operator that it may be written over.
+    /// For each result, the inputs of its operator that it may be written over.
     pub(super) permits: HashMap<String, Vec<String>>,
-    /// In the order of their operators. Each may be used or not: a block for all inputs lives from
-    /// the first one on.
+    /// In the operators' order. Each one is optional, because a block for all inputs lives from the
+    /// first one on.
     pub(super) joins: Vec<Join>,
 }
 
-/// Whether results of the operator have the bytes of its first input, in that order.
+/// Whether the operator's results have the bytes of its first input, in that order.
 fn keeps_bytes(node: &NodeProto) -> bool {
     ["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"]
         .iter()
         .any(|op| is_standard(node, op))
 }
 
-/// Refuses shapes that contradict the operator: a plan for them would be one for another model.
+/// Refuses shapes that contradict the operator: the plan would be for another model.
 pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
     for (index, node) in graph.node.iter().enumerate() {
         let (Some(first), Some(result)) = (node.input.first(), node.output.first()) else { continue };
@@ -153,7 +153,7 @@ pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Shapes and small constants, by name.
+/// Shapes and small constants by name.
 pub(super) struct Facts<'a> {
     shapes: &'a HashMap<String, Shape>,
     outside: HashMap<&'a str, Shape>,
@@ -188,7 +188,7 @@ impl<'a> Facts<'a> {
         self.shape(name)?.bytes().ok()
     }
 
-    /// The elements of a small constant of whole numbers.
+    /// The elements of a small integer constant.
     fn numbers(&self, name: &str) -> Option<Vec<i64>> {
         const INT32: i32 = 6;
         const INT64: i32 = 7;
@@ -211,8 +211,7 @@ impl<'a> Facts<'a> {
         (numbers.len() as u64 == stated).then_some(numbers)
     }
 
-    /// Of the inputs from `first` on: a list, or the attribute of that name where the operator is
-    /// of an older set.
+    /// The inputs from `first` on as a list, or the attribute of that name in older operator sets.
     fn list(&self, node: &NodeProto, input: usize, attribute: &str) -> Option<Vec<i64>> {
         match node.input.get(input).filter(|name| !name.is_empty()) {
             Some(name) => self.numbers(name),
@@ -220,7 +219,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether cutting along the axis gives ranges of bytes: every extent before it is 1.
+    /// Whether parts along the axis are ranges of bytes: every extent before it is 1.
     fn is_outermost(&self, name: &str, axis: i64) -> bool {
         let Some(Shape { dims, .. }) = self.shape(name) else { return false };
         let rank = dims.len() as i64;
@@ -234,7 +233,7 @@ fn axis_of(node: &NodeProto) -> i64 {
 }
 
 impl Allowed {
-    /// What the operators of a graph allow, tensors being aligned to so many bytes.
+    /// The freedom of a graph's operators, for tensors of this alignment in bytes.
     pub(super) fn of(graph: &GraphProto, facts: &Facts<'_>, alignment: u64) -> Self {
         let made: HashSet<&str> =
             graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs).collect();
@@ -242,7 +241,7 @@ impl Allowed {
         let mut allowed = Self::default();
         for node in &graph.node {
             for (view, (of, offset)) in views(node, facts) {
-                // The caller reads its results in the arena, not in what it has handed in.
+                // The caller reads its results in the arena, not in its own inputs.
                 let outside = results.contains(view.as_str()) && !made.contains(allowed.root(&of));
                 if offset % alignment == 0 && !outside {
                     allowed.views.insert(view, (of, offset));
@@ -262,7 +261,7 @@ impl Allowed {
         allowed
     }
 
-    /// The tensor that a chain of views ends at.
+    /// The tensor at the end of a chain of views.
     fn root<'n>(&'n self, mut name: &'n str) -> &'n str {
         while let Some((of, _)) = self.views.get(name) {
             name = of;
@@ -270,8 +269,8 @@ impl Allowed {
         name
     }
 
-    /// Concatenations along the outermost extent whose inputs may be its parts: each is made by an
-    /// operator, is no part of something else, and stands once.
+    /// Concatenations along the outermost extent with inputs that may be parts of it. An operator
+    /// makes each input, which is part of nothing else and occurs once.
     fn in_place(
         &self,
         graph: &GraphProto,
@@ -309,7 +308,7 @@ impl Allowed {
     }
 }
 
-/// The results of an operator that have bytes of its first input, and where these begin.
+/// The results of an operator that have bytes of its first input, and their offsets.
 fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
     let (Some(input), Some(result)) = (node.input.first(), node.output.first()) else { return Vec::new() };
     let whole = facts
@@ -337,7 +336,7 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
     }
 }
 
-/// Whether a Dropout may do something: by its input, or in the oldest sets by its attribute.
+/// Whether a Dropout may have an effect: by its input, or in the oldest sets by its attribute.
 fn trains(node: &NodeProto, facts: &Facts<'_>) -> bool {
     let Some(mode) = node.input.get(2).filter(|name| !name.is_empty()) else { return false };
     let data = facts.constants.get(mode.as_str()).map(|tensor| (&tensor.raw_data, &tensor.int32_data));
@@ -348,7 +347,7 @@ fn trains(node: &NodeProto, facts: &Facts<'_>) -> bool {
     })
 }
 
-/// Where in bytes a Slice begins that cuts one range out of its input.
+/// The offset in bytes of a Slice that selects one range of its input.
 fn sliced(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
     let (input, result) = (node.input.first()?, node.output.first()?);
     let (from, to) = (facts.shape(input)?, facts.shape(result)?);
@@ -385,7 +384,7 @@ fn sliced(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
     (bits % 8 == 0).then_some(bits / 8)
 }
 
-/// The inputs that the operator's result may be written over, where their shapes are equal.
+/// The inputs that the operator's result may be written over if their shapes are equal.
 fn overwritten(node: &NodeProto) -> &[String] {
     let one_of = |names: &[&str]| names.iter().any(|name| is_standard(node, name));
     if one_of(&ELEMENT_WISE) || is_standard(node, "Where") {

@@ -1,8 +1,8 @@
-//! Which concatenations are made in place, and in which order the operators run: what gives the
+//! Chooses the concatenations that are made in place, and the order of the operators, for the
 //! lowest peak.
 //!
 //! A block for all inputs of a Concat lives from the first of them on. That saves the copy, and may
-//! raise the peak or lower it.
+//! raise or lower the peak.
 
 use usm_pool::Graph;
 use usm_pool::alias::InPlace;
@@ -12,11 +12,11 @@ use super::allow::Join;
 use crate::error::{Error, Result};
 use crate::input::{Hints, Model};
 
-/// Concatenations that are looked at one by one, at most; the others are copies where not all are
-/// to be in place.
+/// Maximum number of concatenations that are tried one by one. If there are more, either all are in
+/// place or none.
 const LOOKED_AT: usize = 128;
 
-/// Builds the graph of the lowest heaviest cut. An out-of-order queue has no order, and its
+/// Builds the graph with the lowest heaviest cut. An out-of-order queue has no order; its
 /// concatenations are copies.
 pub(super) fn choose(
     build: impl Fn(&[&Join]) -> Result<Graph>,
@@ -58,7 +58,7 @@ pub(super) fn choose(
     Ok(if joined.bound <= plain.bound { joined.model } else { plain.model })
 }
 
-/// A graph in its order, and the heaviest cut there.
+/// A graph in its order, and its heaviest cut.
 struct Ordered {
     model: Model,
     bound: u64,

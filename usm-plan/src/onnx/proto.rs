@@ -1,8 +1,8 @@
 //! The messages of an ONNX file: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>, without
 //! documentation, training and functions.
 //!
-//! Planning reads a few of the fields. The others are there for shape inference, which is handed
-//! the graph again: prost drops what it does not know.
+//! Planning reads a few of the fields. The others are for shape inference, which receives the graph
+//! again: prost drops unknown fields.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -154,7 +154,7 @@ pub(crate) struct TypeProto {
     pub(crate) value: Option<Type>,
 }
 
-/// The type of a value. Sequences, maps and optional values have no size and read as no type.
+/// The type of a value. Sequences, maps and optional values have no size and are read as no type.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Type {
     #[prost(message, tag = "1")]
@@ -181,7 +181,7 @@ pub(crate) struct Dimension {
     pub(crate) value: Option<Dim>,
 }
 
-/// An extent, or the symbol that stands for it.
+/// An extent, or its symbol.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Dim {
     #[prost(int64, tag = "1")]

@@ -20,7 +20,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Size in bytes: the elements packed, the last byte filled up.
+    /// Size in bytes: elements are packed, and the last byte is filled up.
     pub fn bytes(&self) -> Result<u64> {
         let too_large = || Error::bad(format!("shape {:?} exceeds 64 bits", self.dims));
         if self.dims.contains(&0) {
@@ -46,7 +46,7 @@ pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&TensorType> {
     }
 }
 
-/// The shape of a value when the file says all of it.
+/// The shape of a value, if the file states all of it.
 pub(crate) fn known(value: &ValueInfoProto) -> Option<Shape> {
     let tensor = tensor_type(value)?;
     let extent = |dim: &Dimension| match dim.value {
@@ -66,11 +66,11 @@ pub(crate) fn value_info(name: &str, data_type: i32, dims: &[i64]) -> ValueInfoP
     ValueInfoProto { name: name.to_owned(), r#type }
 }
 
-/// Gives every symbolic dimension the value that the user says.
+/// Gives every symbolic dimension the user's value.
 ///
-/// A dimension is named by its symbol, or by `INPUT.AXIS` when the file gives it none (`?`,
-/// nothing, a negative extent). All dimensions of `inputs` must get a value; those of other tensors
-/// may be inferred from them.
+/// A dimension is named by its symbol, or by `INPUT.AXIS` if the file gives none (`?`, nothing, a
+/// negative extent). All dimensions of `inputs` need a value; those of other tensors may be
+/// inferred.
 pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String, u64)]) -> Result<()> {
     let mut given = BTreeMap::new();
     for (name, value) in values {

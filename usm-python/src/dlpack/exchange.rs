@@ -1,9 +1,9 @@
-//! The table for C behind `__dlpack_c_exchange_api__` (DLPack 1.3): arrays to tensors and back
+//! The C table behind `__dlpack_c_exchange_api__` (DLPack 1.3): converts arrays to tensors and back
 //! without a call into Python.
 //!
-//! "No sync" in the names means that the consumer may not count on it. Work of ours that is in
-//! flight is waited for all the same, or, on CUDA and ROCm, ordered before the stream that
-//! `current_work_stream` names: a consumer that asks for no stream at all is then right too.
+//! "No sync" in the names means that the consumer may not rely on synchronisation. usm waits for
+//! its work in flight anyway or, on CUDA and ROCm, orders it before the stream that
+//! `current_work_stream` names. So a consumer that asks for no stream is correct too.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -29,7 +29,7 @@ use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
-/// Shape, then strides in elements, as C's consumers borrow them; filled at first need.
+/// Shape, then strides in elements, which C consumers borrow; filled at first need.
 pub(crate) type Dims = OnceLock<Box<[i64]>>;
 
 struct Table(DLPackExchangeAPI);
@@ -49,7 +49,7 @@ static TABLE: Table = Table(DLPackExchangeAPI {
     current_work_stream: Some(work_stream),
 });
 
-/// The capsule of the table, which lives for ever.
+/// The capsule of the table; it is never destroyed.
 pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
     let table = NonNull::from(&TABLE.0).cast::<c_void>();
     // SAFETY: the table is a constant of this library, which Python never unloads.
@@ -57,7 +57,7 @@ pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
     Ok(capsule.unbind())
 }
 
-/// Runs with the interpreter attached; an exception becomes the current one, and -1.
+/// Runs with the interpreter attached. An exception becomes the current one, and the result -1.
 fn guarded(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     let done = Python::try_attach(|py| match run(py) {
         Ok(()) => 0,
@@ -69,7 +69,7 @@ fn guarded(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     done.unwrap_or(-1)
 }
 
-/// The array behind a pointer of C's, with its work ordered before the device's stream.
+/// The array behind a C pointer, with its work ordered before the device's stream.
 ///
 /// # Safety
 /// `object` is NULL or an object that the caller holds.
@@ -92,7 +92,7 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
 
 unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
     guarded(|py| {
-        // SAFETY: C's caller holds the object.
+        // SAFETY: the C caller holds the object.
         let side = unsafe { array_of(py, object) }?.get().side();
         let here = device(&side);
         let managed = if side.view.ndim() <= FEW_DIMS {
@@ -100,7 +100,7 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
         } else {
             export::managed::<MAX_DIMS>(side, here, 0)
         }?;
-        // SAFETY: C's caller gives room for the answer.
+        // SAFETY: the C caller provides room for the result.
         unsafe { out.write(managed.into_raw().as_ptr()) };
         Ok(())
     })
@@ -109,10 +109,10 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
 unsafe extern "C" fn to_object(tensor: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int {
     guarded(|py| {
         let tensor = NonNull::new(tensor).ok_or_else(|| PyTypeError::new_err("no tensor was given"))?;
-        // SAFETY: C's caller hands the tensor over, whatever comes of it.
+        // SAFETY: the C caller hands the tensor over in any case.
         let managed = unsafe { Managed::from_raw(tensor) };
         let array = import::owned(py, None, managed, false, false)?;
-        // SAFETY: C's caller gives room for the answer, a new reference.
+        // SAFETY: the C caller provides room for the result, a new reference.
         unsafe { out.write(array.into_ptr().cast()) };
         Ok(())
     })
@@ -120,7 +120,7 @@ unsafe extern "C" fn to_object(tensor: *mut DLManagedTensorVersioned, out: *mut 
 
 unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
     guarded(|py| {
-        // SAFETY: C's caller holds the object.
+        // SAFETY: the C caller holds the object.
         let array = unsafe { array_of(py, object) }?;
         let array = array.get();
         let side = array.side();
@@ -131,7 +131,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             (tensor.dtype(), data)
         };
         if side.storage.is_readonly() {
-            // The structure has no flag for it.
+            // The structure has no read-only flag.
             return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
         }
         if export::is_padded(dtype) {
@@ -149,8 +149,8 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             strides: at(ndim),
             byte_offset: 0,
         };
-        // SAFETY: C's caller gives room for the answer. Shape and strides live in the object, and
-        // memory, too, lives as long as that.
+        // SAFETY: the C caller provides room for the result. Shape, strides and memory live as long
+        // as the object.
         unsafe { out.write(tensor) };
         Ok(())
     })
@@ -159,7 +159,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
 unsafe extern "C" fn work_stream(device_type: i32, device_id: i32, out: *mut *mut c_void) -> c_int {
     guarded(|py| {
         let stream = match Device::from_codes(device_type, device_id).or_raise()? {
-            // All work is done when such memory is handed out.
+            // All work is complete when such memory is exported.
             Device { kind: DeviceType::Cpu | DeviceType::OneApi, .. } => null_mut(),
             Device { kind, id } => {
                 let Some(backend) = streams_of(kind) else {
@@ -170,13 +170,13 @@ unsafe extern "C" fn work_stream(device_type: i32, device_id: i32, out: *mut *mu
                 cuda::handle(&stream) as *mut c_void
             }
         };
-        // SAFETY: C's caller gives room for the answer.
+        // SAFETY: the C caller provides room for the result.
         unsafe { out.write(stream) };
         Ok(())
     })
 }
 
-/// A new array like the prototype: its type, shape and device.
+/// A new array with the prototype's type, shape and device.
 unsafe extern "C" fn allocate(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -184,7 +184,7 @@ unsafe extern "C" fn allocate(
     set_error: SetError,
 ) -> c_int {
     let made = Python::try_attach(|py| {
-        // SAFETY: C's caller gives a tensor whose shape is readable.
+        // SAFETY: the C caller provides a tensor with a readable shape.
         let prototype = unsafe { prototype.as_ref() };
         prototype.ok_or_else(|| PyTypeError::new_err("no prototype was given")).and_then(|prototype| {
             let prototype = DLTensor { strides: null_mut(), byte_offset: 0, data: null_mut(), ..*prototype };
@@ -196,13 +196,14 @@ unsafe extern "C" fn allocate(
         let kind = CString::new(kind).unwrap_or_default();
         let message = CString::new(message).unwrap_or_default();
         let texts: (*const c_char, *const c_char) = (kind.as_ptr(), message.as_ptr());
-        // SAFETY: C's caller gives the function for its context; the texts live until it returns.
+        // SAFETY: the C caller provides the function for its context; the texts live until it
+        // returns.
         unsafe { set_error(context, texts.0, texts.1) };
         -1
     };
     match made {
         Some(Ok(managed)) => {
-            // SAFETY: C's caller gives room for the answer.
+            // SAFETY: the C caller provides room for the result.
             unsafe { out.write(managed.into_raw().as_ptr()) };
             0
         }
@@ -227,7 +228,7 @@ unsafe extern "C" fn allocate(
 unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManagedTensorVersioned>> {
     // SAFETY: the caller's promise.
     let raw = unsafe { abi::read(prototype, None, 0) }.or_raise()?;
-    // Any address but NULL does: nothing is read through it.
+    // Any address except NULL will do: it is never dereferenced.
     let raw = usm_interface::dlpack::RawTensor { data: 1 << 12, ..raw };
     let tensor: Tensor<MAX_DIMS> = raw.validate(&Policy::default()).or_raise()?;
     let Some(dtype) = tensor.to_dtype() else {

@@ -1,4 +1,4 @@
-//! Arrays for others: `__dlpack__`.
+//! Exports arrays with `__dlpack__`.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub(crate) struct ExportOptions<'a, 'py> {
     pub(crate) copy: Option<bool>,
 }
 
-/// `__dlpack__`. Work on device memory of CUDA and ROCm goes on: the consumer's stream is made to
-/// wait for it. All other work in flight is waited for, also that on memory of these that a
-/// consumer may read on the host: NumPy takes such memory and looks at no stream.
+/// `__dlpack__`. Work on CUDA and ROCm device memory continues: the consumer's stream waits for it.
+/// All other work in flight is waited for, also work on memory of these runtimes that a consumer
+/// may read on the host: NumPy accepts such memory and ignores streams.
 pub(crate) fn export<'py>(
     py: Python<'py>,
     side: &Side,
@@ -80,8 +80,8 @@ pub(crate) fn export<'py>(
     }
 }
 
-/// A stream of the host or of SYCL carries no number; a queue is accepted, since nothing is left to
-/// order.
+/// A stream of the host or of SYCL has no number. A queue is accepted, because no order is left to
+/// establish.
 fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArgument> {
     let number = match stream.filter(|stream| !stream.is_none()) {
         None => None,
@@ -97,8 +97,8 @@ fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<St
     stream_argument(device.kind, number).or_raise()
 }
 
-/// Whether elements are smaller than a byte: DLPack packs those unless a flag says that each has
-/// its own.
+/// Whether elements are smaller than a byte: DLPack packs them unless a flag says that each has its
+/// own byte.
 pub(super) fn is_padded(dtype: DataType) -> bool {
     !dtype.element_bits().is_multiple_of(8)
 }
@@ -130,7 +130,7 @@ pub(super) fn tensor<const N: usize>(
     }
     let ndim = view.ndim().min(N);
     let readonly = if side.storage.is_readonly() { FLAG_READ_ONLY } else { 0 };
-    // Every element of an array starts at a byte; without the flag such elements would be packed.
+    // Every element of an array starts at a byte; without the flag they would count as packed.
     let padded = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
     let data = (side.storage.address() + view.offset) as *mut c_void;
     let raw = RawTensor {
@@ -147,7 +147,7 @@ pub(super) fn tensor<const N: usize>(
     Ok((raw.validate(&Policy::default()).or_raise()?, data))
 }
 
-/// An owning structure over the array's memory.
+/// A structure that owns a reference to the array's memory.
 pub(super) fn managed<const N: usize>(
     side: Side,
     device: Device,

@@ -1,4 +1,4 @@
-//! Arrays of others: `__dlpack__` and owned tensors.
+//! Imports arrays: `__dlpack__` and owned tensors.
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ use crate::import;
 use crate::runtime::{self, Stream};
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
-/// What is asked of the producer beside its memory.
+/// The request to the producer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) dl_device: Option<(i32, i32)>,
     pub(crate) copy: Option<bool>,
 }
 
-/// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has
-/// no such method.
+/// Imports memory behind `__dlpack__`, without a copy unless one is requested. `None` if the object
+/// has no such method.
 ///
-/// Producers of CUDA and of ROCm are told our stream, which they make wait for their work.
+/// Producers of CUDA and ROCm receive our stream, and make it wait for their work.
 pub(crate) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: Request,
 ) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
-    // The stream is one of the device that the tensor shall be on.
+    // The stream belongs to the device of the requested tensor.
     let device = match request.dl_device {
         Some((kind, id)) => Some(Device::from_codes(kind, id).or_raise()?),
         None => device_of(object)?,
@@ -62,7 +62,7 @@ pub(crate) fn import<'py>(
     let array = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
         owned(py, Some(object), managed, false, request.copy == Some(false))?
     } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
-        // It cannot say whether it may be written; NumPy reads it the same way.
+        // The structure cannot express read-only; NumPy reads it the same way.
         owned(py, Some(object), managed, true, false)?
     } else {
         return Err(
@@ -72,15 +72,15 @@ pub(crate) fn import<'py>(
     if let Some(stream) = stream
         && array.get().holding().stream.context().id() == stream.context().id()
     {
-        // Our stream waits for the producer's work; whatever else of ours uses the memory waits for
-        // our stream.
+        // Our stream waits for the producer's work; all other users of the memory wait for our
+        // stream.
         let storage = array.get().storage();
         py.detach(|| storage.follow(&stream.queue)).or_raise()?;
     }
     Ok(Some(array))
 }
 
-/// `__dlpack__(max_version=...)`, which is all that most imports ask; `None` without such a method.
+/// `__dlpack__(max_version=...)`, the usual request. `None` if there is no such method.
 fn plainly<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static ARGUMENT: PyOnceLock<(Py<PyTuple>, Py<PyTuple>)> = PyOnceLock::new();
     let py = object.py();
@@ -90,13 +90,13 @@ fn plainly<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     })?;
     let name = intern!(py, "__dlpack__");
     match attribute::call(object, name, Some((names.bind(py), version.bind(py).as_any()))) {
-        // A producer that knows no such argument.
+        // A producer that does not support this argument.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => attribute::call(object, name, None),
         other => other,
     }
 }
 
-/// Calls `__dlpack__` with a stream or with options; `None` without such a method.
+/// Calls `__dlpack__` with a stream or with options. `None` if there is no such method.
 fn with_options<'py>(
     object: &Bound<'py, PyAny>,
     request: Request,
@@ -115,18 +115,18 @@ fn with_options<'py>(
     if let Some(device) = request.dl_device {
         arguments.set_item(intern!(py, "dl_device"), device)?;
     }
-    // If a producer cannot serve such an option, it must not be called without it.
+    // A producer that cannot serve such an option must not be called without it.
     let optional = arguments.len() == least.len();
     arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
     match method.call((), Some(&arguments)) {
-        // A producer that knows no such argument.
+        // A producer that does not support this argument.
         Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => method.call((), Some(&least)),
         other => other,
     }
     .map(Some)
 }
 
-/// `__dlpack_device__()`; `None` without such a method.
+/// `__dlpack_device__()`; `None` if there is no such method.
 fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let Some(answer) = attribute::call(object, intern!(object.py(), "__dlpack_device__"), None)? else {
         return Ok(None);
@@ -137,14 +137,13 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     Device::from_codes(kind, id).or_raise().map(Some)
 }
 
-/// Whether an object says that its memory is ROCm's.
+/// Whether an object declares its memory as ROCm's.
 pub(crate) fn is_rocm(object: &Bound<'_, PyAny>) -> bool {
     let device = device_of(object).ok().flatten();
     device.is_some_and(|device| streams_of(device.kind) == Some(BackendKind::Hip))
 }
 
-/// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once
-/// afterwards.
+/// The memory of an owned tensor. After a refusal the tensor's deleter has run once.
 pub(super) fn owned<'py, T: Structure>(
     py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
@@ -157,7 +156,7 @@ where
 {
     match &managed.validate::<FEW_DIMS>(&Policy::default()) {
         Ok(tensor) => sized(py, object, managed, tensor, readonly, refuse_copy),
-        // Too many dimensions, or another reason, which is found again.
+        // Too many dimensions, or another fault that the general path finds again.
         Err(_) => {
             let tensor = managed.validate::<MAX_DIMS>(&Policy::default()).or_raise()?;
             sized(py, object, managed, &tensor, readonly, refuse_copy)
@@ -193,7 +192,7 @@ where
         )));
     }
     let (view, extent) = (view(tensor, dtype)?, tensor.extent());
-    // The codec refuses a missing pointer where there are bytes.
+    // The codec refuses a missing pointer if there are bytes.
     let address = tensor.data().unwrap_or(0);
     let device = tensor.device();
     let none = extent.low == extent.high;
@@ -219,29 +218,28 @@ where
         return import::empty(py, stream, kind, view, readonly);
     }
     let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
-    // SAFETY: the tensor's bytes, of that kind as the device or the runtime says; the managed
-    // tensor keeps them alive.
+    // SAFETY: the tensor's bytes; device or runtime reports the kind. The managed tensor keeps them
+    // alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
-/// Strides and offset in bytes, over a storage that starts at the tensor's lowest byte.
+/// Strides and offset in bytes, on a storage that starts at the tensor's lowest byte.
 fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
     let (descr, shape) = (None, tensor.shape().iter().map(|extent| *extent as isize).collect());
     let Extent { low, high } = tensor.extent();
     if low == high {
-        // Nothing is ever read through the strides and the offset of such an array, and they may be
-        // anything.
+        // An array without bytes is never accessed, so its strides and offset may have any value.
         return Ok(View { dtype, descr, shape, strides: Axes::filled(tensor.shape().len(), 0), offset: 0 });
     }
     let itemsize = i64::from(dtype.itemsize());
     let steps = tensor.strides().iter().zip(tensor.shape()).map(|(stride, extent)| {
-        // Where there is no second element the stride says nothing, and may be anything.
+        // A dimension without a second element may have any stride.
         if *extent <= 1 { Some(0) } else { Some(stride.checked_mul(itemsize)? as isize) }
     });
     let strides = steps.collect::<Option<Axes>>();
     let strides =
         strides.ok_or_else(|| Class::Interface.error("strides: a step leaves the address space"))?;
-    // The lowest byte is at most the offset, and their distance was computed without overflow.
+    // The lowest byte is at most the offset, and their distance does not overflow.
     let offset = tensor.byte_offset().wrapping_sub(low) as usize;
     Ok(View { dtype, descr, shape, strides, offset })
 }

@@ -1,4 +1,4 @@
-//! DLPack, both ways: capsules by the rules of renaming and deleting, the table for C, memory
+//! DLPack, import and export: capsules with the rules of renaming and deletion, the C table, memory
 //! without a copy.
 
 mod capsule;
@@ -15,10 +15,10 @@ pub(crate) use exchange::{Dims, capsule as exchange_api};
 pub(crate) use export::{ExportOptions, export};
 pub(crate) use import::{Request, import, is_rocm};
 
-/// Where DLPack says that an array is. USM of SYCL has one device type whatever the kind, CUDA has
-/// one for each kind, ROCm one for what is page-locked and one for all else, as CuPy has it for
-/// managed memory there; ids count devices. All other memory is exported to the host, device memory
-/// as a copy: DLPack has no type for it.
+/// An array's DLPack device. USM of SYCL has one device type for all kinds. CUDA has one for each
+/// kind. ROCm has one for page-locked memory and one for the rest, managed memory included, as in
+/// CuPy. Ids count devices. All other memory is exported to the host, device memory as a copy:
+/// DLPack has no type for it.
 pub(crate) fn device(side: &Side) -> Device {
     let info = side.stream.context().info();
     let kind = match (info.backend, side.storage.kind()) {
@@ -33,7 +33,7 @@ pub(crate) fn device(side: &Side) -> Device {
     Device { kind, id: info.ordinal as i32 }
 }
 
-/// The backend behind a device type whose work is ordered by streams.
+/// The backend of a device type whose streams order work.
 fn streams_of(kind: DeviceType) -> Option<BackendKind> {
     match kind {
         DeviceType::Cuda | DeviceType::CudaHost | DeviceType::CudaManaged => Some(BackendKind::Cuda),
@@ -42,8 +42,8 @@ fn streams_of(kind: DeviceType) -> Option<BackendKind> {
     }
 }
 
-/// Whether work goes on while memory of the type is handed out, because no consumer reads it on the
-/// host and all have a stream that can wait.
+/// Whether work continues while memory of this type is exported: no consumer reads it on the host,
+/// and all have a stream that can wait.
 fn is_streamed(kind: DeviceType) -> bool {
     matches!(kind, DeviceType::Cuda | DeviceType::Rocm)
 }

@@ -1,4 +1,4 @@
-//! `usm.Module`, `usm.Kernel` and `usm.launch`: code that was finished elsewhere.
+//! `usm.Module`, `usm.Kernel` and `usm.launch`: precompiled or foreign code.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -20,8 +20,8 @@ use crate::transfer;
 
 /// Code built for the device of a queue: OpenCL C, CUDA C or PTX as a text, SPIR-V as bytes.
 ///
-/// ``format`` is ``"opencl-c"``, ``"cuda-c"``, ``"ptx"`` or ``"spir-v"``; without it the code says
-/// it. ``module["name"]`` is a `Kernel`. Nobody checks what such code does.
+/// ``format`` is ``"opencl-c"``, ``"cuda-c"``, ``"ptx"`` or ``"spir-v"``; by default the code
+/// determines it. ``module["name"]`` is a `Kernel`. usm does not check such code.
 #[pyclass(frozen, weakref, module = "usm", name = "Module")]
 #[derive(Debug)]
 pub(crate) struct PyModule(Module<Dyn>);
@@ -90,13 +90,13 @@ impl PyKernel {
         self.0.name()
     }
 
-    /// The most work-items of a group.
+    /// Largest number of work-items in a group.
     #[getter]
     fn max_work_group_size(&self) -> u64 {
         self.0.info().max_work_group_size
     }
 
-    /// Bytes of local memory that the kernel declares itself.
+    /// Size of the kernel's own local memory in bytes.
     #[getter]
     fn local_mem_size(&self) -> u64 {
         self.0.info().local_mem_size
@@ -119,8 +119,8 @@ impl FinishedLaunch {
     }
 }
 
-/// Launches a kernel of a `Module` over ``nd_range``, behind ``after``, and waits. ``args`` are
-/// arrays, numbers and `Local` memory, in the order of the kernel's parameters.
+/// Launches a kernel of a `Module` over ``nd_range`` after the events ``after``, and waits.
+/// ``args`` are arrays, numbers and `Local` memory, in the order of the kernel's parameters.
 #[pyfunction(name = "launch")]
 #[pyo3(signature = (kernel, nd_range, args, *, after=Vec::new()))]
 pub(crate) fn launch_finished(
@@ -139,7 +139,7 @@ pub(crate) fn launch_finished(
     start(py, &kernel.get().0, &Sizes::of(nd_range)?, &args, &after).map(PyEvent)
 }
 
-/// Launches, waits, and gives back what the process's arrays have now.
+/// Launches, waits, and copies results back to the process's arrays.
 fn start(
     py: Python<'_>,
     function: &Function<Dyn>,
@@ -187,8 +187,8 @@ fn start(
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let range = (sizes.global.as_slice(), sizes.local.as_deref());
     let event = py.detach(|| {
-        // SAFETY: nobody checks finished code: who launches it vouches for it, as in every package
-        // that runs such code. The arrays are live, and their order with other work is kept.
+        // SAFETY: nobody checks foreign code; its caller guarantees it, as in every package that
+        // runs such code. The arrays are live, and their order with other work is kept.
         let event = unsafe { device::submit(&stream, function, range, &slots, &memory, after) };
         event.map_err(|error| error.to_string())
     });
@@ -204,7 +204,7 @@ fn start(
     Ok(event)
 }
 
-/// A number of Python's as wide as the parameter is, where the runtime says that.
+/// A Python number with the width of the parameter, if the runtime reports that.
 fn fitting(literal: Literal, shape: Option<&Shape>) -> Literal {
     let (Some(Shape::Value(bytes) | Shape::Bytes(bytes)), Scalar::I64 | Scalar::F64) = (shape, literal.ty)
     else {

@@ -1,4 +1,4 @@
-//! `usm.KernelFunction`: what the decorator makes.
+//! `usm.KernelFunction`: the decorator's result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,10 @@ use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
 use crate::error::Class;
 
-/// What code is made for: dimensions of the range, the way it is made, and the sorts of the
-/// arguments.
+/// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
 pub(crate) type Key = Vec<u32>;
 
-/// A cell for one key, whose lock is held while its code is made.
+/// A cell for one key. Its lock is held while its code is generated.
 type Cell = Arc<Mutex<Option<Arc<Code>>>>;
 
 /// A Python function that work-items run. ``k[global, local](*arguments)`` launches it and waits.
@@ -26,7 +25,7 @@ type Cell = Arc<Mutex<Option<Arc<Code>>>>;
 #[derive(Debug)]
 pub(crate) struct PyKernelFunction {
     function: Py<PyAny>,
-    /// Gives nodes for a key.
+    /// Generates nodes for a key.
     make: Py<PyAny>,
     /// Names of the parameters.
     pub(crate) parameters: Vec<String>,
@@ -52,7 +51,7 @@ impl PyKernelFunction {
         Self { function, make, parameters, name, place, strict, codes, mode }
     }
 
-    /// The function, which plain Python may call.
+    /// The function, for calls from plain Python.
     #[getter]
     fn __wrapped__(&self, py: Python<'_>) -> Py<PyAny> {
         self.function.clone_ref(py)
@@ -70,23 +69,24 @@ impl PyKernelFunction {
     }
 
     /// ``k.check[global, local](*arguments)`` interprets the launch on copies, in three orders of
-    /// items and groups, without a device: a race, an index outside, memory without a value or a
+    /// items and groups, without a device. A race, an index outside, uninitialised memory or a
     /// divergent barrier is a `KernelError` with both places and work-items.
     #[getter]
     fn check(slf: Py<Self>, py: Python<'_>) -> Self {
         slf.get().other(py, Mode::Check)
     }
 
-    /// ``k.proof[global, local](*arguments)`` runs nothing. It is ``"proven"``, or says what of
-    /// this launch is not: an index that is checked as it runs, or two items that may race.
+    /// ``k.proof[global, local](*arguments)`` runs nothing. It returns ``"proven"``, or the
+    /// unproven part of this launch: an index that is checked as it runs, or two items that may
+    /// race.
     #[getter]
     fn proof(slf: Py<Self>, py: Python<'_>) -> Self {
         slf.get().other(py, Mode::Proof)
     }
 
-    /// The kernel's code for arguments of these types, such as ``"float32[:,:], int64"``, as
-    /// ``"ir"``, ``"opencl-c"`` or ``"cuda-c"`` (text) or as ``"spir-v"`` (bytes), over a range of
-    /// `ndim` dimensions. Indices are not checked in it. No device and no compiler is needed.
+    /// The kernel's code for arguments of these types, such as ``"float32[:,:], int64"``, over a
+    /// range of `ndim` dimensions: ``"ir"``, ``"opencl-c"`` or ``"cuda-c"`` as text, ``"spir-v"``
+    /// as bytes. The code does not check indices. Needs no device and no compiler.
     #[pyo3(signature = (target, signature, *, ndim=1))]
     fn code<'py>(
         &self,
@@ -110,15 +110,15 @@ impl PyKernelFunction {
         Ok(PyString::new(py, &text).into_any())
     }
 
-    /// Bytes of local memory that a group needs, as far as that is known without a launch; 0
-    /// before the first one.
+    /// Size of a group's local memory in bytes, as far as it is known without a launch; 0 before
+    /// the first launch.
     #[getter]
     fn local_mem_size(&self, py: Python<'_>) -> u64 {
         self.codes(py).iter().map(|code| code.local_bytes()).max().unwrap_or(0)
     }
 
-    /// The most work-items of a group, on the devices that it was launched on; ``None`` before the
-    /// first launch on one.
+    /// Largest number of work-items in a group on the devices used so far; ``None`` before the
+    /// first launch on a device.
     #[getter]
     fn max_work_group_size(&self, py: Python<'_>) -> Option<u64> {
         self.codes(py).iter().filter_map(|code| code.group_limit(py)).min()
@@ -153,7 +153,7 @@ impl PyKernelFunction {
         }
     }
 
-    /// A message with the place of the function in front.
+    /// A message with the function's place in front.
     pub(crate) fn located(&self, message: &str) -> String {
         format!("{}: kernel {}: {message}", self.place, self.name)
     }
@@ -162,7 +162,7 @@ impl PyKernelFunction {
         Class::Kernel.error(self.located(message))
     }
 
-    /// All code that was made.
+    /// All generated code.
     fn codes(&self, py: Python<'_>) -> Vec<Arc<Code>> {
         let Ok(codes) = self.codes.lock_py_attached(py) else { return Vec::new() };
         let cells: Vec<Cell> = codes.values().map(Arc::clone).collect();
@@ -170,7 +170,7 @@ impl PyKernelFunction {
         cells.iter().filter_map(|cell| cell.lock_py_attached(py).ok()?.clone()).collect()
     }
 
-    /// The key of a signature: types in order, `[:]` behind those of arrays, one `:` a dimension.
+    /// The key of a signature: types in order, arrays with `[:]`, one `:` for each dimension.
     fn signed(&self, signature: &str, ndim: u32) -> PyResult<Key> {
         if !(1..=3).contains(&ndim) {
             return Err(self.error(&format!("ndim {ndim}: a range has 1, 2 or 3 dimensions")));
@@ -216,7 +216,7 @@ impl PyKernelFunction {
         Ok(key)
     }
 
-    /// The code for a key, made by whoever asks first.
+    /// The code for a key; the first caller generates it.
     pub(crate) fn made(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
         let broken = || self.error("making its code was interrupted");
         let cell = {

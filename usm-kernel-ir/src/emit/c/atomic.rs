@@ -1,4 +1,4 @@
-//! Atomic operations in C. Numbers with a fraction go through an exchange of their bits.
+//! Atomic operations in C. Floating point operations exchange the bits of the number.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,8 +21,8 @@ impl Writer<'_> {
             let prefix = if element.bits() == 64 { "atom" } else { "atomic" };
             return format!("{prefix}_{name}({to}, {value})");
         }
-        // CUDA has additions and exchanges of unsigned words only, which are those of signed ones
-        // too.
+        // CUDA has additions and exchanges of unsigned words only; for signed words they give the
+        // same bits.
         let c = self.ty(element);
         let unsigned = self.ty(element.unsigned());
         let name = match operation {
@@ -41,7 +41,8 @@ impl Writer<'_> {
         format!("({c})atomic{name}(({unsigned} *)({to}), ({unsigned})({sign}({unsigned})({value})))")
     }
 
-    /// An atomic operation of floating point numbers: tried until nobody was in between.
+    /// An atomic floating point operation: a loop that repeats until no other item wrote in
+    /// between.
     fn float_atomic(&mut self, operation: Atomic, array: ArrayId, to: &str, value: &str) -> String {
         let ty = self.kernel.array(array).element;
         let (c, memory) = (self.ty(ty), self.memory(array));
@@ -95,7 +96,7 @@ impl Writer<'_> {
         format!("{name}({to}, {expected}, {new})")
     }
 
-    /// The memory of an array, in front of a pointer to it.
+    /// The address space of an array, in front of a pointer to it.
     fn memory(&self, array: ArrayId) -> &'static str {
         match (self.dialect, &self.kernel.array(array).space) {
             (Dialect::Cuda, _) => "",
@@ -104,7 +105,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How the bits of a number become an integer of its width, and how they come back.
+    /// Converts the bits of a number to an integer of its width, and back.
     fn bits_of(&self, ty: Scalar) -> [&'static str; 2] {
         match (self.dialect, ty) {
             (Dialect::OpenCl, Scalar::F32) => ["as_uint", "as_float"],

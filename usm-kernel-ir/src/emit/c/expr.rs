@@ -31,7 +31,7 @@ impl Writer<'_> {
                 let (index, check) = self.index(*array, index, expr.place);
                 let mut load = format!("{}[{index}]", self.array_name(*array));
                 if let Some(check) = check {
-                    // A choice between narrow integers would be an `int`.
+                    // A conditional of narrow integers would have type `int`.
                     load = format!("(({})({check} ? {load} : 0))", self.stored(expr.ty));
                 }
                 if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
@@ -59,8 +59,8 @@ impl Writer<'_> {
                 format!("(({c})({value}))")
             }
             ExprKind::Select(condition, one, two) => {
-                // A choice between narrow integers would be an `int`, which functions such as `min`
-                // do not take beside a narrow one.
+                // A conditional of narrow integers would have type `int`, which functions such as
+                // `min` do not accept beside a narrow integer.
                 format!("(({c})({} ? {} : {}))", self.expr(condition), self.expr(one), self.expr(two))
             }
             ExprKind::Math(name, arguments) => {
@@ -116,7 +116,7 @@ impl Writer<'_> {
     }
 
     fn query(&self, query: Query, dimension: u8) -> String {
-        // The last dimension is the fastest one, which is dimension 0 of both languages.
+        // The last dimension is the fastest; it is dimension 0 of both languages.
         let axis = self.kernel.dimensions - 1 - dimension;
         if self.dialect == Dialect::OpenCl {
             let name = match query {
@@ -168,7 +168,7 @@ impl Writer<'_> {
             Binary::Add | Binary::Sub | Binary::Mul
                 if !ty.is_float() && !matches!(ty, Scalar::U32 | Scalar::U64) =>
             {
-                // Neither a signed overflow nor what is promoted to one.
+                // Avoids signed overflow and promotion to a signed type.
                 let wide = self.ty(wide(ty));
                 format!("(({c})(({wide}){one} {symbol} ({wide}){two}))")
             }
@@ -198,7 +198,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A function with the meaning of [`Binary::Div`] and [`Binary::Rem`].
+    /// Writes a function with the meaning of [`Binary::Div`] and [`Binary::Rem`].
     fn division(&mut self, operator: Binary, ty: Scalar, symbol: &str) -> String {
         let (c, name) = (self.ty(ty), format!("usm_{}_{ty}", operator.name()));
         let instead = if operator == Binary::Div { "a" } else { "0" };
@@ -215,7 +215,7 @@ impl Writer<'_> {
         name
     }
 
-    /// A function with the meaning of a [`ExprKind::Cast`] of a floating point number.
+    /// Writes a function with the meaning of a [`ExprKind::Cast`] from floating point.
     fn float_to_integer(&mut self, from: Scalar, to: Scalar) -> String {
         let (c, float, name) = (self.ty(to), self.ty(from), format!("usm_{to}_{from}"));
         let bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
@@ -236,7 +236,7 @@ impl Writer<'_> {
     }
 }
 
-/// The unsigned type that arithmetic of this type is done in.
+/// The unsigned type for arithmetic of this type.
 const fn wide(ty: Scalar) -> Scalar {
     if ty.bits() == 64 { Scalar::U64 } else { Scalar::U32 }
 }

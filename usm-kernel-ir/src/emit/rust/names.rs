@@ -1,4 +1,4 @@
-//! Values and types as Rust writes them, and who uses which variable.
+//! The spelling of values and types in Rust, and the uses of variables.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -80,7 +80,7 @@ pub(super) fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {
                 count_users(then, id, users);
                 count_users(other, id, users);
             }
-            // A loop comes back to its phases.
+            // A loop returns to its phases.
             Part::While(_, body) | Part::For(.., body) => {
                 let mut inside = 0;
                 count_users(body, id, &mut inside);

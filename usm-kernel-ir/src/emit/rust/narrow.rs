@@ -1,4 +1,4 @@
-//! A piece of a phase: loops over the items, whose bounds are conditions on ids.
+//! A piece of a phase: loops over the items with conditions on ids as bounds.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,7 +20,7 @@ impl Writer<'_> {
             if let Some(shift) = &bound.shift {
                 let (dimension, size) = (bound.dimension, format!("__local_size_{}", bound.dimension));
                 let base = if bound.is_global { format!("__base_{dimension}") } else { "0".into() };
-                // A sum that wraps is no bound: then all items look at their condition.
+                // A sum that wraps is no bound; all items then test their condition.
                 self.line(&format!(
                     "let __fits_{}: bool = u64::checked_add({shift}, u64::saturating_add({base}, {size})).is_some();",
                     bound.number
@@ -113,7 +113,7 @@ impl Writer<'_> {
         self.line("}");
     }
 
-    /// Place of the item in its group, the last dimension fastest.
+    /// Linear position of the item in its group, the last dimension fastest.
     pub(super) fn linear(&self) -> String {
         (1..self.kernel.dimensions).fold("__local_id_0".to_string(), |all, dimension| {
             format!("({all}) * __local_size_{dimension} + __local_id_{dimension}")
@@ -138,7 +138,7 @@ impl Writer<'_> {
         again.push(id);
     }
 
-    /// Takes conditions on ids out of a phase: they become bounds of its loops.
+    /// Removes conditions on ids from a phase and makes them bounds of its loops.
     pub(super) fn narrowed<'s>(&mut self, body: &[&'s Stmt]) -> (Vec<Bound>, Vec<&'s Stmt>, Rest<'s>) {
         let mut bounds = Vec::new();
         let mut prelude = Vec::new();
@@ -182,7 +182,7 @@ impl Writer<'_> {
             return;
         }
         if let ExprKind::Binary(Binary::Eq, left, right) = &condition.kind {
-            // Equal is both not above and not below.
+            // Equal means neither above nor below.
             let [low, high] = [Binary::Ge, Binary::Le].map(|operator| {
                 self.bound(
                     &Expr::binary(operator, (**left).clone(), (**right).clone(), condition.place),
@@ -194,8 +194,8 @@ impl Writer<'_> {
                 return;
             }
         }
-        // What stands behind a condition that stays may be evaluated only where that one is true;
-        // bounds read no memory.
+        // A condition behind a remaining one may be evaluated only if that one is true. Bounds read
+        // no memory.
         match self.bound(condition, true) {
             Some(mut bound) => {
                 bound.number = bounds.len();
@@ -208,8 +208,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A comparison of an id, or of an id and a number, with something that is the same for all
-    /// items and reads no memory.
+    /// A comparison of an id, or of an id and a number, with a value that is the same for all items
+    /// and reads no memory.
     pub(super) fn bound(&mut self, condition: &Expr, truth: bool) -> Option<Bound> {
         let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
         let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {
@@ -264,7 +264,7 @@ impl Writer<'_> {
         self.is_of_launch(shift).then(|| (id, (**shift).clone()))
     }
 
-    /// The id that an expression is: whether it is the global one, and its dimension.
+    /// The id of an expression: whether it is the global one, and its dimension.
     pub(super) fn place_of(&self, expr: &Expr) -> Option<(bool, u8)> {
         match &expr.kind {
             ExprKind::Query(Query::GlobalId, dimension) => Some((true, *dimension)),
@@ -289,18 +289,18 @@ impl Writer<'_> {
 /// A bound of a phase's loops.
 pub(super) struct Bound {
     dimension: u8,
-    /// Whether from below.
+    /// Whether it is a lower bound.
     is_low: bool,
     limit: String,
-    /// Whether it is of the global id.
+    /// Whether it limits the global id.
     is_global: bool,
-    /// What the id and this are together is below the limit.
+    /// The id plus this number is below the limit.
     shift: Option<String>,
     /// Its number in the piece.
     number: usize,
 }
 
-/// What is left of a phase.
+/// The rest of a phase.
 pub(super) enum Rest<'s> {
     All(Vec<&'s Stmt>),
     If(Vec<(&'s Expr, Option<usize>)>, Vec<&'s Stmt>),

@@ -1,4 +1,4 @@
-//! Phases, and the pieces that they are cut into.
+//! Phases, and their division into pieces.
 
 use alloc::format;
 use alloc::vec;
@@ -44,7 +44,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The head of a counting loop.
+    /// Writes the head of a counting loop.
     pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
         let ty = self.kernel.variable(variable).ty.name();
         let (name, start, end) = (self.variable(variable), self.expr(start), self.expr(end));
@@ -58,7 +58,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A phase, in pieces that compile to plain loops.
+    /// Writes a phase in pieces that compile to plain loops.
     pub(super) fn items(&mut self, body: &[&Stmt]) {
         let body = plain_stores(body);
         for piece in self.pieces(&body) {
@@ -68,9 +68,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Cuts a phase before and behind conditions that become bounds of its loops, and loops that go
-    /// around those over the items: all items run through a piece before the next one. That is one
-    /// of the orders that items may run in.
+    /// Divides a phase before and behind conditions that become bounds of its loops, and loops that
+    /// surround the loops over items. All items run through a piece before the next one. The items
+    /// may run in this order.
     pub(super) fn pieces<'s>(&mut self, body: &'s [Stmt]) -> Vec<Vec<&'s Stmt>> {
         let mut leaves = false;
         for_each(
@@ -94,7 +94,7 @@ impl Writer<'_> {
             }
             alone = cuts;
         }
-        // What an item has in one phase only, has no place between two pieces.
+        // A value that lives in one phase cannot be stored between two pieces.
         let mut index = 0;
         while index < pieces.len() {
             let own = |piece: &[&Stmt]| -> Vec<VarId> {
@@ -115,7 +115,7 @@ impl Writer<'_> {
                 None => index += 1,
             }
         }
-        // A piece of ids alone does nothing.
+        // A piece that only computes ids has no effect.
         pieces.retain(|piece| {
             let is_pure = |stmt: &&Stmt| match stmt.kind {
                 StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] == Home::Again,
@@ -126,7 +126,7 @@ impl Writer<'_> {
         pieces
     }
 
-    /// Private arrays that do not outlive the phase.
+    /// Private arrays that live in this phase only.
     pub(super) fn private_arrays(&self, body: &[&Stmt]) -> Vec<ArrayId> {
         let mut found = Vec::new();
         for stmt in body {
@@ -157,8 +157,8 @@ impl Writer<'_> {
         other.is_empty() && !bounds.is_empty()
     }
 
-    /// Whether a loop may go around the one over the last dimension: its bounds are the same for a
-    /// row of items, and what its rounds change outlives the phase anyway.
+    /// Whether a loop may surround the loop over the last dimension: its bounds are the same for a
+    /// row of items, and values that its rounds change live across phases anyway.
     pub(super) fn goes_around(&self, stmt: &Stmt) -> bool {
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
         let plain = |stmt: &Stmt| match stmt.kind {
@@ -210,14 +210,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Items of a row, where the kernel says it and registers have room for them.
+    /// Number of items in a row, if the kernel states it and registers can hold them.
     pub(super) fn row_width(&self) -> Option<u64> {
         let width = *self.kernel.group.as_ref()?.last()?;
         (1..=64).contains(&width).then_some(width)
     }
 
-    /// A piece that is one loop with sums: for each row its rounds, and in each round the items,
-    /// whose sums lie in an array that becomes registers.
+    /// A piece that is one loop with sums: for each row its rounds, and in each round the items.
+    /// Their sums lie in an array that the compiler keeps in registers.
     pub(super) fn rows(&mut self, piece: &[&Stmt]) -> bool {
         let [stmt] = piece else { return false };
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
@@ -272,7 +272,7 @@ impl Writer<'_> {
         true
     }
 
-    /// Variables that only ids make, for expressions that are evaluated once a row.
+    /// Variables that depend on ids only, for expressions that are evaluated once for each row.
     pub(super) fn declare_again(&mut self, exprs: &[&Expr]) {
         let mut used = Vec::new();
         for expr in exprs {
@@ -295,8 +295,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Declares the variables that a piece uses, but for those that are known already, and computes
-    /// anew those that other pieces set.
+    /// Declares the variables of a piece, except the known ones, and recomputes those that other
+    /// pieces set.
     pub(super) fn declare(&mut self, body: &[&Stmt], known: &[VarId]) {
         let kernel = self.kernel;
         let mut used = variables_of(body);
@@ -311,7 +311,7 @@ impl Writer<'_> {
                 }
             }
         }
-        // What other phases set and this one reads is computed anew, in the order of the variables.
+        // Values from other phases are recomputed in the order of the variables.
         let set_here = sets_of(body);
         let mut again = Vec::new();
         for id in &used {
@@ -332,8 +332,8 @@ impl Writer<'_> {
     }
 }
 
-/// With stores of one of two values, of which one is a literal, as a store of it and a store of the
-/// other under the condition.
+/// Rewrites a store of one of two values, one of them a literal, as a store of the literal and a
+/// conditional store of the other.
 fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
     let mut out = Vec::new();
     for stmt in body {
@@ -361,7 +361,7 @@ fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
     out
 }
 
-/// Whether a statement goes on with the loop that the group runs.
+/// Whether a statement continues the loop that the group runs.
 fn leaves_item(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Break | StmtKind::Continue => true,

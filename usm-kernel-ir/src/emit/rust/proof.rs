@@ -1,4 +1,4 @@
-//! What a launch finds true, as straight code.
+//! The launch's conditions, as straight-line code.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -71,7 +71,7 @@ impl Writer<'_> {
         )
     }
 
-    /// A number as an `i64`, in a function that ends with nothing where it does not fit.
+    /// A number as an `i64`, in a function that returns nothing if it does not fit.
     pub(super) fn number(&self, number: &Number) -> String {
         let two = |pair: &(Number, Number)| (self.number(&pair.0), self.number(&pair.1));
         let checked = |name: &str, pair: &(Number, Number)| {
@@ -80,7 +80,7 @@ impl Writer<'_> {
         };
         match number {
             Number::Constant(value) => format!("({value}_i64)"),
-            // Ranges that cannot be counted in an `isize` are refused when they are made.
+            // A range that an `isize` cannot count is refused when it is made.
             Number::GlobalSize(dimension) => format!("(__global[{dimension}] as i64)"),
             Number::LocalSize(dimension) => format!("(__local[{dimension}] as i64)"),
             Number::Groups(dimension) => format!("(__groups[{dimension}] as i64)"),
@@ -89,7 +89,7 @@ impl Writer<'_> {
                 let place =
                     self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Value(*id));
                 let (place, ty) = (place.unwrap_or(0), self.kernel.value(*id).ty);
-                // As with sizes, an `isize` holds a `usize` only where it is a length.
+                // As for sizes: a length as `usize` always fits an `isize`.
                 if ty.bits() == 64 && !ty.is_signed() {
                     format!("__range.signed(__values.{place} as u64)?")
                 } else {

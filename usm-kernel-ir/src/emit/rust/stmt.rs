@@ -54,8 +54,8 @@ impl Writer<'_> {
                 let values = [self.expr(expected), self.expr(new)];
                 self.compare_exchange(*array, &index, values, *old, stmt.place);
             }
-            // Barriers are between phases, and what a group collects is lowered. One thread has its
-            // own accesses in order, and tells others by the end of the launch.
+            // Barriers lie between phases, and collective operations are lowered. A thread's own
+            // accesses are in order; the end of the launch makes them visible to others.
             StmtKind::Barrier { .. }
             | StmtKind::Collect(..)
             | StmtKind::Broadcast(..)
@@ -82,7 +82,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The slice and the index in it.
+    /// The slice, and the index in it.
     pub(super) fn element(&self, array: ArrayId, index: &str) -> (String, String) {
         match self.kernel.array(array).space {
             Space::Private(len) if self.is_kept(array) => {
@@ -150,7 +150,7 @@ impl Writer<'_> {
             }
             return;
         }
-        // The items of a group run in turn: plain operations are atomic.
+        // The items of a group run one after the other, so plain operations are atomic.
         let element = self.kernel.array(array).element;
         let name = element.name();
         let new = match operation {

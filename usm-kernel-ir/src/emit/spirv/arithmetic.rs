@@ -1,5 +1,5 @@
 //! Operators and conversions, with the meaning that [`Binary`] and
-//! [`ExprKind::Cast`](crate::ExprKind::Cast) give them.
+//! [`ExprKind::Cast`](crate::ExprKind::Cast) define.
 
 use rspirv::spirv::{Op, Word};
 
@@ -107,7 +107,7 @@ impl Writer<'_> {
             (false, true) if from.is_signed() => Op::ConvertSToF,
             (false, true) => Op::ConvertUToF,
             (true, false) => return self.saturate(from, to, value),
-            // The same bits, as integers of this language have no sign.
+            // The same bits: integers of this language have no sign.
             (false, false) if from.bits() == to.bits() => return value,
             (false, false) if from.is_signed() => Op::SConvert,
             (false, false) => Op::UConvert,
@@ -115,8 +115,8 @@ impl Writer<'_> {
         self.op(op, ty, &[value])
     }
 
-    /// From a floating point number, with the nearest integer for what is too large, and 0 for a
-    /// NaN.
+    /// Converts from floating point: a value out of range becomes the nearest integer, NaN becomes
+    /// 0.
     fn saturate(&mut self, from: Scalar, to: Scalar, value: Word) -> Word {
         let (ty, bool) = (self.ty(to), self.ty(Scalar::Bool));
         let bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
@@ -129,7 +129,8 @@ impl Writer<'_> {
         let high = self.op(Op::FOrdGreaterThanEqual, bool, &[value, most]);
         let low = self.op(Op::FOrdLessThanEqual, bool, &[value, least]);
         let nan = self.op(Op::FUnordNotEqual, bool, &[value, value]);
-        // What cannot be converted is not: its result would be undefined.
+        // The result of converting a value out of range would be undefined, so it is replaced
+        // first.
         let inside = self.op(Op::LogicalOr, bool, &[high, low]);
         let inside = self.op(Op::LogicalOr, bool, &[inside, nan]);
         let float_ty = self.ty(from);

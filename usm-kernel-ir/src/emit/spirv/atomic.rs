@@ -1,4 +1,4 @@
-//! Atomic operations. Numbers with a fraction go through an exchange of their bits.
+//! Atomic operations. Floating point operations exchange the bits of the number.
 
 use alloc::vec;
 
@@ -9,7 +9,7 @@ use super::{DEVICE, Writer};
 use crate::kernel::{ArrayId, Atomic, Space, VarId};
 use crate::scalar::{Literal, Scalar};
 
-/// The memory semantics of all: nothing but the operation itself is ordered.
+/// The memory semantics of every operation: relaxed.
 const RELAXED: u32 = 0;
 
 impl Writer<'_> {
@@ -62,7 +62,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tried until nobody was in between.
+    /// Repeats until no other item wrote in between.
     fn float_atomic(
         &mut self,
         operation: Atomic,
@@ -88,7 +88,7 @@ impl Writer<'_> {
         };
         let new = self.op(Op::Bitcast, word, &[new]);
         let found = self.cas(ty, pointer, expected, new);
-        // The value that the next round begins with, under the name that the head knows.
+        // The next round's old value, under the name that the loop's head uses.
         let same = Instruction::new(Op::CopyObject, Some(word), Some(seen), vec![Operand::IdRef(found)]);
         self.builder.insert_into_block(InsertPoint::End, same).expect("a block is open");
         let done = self.op(Op::IEqual, bool, &[found, expected]);
@@ -100,7 +100,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The old value of an element that is not there.
+    /// The old value of an element outside the array.
     pub(super) fn set_none(&mut self, old: Option<VarId>) {
         if let Some(old) = old {
             let none = self.constant(Literal::integer(self.kernel.variable(old).ty, 0));
@@ -132,7 +132,7 @@ impl Writer<'_> {
         if ty.is_float() { self.op(Op::Bitcast, float, &[value]) } else { value }
     }
 
-    /// What was there; the new bits are there now where it was what is expected.
+    /// Compares and exchanges; returns the old bits.
     pub(super) fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
         let word = self.ty(ty.unsigned());
         let scope = self.number(Scalar::U32, u64::from(DEVICE));

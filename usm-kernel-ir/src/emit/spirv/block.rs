@@ -1,4 +1,4 @@
-//! Blocks, constants, and loads and stores: what the other instructions are built of.
+//! Blocks, constants, loads and stores: the parts of all other instructions.
 
 use rspirv::dr::{InsertPoint, Instruction, Operand};
 use rspirv::spirv::{MemoryAccess, Op, StorageClass, Word};
@@ -39,8 +39,7 @@ impl Writer<'_> {
             Scalar::Bool if literal.bits != 0 => self.builder.constant_true(ty),
             Scalar::Bool => self.builder.constant_false(ty),
             other if other.bits() == 64 => self.builder.constant_bit64(ty, literal.bits),
-            // The high bits of a narrow integer are its sign, or zeros as it is declared without
-            // one.
+            // The high bits of a narrow integer are its sign; for an unsigned type they are zeros.
             Scalar::I8 => self.builder.constant_bit32(ty, u32::from(literal.bits as u8)),
             Scalar::I16 => self.builder.constant_bit32(ty, u32::from(literal.bits as u16)),
             _ => self.builder.constant_bit32(ty, literal.bits as u32),

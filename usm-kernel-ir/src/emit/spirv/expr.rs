@@ -39,7 +39,7 @@ impl Writer<'_> {
                 let vector = self.builder.type_vector(ty, 3);
                 let aligned = [Operand::LiteralBit32(32)];
                 let loaded = self.builder.load(vector, None, variable, Some(MemoryAccess::ALIGNED), aligned);
-                // The last dimension is the fastest one, which is the first of the vector.
+                // The last dimension is the fastest; it is the first of the vector.
                 let axis = u32::from(self.kernel.dimensions - 1 - dimension);
                 let loaded = loaded.expect("a block is open");
                 self.builder.composite_extract(ty, None, loaded, [axis]).expect("a block is open")
@@ -51,7 +51,7 @@ impl Writer<'_> {
             ExprKind::Unary(operator, operand) => {
                 let value = self.expr(operand);
                 if (*operator, expr.ty) == (Unary::Not, Scalar::Bool) {
-                    // Intel's compiler for GPUs ends the process over `OpLogicalNot`.
+                    // Intel's GPU compiler ends the process at `OpLogicalNot`.
                     let [no, yes] = [false, true].map(|value| self.constant(Literal::bool(value)));
                     return self.op(Op::Select, ty, &[value, no, yes]);
                 }
@@ -120,13 +120,13 @@ impl Writer<'_> {
         }
     }
 
-    /// An instruction of OpenCL's set.
+    /// An instruction of OpenCL's extended set.
     pub(super) fn call(&mut self, number: u32, ty: Word, arguments: &[Word]) -> Word {
         let arguments = arguments.iter().map(|argument| Operand::IdRef(*argument)).collect::<Vec<_>>();
         self.builder.ext_inst(ty, None, self.extended, number, arguments).expect("a block is open")
     }
 
-    /// One of two values, of which only that one is computed.
+    /// One of two values; only that one is computed.
     fn select(&mut self, condition: &Expr, one: &Expr, two: &Expr) -> Word {
         let (chosen, ty) = (self.expr(condition), self.ty(one.ty));
         let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());

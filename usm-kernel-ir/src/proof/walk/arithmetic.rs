@@ -1,4 +1,4 @@
-//! What an operator makes of two integers.
+//! The sum for an operator on two integers.
 
 use alloc::vec::Vec;
 
@@ -41,7 +41,7 @@ impl Walker<'_> {
             }
             _ => {}
         }
-        // The rest needs the values themselves, which have not wrapped.
+        // The others need the exact values, which have not wrapped.
         let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
         let (Some(first), Some(second)) = exact else { return self.unknown_of(expr, None, None, Vec::new()) };
         let (left, right) = (self.interval(&one.sum, &state.guards), self.interval(&two.sum, &state.guards));

@@ -1,4 +1,4 @@
-//! What a condition that holds says of integers.
+//! The facts about integers that a true condition implies.
 
 use super::{Guard, Known, State, Walker};
 use crate::kernel::{Expr, ExprKind};
@@ -7,7 +7,7 @@ use crate::proof::linear::Linear;
 use crate::proof::number::Number;
 
 impl Walker<'_> {
-    /// Takes a condition for true, or false: what it says of integers.
+    /// Assumes that a condition is true, or false, and adds the facts about integers.
     pub(super) fn assume(&mut self, condition: &Expr, truth: bool, state: &mut State) {
         let recording = core::mem::replace(&mut self.recording, false);
         self.assume_all(condition, truth, state);
@@ -45,7 +45,7 @@ impl Walker<'_> {
                         below(&two, &one, 0);
                     }
                     (Binary::Ne, true) | (Binary::Eq, false) => {
-                        // Of unsigned numbers: not zero is above zero.
+                        // For unsigned numbers, unequal to zero means above zero.
                         let zero = |known: &Known| known.sum.as_number() == Some(&Number::ZERO);
                         if !left.ty.is_signed() && zero(&two) {
                             below(&two, &one, 1);

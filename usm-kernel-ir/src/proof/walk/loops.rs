@@ -1,4 +1,4 @@
-//! What is known of the variables of loops.
+//! Facts about the variables of loops.
 
 use alloc::vec::Vec;
 
@@ -11,8 +11,8 @@ use crate::proof::number::Number;
 use crate::scalar::Scalar;
 
 impl Walker<'_> {
-    /// The rounds of a loop, whose variables `enter` gives what is known of them. With barriers
-    /// inside, twice, so that what follows the last barrier meets what precedes the first.
+    /// Walks the rounds of a loop; `enter` adds the facts about its variables. A loop with barriers
+    /// is walked twice, so that accesses behind its last barrier meet those before the first.
     pub(super) fn rounds(
         &mut self,
         stmt: &Stmt,
@@ -50,8 +50,8 @@ impl Walker<'_> {
         state.open.extend(skipped);
     }
 
-    /// What is known of the variables that a `while` loop changes: those that only grow by a step,
-    /// or only shrink.
+    /// Facts about the variables that a `while` loop changes: those that only grow by a step, or
+    /// only shrink.
     pub(super) fn count(&mut self, body: &[Stmt], before: &State, condition: &Expr, state: &mut State) {
         let mut set = Vec::new();
         assigned(body, &mut set);
@@ -95,7 +95,7 @@ impl Walker<'_> {
             let atom = self.fresh(Info { low, high, shared, steps });
             state.variables[variable.0 as usize] = Some(Known { sum: Linear::atom(atom), requires });
         }
-        // What grows stays in its type's range only where the condition of the loop stops it.
+        // A growing variable stays in its type's range only if the loop's condition stops it.
         for (variable, step, ty) in counted {
             let mut inside = state.clone();
             self.assume(condition, true, &mut inside);
@@ -111,7 +111,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The variable of a counting loop.
+    /// Facts about the variable of a counting loop.
     pub(super) fn count_up(
         &mut self,
         variable: VarId,
@@ -140,7 +140,7 @@ impl Walker<'_> {
     }
 }
 
-/// What a block sets a variable to; nothing where it does otherwise than by a value.
+/// The value that a block sets a variable to; `None` if it changes in another way.
 fn updates_of<'s>(body: &'s [Stmt], variable: VarId, updates: &mut Vec<Option<&'s Expr>>) {
     for stmt in body {
         if stmt.sets() == Some(variable) {

@@ -1,4 +1,4 @@
-//! Goes through a kernel once and notes what each index is.
+//! Walks a kernel once and records every index.
 
 mod arithmetic;
 mod condition;
@@ -19,37 +19,37 @@ use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
 use crate::verify::leaves;
 
-/// Loops with barriers in each other: each is gone through twice.
+/// Maximum nesting of loops with barriers: each is walked twice.
 const NESTED: u32 = 4;
-/// Accesses that are looked at in pairs.
+/// Maximum number of accesses that are compared in pairs.
 const ACCESSES: usize = 512;
 
-/// What is known of an [`Atom::Other`].
+/// The facts about an [`Atom::Other`].
 #[derive(Clone, Debug)]
 pub(super) struct Info {
     pub(super) low: Option<Number>,
     pub(super) high: Option<Number>,
     /// The same for all items of a group between two barriers.
     pub(super) shared: bool,
-    /// It is the start and a multiple of the step from zero up.
+    /// The start plus a non-negative multiple of the step.
     pub(super) steps: Option<(Linear, Number)>,
 }
 
-/// A sum that is known not to be negative, where the conditions hold.
+/// A sum that is not negative if the conditions hold.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) sum: Linear,
     pub(super) requires: Vec<Condition>,
 }
 
-/// A value: its sum, which is right up to multiples of the type's range, where the conditions hold.
+/// A value: its sum, correct up to multiples of the type's range, if the conditions hold.
 #[derive(Clone, Debug)]
 struct Known {
     sum: Linear,
     requires: Vec<Condition>,
 }
 
-/// A least and a greatest value, where the conditions hold.
+/// A least and a greatest value, if the conditions hold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interval {
     pub(super) low: Option<Number>,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Atomic,
 }
 
-/// An access to an array that several items reach.
+/// An access to an array that several items can access.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub(super) array: ArrayId,
@@ -91,19 +91,19 @@ pub(super) struct Walker<'k> {
     /// Pairs of accesses between two barriers.
     pub(super) pairs: Vec<(usize, usize)>,
     bounds: Vec<Bound>,
-    /// Loops without barriers around, inside of which items may be in different rounds.
+    /// Enclosing loops without barriers, in which items may be in different rounds.
     free: u32,
     nested: u32,
     recording: bool,
-    /// Loops around that are gone through for the second time.
+    /// Number of enclosing loops that are walked for the second time.
     again: u32,
     too_many: Option<Place>,
 }
 
-/// What a launch of a verified kernel has to find true.
+/// The claims that a launch of a verified kernel must check.
 ///
 /// # Errors
-/// Accesses of two items that meet in every launch, or of which no launch can tell; both places.
+/// Accesses of two items that conflict in every launch, or that no launch can decide; both places.
 pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
     if kernel.trusted {
         return Ok(Claims::default());
@@ -119,7 +119,7 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
     Ok(Claims { bounds: walker.bounds, races })
 }
 
-/// As [`claims`], but whether indices are inside alone, which can be told of kernels that race too.
+/// [`claims`] for indices only, which can be proven of kernels with races too.
 #[must_use]
 pub fn bounds(kernel: &Kernel) -> Claims {
     Claims { bounds: walked(kernel).bounds, races: Vec::new() }
@@ -296,8 +296,8 @@ impl Walker<'_> {
         if !matches!(self.kernel.array(array).space, Space::Write | Space::Atomic | Space::Local(_)) {
             return;
         }
-        // Of arrays that all groups reach each access meets all others, whatever lies between: that
-        // of the first time stands for any round.
+        // For an array that all groups access, each access meets all others, whatever lies between.
+        // The first walk stands for all rounds.
         if self.again > 0 && !matches!(self.kernel.array(array).space, Space::Local(_)) {
             return;
         }
@@ -310,7 +310,7 @@ impl Walker<'_> {
         self.accesses.push(Access { array, kind, index, requires, guards: state.guards.clone(), place });
     }
 
-    /// Elements of an array, where the conditions hold.
+    /// The number of elements of an array, if the conditions hold.
     fn len(&mut self, array: ArrayId) -> Option<(Number, Vec<Condition>)> {
         let plain = |number| Some((number, Vec::new()));
         match &self.kernel.array(array).space {
@@ -319,7 +319,7 @@ impl Walker<'_> {
             Space::Local(len) => {
                 let mut state = State { variables: Vec::new(), guards: Vec::new(), open: Vec::new() };
                 let known = self.value(len, &mut state);
-                // A length that wraps is another one than the sum says.
+                // A length that wraps differs from its sum.
                 let exact = self.exact(&known, Scalar::U64, &[])?;
                 Some((known.sum.as_number().cloned()?, exact))
             }
@@ -327,7 +327,7 @@ impl Walker<'_> {
     }
 }
 
-/// The conditions that are not known without a launch.
+/// The conditions that do not hold for every launch.
 pub(super) fn unknown(mut conditions: Vec<Condition>) -> Vec<Condition> {
     let mut kept: Vec<Condition> = Vec::new();
     conditions.retain(|one| one.known() != Some(true));

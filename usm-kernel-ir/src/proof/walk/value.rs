@@ -11,7 +11,7 @@ use crate::proof::number::Number;
 use crate::scalar::Scalar;
 
 impl Walker<'_> {
-    /// What is known of an integer; of others nothing is asked. Notes the loads on the way.
+    /// The facts about an integer; other types have none. Records the loads inside.
     pub(super) fn value(&mut self, expr: &Expr, state: &mut State) -> Known {
         let plain = |sum| Known { sum, requires: Vec::new() };
         match &expr.kind {
@@ -29,7 +29,7 @@ impl Walker<'_> {
             },
             ExprKind::Value(value) if expr.ty.is_integer() => {
                 let number = Number::Value(*value);
-                // An unsigned one is never below zero, which its node does not say.
+                // An unsigned value is never below zero; its node does not state that.
                 plain(Linear::number(if expr.ty.is_signed() { number } else { number.max(Number::ZERO) }))
             }
             ExprKind::Len(array) => match self.len(*array) {
@@ -121,7 +121,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A value of which nothing but limits is known.
+    /// A value with known limits only.
     pub(super) fn unknown_of(
         &mut self,
         expr: &Expr,
@@ -136,8 +136,8 @@ impl Walker<'_> {
         Known { sum: Linear::atom(atom), requires }
     }
 
-    /// What has to hold so that a value of this type is its sum, not wrapped; nothing where that
-    /// cannot be said.
+    /// The condition under which a value of this type equals its sum without wrapping; `None` if it
+    /// cannot be expressed.
     pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Vec<Condition>> {
         let mut requires = known.requires.clone();
         if let ([(_, weight)], Number::Constant(0)) = (&known.sum.terms[..], &known.sum.constant) {
