@@ -38,6 +38,8 @@ mod html;
 mod import;
 mod interpreter;
 mod kernel;
+#[cfg(target_os = "linux")]
+mod large_pages;
 mod memory;
 mod nrt;
 mod nrt_library;

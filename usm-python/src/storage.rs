@@ -14,6 +14,8 @@ use usm_core::{
 
 use crate::error::Failure;
 use crate::fork;
+#[cfg(target_os = "linux")]
+use crate::large_pages;
 use crate::origin;
 use crate::runtime::Stream;
 use crate::track::Tracked;
@@ -57,6 +59,10 @@ impl Storage {
         let made = stream.context().allocate(&request);
         origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
         let allocation = made?;
+        #[cfg(target_os = "linux")]
+        if stream.is_host() {
+            large_pages::ask(&allocation);
+        }
         let tracked = Tracked::allocation(allocation.size());
         Ok(Self::from_allocation(allocation, false, None, tracked))
     }

@@ -226,6 +226,7 @@ def check_that_cycles_leave_nothing():
 
 def check_kernels():
     array = usm.asarray([1.0, 2.0, 3.0], dtype="float32", device="host")
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
     from bare_kernel import double
 
     double[3](array)
