@@ -30,8 +30,9 @@ pub use kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
     StmtKind, Value, ValueId, VarId, Variable,
 };
+pub use lower::without_collections;
 pub use operator::{Binary, Math, Unary};
-pub use phase::{Home, Part, Phases, needs_item, phases};
+pub use phase::{Home, Part, Phases, definition, needs_item, phases};
 pub use scalar::{Literal, Scalar};
 pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;

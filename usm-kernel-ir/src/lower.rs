@@ -43,6 +43,14 @@ pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     Cow::Owned(writer.kernel)
 }
 
+/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`], for writers of code
+/// of the host: the first item of a group collects, by way of local memory. Its own arrays stand
+/// where they stood; those for collecting follow.
+#[must_use]
+pub fn without_collections(kernel: &Kernel) -> Cow<'_, Kernel> {
+    lower(kernel, By::One)
+}
+
 struct Writer {
     kernel: Kernel,
     /// Arrays of the kernel itself.

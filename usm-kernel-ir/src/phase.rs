@@ -184,7 +184,8 @@ impl<'k> Splitter<'k> {
 }
 
 /// What a variable is set to first.
-pub(crate) fn definition(body: &[Stmt], id: VarId) -> Option<&Expr> {
+#[must_use]
+pub fn definition(body: &[Stmt], id: VarId) -> Option<&Expr> {
     body.iter().find_map(|stmt| match &stmt.kind {
         StmtKind::Set(variable, value) if *variable == id => Some(value),
         _ => stmt.blocks().into_iter().find_map(|block| definition(block, id)),

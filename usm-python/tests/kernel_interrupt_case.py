@@ -30,8 +30,6 @@ def interrupt():
 
 a = usm.zeros(4, "int32", device="host")
 ranges = [(line, (2**62,)), (plane, (3, 2**60)), (plane, (2**60, 3))]
-if os.environ["USM_KERNEL_HOST"] == "builtin":
-    ranges = [(line, (2**31,)), (plane, (2**16, 2**15)), (plane, (2**15, 2**16))]
 kernel, size = ranges[int(sys.argv[1])]
 line[4](a)
 plane[(1, 4), None](a)

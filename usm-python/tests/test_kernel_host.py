@@ -1,4 +1,4 @@
-"""Kernels on the host: interpreted, or by the C compiler that is there, whose code is kept in a folder."""
+"""Kernels on the host: by built-in code, or by the C compiler that is there, whose code is kept in a folder."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def run(**variables):
     return int(out)
 
 
-def test_interpreted_programs_agree_with_numpy():
+def test_programs_in_built_in_code_agree_with_numpy():
     assert run(USM_KERNEL_HOST="builtin") == COUNT
 
 

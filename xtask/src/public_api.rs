@@ -15,7 +15,7 @@ use crate::report::Report;
 use crate::{environment, folder};
 
 /// The libraries.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "level-zero-sys",
     "usm-interface",
     "usm-prune",
@@ -23,6 +23,7 @@ const CRATES: [&str; 15] = [
     "usm-pool",
     "usm-plan",
     "usm-kernel-ir",
+    "usm-kernel-jit",
     "usm-kernel-rust",
     "usm-kernel",
     "usm-opencl",

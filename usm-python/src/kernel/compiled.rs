@@ -1,4 +1,4 @@
-//! Machine code of the host, by the C compiler that is there, kept in a folder.
+//! Machine code of the host: by the C compiler that is there, kept in a folder, or our own.
 
 use std::ffi::c_void;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,9 +17,10 @@ type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *con
 
 /// Machine code of a kernel.
 #[derive(Debug)]
-pub(crate) struct Compiled {
-    run: Run,
-    _library: Library,
+pub(crate) enum Compiled {
+    /// A compiler's: the function, and what keeps it loaded.
+    Compiler(Run, #[expect(dead_code, reason = "kept to be dropped")] Library),
+    Builtin(Box<usm_kernel_jit::Code>),
 }
 
 /// What a run is given.
@@ -102,15 +103,15 @@ impl Iterator for Groups {
 /// How kernels run on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the compiler where there is one, else interpreted.
+    /// By the compiler where there is one, else our own code.
     Best,
     Builtin,
     Compiler,
 }
 
 impl Compiled {
-    /// Compiles a kernel, or takes what was compiled before. Nothing where there is no compiler, or
-    /// `USM_KERNEL_HOST=builtin` wants none.
+    /// Compiles a kernel, or takes what was compiled before. Nothing for a processor that neither a
+    /// compiler nor we have code for.
     ///
     /// # Errors
     /// With `USM_KERNEL_HOST=cc`, why it could not be compiled.
@@ -121,23 +122,19 @@ impl Compiled {
             Ok("cc") => Way::Compiler,
             Ok(other) => return Err(format!("USM_KERNEL_HOST is {other:?}: \"builtin\" or \"cc\"")),
         };
-        if way == Way::Builtin || !cfg!(unix) || cfg!(target_pointer_width = "32") {
-            return Ok(None);
-        }
-        let Some(compiler) = compiler() else {
-            return match way {
-                Way::Compiler => {
-                    Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned())
-                }
-                _ => Ok(None),
+        if way != Way::Builtin && cfg!(all(unix, target_pointer_width = "64")) {
+            let made = match compiler() {
+                Some(compiler) => Self::made(&emit::host_c(kernel, apart), compiler),
+                None => Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned()),
             };
-        };
-        match Self::made(&emit::host_c(kernel, apart), compiler) {
-            Ok(compiled) => Ok(Some(compiled)),
-            Err(reason) if way == Way::Compiler => Err(reason),
-            // What the compiler cannot do, the interpreter can.
-            Err(_) => Ok(None),
+            match made {
+                Err(reason) if way == Way::Compiler => return Err(reason),
+                // What the compiler cannot do, we can.
+                Err(_) => {}
+                Ok(compiled) => return Ok(Some(compiled)),
+            }
         }
+        Ok(usm_kernel_jit::Code::new(kernel).ok().map(|code| Self::Builtin(Box::new(code))))
     }
 
     fn made(text: &str, compiler: &Path) -> Result<Self, String> {
@@ -165,7 +162,7 @@ impl Compiled {
         let library = unsafe { Library::new(file) }.map_err(name)?;
         // SAFETY: the function has this type, as its text says.
         let run = unsafe { library.get::<Run>(emit::HOST_FUNCTION.as_bytes()) }.map(|run| *run);
-        Ok(Self { run: run.map_err(name)?, _library: library })
+        Ok(Self::Compiler(run.map_err(name)?, library))
     }
 
     /// Memory for the groups of a launch, of any of its parts.
@@ -197,9 +194,13 @@ impl Compiled {
     /// As [`run`](Self::run), unless `scratch` is null.
     unsafe fn call(&self, given: &Given<'_>, scratch: *mut u8) -> u64 {
         let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
-        let (values, lengths) = (given.values.as_ptr(), given.lengths.as_ptr());
-        // SAFETY: the caller's promise.
-        unsafe { (self.run)(arrays.as_ptr(), values, lengths, given.sizes.as_ptr(), scratch) }
+        let (values, lengths, sizes) = (given.values.as_ptr(), given.lengths.as_ptr(), given.sizes.as_ptr());
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Compiler(run, _) => unsafe { run(arrays.as_ptr(), values, lengths, sizes, scratch) },
+            // SAFETY: the caller's promise.
+            Self::Builtin(code) => unsafe { code.run(arrays.as_ptr(), values, lengths, sizes, scratch) },
+        }
     }
 }
 

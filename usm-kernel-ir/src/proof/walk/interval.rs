@@ -117,12 +117,15 @@ impl Walker<'_> {
             // As many times the guard as cancels one of its atoms.
             let found = guard.sum.terms.iter().find_map(|(atom, weight)| {
                 let (own, weight) =
-                    (sum.weight(*atom), weight.constant().filter(|weight| weight.abs() == 1)?);
+                    (sum.weight(*atom), weight.constant().filter(|weight| matches!(weight, 1 | -1))?);
                 (own != Number::ZERO).then_some((own, weight))
             });
             let Some((own, weight)) = found else { continue };
             let (times, is_above) = match (own.constant(), own.least()) {
-                (Some(own), _) if own < 0 => (Number::Constant(-own), weight == 1),
+                (Some(own), _) if own < 0 => match own.checked_neg() {
+                    Some(times) => (Number::Constant(times), weight == 1),
+                    None => continue,
+                },
                 (_, Some(least)) if least >= 0 => (own, weight == -1),
                 _ => continue,
             };

@@ -1,0 +1,240 @@
+//! How values differ between neighbours of a row, and whether sixteen of them can be run at once.
+
+use usm_kernel_ir::{
+    Binary, Expr, ExprKind, Home, Kernel, Query, Space, Stmt, StmtKind, Unary, VarId, definition,
+};
+
+use crate::function::named;
+
+/// How a value differs between the items of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// It does not.
+    One,
+    /// By this much from one to the next; sums wrap.
+    Line(i64),
+    Many,
+}
+
+impl Shape {
+    /// What both are.
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (one, two) if one == two => one,
+            (Self::One, Self::Line(step)) | (Self::Line(step), Self::One) => Self::Line(step),
+            _ => Self::Many,
+        }
+    }
+}
+
+/// Shapes of the variables of a phase.
+#[derive(Clone, Debug)]
+pub(crate) struct Shapes(pub(crate) Vec<Shape>);
+
+/// Longest step: sums of a few do not wrap.
+const LONGEST: u64 = 1 << 40;
+
+fn line(step: Option<i64>) -> Shape {
+    match step {
+        Some(0) => Shape::One,
+        Some(step) if step.unsigned_abs() < LONGEST => Shape::Line(step),
+        _ => Shape::Many,
+    }
+}
+
+impl Shapes {
+    /// The shape of an expression.
+    pub(crate) fn of(&self, kernel: &Kernel, expr: &Expr) -> Shape {
+        let of = |expr: &Expr| self.of(kernel, expr);
+        match &expr.kind {
+            ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Len(_) => Shape::One,
+            ExprKind::Variable(variable) => self.0[variable.0 as usize],
+            ExprKind::Query(Query::GlobalId | Query::LocalId, dimension)
+                if *dimension + 1 == kernel.dimensions =>
+            {
+                Shape::Line(1)
+            }
+            ExprKind::Query(..) => Shape::One,
+            ExprKind::Unary(Unary::Neg, operand) if expr.ty.is_integer() => match of(operand) {
+                Shape::Line(step) => line(step.checked_neg()),
+                other => other,
+            },
+            ExprKind::Cast(operand) if expr.ty.is_integer() && operand.ty.is_integer() => match of(operand) {
+                // What is cut wraps as it did; what is extended does not.
+                Shape::Line(_) if expr.ty.bits() > operand.ty.bits() => Shape::Many,
+                other => other,
+            },
+            ExprKind::Binary(operator, left, right) if left.ty.is_integer() => {
+                let (one, two) = (of(left), of(right));
+                match (operator, one, two) {
+                    (_, Shape::One, Shape::One) => Shape::One,
+                    (Binary::Add, Shape::Line(step), Shape::One)
+                    | (Binary::Add, Shape::One, Shape::Line(step))
+                    | (Binary::Sub, Shape::Line(step), Shape::One) => Shape::Line(step),
+                    (Binary::Sub, Shape::One, Shape::Line(step)) => line(step.checked_neg()),
+                    (Binary::Add, Shape::Line(one), Shape::Line(two)) => line(one.checked_add(two)),
+                    (Binary::Sub, Shape::Line(one), Shape::Line(two)) => line(one.checked_sub(two)),
+                    (Binary::Mul, Shape::Line(step), Shape::One) => times(step, right),
+                    (Binary::Mul, Shape::One, Shape::Line(step)) => times(step, left),
+                    _ => Shape::Many,
+                }
+            }
+            _ => {
+                let alike = expr.operands().into_iter().all(|operand| of(operand) == Shape::One);
+                if alike { Shape::One } else { Shape::Many }
+            }
+        }
+    }
+
+    /// Shapes for a phase, where its items can be run together.
+    pub(crate) fn plan(kernel: &Kernel, homes: &[Home], used: &[VarId], body: &[&Stmt]) -> Option<Self> {
+        let mut planner = Planner {
+            kernel,
+            shapes: Self(vec![Shape::One; kernel.variables.len()]),
+            sets: vec![0; kernel.variables.len()],
+            total: vec![0; kernel.variables.len()],
+            changed: true,
+        };
+        let (mut found, mut sets) = (Vec::new(), Vec::new());
+        body.iter().for_each(|stmt| named(stmt, &mut found, &mut sets));
+        sets.iter().for_each(|variable| planner.sets[variable.0 as usize] += 1);
+        found.iter().chain(&sets).for_each(|variable| planner.total[variable.0 as usize] += 1);
+        for variable in used {
+            if homes.get(variable.0 as usize) == Some(&Home::Kept) {
+                planner.shapes.0[variable.0 as usize] = Shape::Many;
+            }
+        }
+        while core::mem::take(&mut planner.changed) {
+            for variable in used {
+                if homes.get(variable.0 as usize) == Some(&Home::Again) {
+                    let shape = planner.shapes.of(kernel, definition(&kernel.body, *variable)?);
+                    planner.note(*variable, shape);
+                }
+            }
+            for stmt in body {
+                planner.stmt(stmt);
+            }
+        }
+        let mut rows = used.iter().any(|variable| homes.get(variable.0 as usize) == Some(&Home::Kept));
+        let goes = body.iter().all(|stmt| planner.goes(stmt, false, &mut rows));
+        (goes && rows).then_some(planner.shapes)
+    }
+}
+
+fn times(step: i64, factor: &Expr) -> Shape {
+    match &factor.kind {
+        ExprKind::Literal(literal) => line(step.checked_mul(literal.bits as i64)),
+        ExprKind::Cast(operand) if factor.ty.bits() >= operand.ty.bits() => times(step, operand),
+        _ => Shape::Many,
+    }
+}
+
+struct Planner<'k> {
+    kernel: &'k Kernel,
+    shapes: Shapes,
+    /// How often the phase sets each variable, and names it.
+    sets: Vec<u32>,
+    total: Vec<u32>,
+    changed: bool,
+}
+
+impl Planner<'_> {
+    fn note(&mut self, variable: VarId, shape: Shape) {
+        let place = variable.0 as usize;
+        let mut shape = self.shapes.0[place].join(shape);
+        if self.sets[place] > 1 && matches!(shape, Shape::Line(_)) {
+            shape = Shape::Many;
+        }
+        self.changed |= self.shapes.0[place] != shape;
+        self.shapes.0[place] = shape;
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let shape = self.shapes.of(self.kernel, value);
+                self.note(*variable, shape);
+            }
+            StmtKind::If(condition, ..) if self.shapes.of(self.kernel, condition) != Shape::One => {
+                // What some of the items set differs, unless nobody looks at it afterwards.
+                let (mut found, mut sets) = (Vec::new(), Vec::new());
+                named(stmt, &mut found, &mut sets);
+                for variable in &sets {
+                    let here = found.iter().chain(&sets).filter(|other| *other == variable).count();
+                    if here < self.total[variable.0 as usize] as usize {
+                        self.note(*variable, Shape::Many);
+                    }
+                }
+            }
+            _ => {}
+        }
+        for block in stmt.blocks() {
+            block.iter().for_each(|stmt| self.stmt(stmt));
+        }
+    }
+
+    /// Whether the items can run a statement together; `apart`: under a condition within the
+    /// innermost loop that they decide differently. Notes accesses to rows of elements.
+    fn goes(&self, stmt: &Stmt, apart: bool, rows: &mut bool) -> bool {
+        let alike = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
+        let mut goes = true;
+        stmt.for_each_expr(&mut |expr| goes &= self.evaluates(expr, rows));
+        let mut block = |block: &[Stmt], apart| block.iter().all(|stmt| self.goes(stmt, apart, rows));
+        goes && match &stmt.kind {
+            StmtKind::Set(..) | StmtKind::Fence { .. } | StmtKind::Barrier { .. } => true,
+            StmtKind::Store(array, index, _) => {
+                let shape = self.shapes.of(self.kernel, index);
+                *rows |= matches!(shape, Shape::Line(1 | -1));
+                !matches!(self.kernel.array(*array).space, Space::Private(_))
+            }
+            StmtKind::If(condition, then, other) => {
+                let apart = apart || !alike(condition);
+                block(then, apart) && block(other, apart)
+            }
+            StmtKind::While(condition, body) => alike(condition) && block(body, false),
+            StmtKind::For(variable, start, end, step, body) => {
+                let counter = self.shapes.0[variable.0 as usize];
+                counter == Shape::One && alike(start) && alike(end) && alike(step) && block(body, false)
+            }
+            StmtKind::Break | StmtKind::Continue => !apart,
+            StmtKind::Return
+            | StmtKind::Atomic(..)
+            | StmtKind::CompareExchange(..)
+            | StmtKind::Collect(..)
+            | StmtKind::Broadcast(..) => false,
+        }
+    }
+
+    fn evaluates(&self, expr: &Expr, rows: &mut bool) -> bool {
+        let shape = |expr: &Expr| self.shapes.of(self.kernel, expr);
+        if shape(expr) != Shape::Many {
+            return !touches_private(self.kernel, expr);
+        }
+        let here = match &expr.kind {
+            ExprKind::Load(array, index) => {
+                *rows |= matches!(shape(index), Shape::Line(1 | -1));
+                !matches!(self.kernel.array(*array).space, Space::Private(_))
+            }
+            // All operands are evaluated, so none may touch memory that only some items may touch.
+            ExprKind::Binary(Binary::AndThen | Binary::OrElse, _, right) => !loads(right),
+            ExprKind::Select(_, one, two) => !loads(one) && !loads(two),
+            _ => true,
+        };
+        here && expr.operands().into_iter().all(|operand| self.evaluates(operand, rows))
+    }
+}
+
+fn loads(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.for_each(&mut |expr| found |= matches!(expr.kind, ExprKind::Load(..)));
+    found
+}
+
+fn touches_private(kernel: &Kernel, expr: &Expr) -> bool {
+    let mut found = false;
+    expr.for_each(&mut |expr| {
+        found |= matches!(expr.kind, ExprKind::Load(array, _)
+            if matches!(kernel.array(array).space, Space::Private(_)));
+    });
+    found
+}

@@ -1,0 +1,134 @@
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
+
+mod expr;
+mod function;
+mod lanes;
+mod math;
+mod operate;
+mod stmt;
+
+use core::ffi::c_void;
+use core::fmt;
+use core::mem::ManuallyDrop;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::FunctionBuilderContext;
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Linkage, Module, default_libcall_names};
+use usm_kernel_ir::Kernel;
+
+/// A function that runs some groups of a range.
+type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
+
+/// Machine code of a kernel.
+pub struct Code {
+    run: Run,
+    module: ManuallyDrop<JITModule>,
+}
+
+// SAFETY: the code is only read once it is made.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// Why there is no machine code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code").finish_non_exhaustive()
+    }
+}
+
+impl Code {
+    /// Compiles a verified kernel.
+    ///
+    /// # Errors
+    /// A processor that Cranelift has no code for.
+    pub fn new(kernel: &Kernel) -> Result<Self, Error> {
+        let failed = |error: &dyn fmt::Display| Error(format!("no machine code: {error}"));
+        let mut flags = settings::builder();
+        for (name, value) in [
+            ("opt_level", "speed"),
+            ("is_pic", "false"),
+            ("use_colocated_libcalls", "false"),
+            ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+        ] {
+            flags.set(name, value).map_err(|error| failed(&error))?;
+        }
+        let isa = cranelift_native::builder().map_err(|error| failed(&error))?;
+        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| failed(&error))?;
+        let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+        let pointer = module.target_config().pointer_type();
+        if pointer != types::I64 {
+            return Err(failed(&"pointers of 64 bits are needed"));
+        }
+        let mut signature = Signature::new(module.target_config().default_call_conv);
+        signature.params = vec![AbiParam::new(pointer); 5];
+        signature.returns.push(AbiParam::new(types::I64));
+        let name = "usm_run";
+        let id = module.declare_function(name, Linkage::Export, &signature);
+        let id = id.map_err(|error| failed(&error))?;
+        let mut context = Context::new();
+        context.func.signature = signature;
+        context.func.name = UserFuncName::user(0, id.as_u32());
+        let mut builder = FunctionBuilderContext::new();
+        let vectors = vectors();
+        function::write(kernel, &mut context.func, &mut builder, module.target_config(), vectors);
+        module.define_function(id, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
+        module.finalize_definitions().map_err(|error| failed(&error))?;
+        let code = module.get_finalized_function(id);
+        // SAFETY: the function was compiled with this signature, and its memory lives as long as
+        // the module.
+        let run = unsafe { core::mem::transmute::<*const u8, Run>(code) };
+        Ok(Self { run, module: ManuallyDrop::new(module) })
+    }
+
+    /// Runs some groups in the calling thread: a function as
+    /// [`host_c`](usm_kernel_ir::emit::host_c) describes it. Without `scratch` it only gives the
+    /// bytes of that memory.
+    ///
+    /// # Safety
+    /// All pointers are as that function takes them; arrays are as long as the lengths say, and
+    /// nobody else works on them; the kernel's indices are inside of them.
+    #[must_use]
+    pub unsafe fn run(
+        &self,
+        arrays: *const *mut c_void,
+        values: *const u64,
+        lengths: *const u64,
+        sizes: *const u64,
+        scratch: *mut u8,
+    ) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { (self.run)(arrays, values, lengths, sizes, scratch) }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: dropped once, and nobody runs the code any more, for they would borrow it.
+        unsafe { ManuallyDrop::take(&mut self.module).free_memory() };
+    }
+}
+
+/// Whether the processor has the vectors that sixteen items need. Of other families than x86 none
+/// has been tried.
+fn vectors() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("sse4.2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}

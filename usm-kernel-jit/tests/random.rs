@@ -1,0 +1,85 @@
+//! Random kernels give the same by machine code as by the interpreter, bit for bit where they are
+//! integers.
+
+use core::ffi::c_void;
+
+use usm_kernel_ir::{Parameter, Space, verify};
+use usm_kernel_jit::Code;
+use usm_random_kernels::{Given, Program};
+
+#[path = "../../tests/random-kernels/tests/common/mod.rs"]
+mod common;
+
+use common::{differ, expected, first_kernels};
+
+#[test]
+fn random_kernels_agree() {
+    for program in first_kernels() {
+        let name = &program.kernel.name;
+        verify(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let code = Code::new(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expected = expected(&program);
+        // In one go, and group after group.
+        for step in [u64::MAX, 1] {
+            if let Some(text) = differ(&program, &expected, &run(&code, &program, step)) {
+                panic!("{text}");
+            }
+        }
+    }
+}
+
+/// Runs a program, in each dimension `step` groups at a time.
+fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
+    let Program { kernel, global, local, arguments } = program;
+    let mut memory: Vec<Vec<u8>> = Vec::new();
+    let mut values = vec![0; kernel.values.len()];
+    let mut lengths = vec![0; kernel.arrays.len()];
+    for (given, parameter) in arguments.iter().zip(&kernel.parameters) {
+        match (given, parameter) {
+            (Given::Array(bytes), Parameter::Array(id)) => {
+                lengths[id.0 as usize] = bytes.len() as u64 / kernel.array(*id).element.bytes();
+                memory.push(bytes.clone());
+            }
+            (Given::Value(value), Parameter::Value(id)) => values[id.0 as usize] = value.bits,
+            _ => panic!("{}: an argument of another sort", kernel.name),
+        }
+    }
+    assert!(kernel.arrays.iter().all(|array| !matches!(array.space, Space::Constant(0))));
+    let arrays: Vec<*mut c_void> = memory.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+    let three = |sizes: &[u64]| {
+        let mut sizes = sizes.iter().rev().copied();
+        [(); 3].map(|()| sizes.next().unwrap_or(1))
+    };
+    // Without groups of its own a kernel runs over the whole range, in parts of any size.
+    let local = if kernel.needs_groups() { local } else { global };
+    let (global, local) = (three(global), three(local));
+    let groups: [u64; 3] = core::array::from_fn(|axis| global[axis] / local[axis]);
+    let mut scratch: Option<Vec<u64>> = None;
+    let ways: [Vec<u64>; 3] =
+        groups.map(|count| (0..count).step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect());
+    for z in &ways[2] {
+        for y in &ways[1] {
+            for x in &ways[0] {
+                let first = [*x, *y, *z];
+                let end: [u64; 3] =
+                    core::array::from_fn(|axis| first[axis].saturating_add(step).min(groups[axis]));
+                let sizes: Vec<u64> = [global, local, first, end].concat();
+                let call = |scratch: *mut u8| {
+                    // SAFETY: the interpreter ran the same kernel with the same arguments and found
+                    // every index inside.
+                    unsafe {
+                        code.run(arrays.as_ptr(), values.as_ptr(), lengths.as_ptr(), sizes.as_ptr(), scratch)
+                    }
+                };
+                if scratch.is_none() {
+                    let bytes = call(core::ptr::null_mut());
+                    scratch = Some(vec![0; bytes as usize / 8 + 1]);
+                }
+                let scratch =
+                    scratch.as_mut().map_or(core::ptr::null_mut(), |words| words.as_mut_ptr().cast());
+                let _ = call(scratch);
+            }
+        }
+    }
+    memory
+}
