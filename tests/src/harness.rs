@@ -1,20 +1,20 @@
-//! Test programs with a `main` of their own, because each of their cases needs a process: which
-//! cases were asked for, and what became of them, in the words of cargo's harness.
+//! Test programs with a `main` of their own, because each case needs a process. Selects the
+//! requested cases, and reports their results in the format of cargo's harness.
 
 use core::fmt::Display;
 use std::process::ExitCode;
 
 use crate::skip;
 
-/// Whether the command line asks for the case: words select by a part of the name, no word selects
-/// all. What cargo passes on to all harnesses begins with a dash.
+/// Whether the command line selects the case: a word selects by a part of the name, and no word
+/// selects all. Arguments that cargo passes to all harnesses begin with a dash.
 #[must_use]
 pub fn is_wanted(name: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
     words.peek().is_none() || words.any(|word| name.contains(&word))
 }
 
-/// What became of the cases.
+/// The results of the cases.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Tally {
@@ -29,13 +29,14 @@ impl Tally {
         self.passed += 1;
     }
 
-    /// One that failed, and why.
+    /// Counts a failed case, with the reason.
     pub fn fail(&mut self, case: &str, reason: impl Display) {
         self.failed += 1;
         println!("{case}: {reason}");
     }
 
-    /// One that does not run, because a runtime is not here: failed, where the runtime is required.
+    /// Counts a case that does not run because a runtime is missing; a failure if the runtime is
+    /// required.
     pub fn miss(&mut self, runtime: &str, case: &str, reason: impl Display) {
         if skip::is_required(runtime) {
             return self.fail(case, format_args!("required: {runtime}: {reason}"));
@@ -44,13 +45,13 @@ impl Tally {
         skip::announce(case, format_args!("{runtime}: {reason}"));
     }
 
-    /// The cases of another process that said themselves what they are.
+    /// Counts the cases that another process reported itself.
     pub fn add(&mut self, passed: usize, skipped: usize) {
         self.passed += passed;
         self.skipped += skipped;
     }
 
-    /// The last line, and the status of the process.
+    /// Prints the last line. Returns the status of the process.
     pub fn end(self) -> ExitCode {
         let Self { passed, failed, skipped } = self;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };

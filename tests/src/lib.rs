@@ -1,6 +1,6 @@
 //! The conformance suite: one set of cases that every backend passes unchanged.
 //!
-//! A backend takes part by giving a [`Provider`] to [`conformance_suite!`]; each case becomes a
+//! A backend takes part by passing a [`Provider`] to [`conformance_suite!`]. Each case becomes a
 //! test of its own.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]

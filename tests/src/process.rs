@@ -1,5 +1,5 @@
-//! Test programs that run themselves again: a process for what is read only once, or for what may
-//! not survive.
+//! Test programs that run themselves again: a process for settings that are read only once, or for
+//! code that may not survive.
 
 use std::any::Any;
 use std::io::Read;
@@ -7,30 +7,30 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What became of a process.
+/// The result of a process.
 #[derive(Debug)]
 pub struct Ended {
     /// Standard output.
     pub out: String,
-    /// Standard error, where `prepare` asked for it.
+    /// Standard error, if `prepare` requested it.
     pub errors: String,
-    /// How it ended, as the system says it, or that it had to be ended.
+    /// The end of the process, from the system, or that it had to be killed.
     pub end: String,
 }
 
 impl Ended {
-    /// Whether it said itself that all went well.
+    /// Whether the process itself reported success.
     #[must_use]
     pub fn well(&self) -> bool {
         self.end == "exit status: 0"
     }
 }
 
-/// Runs this program again, with `variable` in its environment to tell it its part, and with what
-/// `prepare` adds; no longer than `limit`.
+/// Runs this program again with `variable` in its environment, which selects its part, and with the
+/// settings that `prepare` adds; at most for `limit`.
 pub fn again(variable: &str, part: &str, limit: Duration, prepare: impl FnOnce(&mut Command)) -> Ended {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    // A panic says its place; the way there is the same for all cases.
+    // A panic prints its place; the backtrace is the same for all cases.
     command.env(variable, part).env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::piped());
     prepare(&mut command);
     let mut child = command.spawn().expect("this program runs again");
@@ -62,7 +62,7 @@ fn wait(child: &mut Child, limit: Duration) -> String {
     format!("still running after {} s", limit.as_secs())
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[must_use]
 pub fn message(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {

@@ -1,25 +1,25 @@
-//! How a backend takes part in the suite.
+//! Providers: the connection of a backend to the suite.
 
 use core::fmt;
 
 use usm_core::{AllocKind, Backend, Context, Event, Queue};
 use usm_kernel::Programmable;
 
-/// An operation that fails when it runs, on a queue that is given: its event, and what lets it fail
-/// now at the latest. What follows may be submitted before.
+/// An operation that fails when it runs, on a given queue: its event, and a function that makes it
+/// fail now at the latest. Later work may be submitted before.
 pub type Failing<B> = dyn Fn(&Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) + Sync;
 
-/// What a case works with: contexts of one backend.
+/// The contexts of one backend for a case.
 pub struct Fixture<'f, B: Backend> {
     /// The context under test.
     pub context: &'f Context<B>,
     /// A second context of the same backend.
     pub other: &'f Context<B>,
-    /// Whether the two are separate for the runtime too. SYCL gives every caller the same default
-    /// context of a device.
+    /// Whether the two are separate for the runtime too. SYCL returns the same default context of a
+    /// device to every caller.
     pub separate: bool,
-    /// Makes one operation fail; none where nothing of the runtime can fail without taking the rest
-    /// of the process along.
+    /// Makes one operation fail. `None` if every failure of the runtime affects the rest of the
+    /// process.
     pub failing: Option<&'f Failing<B>>,
 }
 
@@ -30,7 +30,7 @@ impl<B: Backend> fmt::Debug for Fixture<'_, B> {
 }
 
 impl<B: Backend> Fixture<'_, B> {
-    /// The kinds of memory that the device knows.
+    /// The kinds of memory that the device supports.
     #[must_use]
     pub fn kinds(&self) -> Vec<AllocKind> {
         let capabilities = self.context.info().capabilities;
@@ -43,14 +43,14 @@ pub trait Provider {
     /// The backend.
     type Backend: Programmable + 'static;
 
-    /// What the environment variable `USM_REQUIRE` calls the runtime. One that is always here needs
-    /// no name.
+    /// The runtime's name in the environment variable `USM_REQUIRE`. A runtime that is always
+    /// present needs none.
     const RUNTIME: &'static str = "";
 
-    /// Calls `case` with a fresh fixture, or says why that cannot be.
+    /// Calls `case` with a fresh fixture, or returns the reason why it cannot.
     ///
     /// # Errors
-    /// The reason for which the backend is not here; the caller prints it, and CI may require that
-    /// there is none.
+    /// The reason why the backend is absent. The caller prints it; CI may require that there is
+    /// none.
     fn with(case: impl FnOnce(Fixture<'_, Self::Backend>)) -> Result<(), String>;
 }

@@ -1,4 +1,4 @@
-//! Little memory: what runs out is what one process may have, never the machine's.
+//! Scarce memory: a process exhausts its own limit, never the machine's memory.
 
 use std::cell::Cell;
 use std::process::Stdio;
@@ -8,48 +8,48 @@ use usm_core::{DeviceInfo, DeviceType};
 
 use crate::{process, skip};
 
-/// What a process that was started for one test reads.
+/// Variable of a process that was started for one test.
 const VARIABLE: &str = "USM_TEST_SCARCE";
-/// Bytes that it may have more than when it begins to ask for them.
+/// Number of bytes above the process's initial use.
 const ROOM: u64 = 1 << 30;
-/// Of each allocation where memory is scarce, in bytes.
+/// Size of each allocation while memory is scarce, in bytes.
 pub const CHUNK: usize = 128 << 20;
-/// No process may hang.
+/// Time limit of a process.
 const LIMIT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// The test of this thread, as its harness selects it. A harness without one runs a case at a
+    /// The test of this thread, as its harness selects it. A harness without it runs one case at a
     /// time.
     static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Says which test this thread is, by its path in the program.
+/// Names this thread's test by its path in the program.
 pub fn as_test<T>(path: &'static str, body: impl FnOnce() -> T) -> T {
-    // The harness leaves out the name of the program.
+    // The harness omits the name of the program.
     let name = path.split_once("::").map_or(path, |(_, name)| name);
     TEST.with(|test| test.set(Some(name)));
     skip::named(name, body)
 }
 
-/// Whose memory a device gives out, and so what may be asked for without harm to others.
+/// The owner of a device's memory, which limits what a test may allocate without harm to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// The device's own, or too little of the machine's to be missed.
+    /// The device's own memory, or an unimportant part of the machine's.
     OfTheDevice,
-    /// The machine's, as the process may have it.
+    /// The machine's memory, within the process's limit.
     OfTheProcess,
-    /// The machine's, by a driver that no limit of the process binds.
+    /// The machine's memory, through a driver that ignores the process's limits.
     OfTheMachine,
 }
 
 impl Memory {
-    /// Whose it is, as far as the device says.
+    /// The owner, as the device reports it.
     #[must_use]
     pub fn of(info: &DeviceInfo) -> Self {
         match info.device_type {
             _ if info.global_mem_size <= 4 << 30 && info.max_alloc_size <= 1 << 30 => Self::OfTheDevice,
             DeviceType::Gpu | DeviceType::Accelerator if info.integrated => Self::OfTheMachine,
-            // Should the device not say the truth, the machine has as much.
+            // If the device misreports it, the machine has this much.
             DeviceType::Gpu | DeviceType::Accelerator if info.global_mem_size < available() => {
                 Self::OfTheDevice
             }
@@ -58,19 +58,19 @@ impl Memory {
     }
 }
 
-/// Bytes that the machine could give out, 0 where it does not say.
+/// Number of bytes that the machine could provide; 0 if it does not report it.
 fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
-/// Runs the body in a process that may have little memory more than it has: in this one where
-/// nothing else runs in it, else in one that runs this test alone, whose outcome is this test's.
-/// The error is why that cannot be.
+/// Runs the body in a process with a low memory limit: in this one if nothing else runs in it,
+/// otherwise in one that runs this test only and whose result is this test's. The error is the
+/// reason why that is impossible.
 ///
 /// # Errors
-/// Where processes have no such limit.
+/// If processes have no such limit.
 pub fn in_little_room(body: impl FnOnce()) -> Result<(), String> {
     match TEST.with(Cell::get) {
         Some(test) if std::env::var_os(VARIABLE).is_none() => {
@@ -86,7 +86,7 @@ pub fn in_little_room(body: impl FnOnce()) -> Result<(), String> {
     }
 }
 
-/// A limit for the address space of this process, taken back when it goes.
+/// A limit of this process's address space; the drop removes it.
 #[cfg(target_os = "linux")]
 struct Room(libc::rlimit);
 
@@ -96,14 +96,14 @@ impl Room {
         let text = std::fs::read_to_string("/proc/self/statm").map_err(|error| error.to_string())?;
         let pages: u64 =
             text.split(' ').next().and_then(|word| word.parse().ok()).ok_or("no size in statm")?;
-        // SAFETY: a question without pointers.
+        // SAFETY: a query without pointers.
         let page =
             u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(|error| error.to_string())?;
         let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: room for the answer.
+        // SAFETY: room for the result.
         assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut before) }, 0);
         let room = libc::rlimit { rlim_cur: (pages * page + bytes).min(before.rlim_max), ..before };
-        // SAFETY: a limit of this process, whose allocations may fail from now on.
+        // SAFETY: a limit of this process, whose later allocations may fail.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const room) }, 0);
         Ok(Self(before))
     }
@@ -112,7 +112,7 @@ impl Room {
 #[cfg(target_os = "linux")]
 impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: the limit that there was.
+        // SAFETY: the previous limit.
         let _ = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const self.0) };
     }
 }

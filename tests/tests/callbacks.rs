@@ -1,4 +1,4 @@
-//! A panic in every callback of the program, through every C frame: it reaches the Rust caller
+//! A panic in every callback of the program, through every C frame. It reaches the Rust caller
 //! behind the frame or becomes an error, ends nothing else, and the block is counted.
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -19,12 +19,12 @@ use usm_interface::{Field, Policy, dict};
 use usm_nrt::api::NUMBA_API;
 use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 
-/// Every function of C type in the sources, and whether code of the program that Rust checked runs
-/// below it. Functions of C type that the program gives (destructors, allocators) are frames
-/// themselves: Rust ends the process where a panic would leave one.
+/// Every function of C type in the sources, and whether the program's own Rust code runs below it.
+/// C functions that the program supplies (destructors, allocators) are frames themselves: Rust ends
+/// the process if a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
-    // The waits are in a thread of their own, which a panic ends.
+    // The waits run on a thread of their own, which a panic ends.
     ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
@@ -61,9 +61,9 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-nrt/src/helper/random.rs", "forget", Below::OurOwn),
     ("usm-nrt/src/source.rs", "refuse_host refuse_shared malloc free", Below::Program),
     ("usm-nrt/src/varsize.rs", "varsize_dtor", Below::Frames),
-    // Functions of a C library too, whose work runs in a frame of its own.
+    // These too are functions of a C library; their work runs in a frame of its own.
     ("usm-plan/src/capi/export.rs", "$name", Below::OurOwn),
-    // Below these is Python, whose exceptions are no panics.
+    // Python runs below these, and its exceptions are no panics.
     ("usm-python/src/capsule.rs", "delete_queue delete_context", Below::OurOwn),
     ("usm-python/src/dlpack/capsule.rs", "delete", Below::Frames),
     ("usm-python/src/dlpack/exchange.rs", "from_object to_object borrow work_stream allocate", Below::OurOwn),
@@ -83,8 +83,7 @@ enum Below {
     OurOwn,
 }
 
-/// The names of the functions of C type that a text defines, and which of them have parameters of
-/// type.
+/// The names of the functions of C type in a text, and those with type parameters.
 fn definitions(text: &str) -> Vec<(&str, bool)> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim_start) {
@@ -134,7 +133,7 @@ fn every_function_of_c_type_is_listed_with_what_runs_below_it() {
             found, names,
             "{file}: a new function of C type needs its line and, with the program below, a case"
         );
-        // What the program gives comes as a type.
+        // The program's callbacks arrive as a type parameter.
         let generic = defined.iter().any(|&(_, generic)| generic);
         let ours =
             listed.is_none_or(|&(file, _, below)| below != Below::Program && !file.contains("capsule"));
@@ -147,7 +146,7 @@ fn every_function_of_c_type_is_listed_with_what_runs_below_it() {
     assert_eq!(seen, FRAMES.len(), "a file of the list is gone");
 }
 
-/// One case at a time: counts are the process's, and so is the allocator behind all blocks.
+/// One case at a time: counts belong to the process, and so does the allocator of all blocks.
 fn lock_process() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
@@ -163,7 +162,7 @@ fn lock_process() -> MutexGuard<'static, ()> {
     EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the panics of this file carry.
+/// The payload of this file's panics.
 struct Planned(&'static str);
 
 fn planned(what: &'static str) -> ! {
@@ -174,20 +173,20 @@ fn said(payload: &(dyn Any + Send)) -> Option<&'static str> {
     payload.downcast_ref::<Planned>().map(|planned| planned.0)
 }
 
-/// What a call panics with; it must.
+/// The payload of a call that must panic.
 fn panic_of(call: impl FnOnce()) -> &'static str {
     let payload = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
     said(&*payload).expect("a panic of this file")
 }
 
-/// (blocks alive, panics caught) since the call.
+/// (live blocks, caught panics) since the call.
 fn watch() -> impl Fn() -> (isize, usize) {
     let (live, caught) = (|| Stats::totals().live_meminfos(), caught_panics());
     let before = live();
     move || (live() - before, caught_panics() - caught)
 }
 
-/// An owner that panics as it is dropped, and then drops what it has.
+/// An owner that panics in its drop, and then drops its content.
 struct Angry {
     what: &'static str,
     _has: Vec<MemRef>,
@@ -205,7 +204,7 @@ fn block(what: &'static str, has: Vec<MemRef>) -> MemRef {
 }
 
 fn release_from_c(block: MemRef) {
-    // SAFETY: the reference is given up.
+    // SAFETY: the reference is handed over.
     unsafe { (NUMBA_API.release)(block.into_raw().as_ptr()) }
 }
 
@@ -221,17 +220,17 @@ fn an_owner_panics_behind_the_block_that_it_kept() {
     assert_eq!(count(), (0, 2));
 }
 
-/// Nobody is there who could go on with it.
+/// Nobody could continue this panic.
 #[test]
 fn a_panic_ends_in_the_frame_that_c_called() {
     let _alone = lock_process();
     let count = watch();
     release_from_c(block("one", vec![]));
     assert_eq!(count(), (0, 1));
-    // And is not found by whoever comes next.
+    // A later caller does not find it.
     drop(MemRef::allocate(usm_nrt::Request::new(10)).expect("a block"));
     assert_eq!(panic_of(|| drop(block("two", vec![]))), "two");
-    // SAFETY: the reference is given up.
+    // SAFETY: the reference is handed over.
     unsafe { usm_nrt::MemInfo::release(block("three", vec![]).into_raw()) };
     assert_eq!(count(), (0, 3));
 }
@@ -241,7 +240,7 @@ fn a_panic_ends_in_the_frame_that_c_called() {
 fn owners_inside_of_owners_panic_one_by_one() {
     let _alone = lock_process();
     let count = watch();
-    // The outer one panics, and the block that it has is dropped on the way.
+    // The outer owner panics, and its block is dropped on the way.
     let inner = block("inner", vec![]);
     assert_eq!(panic_of(|| drop(block("outer", vec![inner]))), "outer");
     assert_eq!(count(), (0, 2));
@@ -278,13 +277,13 @@ fn a_chain_of_owners_that_all_panic_is_as_long_as_one_likes() {
             true => release_from_c(chain),
             false => assert_eq!(panic_of(|| drop(chain)), "link"),
         }
-        // Counted is each frame; a panic that goes on may pass several.
+        // Each frame counts; a panic that continues may pass several.
         let (live, caught) = count();
         assert!(live == 0 && caught >= 2000, "{live} alive, {caught} caught");
     }
 }
 
-/// A value of a panic that panics as it is dropped.
+/// A panic payload that panics in its drop.
 struct Worse;
 
 impl Drop for Worse {
@@ -311,7 +310,7 @@ fn the_value_of_a_panic_that_ends_may_panic_too() {
     assert_eq!(count(), (0, 1));
 }
 
-/// When the observer of these contexts panics: at every record whose number is in the mask.
+/// Makes the observer of these contexts panic at every record whose number is in the mask.
 static ANGRY_AT: AtomicUsize = AtomicUsize::new(0);
 
 fn observer(record: &Record) {
@@ -374,7 +373,7 @@ fn an_observer_panics_at_every_way_of_memory_and_the_ledger_stays_right() {
     assert_eq!((context.stats().sum.current, context.stats().leaked), (0, 1));
 }
 
-/// A source that panics when it is asked, or as it is dropped.
+/// A source that panics in a request, or in its drop.
 struct Source {
     context: Context<HostHeap>,
     asked: bool,
@@ -388,9 +387,9 @@ impl MemorySource<HostHeap> for Source {
         }
         let whole = self.context.allocate(request)?;
         let block = *whole.block();
-        // Leaked: what takes it back panics.
+        // Leaked, because returning it panics.
         core::mem::forget(whole);
-        // SAFETY: live, and nobody else's: its owner was forgotten.
+        // SAFETY: live and unowned: its owner was forgotten.
         Ok(unsafe { Allocation::carved(self.context.clone(), block, std::sync::Arc::new(Refuses)) })
     }
 
@@ -407,7 +406,7 @@ impl Drop for Source {
     }
 }
 
-/// Takes no block back without a panic.
+/// Panics whenever it takes a block back.
 struct Refuses;
 
 impl Reclaim<HostHeap> for Refuses {
@@ -430,8 +429,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     };
     assert!(MemRef::allocate(source(true, false).request(100)).is_err());
     assert_eq!(count(), (0, 1));
-    // Taking the block back panics, and then the source, whose last owner the block was: the first
-    // one goes on.
+    // Returning the block panics, and then the source, which the block owned last. The first panic
+    // continues.
     let allocator = source(false, true);
     let block = MemRef::allocate(allocator.request(100)).expect("a block");
     drop(allocator);
@@ -439,15 +438,15 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     assert_eq!(count(), (0, 3));
 }
 
-/// Behind all blocks instead of the global allocator: nobody's drop is the slab's, so such a panic
-/// ends in the frame, or in the drop that it is below of.
+/// As the allocator of all blocks: no program drop owns a slab, so such a panic ends in the frame,
+/// or in the enclosing drop.
 #[test]
 fn an_installed_source_panics_and_every_thread_lives_on() {
     let _alone = lock_process();
     let context = observed();
     let allocator = SourceAllocator::new(context.clone(), AllocKind::Host).expect("a kind for blocks");
     for kept in [false, true] {
-        // SAFETY: lives until the end of the test, behind which no block of it is alive.
+        // SAFETY: lives until the end of the test, after all of its blocks.
         let table = unsafe { allocator.as_table().as_ref() };
         // SAFETY: as above.
         unsafe { usm_nrt::set_allocator_of_kind(table, AllocKind::Host, kept) }.expect("installed");
@@ -459,14 +458,14 @@ fn an_installed_source_panics_and_every_thread_lives_on() {
             let varsize = MemRef::new_varsize(5000).expect("a block");
             ANGRY_AT.store(3, Ordering::Relaxed);
             assert_eq!(panic_of(|| drop(large)), "observer");
-            // SAFETY: used by nobody else.
+            // SAFETY: no other user.
             let grown = unsafe { varsize.varsize_realloc(1 << 20) };
             assert!(grown.is_err(), "the old payload stays");
             for block in small.into_iter().chain([varsize]) {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(block)));
             }
         };
-        // What the thread keeps goes back as it ends.
+        // The thread returns its kept blocks at its end.
         std::thread::spawn(work).join().expect("no panic leaves the thread");
         usm_nrt::drain_thread_cache();
         // SAFETY: the global allocator.
@@ -504,9 +503,9 @@ fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
         || abi::export_legacy(&tensor(), core::ptr::without_provenance_mut(4096), Keeps).expect("a tensor");
     assert_eq!(panic_of(|| drop(export())), "kept by a tensor");
     assert_eq!(panic_of(|| drop(legacy())), "kept by a tensor");
-    // C is given the structure and calls its deleter.
+    // C receives the structure and calls its deleter.
     let raw = Managed::into_raw(export());
-    // SAFETY: alive until its deleter runs.
+    // SAFETY: live until its deleter runs.
     let deleter = unsafe { raw.as_ref() }.deleter.expect("a deleter");
     // SAFETY: called once.
     unsafe { deleter(raw.as_ptr()) };
@@ -517,7 +516,7 @@ fn the_owner_of_an_exported_tensor_panics_behind_the_deleter() {
     assert_eq!((outcome, abi::caught_panics() - caught), ("first", 4));
 }
 
-/// Keeps a tensor in a block: two crates that catch, each for its own frames.
+/// Keeps a tensor in a block: two crates catch, each in its own frames.
 #[test]
 fn a_panic_passes_the_frames_of_both_crates() {
     let _alone = lock_process();

@@ -1,4 +1,4 @@
-//! What must not compile: every misuse of memory that the types forbid.
+//! Programs that must not compile: every misuse of memory that the types forbid.
 
 #[test]
 fn misuse_does_not_compile() {

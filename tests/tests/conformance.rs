@@ -32,8 +32,8 @@ impl Provider for FixedArena {
     type Backend = FixedHost<'static, 64>;
 
     fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
-        /// Arenas are never given back, because a provider's backend is `'static`. Kept in sight,
-        /// so that a search for leaks finds others.
+        /// Arenas are never freed, because a provider's backend is `'static`. They stay reachable,
+        /// so that a leak search finds others.
         static ARENAS: Mutex<Vec<&'static Arena<'static, 64>>> = Mutex::new(Vec::new());
         let arena = |bytes: usize| -> &'static Arena<'static, 64> {
             let arena: &Arena<'_, 64> = Box::leak(Box::new(Arena::new(Box::leak(
@@ -48,7 +48,7 @@ impl Provider for FixedArena {
     }
 }
 
-/// A fill that the mock lets fail when it runs: while somebody waits.
+/// A fill that the mock makes fail when it runs, during a wait.
 fn fail_late<B: Backend>(mock: &Mock, queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let mut array = UsmVec::<u8, Device, B>::uninit(queue.context(), 8).expect("memory");
     let error = Error::from(ErrorKind::Native { operation: "an operation of the test" }).with_native(-5);
@@ -68,7 +68,7 @@ fn on_mock(mock: &Mock, case: impl FnOnce(Fixture<'_, Mock>)) {
     assert_eq!(mock.violations(), [], "freed while in use");
 }
 
-/// Work runs when somebody waits, out-of-order work in a random legal order.
+/// Work runs when somebody waits; out-of-order work runs in a random legal order.
 struct MockOnWait;
 
 impl Provider for MockOnWait {

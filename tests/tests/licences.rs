@@ -1,5 +1,5 @@
-//! Each package that is published carries the licences: the registry and the wheel have nothing of
-//! the folder above.
+//! Each published package contains the licences: the registry and the wheel have none of the
+//! workspace's files.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Blocks of usm-nrt in memory that the heap of the host does not have.
+//! Blocks of usm-nrt in memory other than the host's heap.
 
 use usm_core::backend::mock::Mock;
 use usm_core::{AllocKind, Allocation, Context, MemorySource, Request};
 use usm_nrt::{MemRef, SourceAllocator};
 
-/// A source that gives memory of another context than it says.
+/// A source that returns memory of another context than its own.
 struct OfAnother {
     said: Context<Mock>,
     given: Context<Mock>,
@@ -23,8 +23,8 @@ impl MemorySource<Mock> for OfAnother {
     }
 }
 
-/// Headers are read and written at any time, so memory whose device must not work meanwhile is none
-/// for them, whatever its source says.
+/// Headers are accessed at any time, so memory that excludes concurrent access cannot hold them,
+/// whatever its source reports.
 #[test]
 fn no_header_is_written_to_memory_that_the_host_must_not_touch_while_the_device_works() {
     let (said, given) = (Mock::default().context(), Mock::default().without_concurrent_access().context());
@@ -35,7 +35,7 @@ fn no_header_is_written_to_memory_that_the_host_must_not_touch_while_the_device_
     assert_eq!(given.stats().sum.current, 0);
 }
 
-/// What a block says of its kind is what its allocator says.
+/// A block's kind is its allocator's.
 #[test]
 fn memory_of_another_kind_than_the_allocators_is_refused() {
     let context = Mock::default().context();

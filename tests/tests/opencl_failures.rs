@@ -1,10 +1,10 @@
-//! Failed user events on OpenCL: Intel's CPU runtime calls work behind one complete, the backend
-//! does not. In-order queues only; on others that runtime ends the process now and then, or never
-//! ends it.
+//! Failed user events on OpenCL: Intel's CPU runtime reports work behind one as complete, the
+//! backend does not. In-order queues only: on others that runtime sometimes ends the process, or
+//! never ends it.
 //!
 //! Its own harness: a process for each case. A wrong answer fails at once, and so does a process
-//! that hangs before its answer. One that a signal ends is said to have ended so; without an answer
-//! it is tried again, a few times, and the case fails if none answers.
+//! that hangs before its answer. A process that a signal ends without an answer is repeated a few
+//! times, and the case fails if none answers.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -24,12 +24,11 @@ use usm_tests::conformance::failure;
 use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};
 
-/// What a child reads to know its case.
+/// A child's variable for its case.
 const VARIABLE: &str = "OPENCL_FAILURE_CASE";
-/// How often a case may die without an answer.
+/// Maximum number of deaths of a case without an answer.
 const TRIES: usize = 4;
-/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to
-/// say so.
+/// Time limit of a child, above every wait limit in the cases, so that such a wait reports first.
 const LIMIT: Duration = Duration::from_secs(90);
 
 const IN_ORDER: QueueOrder = QueueOrder::InOrder;
@@ -67,7 +66,7 @@ fn main() -> ExitCode {
     tally.end()
 }
 
-/// Runs a case in processes of its own until one answers.
+/// Runs a case in processes until one answers.
 fn parent(name: &str) -> Result<(), String> {
     let mut ends = String::new();
     for attempt in 1..=TRIES {
@@ -92,7 +91,7 @@ fn parent(name: &str) -> Result<(), String> {
     Err(format!("no answer of {TRIES} processes:{ends}"))
 }
 
-/// Answers on standard output before anything else of the process can end it.
+/// Prints the answer before anything else of the process can end it.
 fn child(case: fn(&Fixture<'_, OpenCl>)) -> ExitCode {
     let contexts = context().and_then(|first| Ok((first, context()?)));
     let (context, other) = contexts.expect("the parent found it");
@@ -123,7 +122,7 @@ fn context() -> Result<Context<OpenCl>, String> {
     Context::new(&backend, &device).map_err(|error| error.to_string())
 }
 
-/// A marker behind an event that the program sets, to a failure in the end.
+/// A marker behind an event that the program sets, finally to a failure.
 fn fail_by_user_event(queue: &Queue<OpenCl>) -> (Event<OpenCl>, Box<dyn FnOnce()>) {
     let (marker, user) = behind_user_event(queue);
     (marker, Box::new(move || drop(user)))
@@ -159,7 +158,7 @@ type Set = unsafe extern "C" fn(cl_event, cl_int) -> cl_int;
 const FAILED: cl_int = -5;
 const COMPLETE: cl_int = 0;
 
-/// Set with its drop, so that a case that ends early leaves no work behind that never ends.
+/// Set in its drop, so that a case that ends early leaves no endless work.
 struct UserEvent {
     user: cl_event,
     status: cl_int,
@@ -184,7 +183,7 @@ fn queue_and_array(fixture: &Fixture<'_, OpenCl>) -> (Queue<OpenCl>, UsmVec<u64,
     (queue, array)
 }
 
-/// Nothing in between knows of the user event but by what it follows.
+/// The operations between depend on the user event only through their order.
 fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, OpenCl>) {
     let (queue, mut array) = queue_and_array(fixture);
     let (_, user) = behind_user_event(&queue);
@@ -199,7 +198,7 @@ fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, OpenCl>) {
     }
 }
 
-/// It never starts, so the memory is as it was and may be read.
+/// It never starts, so the memory is unchanged and may be read.
 fn work_behind_a_failure_that_is_known_is_refused(fixture: &Fixture<'_, OpenCl>) {
     let (queue, mut array) = queue_and_array(fixture);
     let (marker, user) = behind_user_event(&queue);
@@ -210,7 +209,7 @@ fn work_behind_a_failure_that_is_known_is_refused(fixture: &Fixture<'_, OpenCl>)
     assert_eq!(array.read().expect("nothing touched it")[..], [1; 64]);
 }
 
-/// The same with an event that ends well: what is remembered of it is no failure.
+/// The same with an event that succeeds: its record is no failure.
 fn what_follows_a_success_is_complete(fixture: &Fixture<'_, OpenCl>) {
     let (queue, mut array) = queue_and_array(fixture);
     let (marker, mut user) = behind_user_event(&queue);

@@ -1,10 +1,10 @@
-//! There is one way for a case to say that it does not run, and the summary of `cargo xtask test`
-//! counts those that take it.
+//! A case has one way to report that it does not run, and the summary of `cargo xtask test` counts
+//! these reports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Sources of tests below a folder of the workspace, without what cargo and the set-up leave there.
+/// Test sources below a folder of the workspace, without the output of cargo and the set-up.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("an entry").path();
@@ -27,7 +27,7 @@ fn workspace() -> (PathBuf, Vec<PathBuf>) {
     (root, found)
 }
 
-/// A published crate has it in its package.
+/// A published crate contains it in its package.
 #[test]
 fn every_crate_skips_by_the_same_file() {
     let (root, sources) = workspace();
@@ -43,11 +43,12 @@ fn every_crate_skips_by_the_same_file() {
     assert!(copies.len() >= 7, "{copies:?}");
 }
 
-/// Neither in words of its own, which nobody counts, nor by asking `USM_REQUIRE` itself.
+/// Neither in words of its own, which nobody counts, nor by reading `USM_REQUIRE` itself.
 #[test]
 fn no_other_file_announces_a_skip() {
     let (root, sources) = workspace();
-    // Who counts, who is no test, who hands the variable on, and this.
+    // Exceptions: the counting code, files without tests, code that passes the variable on, and
+    // this file.
     let others = ["xtask/", "benches/", "fuzz/", "tests/tests/skips.rs"];
     let is_test = |path: &Path| !others.iter().any(|other| path.starts_with(other));
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! No type of a vendor is part of the public interface outside of the modules called `raw`.
+//! No vendor's type is part of the public interface outside of the modules called `raw`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,12 @@ const CRATES: [&str; 9] = [
     "usm-sycl",
 ];
 
-/// Whether a name goes on with this letter.
+/// Whether a name continues with this letter.
 type Next = fn(char) -> bool;
 
-/// How the names begin that vendors give their types, and how they go on, so that ours are none:
-/// CUDA (`CUdevice`, not `Cuda`; `CUDA_MEMCPY2D`, and with it the values that begin so) and its
-/// compiler, HIP (`hipEvent_t`, not `hip`) and its compiler, Level Zero, OpenCL, SYCL's C
-/// interface.
+/// The beginnings of vendors' type names, and the following letter that excludes ours: CUDA
+/// (`CUdevice`, not `Cuda`; `CUDA_MEMCPY2D`, and its values) and its compiler, HIP (`hipEvent_t`,
+/// not `hip`) and its compiler, Level Zero, OpenCL, SYCL's C interface.
 const VENDORS: [(&str, Next); 9] = [
     ("CU", |next| next.is_ascii_lowercase()),
     ("CUDA_", |next| next.is_ascii_uppercase()),
@@ -47,8 +46,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The public items of a file, each from `pub` to the end of its head. Items that only the crate
-/// sees say so.
+/// The public items of a file, each from `pub` to the end of its head; not crate-private items.
 fn public_heads(source: &str) -> Vec<String> {
     let mut heads = Vec::new();
     let mut lines = source.lines();
@@ -58,7 +56,7 @@ fn public_heads(source: &str) -> Vec<String> {
             continue;
         }
         let mut head = code.to_owned();
-        // The head of a function goes on after a comma, a field ends with it.
+        // A function's head continues after a comma; a field ends with it.
         let function = head.contains("fn ");
         while !head.contains(['{', ';']) && (function || !head.ends_with(',')) {
             match lines.next() {
@@ -71,8 +69,7 @@ fn public_heads(source: &str) -> Vec<String> {
     heads
 }
 
-/// Names of types in a head: what stands after a colon or an arrow, or is an argument of a generic
-/// type.
+/// Names of types in a head: words after a colon or an arrow, and arguments of a generic type.
 fn vendor_type(head: &str) -> Option<&str> {
     head.split(|c: char| !(c.is_alphanumeric() || c == '_')).find(|word| {
         VENDORS

@@ -1,6 +1,6 @@
-//! OpenCL without USM: PoCL 3.1 has buffers, queues and kernels, and no memory to share.
+//! OpenCL without USM: PoCL 3.1 has buffers, queues and kernels, but no shared memory.
 //!
-//! In a process of its own, since the loader of OpenCL reads once where its platforms are.
+//! A process of its own, because the OpenCL loader reads its platforms once.
 
 #![allow(clippy::std_instead_of_core, reason = "a program with std")]
 
@@ -24,7 +24,7 @@ fn a_platform_without_usm_has_buffers_and_kernels_over_them() {
         return child();
     }
     let Some(libraries) = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from) else {
-        // The folder has both.
+        // The folder contains both.
         return skip::missing("level_zero", "USM_DEBIAN_LIBRARIES not set (cargo xtask setup): no PoCL");
     };
     let vendors = std::env::temp_dir().join(format!("usm-without-usm-{}", std::process::id()));
@@ -74,7 +74,7 @@ fn child() {
     let range = NdRange::new([64], [16]).expect("a range");
     // SAFETY: each of 64 items has its own element of both buffers.
     let _ = unsafe { Launch::new(&queue, range).call(&add, &arguments) }.expect("a launch");
-    // Its work keeps it.
+    // Its work keeps it alive.
     drop(b);
     let mut found = [0.0_f32; 64];
     queue.read_buffer_to(&a, 0, bytemuck::cast_slice_mut(&mut found)).expect("a read");

@@ -1,4 +1,4 @@
-//! Operations that make one call of a driver fail, if it was told to. The error is the backend's.
+//! Operations that make one call of a driver fail on demand. The error is the backend's.
 
 use usm_core::{Error, MemAdvice, Queue, QueueOrder, Result, Shared, Strided, UsmVec};
 
@@ -15,9 +15,9 @@ pub fn fill<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Res
     queue.fill(array, 1).map(drop)
 }
 
-/// Copies bytes of the array to others of it.
+/// Copies bytes inside the array.
 pub fn copy_within<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
-    // SAFETY: every byte has a value.
+    // SAFETY: every byte is initialised.
     let memory = unsafe { array.allocation_mut() };
     queue.copy_within(memory, 0, 64, 32).map(drop)
 }
@@ -26,17 +26,17 @@ pub fn copy_within<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>)
 pub fn copy_rows<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
     let to = Strided::new(2, 2, &[20], &[4])?;
     let from = Strided::new(130, 2, &[20], &[4])?;
-    // SAFETY: every byte has a value, and the memory stays in its place.
+    // SAFETY: every byte is initialised, and the memory keeps its place.
     let memory = unsafe { array.allocation_mut() };
     queue.copy_strided_within(memory, &to, &from).map(drop)
 }
 
-/// Gives the hint that the device will use the array.
+/// Advises that the device will use the array.
 pub fn prefetch<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
     queue.prefetch(array.allocation()).map(drop)
 }
 
-/// Gives the hint that the array is read.
+/// Advises that the array is read mostly.
 pub fn advise<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
     queue.advise(array.allocation(), MemAdvice::ReadMostly).map(drop)
 }
@@ -46,17 +46,17 @@ pub fn barrier<D: FailingDriver>(_: &D, queue: &Of<D>, _: &mut Array<D>) -> Resu
     queue.barrier(&[]).map(drop)
 }
 
-/// Asks the runtime about an address of nobody.
+/// Queries the runtime about an unknown address.
 pub fn query_nothing<D: FailingDriver>(_: &D, queue: &Of<D>, _: &mut Array<D>) -> Result<()> {
     queue.context().query_runtime(77).map(drop)
 }
 
-/// Asks the runtime about the array.
+/// Queries the runtime about the array.
 pub fn query<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
     queue.context().query_runtime(array.as_ptr() as usize).map(drop)
 }
 
-/// Asks for the state of an operation.
+/// Queries the state of an operation.
 pub fn status<D: FailingDriver>(_: &D, queue: &Of<D>, array: &mut Array<D>) -> Result<()> {
     queue.fill(array, 2)?.status().map(drop)
 }

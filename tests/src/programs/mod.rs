@@ -1,12 +1,11 @@
-//! Random programs in safe Rust, and what they must read: a program gives what it would give run
-//! line by line, whatever the device reorders, and whatever fails meanwhile gives an error or the
-//! right values, never others.
+//! Random programs in safe Rust, and the values that they must read. A program gives the same
+//! values as run line by line, whatever the device reorders. A failure gives an error or the right
+//! values, never others.
 //!
 //! A program works with two contexts, queues of both orders, arrays of every kind and source,
-//! buffers, an arena, views, copies, fills, kernels and events; it drops and forgets any of them
-//! while work is in flight. The one thing that is not safe here is
-//! [`UsmVec::allocation_mut`](usm_core::UsmVec::allocation_mut), whose promise the steps keep: only
-//! elements with values are copied.
+//! buffers, an arena, views, copies, fills, kernels and events. It drops and forgets any of them
+//! while work is in flight. Only [`UsmVec::allocation_mut`](usm_core::UsmVec::allocation_mut) is
+//! unsafe; the steps keep its contract, because they copy only initialised elements.
 
 mod random;
 mod step;
@@ -20,47 +19,47 @@ use usm_kernel::Programmable;
 
 use world::World;
 
-/// The runtime that programs run on, as far as contexts do not tell it.
+/// The runtime of the programs, beyond their contexts.
 pub trait Driver<B: Programmable> {
     /// A new context.
     ///
     /// # Errors
-    /// Where the driver was told to fail.
+    /// The driver's, if it was told to fail.
     fn context(&self) -> Result<Context<B>>;
 
-    /// Lets the device run some operations, where it waits to be told.
+    /// Runs some operations on a device that runs on demand.
     fn advance(&self, operations: usize) {
         let _ = operations;
     }
 
-    /// Whether kernels are launched. A runtime's compiler may take longer than all the rest.
+    /// Whether kernels are launched. A runtime's compiler may take longer than everything else.
     fn has_kernels(&self) -> bool {
         true
     }
 
-    /// Whether a wait makes the device run what it waits for.
+    /// Whether a wait makes the device run the awaited work.
     fn runs_by_itself(&self) -> bool {
         true
     }
 
-    /// Makes a later operation fail, as it is submitted or, `late`, as it runs. Whether the driver
-    /// can.
+    /// Makes a later operation fail when it is submitted or, if `late`, when it runs. Returns
+    /// whether the driver can.
     fn fail(&self, sort: usize, skip: usize, late: bool) -> bool {
         let _ = (sort, skip, late);
         false
     }
 
-    /// What the driver saw, once everything that the program did not forget is gone.
+    /// The driver's verdict, after the program's objects are dropped, except forgotten ones.
     ///
     /// # Errors
-    /// What was misused, or is left: `tidy` says that nothing failed and nothing was forgotten.
+    /// Misuse, and leftovers: `tidy` means that nothing failed and nothing was forgotten.
     fn verdict(&self, tidy: bool) -> core::result::Result<(), String> {
         let _ = tidy;
         Ok(())
     }
 }
 
-/// Lets an operation of the mock fail, of one of eight sorts.
+/// Makes an operation of the mock fail, of one of eight kinds.
 pub fn inject(mock: &Mock, sort: usize, skip: usize, late: bool) {
     const SORTS: [Operation; 8] = [
         Operation::Copy,
@@ -76,21 +75,21 @@ pub fn inject(mock: &Mock, sort: usize, skip: usize, late: bool) {
     mock.inject(Fault { operation: SORTS[sort % SORTS.len()], skip, error, late });
 }
 
-/// What programs did.
+/// Counts of the programs' actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Programs.
+    /// Number of programs.
     pub programs: usize,
-    /// Reads with the values that the model has.
+    /// Number of reads with the model's values.
     pub reads: usize,
-    /// Operations and reads that were refused or failed.
+    /// Number of operations and reads that were refused or failed.
     pub errors: usize,
-    /// Faults that the driver was told to make.
+    /// Number of requested faults.
     pub faults: usize,
 }
 
 impl Tally {
-    /// Both.
+    /// Adds the counts.
     pub fn add(&mut self, other: Self) {
         self.programs += other.programs;
         self.reads += other.reads;
@@ -102,7 +101,7 @@ impl Tally {
 /// Runs one program.
 ///
 /// # Errors
-/// A read with other values than the model has, an error where nothing can fail, and the driver's
+/// A read with other values than the model's, an error where nothing can fail, and the driver's
 /// [verdict](Driver::verdict).
 pub fn run<B: Programmable + 'static>(
     driver: &impl Driver<B>,
@@ -117,12 +116,12 @@ pub fn run<B: Programmable + 'static>(
     Ok(tally)
 }
 
-/// Runs the programs of `count` seeds from `first` on, each on a driver of its own; with `faults`,
-/// some operations are told to fail. What goes wrong is made as short as it can be by leaving steps
-/// out.
+/// Runs the programs of `count` seeds from `first` on, each on a driver of its own. With `faults`
+/// some operations are told to fail. Shortens a failing program as far as possible by omitting
+/// steps.
 ///
 /// # Panics
-/// With the program that went wrong.
+/// With the failing program.
 pub fn run_all<B: Programmable + 'static, D: Driver<B>>(
     first: u64,
     count: u64,
@@ -144,7 +143,7 @@ pub fn run_all<B: Programmable + 'static, D: Driver<B>>(
     all
 }
 
-/// Leaves out what is not needed to go wrong.
+/// Omits the steps that are not needed for the failure.
 fn shorten(steps: &mut Vec<Step>, goes_wrong: impl Fn(&[Step]) -> Option<String>) -> Option<String> {
     let (mut last, mut width) = (None, steps.len().div_ceil(2));
     while width > 0 {

@@ -1,11 +1,11 @@
-//! Numbers for programs: the same for the same seed, everywhere.
+//! Numbers for programs: a seed gives the same numbers everywhere.
 
 /// The generator SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// By a seed; neighbours have nothing in common.
+    /// From a seed; neighbouring seeds give unrelated numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -24,7 +24,7 @@ impl Random {
         (self.number() % end as u64) as usize
     }
 
-    /// True once in `times`.
+    /// True once in `times` calls on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -6,20 +6,20 @@ use usm_core::AllocKind;
 
 use super::Random;
 
-/// Contexts.
+/// Number of contexts.
 pub(super) const SIDES: usize = 2;
-/// Queues of a context; every other one is in order.
+/// Number of queues in a context; every second one is in order.
 pub(super) const QUEUES: usize = 4;
-/// Places for arrays in a context.
+/// Number of places for arrays in a context.
 pub(super) const ARRAYS: usize = 5;
-/// Places for buffers in a context.
+/// Number of places for buffers in a context.
 pub(super) const BUFFERS: usize = 2;
-/// Elements of each array and buffer.
+/// Number of elements in each array and buffer.
 pub(super) const ELEMENTS: usize = 16;
-/// Tensors of the arena.
+/// Number of tensors in the arena.
 pub(super) const TENSORS: u64 = 4;
 
-/// Where the memory of a new array comes from.
+/// The source of a new array's memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// The context.
@@ -32,14 +32,14 @@ pub enum Source {
     System,
 }
 
-/// What a new array has in it.
+/// The initial content of a new array.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// Zeros.
     Zeros,
-    /// These numbers, counted up.
+    /// Consecutive numbers from this one on.
     From(u16),
-    /// Those of another array: the memory has no values before.
+    /// The content of another array; the memory is uninitialised before.
     Of(usize),
 }
 
@@ -52,7 +52,7 @@ pub struct At {
     pub queue: usize,
 }
 
-/// One line of a program. Places without anything in them are passed over.
+/// A line of a program. A step on an empty place does nothing.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "numbers of places, and ranges of elements")]
 pub enum Step {
@@ -77,7 +77,7 @@ pub enum Step {
         to: usize,
         from: usize,
     },
-    /// Elements of one array to another, or to the same.
+    /// Copies elements of an array to another, or to the same one.
     CopyPart {
         at: At,
         to: usize,
@@ -85,7 +85,7 @@ pub enum Step {
         from: Range<usize>,
         array: usize,
     },
-    /// Every other element, last one first.
+    /// Copies every second element, last one first.
     CopyStrided {
         at: At,
         to: usize,
@@ -131,7 +131,7 @@ pub enum Step {
         buffer: usize,
         from: Range<usize>,
     },
-    /// The host adds to each element.
+    /// The host adds a number to each element.
     Edit {
         side: usize,
         array: usize,
@@ -145,7 +145,7 @@ pub enum Step {
         at: At,
         buffer: usize,
     },
-    /// Memory of the other context, which every operation refuses.
+    /// Names memory of the other context, which every operation refuses.
     Foreign {
         at: At,
         array: usize,
@@ -154,7 +154,7 @@ pub enum Step {
         at: At,
         array: usize,
     },
-    /// After events that were kept, or after all of the queue.
+    /// Waits for kept events, or for the whole queue.
     Barrier {
         at: At,
         events: usize,
@@ -188,7 +188,7 @@ pub enum Step {
         kind: AllocKind,
         of_queue: bool,
     },
-    /// Everything of a context goes, in this order of its sorts.
+    /// Drops everything of a context, in this order of its kinds.
     NewSide {
         side: usize,
         order: u64,
@@ -215,7 +215,7 @@ pub enum Step {
 const KINDS: [AllocKind; 3] = AllocKind::ALL;
 
 fn at(random: &mut Random) -> At {
-    // Mostly one context, so that its work meets.
+    // Mostly one context, so that its operations meet.
     let side = usize::from(random.once_in(5));
     At { side, queue: random.below(QUEUES) }
 }
@@ -225,7 +225,7 @@ fn range(random: &mut Random) -> Range<usize> {
     one.min(other)..one.max(other)
 }
 
-/// A range, and where in another array as many elements begin.
+/// A range, and the start of an equally long range in another array.
 fn part(random: &mut Random) -> (usize, Range<usize>) {
     let from = range(random);
     (random.below(ELEMENTS - from.len() + 1), from)
@@ -305,7 +305,7 @@ fn step(random: &mut Random, faults: bool) -> Step {
     }
 }
 
-/// Some arrays and buffers, and steps with them.
+/// Some arrays and buffers, and steps on them.
 pub(super) fn program(random: &mut Random, faults: bool) -> Vec<Step> {
     let steps = 10 + random.below(70);
     let mut program = vec![Step::NewArena {

@@ -1,4 +1,4 @@
-//! What a program has, and what each element of it must be.
+//! The objects of a program, and the required value of each element.
 
 use core::array;
 use core::ops::Range;
@@ -17,11 +17,10 @@ use super::{Driver, Tally};
 
 const WIDTH: usize = size_of::<f32>();
 const BYTES: usize = ELEMENTS * WIDTH;
-/// Events that a program keeps.
+/// The events that a program keeps.
 const EVENTS: usize = 16;
 
-/// The values that elements must have; `None` where an error in the middle of a copy leaves it
-/// open.
+/// The required values of elements; `None` if an error inside a copy leaves the value open.
 type Model = [Option<f32>; ELEMENTS];
 type Outcome<T> = core::result::Result<T, String>;
 
@@ -32,7 +31,7 @@ struct Values<V> {
 
 type Array<B> = Values<UsmVec<f32, AnyKind, B>>;
 
-/// A context and what it has.
+/// A context and its objects.
 struct Side<B: Programmable> {
     context: Context<B>,
     queues: Vec<Queue<B>>,
@@ -42,10 +41,10 @@ struct Side<B: Programmable> {
     saxpy: Option<Executable<Saxpy, B, 1>>,
 }
 
-/// What may go wrong, and how often it did.
+/// The expected faults, and their counts.
 struct Judge {
     tally: Tally,
-    /// Whether any error is a mistake: nothing was told to fail, and waits end.
+    /// Whether every error is a mistake: nothing was told to fail, and waits end.
     strict: bool,
     forgot: bool,
 }
@@ -59,7 +58,7 @@ impl Judge {
         Ok(())
     }
 
-    /// What came of an operation; `None` where it was refused and may be.
+    /// The result of an operation; `None` if it was refused and may be.
     fn allowed<T>(&mut self, result: Result<T>) -> Outcome<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -94,7 +93,7 @@ impl<B: Programmable + 'static> Side<B> {
         Ok(Self { context, queues, arrays, buffers, arena: None, saxpy: None })
     }
 
-    /// Everything goes, one sort after the other.
+    /// Drops everything, one kind after the other.
     fn end(self, mut order: u64) {
         let Self { context, queues, arrays, buffers, arena, saxpy } = self;
         let mut sorts: Vec<Box<dyn FnOnce()>> = vec![
@@ -111,8 +110,8 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// An array by the ways that there are; none where the arena's bytes are held or the device
-    /// does not reach the program's memory.
+    /// Makes an array from any source. `None` if the arena's bytes are held, or the device cannot
+    /// access the program's memory.
     fn array(
         &self,
         at: At,
@@ -162,7 +161,7 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// What a new array must hold.
+    /// The required content of a new array.
     fn model(&self, source: Source, content: Content) -> Model {
         match (content, source) {
             (Content::Of(from), Source::Context | Source::Queue | Source::Arena(_)) => {
@@ -194,7 +193,7 @@ fn order(queue: usize) -> QueueOrder {
     if queue % 2 == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder }
 }
 
-/// Numbers of which few sums are equal.
+/// Numbers with few equal sums.
 fn numbers(content: Content) -> Model {
     match content {
         Content::From(first) => array::from_fn(|index| Some(f32::from(first) + index as f32 * 0.25)),
@@ -204,7 +203,7 @@ fn numbers(content: Content) -> Model {
 
 /// The memory of an array.
 fn memory<B: Programmable>(array: &mut Array<B>) -> &mut Allocation<B> {
-    // SAFETY: it stays in its place, and the callers copy elements, which have values.
+    // SAFETY: it keeps its place, and the callers copy initialised elements only.
     unsafe { array.given.allocation_mut() }
 }
 
@@ -212,7 +211,7 @@ fn meets(one: usize, other: usize, len: usize) -> bool {
     one.abs_diff(other) < len
 }
 
-/// One of several places, for itself.
+/// One of several places, borrowed separately.
 fn taken<T, R>(
     places: &mut [Option<T>],
     at: usize,
@@ -240,8 +239,8 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Of an operation that has not started when it is refused: the model changes, and the event is
-    /// kept, where it was submitted.
+    /// Records an operation that has not started when it is refused: if it was submitted, the model
+    /// changes and the event is kept.
     fn submitted(
         &mut self,
         at: At,
@@ -256,7 +255,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         Ok(())
     }
 
-    /// An operation that must be refused, whatever else happens.
+    /// Requires the refusal of an operation.
     fn refused(&self, result: Option<Result<Event<B>>>, why: &str) -> Outcome<()> {
         match result {
             Some(Ok(_)) => Err(format!("{why} was not refused")),
@@ -452,7 +451,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                 }
                 if let Some(view) = self.judge.allowed(array.given.try_host())? {
                     core::mem::forget(view);
-                    // A view for ever keeps the device from such memory.
+                    // A forgotten view keeps the device from such memory.
                     self.judge.strict &= side.context.info().capabilities.concurrent(kind);
                 }
                 self.judge.forgot = true;
@@ -538,7 +537,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                     (queue.copy_strided(memory(target), &there, allocation, &here), source.model)
                 };
                 for index in 0..HALF {
-                    // Where it fails, some may have been copied.
+                    // If it fails, some elements may have been copied.
                     let new = before[ELEMENTS - 1 - 2 * index];
                     target.model[2 * index] = if event.is_ok() { new } else { None };
                 }
@@ -618,7 +617,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         })
     }
 
-    /// By a view where the host reaches the memory, through a copy otherwise.
+    /// Reads through a view if the host can access the memory, otherwise through a copy.
     fn read(&mut self, at: At, array: usize) -> Outcome<()> {
         let Some(side) = &self.sides[at.side] else { return Ok(()) };
         let Some(array) = &side.arrays[array] else { return Ok(()) };
@@ -657,7 +656,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
 
     fn new_arena(&mut self, at: At, kind: AllocKind, of_queue: bool) -> Outcome<()> {
         let Some(side) = &mut self.sides[at.side] else { return Ok(()) };
-        // Two pairs of tensors, and one that meets both in time.
+        // Two pairs of tensors, and one that overlaps both in time.
         let lives = [(0, 1), (2, 3), (0, 1), (1, 3)];
         let tensor = |(id, (from, to))| usm_pool::Buffer::new(id, from, to, 2 * BYTES as u64).aligned(64);
         let problem = Problem::from_buffers((0..TENSORS).zip(lives).map(tensor).collect());
@@ -677,7 +676,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Reads everything, and lets everything go. Whether nothing of it is left in any case.
+    /// Reads everything and drops everything. Returns whether nothing may be left.
     pub(super) fn end(mut self) -> Outcome<(Tally, bool)> {
         self.driver.advance(usize::MAX);
         for side in 0..SIDES {

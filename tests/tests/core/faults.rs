@@ -33,8 +33,8 @@ fn every_call_passes_the_native_code_on() {
     assert_eq!(array.read().expect("a view")[..], [3; 4]);
 }
 
-/// The first, the second, ... call of any sort fails: the array is then what it was, or what it
-/// should be.
+/// The first, second, ... call of each kind fails. The array then has its old or its intended
+/// content.
 #[test]
 fn a_round_trip_with_a_fault_anywhere_loses_nothing() {
     for operation in [Operation::Allocate, Operation::Copy, Operation::Fill] {
@@ -89,7 +89,7 @@ fn a_lost_device_ends_every_wait() {
     assert_eq!(array.read().expect_err("lost").kind, ErrorKind::DeviceLost);
     assert_eq!(queue.fill(&mut array, 2).expect_err("lost").kind, ErrorKind::DeviceLost);
     assert_eq!(queue.wait().expect_err("lost").kind, ErrorKind::DeviceLost);
-    // Whether the device still touches the memory is unknown: it is given up, not freed.
+    // The device may still access the memory, so it is leaked, not freed.
     drop((array, queue));
     assert_eq!(context.deferred_frees(), 1);
     drop(context);

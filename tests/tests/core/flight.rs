@@ -18,7 +18,7 @@ mod without_concurrent_access;
 
 const DELAY: Duration = Duration::from_millis(60);
 
-/// Finishes the device's work from another thread after a while.
+/// Finishes the device's work later, from another thread.
 fn finish_later(mock: &Mock) -> thread::JoinHandle<()> {
     let mock = mock.clone();
     thread::spawn(move || {
@@ -139,7 +139,7 @@ fn the_limit_of_a_context_is_for_everything_that_its_end_waits_for() {
     }
     let start = Instant::now();
     drop((queue, context));
-    // A limit for each array would be 100 limits.
+    // A limit for each array would add up to 100 limits.
     assert!(start.elapsed() < limit * 50, "{:?}", start.elapsed());
     assert_eq!((mock.live_blocks(), mock.violations()), (100, vec![]));
 }
@@ -156,7 +156,7 @@ fn an_event_waits_as_long_as_its_context_said() {
     event.wait().expect("done");
 }
 
-/// Says when it is dropped, and panics then if it shall.
+/// Records its drop, and then panics if told to.
 struct Owner {
     memory: Box<[u8]>,
     panics: bool,
@@ -176,7 +176,7 @@ impl Owner {
         let mut owner = Self { memory: vec![1; 64].into(), panics, gone: Arc::clone(&gone) };
         let pointer = NonNull::new(owner.memory.as_mut_ptr()).expect("a box");
         let block = Block { pointer, size: 64, alignment: 1, kind: AllocKind::Host };
-        // SAFETY: memory of the owner's that the mock takes as any other.
+        // SAFETY: the owner's memory, which the mock treats as any other.
         (unsafe { Allocation::foreign(context.clone(), block, Box::new(owner)) }, gone)
     }
 }
@@ -200,13 +200,13 @@ fn an_owner_that_panics_takes_no_memory_along_that_is_in_use() {
     mock.finish();
 }
 
-/// The bytes that were reserved for who asked meanwhile are not left so.
+/// Bytes that were reserved for a concurrent caller are released.
 #[test]
 fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
     let mock = Mock::new(Progress::Manual).with_device(|info| info.max_alloc_size = info.global_mem_size);
     let context = mock.context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
-    // A device's memory, without the memory: the driver refuses it.
+    // The driver refuses a device's memory.
     let all = Request::new(AllocKind::Device, context.info().global_mem_size as usize);
     let error = Error::from(ErrorKind::Native { operation: "an allocation" });
     for buffer in [false, true] {
@@ -226,11 +226,11 @@ fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
     }
 }
 
-/// Its submission is not lost on the way: what it names is kept until it has run.
+/// The submission is not lost: the memory that it names is kept until it has run.
 #[test]
 fn a_task_that_panics_takes_no_submission_of_others_along() {
     let task = |queue: &Queue<Mock>, task: Box<dyn FnOnce() + Send>| {
-        // SAFETY: the tasks of this test touch no memory but what they own.
+        // SAFETY: the tasks of this test access only memory that they own.
         let submitted = unsafe { queue.submit(&[], &[], |queue, after| Mock::run(queue, after, task)) };
         submitted.expect("a task")
     };
@@ -240,8 +240,7 @@ fn a_task_that_panics_takes_no_submission_of_others_along() {
         let context = mock.context();
         let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
         let inner = queue.clone();
-        // Nothing else runs while a task does: both wait in the queue, and whoever comes next runs
-        // them.
+        // Nothing else runs during a task: both wait in the queue, and the next caller runs them.
         let submits = move || {
             for _ in 0..2 {
                 let _ = task(&inner, Box::new(|| panic!("a task of the test")));
@@ -258,7 +257,7 @@ fn a_task_that_panics_takes_no_submission_of_others_along() {
     }
 }
 
-/// Whoever submits a task that runs at once and panics sees that.
+/// The caller of a task that runs at once and panics receives the panic.
 #[test]
 fn a_task_that_panics_at_once_panics_where_it_is_submitted() {
     let mock = Mock::new(Progress::Immediate);
@@ -338,7 +337,7 @@ fn what_a_whole_absorbs_of_its_parts_is_forgotten_when_it_is_done() {
     let whole = context.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
     let whole = Arc::new(Whole(whole));
     for _ in 0..50 {
-        // SAFETY: the only part of a block that nothing else uses; `Whole` keeps it alive.
+        // SAFETY: the only unused part of a block; `Whole` keeps it alive.
         let mut part =
             unsafe { Allocation::carved(context.clone(), *whole.0.block(), Arc::clone(&whole) as _) };
         let _ = queue.fill_bytes(&mut part, 0, 64, &[1]).expect("a fill");

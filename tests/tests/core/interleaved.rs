@@ -1,5 +1,5 @@
-//! Work that somebody submits, and notes, between another's submission and its noting: what two
-//! threads do, by one and in a known order.
+//! Work that is submitted and recorded between another operation's submission and its recording:
+//! the actions of two threads, in a known order on one thread.
 
 use core::time::Duration;
 
@@ -14,8 +14,8 @@ fn array(queue: &Queue<Mock>) -> Array {
     UsmVec::zeroed(queue, 64).expect("memory")
 }
 
-/// Submits a barrier that names `usages`, has the device run it, and copies `source` by `reading`
-/// before the barrier is noted.
+/// Submits a barrier that names `usages`, makes the device run it, and copies `source` by `reading`
+/// before the barrier is recorded.
 fn copy_meanwhile(
     mock: &Mock,
     naming: &Queue<Mock>,
@@ -36,11 +36,11 @@ fn copy_meanwhile(
         })
     };
     drop(named.expect("a barrier"));
-    // Nobody waits for the copy by its other end.
+    // Nobody waits for the copy through its destination.
     core::mem::forget(to);
 }
 
-/// The last handle goes while the copy is queued, which must have been remembered.
+/// The last handle is dropped while the copy is queued, which must have been recorded.
 fn expect_in_flight(mock: &Mock, context: &Context<Mock>, source: Array) {
     assert_eq!(mock.queued(), 1);
     drop(source);

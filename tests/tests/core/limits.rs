@@ -1,4 +1,4 @@
-//! The limits of the device, and what happens at them.
+//! The limits of the device, and their enforcement.
 
 use core::alloc::Layout;
 use std::sync::Barrier;
@@ -21,8 +21,8 @@ fn small() -> (Mock, Context<Mock>) {
     (mock, context)
 }
 
-/// Backends' own functions are safe, and anybody may call them with what the layer above never asks
-/// for.
+/// A backend's own functions are safe, so a program may call them with arguments that the layer
+/// above never passes.
 #[test]
 fn no_backend_of_ours_allocates_no_bytes() {
     let nothing = Layout::new::<()>();
@@ -58,7 +58,7 @@ fn memory_that_only_waits_to_be_freed_refuses_nobody() {
     let mut block = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");
     let _ = queue.fill_bytes(&mut block, 0, 6_000, &[1]).expect("a fill");
     drop(block);
-    // In flight it counts, and host memory is not taken for it behind the caller's back.
+    // Memory in flight counts, and host memory is not substituted silently.
     let again = || context.allocate(&Request::new(AllocKind::Device, 6_000));
     assert!(matches!(again().expect_err("in flight").kind, ErrorKind::OverMemory { in_use: 6_000, .. }));
     mock.finish();
@@ -75,14 +75,14 @@ fn contexts_of_one_device_share_its_memory() {
     let first = one.allocate(&request).expect("fits");
     let refused = two.allocate(&request).expect_err("too much together").kind;
     assert_eq!(refused, ErrorKind::OverMemory { requested: 6_000, in_use: 6_000, limit: MEMORY });
-    // Each has statistics of its own.
+    // Each context has its own statistics.
     assert_eq!((one.stats().sum.current, two.stats().sum.current), (6_000, 0));
     assert_eq!(one.device_stats(), two.device_stats());
     drop(first);
     let second = two.allocate(&request).expect("fits now");
     let host = one.allocate(&Request::new(AllocKind::Host, 500)).expect("memory");
     drop((second, host, two));
-    // What a context did that is gone is not forgotten.
+    // The counts of a dropped context are kept.
     let device = one.device_stats();
     assert_eq!((device.sum.current, device.sum.peak, device.sum.total), (0, 6_500, 12_500));
     assert_eq!((device.of(MemoryType::UsmDevice).peak, device.of(MemoryType::UsmDevice).count), (6_000, 2));
@@ -114,7 +114,7 @@ fn peaks_start_anew_for_a_context_and_its_device() {
     let (own, device) = (one.stats(), one.device_stats());
     assert_eq!((own.sum.peak, own.of(MemoryType::UsmDevice).peak), (1_000, 1_000));
     assert_eq!((device.sum.peak, device.of(MemoryType::UsmShared).peak), (1_500, 500));
-    // What was counted stays, and so do the peaks of other contexts.
+    // Counts stay, and so do the peaks of other contexts.
     assert_eq!((own.sum.total, own.sum.count, two.stats().sum.peak), (4_000, 2, 500));
     drop(one.allocate(&Request::new(AllocKind::Device, 200)).expect("memory"));
     assert_eq!((one.stats().sum.peak, one.device_stats().sum.peak), (1_200, 1_700));
@@ -146,7 +146,7 @@ fn a_caller_may_allow_host_memory() {
     assert_eq!(context.stats().of(MemoryType::UsmHost).current, 5_000);
     let opaque = context.allocate_memory(MemoryType::Buffer, 5_000, 0, Fallback::Host).expect("host memory");
     assert_eq!(opaque.memory_type(), MemoryType::UsmHost);
-    // A single allocation above the device's limit has no way out.
+    // A single allocation above the device's limit cannot be placed elsewhere.
     let refused =
         context.allocate(&Request::new(AllocKind::Device, 6_001).or(Fallback::Host)).expect_err("too large");
     assert_eq!(refused.kind, ErrorKind::OverMaxAlloc { requested: 6_001, limit: 6_000 });
@@ -162,7 +162,7 @@ fn a_launch_is_checked_against_the_memory_of_its_distinct_arguments() {
     let (mut target, source) = (allocate(5_000), allocate(5_001));
     let refused = queue.copy_bytes(&mut target, 0, &source, 0, 8).expect_err("too much for one launch").kind;
     assert_eq!(refused, ErrorKind::OverLaunchMemory { total: 10_001, limit: MEMORY });
-    // The same allocation twice counts once.
+    // An allocation that is named twice counts once.
     let _ = queue.copy_within(&mut target, 0, 100, 8).expect("5000 bytes");
 }
 

@@ -1,4 +1,4 @@
-//! What a user of usm-core may rely on beyond the conformance suite: properties, faults and limits.
+//! Guarantees of usm-core beyond the conformance suite: properties, faults and limits.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 

@@ -1,10 +1,10 @@
-//! What an operation waits for, and what it does not.
+//! The operations that an operation waits for, and those that it does not.
 
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{Device, QueueOrder, Shared, UsmVec};
 
-/// Two copies from one array on an out-of-order queue do not wait for each other; a fill of it
-/// waits for both.
+/// Two copies from one array on an out-of-order queue do not wait for each other; a fill of the
+/// array waits for both.
 #[test]
 fn only_conflicts_are_dependencies() {
     let mock = Mock::new(Progress::Manual);

@@ -1,8 +1,8 @@
-//! Any program of safe Rust gives what it would give run line by line, however the device orders
-//! what it may order, and whatever fails.
+//! Every program in safe Rust gives the same values as run line by line, in every order that the
+//! device may choose, with any failure.
 //!
-//! `USM_PROGRAMS` says how many are run (each with faults and without), `USM_PROGRAMS_FROM` from
-//! which seed on.
+//! `USM_PROGRAMS` is the number of programs (each runs with faults and without),
+//! `USM_PROGRAMS_FROM` the first seed.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ struct OnMock {
 }
 
 impl OnMock {
-    /// A mock of one of all sorts.
+    /// A mock of one of all kinds.
     fn of(seed: u64) -> Self {
         let mut random = Random::new(!seed);
         let progress =
@@ -75,7 +75,7 @@ impl Driver<Mock> for OnMock {
     }
 }
 
-/// Where every operation is done when its call returns.
+/// Every operation is complete when its call returns.
 struct OnHost(HostHeap);
 
 impl Driver<HostHeap> for OnHost {

@@ -1,5 +1,5 @@
-//! Memory from a queue, on a driver that gives memory out again in the order of queues and tells
-//! what came too early or too late.
+//! Memory from a queue, on a driver that reuses memory in the order of queues and reports accesses
+//! that come too early or too late.
 
 use core::alloc::Layout;
 use core::time::Duration;
@@ -33,7 +33,7 @@ fn two_queues(context: &Context<Mock>) -> (Queue<Mock>, Queue<Mock>) {
     (queue(), queue())
 }
 
-/// Events that the calls of an operation were told to wait for.
+/// The events that the calls of an operation waited for.
 fn waits(mock: &Mock, operation: Operation) -> Vec<usize> {
     mock.calls().iter().filter(|call| call.operation == operation).map(|call| call.after).collect()
 }
@@ -52,7 +52,7 @@ fn an_address_comes_back_in_the_order_of_its_queue_before_anything_has_run() {
     let _ = fill(&own, &mut first, 1);
     drop(first);
     assert_eq!((mock.live_blocks(), context.deferred_frees()), (0, 0));
-    // Another queue may be at another place of its order: not before the free has run.
+    // Another queue may be at another point of its order: it must wait until the free has run.
     assert_ne!(bytes(&other).as_ptr(), address);
     let mut second = bytes(&own);
     assert_eq!(second.as_ptr(), address);
@@ -83,8 +83,7 @@ fn only_what_another_queue_does_is_waited_for() {
     assert_eq!(waits(&mock, Operation::FreeInOrder), [0, 1], "the free waits for the fill");
 }
 
-/// Not for what its own queue was given afterwards, which may take long, or wait for the other
-/// queue in its turn.
+/// It must not wait for later work of that queue, which may take long or wait for the other queue.
 #[test]
 fn the_first_use_elsewhere_waits_for_the_allocation_alone() {
     let comes_first = (0..50).any(|seed| {
@@ -106,7 +105,7 @@ fn the_first_use_elsewhere_waits_for_the_allocation_alone() {
     assert!(comes_first);
 }
 
-/// On a queue that is not in order by itself everything is ordered by events.
+/// On an out-of-order queue events order everything.
 #[test]
 fn an_out_of_order_queue_orders_by_events() {
     for seed in 0..200 {
@@ -127,7 +126,7 @@ fn an_out_of_order_queue_orders_by_events() {
     }
 }
 
-/// The driver itself, without the model: it tells what the model must never let happen.
+/// The driver itself without the model: it reports what the model must prevent.
 #[test]
 fn work_outside_of_the_time_of_its_memory_is_found() {
     type Submit = fn(&Queue<Mock>, &Queue<Mock>);
@@ -137,7 +136,7 @@ fn work_outside_of_the_time_of_its_memory_is_found() {
         (Block { pointer, size: BYTES, alignment: 64, kind: AllocKind::Device }, event)
     }
     fn touch(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) -> MockEvent {
-        // SAFETY: on this driver memory stays where it is until the driver goes.
+        // SAFETY: this driver's memory keeps its place until the driver is dropped.
         unsafe { queue.raw().fill(block.pointer.as_ptr(), &[1], BYTES, after) }.expect("a fill")
     }
     fn free(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) {
@@ -194,7 +193,7 @@ fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
     let _ = fill(&other, &mut memory, 1);
     mock.inject(fault(Operation::FreeInOrder, false, ErrorKind::Native { operation: "the driver's call" }));
     drop(memory);
-    // Not in the statistics, like any other memory of a queue, and still allocated.
+    // Not in the statistics, as any other memory of a queue, and still allocated.
     assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (0, 1, 1));
     drop(own);
     context.collect();
@@ -202,7 +201,7 @@ fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
     mock.finish();
     context.collect();
     assert_eq!((context.deferred_frees(), mock.live_blocks(), mock.violations()), (0, 0, vec![]));
-    // It has gone back to where memory of queues comes from.
+    // It returned to the pool of queue memory.
     assert_eq!(bytes(&other).as_ptr(), address);
 }
 
@@ -253,7 +252,7 @@ fn a_refused_allocation_leaves_no_trace() {
     let refused = try_bytes(&own).expect_err("full");
     assert_eq!((refused.kind, refused.native), (full, Some(-5)));
     assert_eq!((context.stats().sum.count, mock.live_blocks()), (0, 0));
-    // The whole memory is there again.
+    // The whole memory is free again.
     let half = Request::new(AllocKind::Device, 1 << 29);
     let halves = [(); 2].map(|()| own.context().allocate(&half).expect("memory"));
     let refused = try_bytes(&own).expect_err("no room").kind;
@@ -262,7 +261,7 @@ fn a_refused_allocation_leaves_no_trace() {
     drop(bytes(&own));
 }
 
-/// Whichever memory it is: the device gets no work.
+/// For any memory: the device gets no work.
 #[test]
 fn a_host_view_keeps_allocations_and_frees_from_the_device() {
     for history in [0, 100] {
@@ -280,7 +279,7 @@ fn a_host_view_keeps_allocations_and_frees_from_the_device() {
         drop((before, bytes(&own)));
         assert_eq!((mock.queued(), waits(&mock, Operation::FreeInOrder).len()), (0, 0));
         assert_eq!(waits(&mock, Operation::AllocateInOrder).len(), submitted);
-        // All work was waited for by the view, so what goes is back at once.
+        // The view waited for all work, so freed memory is available at once.
         assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (2, 0, 2));
         drop(view);
         drop((during, bytes(&own)));
@@ -294,7 +293,7 @@ fn a_host_view_keeps_allocations_and_frees_from_the_device() {
     }
 }
 
-/// A view that still waits for work keeps the free away too, and the work uses the block.
+/// A view that still waits for work delays the free too, and the work uses the block.
 #[test]
 fn a_free_beside_a_view_that_waits_goes_to_the_list() {
     let mock = Mock::new(Progress::Manual).without_concurrent_access();
@@ -357,7 +356,7 @@ fn bytes_count_until_the_runtime_has_them() {
         mock.finish();
         drop(bytes(&own));
     }
-    // In order it is back at once.
+    // On an in-order queue it is available at once.
     let mock = Mock::new(Progress::Manual).with_device(small);
     let context = mock.context();
     let (own, _) = two_queues(&context);
@@ -383,7 +382,7 @@ fn a_lost_device_keeps_the_memory_and_says_so() {
     assert_eq!((mock.live_blocks(), mock.violations()), (1, vec![]));
 }
 
-/// The event of the allocation was dropped, forgotten, or never looked at: the list of uses has it.
+/// The event of the allocation was dropped, forgotten, or never used: the list of uses contains it.
 #[test]
 fn forgotten_handles_change_nothing() {
     for seed in 0..100 {

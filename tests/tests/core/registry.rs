@@ -1,4 +1,4 @@
-//! The interval map against a list that is searched from end to end.
+//! The interval map against a list with linear search.
 
 use proptest::prelude::*;
 use usm_core::backend::host::HostHeap;
@@ -34,7 +34,7 @@ proptest! {
 }
 
 proptest! {
-    /// A runtime reuses memory while the registry still has the old block.
+    /// A runtime reuses memory that the registry still has.
     #[test]
     fn a_block_replaces_those_that_begin_inside_it(
         blocks in prop::collection::vec((0_usize..300, 1_usize..200), 0..200),
@@ -65,7 +65,7 @@ fn threads_find_their_own_blocks_while_others_free_theirs() {
             let context = context.clone();
             scope.spawn(move || {
                 for round in 0..4_000 {
-                    // The heap gives memory of one thread to another in pieces of other sizes.
+                    // The heap reuses one thread's memory for another in pieces of other sizes.
                     let size = 4_096 << ((thread + round) % 4);
                     let block = context.allocate(&Request::new(AllocKind::Shared, size)).expect("memory");
                     for inside in [0, size / 2, size - 1] {
@@ -79,7 +79,7 @@ fn threads_find_their_own_blocks_while_others_free_theirs() {
     assert_eq!((context.stats().sum.current, context.stats().sum.live), (0, 0));
 }
 
-/// Device addresses of some GPUs have all upper bits set.
+/// Some GPUs' device addresses have all upper bits set.
 #[test]
 fn blocks_at_the_end_of_the_address_space() {
     let registry = Registry::new();

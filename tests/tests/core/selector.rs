@@ -1,4 +1,4 @@
-//! Selectors: what is printed is accepted, what is wrong is named.
+//! Selectors: printed ones are accepted, and errors name the fault.
 
 use proptest::prelude::*;
 use usm_core::{BackendKind, DeviceInfo, DeviceType, Selector, SelectorError};

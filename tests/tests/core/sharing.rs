@@ -1,4 +1,4 @@
-//! Memory of other processes and devices, on a driver that plays both ends.
+//! Memory of other processes and devices, on a driver that plays both sides.
 
 use proptest::prelude::*;
 use usm_core::backend::Dyn;
@@ -17,7 +17,7 @@ fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
     mock.finish();
     let handle = array.export_ipc().unwrap();
     let handle = IpcHandle::from_bytes(&handle.to_bytes()).unwrap();
-    // SAFETY: `array` outlives the opened memory; both ends only read from here on.
+    // SAFETY: `array` outlives the opened memory; from here on both sides only read.
     let opened = unsafe { other.open_ipc(&handle) }.unwrap();
     assert_eq!((opened.kind(), opened.size(), mock.opened_blocks()), (AllocKind::Device, 64, 1));
     assert_eq!(other.stats().sum.live, 0, "the ledger does not count foreign memory");
@@ -29,7 +29,7 @@ fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
     other.collect();
     assert_eq!(mock.opened_blocks(), 0);
     let _guard = copy.wait_for_host(usm_core::Access::Read).unwrap();
-    // SAFETY: host memory, written whole by the copy.
+    // SAFETY: host memory, initialised by the copy.
     assert_eq!(unsafe { core::slice::from_raw_parts(copy.as_ptr(), 64) }, [7; 64]);
 }
 
@@ -59,11 +59,11 @@ fn handles_that_name_nothing_are_refused() {
     });
     assert!(array.export_ipc().is_err());
     drop(array);
-    // SAFETY: refused, because the memory is gone.
+    // SAFETY: refused, because the memory is freed.
     let refused = unsafe { other.open_ipc(&handle) }.unwrap_err();
     assert!(matches!(refused.kind, ErrorKind::Native { .. }));
     let host = usm_core::backend::host::HostHeap::new().context();
-    // SAFETY: refused, because the runtime is another.
+    // SAFETY: refused, because the runtime differs.
     let refused = unsafe { host.open_ipc(&handle) }.unwrap_err();
     assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }));
     assert_eq!(mock.opened_blocks(), 0);

@@ -1,5 +1,5 @@
-//! Devices that do not know every kind of memory: what the host cannot reach is staged in what
-//! there is, or refused by name.
+//! Devices that lack kinds of memory. Memory that the host cannot access is staged in another kind,
+//! or refused by name.
 
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{
@@ -15,7 +15,7 @@ fn without_host_memory(progress: Progress) -> Mock {
     Mock::new(progress).with_device(|info| info.capabilities.host = AccessFlags::empty())
 }
 
-/// A device with memory of its own and no other.
+/// A device with device memory only.
 fn with_device_memory_alone() -> Mock {
     without_host_memory(Progress::OnWait).with_device(|info| info.capabilities.shared = AccessFlags::empty())
 }
@@ -46,18 +46,18 @@ fn arrays_go_through_shared_memory_where_there_is_no_host_memory() {
     assert_eq!(context.stats().sum.live, 1);
 }
 
-/// 40 rows of 3 bytes, 7 bytes apart, twice: too many for the ways that need no staging elsewhere,
-/// and small enough to be staged there.
+/// 40 rows of 3 bytes, 7 bytes apart, twice: too many for paths without staging, and small enough
+/// for staging.
 const ROWS: [usize; 3] = [2, 40, 3];
 
 fn memory(context: &Context<Mock>) -> Allocation<Mock> {
     context.allocate(&Request::new(AllocKind::Device, 600)).expect("device memory")
 }
 
-/// What the device holds: the mock's device memory is this process's.
+/// The device's content: the mock's device memory lies in this process.
 fn content(queue: &Queue<Mock>, allocation: &Allocation<Mock>) -> Vec<u8> {
     queue.wait().expect("idle");
-    // SAFETY: live memory of that size, written whole, and the only queue is idle.
+    // SAFETY: live memory of that size, initialised, and the only queue is idle.
     unsafe { core::slice::from_raw_parts(allocation.as_ptr(), allocation.size()) }.to_vec()
 }
 
@@ -111,7 +111,7 @@ fn with_device_memory_alone_what_the_host_gives_or_wants_is_refused() {
     assert_eq!(context.stats().sum.live, 1, "what was to hold the values is gone again");
 }
 
-/// Room for everything but what the bytes wait in.
+/// Room for everything except the staging memory.
 #[test]
 fn a_process_without_memory_for_staging_gets_an_error() {
     const BYTES: usize = 1 << 16;

@@ -19,7 +19,7 @@ GPU_Debug: Free 58982400 bytes of usm_host allocation type (current=0; max=58982
 GPU_Debug: Free 44621568 bytes of usm_device allocation type (current=0; max=44621568)
 ";
 
-/// Runs itself with the variable set, because it is read once a process.
+/// Runs itself with the variable set, because a process reads it once.
 #[test]
 fn the_variable_prints_the_lines_of_the_gpu_plugin() {
     const CHILD: &str = "USM_TEST_VERBOSE_CHILD";

@@ -1,5 +1,5 @@
-//! Which calls of the driver an operation on CUDA makes, and what becomes of events and modules:
-//! the driver writes down what it is asked.
+//! The driver's calls for an operation on CUDA, and the reuse of events and modules: the driver
+//! logs its calls.
 
 use usm_core::{
     AllocKind, Context, Device, Event, EventStatus, MemorySource, Queue, QueueOrder, Request, UsmVec,
@@ -12,10 +12,10 @@ use crate::driver::{Driver, calls_of, fail, set};
 mod pool;
 mod queue_memory;
 
-/// A launch, with the context current on the thread before.
+/// A launch, with the context already current on the thread.
 const LAUNCH: [&str; 3] = ["cuCtxGetCurrent", "cuLaunchKernel", "cuEventRecord"];
 
-/// Does nothing, with an array, a number and local memory.
+/// Does nothing; has an array, a number and local memory as parameters.
 const SCALE: &str = "
 .version 6.5
 .target sm_75
@@ -51,7 +51,7 @@ fn a_launch_is_three_calls_and_makes_no_event() {
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (function, mut a) = (function(&context), array(&queue));
-    // The first launches make the events that later ones use again.
+    // The first launches make the events that later ones reuse.
     for _ in 0..3 {
         drop(launch(&queue, &function, &mut a).unwrap());
     }
@@ -60,7 +60,7 @@ fn a_launch_is_three_calls_and_makes_no_event() {
         let (_, calls) = raw::with_current(context.raw(), || calls_of(current)).unwrap();
         assert_eq!(calls, LAUNCH);
     }
-    // On a thread that has it not, the context is current for as long as the launch takes.
+    // On another thread the context is current during the launch only.
     let (_, calls) = calls_of(|| drop(launch(&queue, &function, &mut a).unwrap()));
     let pushed =
         ["cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuLaunchKernel", "cuEventRecord", "cuCtxPopCurrent_v2"];
@@ -95,7 +95,7 @@ fn every_event_is_destroyed_once_and_not_before_the_context() {
                 for (queue, array) in queues.iter().zip(&mut arrays) {
                     events.push(launch(queue, &function, array).unwrap());
                 }
-                // Some are kept for a while, so that later ones cannot use them.
+                // Some are kept, so that later ones cannot reuse them.
                 if round % 8 == 7 {
                     events.drain(..).for_each(|event| event.wait().unwrap());
                 }
@@ -107,7 +107,7 @@ fn every_event_is_destroyed_once_and_not_before_the_context() {
         let created = times(&during, "cuEventCreate");
         assert!((8..32).contains(&created), "{created} events for 16 that are kept");
     });
-    // `calls` began anew inside: what is left are the ends.
+    // `calls` began a new log inside: only the ends are left.
     assert!(times(&calls, "cuEventDestroy_v2") >= 16, "{}", calls.len());
     let after = |name| calls.iter().rposition(|call| call == name);
     assert!(after("cuEventDestroy_v2") > after("cuEventRecord"));
@@ -130,7 +130,7 @@ fn events_that_threads_share_are_destroyed_once() {
                     let mut a = array(&queue);
                     for _ in 0..500 {
                         let event = launch(&queue, function, &mut a).unwrap();
-                        // Both let go of it at about the same moment.
+                        // Both release it at about the same time.
                         sender.send(event.clone()).unwrap();
                     }
                     launch(&queue, function, &mut a).unwrap()
@@ -143,10 +143,10 @@ fn events_that_threads_share_are_destroyed_once() {
     });
     context.synchronize(core::time::Duration::from_secs(60)).unwrap();
     drop((function, context));
-    // Some outlive their context; the memory of it was waited for.
+    // Some outlive their context; the memory of the context was waited for.
     assert!(live() >= before + 3);
     drop(last);
-    // Modules that wait for their launches hold their context until the next build looks at them.
+    // Modules that wait for their launches hold their context until the next build checks them.
     for _ in 0..8 {
         drop(Module::build(&driver.context(), Code::Ptx(SCALE)).unwrap());
     }
@@ -168,8 +168,7 @@ fn an_event_that_somebody_has_is_not_recorded_anew() {
     addresses.sort();
     addresses.dedup();
     assert_eq!(addresses.len(), 33);
-    // Once known to be complete it is not asked again, and that is forgotten when it stands for
-    // other work.
+    // A known completion is not queried again; reuse for other work resets that.
     copy.wait().unwrap();
     let (status, calls) = calls_of(|| copy.status().unwrap());
     assert_eq!((status, calls.len()), (EventStatus::Complete, 0));
@@ -217,7 +216,7 @@ fn work_without_an_event_is_never_taken_to_be_complete() {
     let before = context.stats();
     drop((lost, a));
     drop(queue);
-    // The memory is not freed while the context lives, and its event stands for nothing else.
+    // The memory is not freed while the context lives, and its event is not reused.
     drop(context.allocate(&Request::new(AllocKind::Device, 1)).unwrap());
     assert_eq!(context.stats().sum.current, before.sum.current);
     let queue = context.queue(QueueOrder::InOrder).unwrap();
@@ -232,12 +231,12 @@ fn a_module_outlives_its_launches() {
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let mut a = array(&queue);
     let kernel = function(&context);
-    // Modules of other tests wait for their launches too, and are not unloaded either now.
+    // Modules of other tests wait for their launches too, and are not unloaded now either.
     set("hold");
     let _ = launch(&queue, &kernel, &mut a).unwrap();
     let ((), calls) = calls_of(|| drop(kernel));
     assert_eq!(times(&calls, "cuModuleUnload"), 0, "its launch runs");
-    // One that never ran waits for nobody, and a queue that is gone is remembered.
+    // A module that never ran does not wait, and a dropped queue is remembered.
     let ((), calls) = calls_of(|| drop(function(&context)));
     assert_eq!(times(&calls, "cuModuleUnload"), 1);
     drop(queue);
@@ -245,7 +244,7 @@ fn a_module_outlives_its_launches() {
     assert_eq!(times(&calls, "cuModuleUnload"), 1);
     set("");
     context.synchronize(core::time::Duration::from_secs(10)).unwrap();
-    // A build looks at what is to be unloaded.
+    // A build unloads the modules that are no longer used.
     let (_, calls) = calls_of(|| function(&context));
     assert!(times(&calls, "cuModuleUnload") >= 1, "nothing runs any more");
 }

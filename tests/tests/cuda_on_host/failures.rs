@@ -1,4 +1,4 @@
-//! What becomes of work whose end nobody can know.
+//! Work whose completion is unknown.
 
 use core::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::driver::{Driver, count, fail, set};
 /// Longer than any work takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A fill whose event the driver refuses to record: the only operation of CUDA that can fail alone,
-/// since one that runs and fails takes its context along.
+/// A fill whose event the driver refuses to record. It is the only operation of CUDA that can fail
+/// by itself: one that fails when it runs takes its context along.
 pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let mut array = UsmVec::<u8, Device, B>::uninit(queue.context(), 8).expect("memory");
     // SAFETY: nothing reads it.
@@ -19,13 +19,13 @@ pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event
     fail("cuEventRecord=999");
     let lost = queue.fill_bytes(memory, 0, 8, &[1]);
     fail("");
-    // Nobody knows that it ends, but while it runs the host is kept from all managed memory.
+    // Its completion is unknown, but while it runs the host must not access managed memory.
     let context = queue.context().clone();
     let ends = move || context.synchronize(LONG).expect("what runs ends");
     (lost.expect("the fill is under way"), Box::new(ends))
 }
 
-/// Its memory is leaked, and the native context, which that would go with, is not destroyed before.
+/// Its memory is leaked, and the native context is not destroyed, which would free the memory.
 #[test]
 fn a_context_outlives_work_that_nobody_knows_the_end_of() {
     let Some(driver) = Driver::find_with("late", Cuda::open) else { return };
@@ -38,11 +38,11 @@ fn a_context_outlives_work_that_nobody_knows_the_end_of() {
     assert_eq!(count("misuses"), misuses);
 }
 
-/// `CUDA_ERROR_DEVICE_UNAVAILABLE`: not a fault of what ran, which would stand for good.
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`: not a fault of the work, which would be permanent.
 const UNAVAILABLE: i32 = 46;
 
-/// Under the names of the functions that record and make an event: a queue goes while its work runs
-/// and the driver refuses the event behind it.
+/// Under the names of the functions that record and make an event: a queue is dropped while its
+/// work runs, and the driver refuses the event behind it.
 fn reports_once(driver: &Driver, refusing: [&str; 2]) {
     for (order, refusing) in [QueueOrder::InOrder, QueueOrder::OutOfOrder]
         .into_iter()
@@ -59,7 +59,7 @@ fn reports_once(driver: &Driver, refusing: [&str; 2]) {
             drop(queue);
             fail("");
             set("");
-            // Its own event was there before.
+            // Its own event existed before.
             event.wait_for(LONG).unwrap();
             event
         };
@@ -74,7 +74,7 @@ fn reports_once(driver: &Driver, refusing: [&str; 2]) {
         let first = gone(context.queue(order).unwrap());
         assert_eq!([tells(), tells(), tells()], [true, false, false], "{order:?}, {refusing}");
         context.pending(LONG).unwrap().wait(LONG).unwrap();
-        // One that lives says nothing of it, and the next that goes is told anew.
+        // A live queue does not report it, and the next dropped queue reports again.
         let living = context.queue(order).unwrap();
         living.wait().unwrap();
         let second = gone(context.queue(order).unwrap());

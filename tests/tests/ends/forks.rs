@@ -12,13 +12,13 @@ use usm_core::{
 
 use crate::program::{Lane, Program};
 
-/// Ends a child that hangs.
+/// Kills a hung child.
 const SECONDS: u32 = 20;
 
-/// The status of a child that runs `work` and comes back from it, by the C library's number.
+/// The exit status of a child that runs `work` and returns from it, as the C library's number.
 fn child(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child uses what is promised to work after a fork beside threads: the C library's
-    // heap, and this library.
+    // SAFETY: the child uses only the parts that are guaranteed to work after a fork beside
+    // threads: the C library's heap, and this library.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {
@@ -28,15 +28,15 @@ fn child(work: impl FnOnce() -> i32) -> i32 {
         }
         id => {
             let mut status = 0;
-            // SAFETY: a child, room for its status.
+            // SAFETY: a child, and room for its status.
             while unsafe { libc::waitpid(id, &raw mut status, 0) } != id {}
             status
         }
     }
 }
 
-/// A child that drops what it finds, uses what it does not, and comes to its own end while the
-/// parent's work was in flight.
+/// A child that drops the objects it finds, uses new ones, and ends while the parent's work is in
+/// flight.
 pub(crate) fn child_ends(program: Program) -> ExitCode {
     let status = child(move || {
         drop(program);
@@ -108,8 +108,8 @@ fn on_erased_host(heap: &Context<Dyn>) -> Result<()> {
     lane.queue.wait()
 }
 
-/// A runtime that was open in the parent is refused in the child, whatever is asked of it; plain
-/// host memory goes on.
+/// A runtime that was open in the parent is refused in the child for every call; plain host memory
+/// works.
 fn refused(program: &Program) -> Result<()> {
     let context = &program.contexts[0];
     let is_host = context.info().backend == BackendKind::Host;

@@ -1,11 +1,10 @@
-//! Programs come to their end in every way while work is in flight on every runtime: the status is
-//! what the program said, standard error is empty, or has the one line that says what did not
-//! finish, and nothing hangs.
+//! Programs end in every way while work is in flight on every runtime. The status is the program's,
+//! standard error is empty or has one line about unfinished work, and nothing hangs.
 //!
-//! Its own harness: each case is a process, this program run again with the case's name. Words on
-//! the command line select the cases whose names contain all of them. `USM_ENDS_RUNS` is how often
-//! each case runs, with both orders of queues; without it each runs once, and the orders take
-//! turns. `USM_FORKS` is the number of children of the cases that fork.
+//! Its own harness: each case is a process, this program with the case's name. Words on the command
+//! line select the cases whose names contain all of them. `USM_ENDS_RUNS` is the number of runs of
+//! each case, with both orders of queues; by default each runs once, and the orders alternate.
+//! `USM_FORKS` is the number of children of the cases that fork.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
@@ -26,11 +25,11 @@ use usm_tests::harness::Tally;
 use usm_tests::process;
 use ways::{WAYS, Way};
 
-/// What a child reads to know that it is one: runtime, order and way.
+/// A child's variable: runtime, order and way.
 const VARIABLE: &str = "USM_ENDS_CASE";
-/// No case may hang.
+/// Time limit of a case.
 const LIMIT: Duration = Duration::from_secs(90);
-/// How the line begins that says what did not finish.
+/// The beginning of the line about unfinished work.
 const LINE: &str = "usm: the process ends although ";
 
 const ORDERS: [(&str, QueueOrder); 2] =
@@ -63,7 +62,7 @@ fn parent(runtime: &Runtime, way: &Way, name: &str, tally: &mut Tally) {
         Err(reason) => return tally.miss(runtime.required_as, name, &reason),
     };
     let ended = process::again(VARIABLE, name, LIMIT, |command| {
-        // A machine's own settings are for its own runtimes.
+        // The machine's own settings are for its own runtimes.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("ZE_") {
                 command.env_remove(name);

@@ -1,5 +1,5 @@
-//! What is in flight when a program ends: two contexts, two queues each, and copies that nobody has
-//! waited for.
+//! The work in flight at the end of a program: two contexts with two queues each, and copies that
+//! nobody waited for.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::runtimes::Runtime;
 
 /// Long enough to be in flight for a while.
 const BYTES: usize = 4 << 20;
-/// Of a device that never answers.
+/// The wait limit with a device that never answers.
 const SHORT: Duration = Duration::from_millis(300);
 
 /// A queue with two blocks.
@@ -20,18 +20,18 @@ pub(crate) struct Lane {
     pub(crate) src: Allocation<Dyn>,
 }
 
-/// Dropped in this order, as Python does: blocks in flight before their queues, these before their
+/// Dropped in this order, as in Python: blocks in flight before their queues, queues before their
 /// contexts.
 pub(crate) struct Program {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) contexts: Vec<Context<Dyn>>,
     pub(crate) device: DynDevice,
     pub(crate) order: QueueOrder,
-    /// Whether waits run into their limit.
+    /// Whether waits reach their limit.
     pub(crate) never_answers: bool,
 }
 
-/// A kind of memory that the device knows.
+/// A kind of memory that the device supports.
 fn kind(context: &Context<Dyn>) -> AllocKind {
     let known = |kind: &AllocKind| !context.info().capabilities.of(*kind).is_empty();
     AllocKind::ALL.into_iter().find(known).expect("some kind of memory")

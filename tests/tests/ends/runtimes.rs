@@ -1,4 +1,4 @@
-//! The runtimes, and what their processes need.
+//! The runtimes, and the requirements of their processes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ type Variables = Vec<(&'static str, OsString)>;
 
 pub(crate) struct Runtime {
     pub(crate) name: &'static str,
-    /// What `USM_REQUIRE` calls it.
+    /// Its name in `USM_REQUIRE`.
     pub(crate) required_as: &'static str,
-    /// The environment of its process, or what is missing.
+    /// The environment of its process, or the missing part.
     pub(crate) variables: fn() -> Result<Variables, String>,
     pub(crate) device: fn() -> DynDevice,
     pub(crate) never_answers: bool,
@@ -65,8 +65,8 @@ fn path(variable: &str, hint: &str) -> Result<PathBuf, String> {
     if path.exists() { Ok(path) } else { Err(format!("{} not found ({hint})", path.display())) }
 }
 
-/// The driver that executes on the host, behind the unmodified loader; work starts as late as it
-/// may.
+/// The driver that executes on the host, behind the unmodified loader; work starts as late as
+/// possible.
 fn level_zero() -> Result<Variables, String> {
     let folder = path("USM_DEBIAN_LIBRARIES", "cargo xtask setup")?;
     let driver = path("USM_LEVEL_ZERO_DRIVER", "cargo build -p usm-level-zero-driver")?;
@@ -78,8 +78,8 @@ fn level_zero() -> Result<Variables, String> {
     ])
 }
 
-/// The driver that executes on the host, in the place of NVIDIA's and of AMD's; work starts when
-/// its state is asked for.
+/// The driver that executes on the host, in place of NVIDIA's and AMD's; work starts when its state
+/// is queried.
 fn cuda() -> Result<Variables, String> {
     let driver = path("USM_CUDA_DRIVER", "cargo build -p usm-cuda-driver")?;
     Ok(vec![

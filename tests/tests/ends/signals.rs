@@ -1,4 +1,4 @@
-//! Signals while a program waits: system calls are interrupted, waits are not.
+//! Signals during a wait: they interrupt system calls, but not waits.
 
 use core::ptr;
 use std::process::{ExitCode, exit};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::program::Program;
 
 static CAUGHT: AtomicUsize = AtomicUsize::new(0);
-/// How long waits are interrupted, each millisecond.
+/// Duration of the interruptions, one each millisecond.
 const TIME: Duration = Duration::from_millis(150);
 
 extern "C" fn count(_: libc::c_int) {
@@ -22,9 +22,9 @@ fn interrupt_every(microseconds: libc::suseconds_t) {
     assert_eq!(unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) }, 0);
 }
 
-/// Waits of every sort go well, and so does the end of the process, which waits too.
+/// Waits of every kind succeed, and so does the end of the process, which waits too.
 pub(crate) fn while_waiting(mut program: Program) -> ExitCode {
-    // SAFETY: zeros are an action without flags, hence without `SA_RESTART`, that blocks nothing.
+    // SAFETY: zeros are an action without flags, so without `SA_RESTART`, that blocks no signal.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = count as *const () as usize;
     // SAFETY: the handler adds to a number.

@@ -15,13 +15,13 @@ use crate::{LINE, forks, signals};
 
 pub(crate) struct Way {
     pub(crate) name: &'static str,
-    /// How the process ends, as the system says it.
+    /// The end of the process, from the system.
     pub(crate) end: &'static str,
     /// Whether the wait limit is shorter than the work.
     pub(crate) is_late: bool,
-    /// Lines that the program itself writes to standard error.
+    /// The program's own lines on standard error.
     pub(crate) may_say: fn(&str) -> bool,
-    /// Before a runtime is opened.
+    /// Whether the program ends before a runtime is opened.
     pub(crate) before: fn(),
     pub(crate) go: fn(Program) -> ExitCode,
 }
@@ -76,7 +76,7 @@ pub(crate) const WAYS: &[Way] = &[
     },
     way("threads_that_submit", THREE, |program| {
         for mut lane in program.small_lanes(3) {
-            // The simulated driver looks through all that is queued at each step.
+            // The simulated driver scans all queued work at each step.
             let is_slow = lane.queue.context().info().backend == BackendKind::Mock;
             thread::spawn(move || {
                 while lane.copy().is_ok() {
@@ -134,7 +134,7 @@ pub(crate) const WAYS: &[Way] = &[
     }),
     way("exit_in_a_handler", THREE, |program| {
         extern "C" fn again() {
-            // SAFETY: the C library goes on with the handlers that are left.
+            // SAFETY: the C library continues with the remaining handlers.
             unsafe { libc::exit(3) };
         }
         at_exit(again);
@@ -165,7 +165,7 @@ pub(crate) const WAYS: &[Way] = &[
         is_late: true,
         ..way("exit_in_a_host_task", THREE, |program| {
             let lane = &program.lanes[0];
-            // SAFETY: the task touches no memory.
+            // SAFETY: the task accesses no memory.
             let task = unsafe { Dyn::run(lane.queue.raw(), &[], || exit(3)) };
             if let Ok(task) = task {
                 let _ = task.wait(Duration::from_secs(1));
@@ -179,7 +179,7 @@ pub(crate) const WAYS: &[Way] = &[
     }),
     way("terminated", "signal: 15 (SIGTERM)", |program| {
         keep(program);
-        // SAFETY: nobody handles it.
+        // SAFETY: no handler is installed.
         unsafe { libc::raise(libc::SIGTERM) };
         sleep()
     }),
@@ -195,8 +195,8 @@ pub(crate) const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// Whether it comes to the exit handlers of the process with a runtime: the simulated driver is
-    /// gone when its last handle is dropped.
+    /// Whether the process reaches its exit handlers with a runtime: the simulated driver is freed
+    /// with its last handle.
     pub(crate) fn waits(&self) -> bool {
         let drops = matches!(
             self.name,
@@ -210,13 +210,13 @@ impl Way {
         self.end == THREE && !drops
     }
 
-    /// Waiting in earnest for what never answers has nothing to say.
+    /// A longer wait for work that never completes has no effect.
     pub(crate) fn is_for(&self, runtime: &Runtime) -> bool {
         !(runtime.never_answers && matches!(self.name, "signals" | "threads_that_wait"))
     }
 }
 
-/// Ends the process when it is dropped, before what it has is.
+/// Ends the process in its drop, before its content is dropped.
 struct Ends {
     _program: Program,
 }
@@ -243,12 +243,12 @@ fn taken() -> Option<Program> {
 }
 
 fn at_exit(handler: extern "C" fn()) {
-    // SAFETY: a function of this program, which stays.
+    // SAFETY: a function of this program, which stays loaded.
     assert_eq!(unsafe { libc::atexit(handler) }, 0);
 }
 
-/// Work for a runtime while the process ends: it is done, or refused with words, and the process
-/// does not die of it.
+/// Submits work while the process ends: it completes, or is refused with an error, and the process
+/// does not crash.
 extern "C" fn submit_late() {
     let Some(mut program) = taken() else { return };
     if let Err(error) = program.submit() {

@@ -1,10 +1,10 @@
-//! Operations that fail under SYCL: what follows one, by an event or by the order of its queue,
+//! Operations that fail under SYCL: work that follows one, through an event or the queue's order,
 //! fails too.
 //!
-//! On a CPU nothing fails by itself, so a layer of the OpenCL loader lets it (`layer.c`, built by
-//! the C compiler that the set-up asks for). SYCL and its runtime above are as installed.
+//! On a CPU nothing fails by itself, so a layer of the OpenCL loader makes it fail (`layer.c`,
+//! built by the C compiler of the set-up). SYCL and its runtime are as installed.
 //!
-//! Its own harness: a process for each case, because the layer is chosen when the loader is opened.
+//! Its own harness: a process for each case, because opening the loader selects the layer.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -24,12 +24,11 @@ use usm_tests::conformance::failure;
 use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};
 
-/// What a child reads to know its case.
+/// A child's variable for its case.
 const VARIABLE: &str = "SYCL_FAILURE_CASE";
-/// Where it finds the layer.
+/// The path of the layer.
 const LAYER: &str = "OPENCL_LAYERS";
-/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to
-/// say so.
+/// Time limit of a child, above every wait limit in the cases, so that such a wait reports first.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Longer than any failure takes to be known.
 const LONG: Duration = Duration::from_secs(60);
@@ -86,7 +85,7 @@ fn child(case: fn(&Fixture<'_, Dpctl>)) -> ExitCode {
     let failing = move |queue: &Queue<Dpctl>| layer.failing(queue);
     let fixture = Fixture { context: &context, other: &other, separate: false, failing: Some(&failing) };
     let outcome = catch_unwind(AssertUnwindSafe(|| case(&fixture)));
-    // What a case that ended early holds back would be waited for.
+    // Work that a failed case holds back would be waited for.
     let _ = (layer.release)();
     if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -111,7 +110,7 @@ fn layer() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl-layer");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sycl_failures/layer.c");
-    // Another process may have the file open: a new one takes its place.
+    // Another process may have the file open, so a new one replaces it.
     let (library, fresh) = (folder.join("liblayer.so"), folder.join(format!("{}.so", std::process::id())));
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-o"]).args([&fresh, &source]);
@@ -133,7 +132,7 @@ struct Layer {
 impl Layer {
     fn open() -> Self {
         let path = std::env::var_os(LAYER).expect("set by the parent");
-        // SAFETY: open already, by the loader of OpenCL, and for good.
+        // SAFETY: already opened by the OpenCL loader, for good.
         let library: &libloading::Library =
             unsafe { Box::leak(Box::new(libloading::Library::new(path).expect("open"))) };
         // SAFETY: a function of the file with this signature.
@@ -143,7 +142,7 @@ impl Layer {
         Self { fail, release }
     }
 
-    /// A fill that fails when it is let go.
+    /// A fill that fails when it is released.
     fn failing(self, queue: &Queue<Dpctl>) -> (Event<Dpctl>, Box<dyn FnOnce()>) {
         let mut array = UsmVec::<u8, Device, _>::uninit(queue.context(), 8).expect("memory");
         // SAFETY: nothing reads it.
@@ -174,8 +173,8 @@ fn failing(fixture: &Fixture<'_, Dpctl>, queue: &Queue<Dpctl>) -> (Event<Dpctl>,
     (fixture.failing.expect("given"))(queue)
 }
 
-/// Nothing in between knows of it but by the order of the queue, and only the last is asked;
-/// copies, fills, hints and barriers.
+/// The operations between depend on it only through the queue's order, and only the last one is
+/// queried: copies, fills, hints and barriers.
 fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, Dpctl>) {
     let (queue, mut array) = queue_and_array(fixture, QueueOrder::InOrder);
     let mut other = UsmVec::<u64, Device, _>::zeroed(&queue, 64).expect("an array");
@@ -195,14 +194,14 @@ fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, Dpctl>) {
     assert!(matches!(refused.kind, ErrorKind::Native { .. }), "{refused}");
 }
 
-/// Out of order, fills of one array, each behind the one before by a barrier alone: the longest way
-/// to the failure, not by recursion.
+/// Out of order, fills of one array, each behind the previous one only through a barrier: the
+/// longest path to the failure, without recursion.
 fn a_chain_of_fills_fails_from_its_start(fixture: &Fixture<'_, Dpctl>) {
     let (queue, mut array) = queue_and_array(fixture, QueueOrder::OutOfOrder);
     let (event, release) = failing(fixture, &queue);
     let bytes = array.allocation().as_ptr();
     let usages = [usm_core::Usage::write(array.allocation())];
-    // SAFETY: the array is the case's alone and has that many bytes.
+    // SAFETY: the array belongs to this case and has that many bytes.
     let first =
         unsafe { queue.submit(&usages, &[event], |queue, events| queue.fill(bytes, &[3], 512, events)) };
     drop(first.expect("submitted"));
@@ -215,7 +214,7 @@ fn a_chain_of_fills_fails_from_its_start(fixture: &Fixture<'_, Dpctl>) {
     assert!(array.read().is_err());
 }
 
-/// Two in-order queues that take turns with one array.
+/// Two in-order queues that use one array in turns.
 fn a_failure_goes_to_and_fro_between_queues(fixture: &Fixture<'_, Dpctl>) {
     let (one, mut array) = queue_and_array(fixture, QueueOrder::InOrder);
     let two = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
@@ -231,13 +230,13 @@ fn a_failure_goes_to_and_fro_between_queues(fixture: &Fixture<'_, Dpctl>) {
     has_failed(&last.expect("many"));
     before.wait_for(LONG).expect("before all that, in another queue");
     assert!(two.wait().is_err() && one.wait().is_err());
-    // What is new knows nothing of it.
+    // A new queue does not depend on it.
     let (fresh, mut array) = queue_and_array(fixture, QueueOrder::InOrder);
     fresh.fill(&mut array, 4).expect("a fill").wait_for(LONG).expect("done");
     assert_eq!(array.read().expect("a view")[..], [4; 64]);
 }
 
-/// Also when it is asked about after the failure is known.
+/// Also if it is queried after the failure is known.
 fn what_was_before_a_failure_is_complete(fixture: &Fixture<'_, Dpctl>) {
     let (queue, mut array) = queue_and_array(fixture, QueueOrder::InOrder);
     let events: Vec<_> = (0..10).map(|value| queue.fill(&mut array, value).expect("a fill")).collect();
@@ -250,7 +249,7 @@ fn what_was_before_a_failure_is_complete(fixture: &Fixture<'_, Dpctl>) {
     assert_eq!(array.read().expect("nothing of it failed")[..], [9; 64]);
 }
 
-/// A program that never waits keeps no event of what has ended: the memory of the process says so.
+/// A program that never waits keeps no event of completed work, as the process's memory shows.
 fn what_nobody_asks_about_is_not_kept(fixture: &Fixture<'_, Dpctl>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let memory = fixture.context.allocate(&Request::new(AllocKind::Shared, 8)).expect("memory");

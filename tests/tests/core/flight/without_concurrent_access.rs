@@ -1,4 +1,4 @@
-//! Where host and device must not touch shared memory at the same time.
+//! Devices that must not access shared memory at the same time as the host.
 
 use super::*;
 use usm_core::backend::QueueOps;

@@ -1,4 +1,4 @@
-//! Any program with memory of queues is the same program with plain memory.
+//! Every program with memory of queues gives the same result as with plain memory.
 
 use proptest::prelude::*;
 use usm_core::backend::mock::{Call, Mock, Operation, Progress};
@@ -6,7 +6,7 @@ use usm_core::{Device, Host, QueueOrder, UsmVec};
 
 use super::BYTES;
 
-/// What a program does with memory of queues, by small numbers.
+/// The actions of a program on memory of queues, with small numbers.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Allocate { queue: usize, place: usize },
@@ -17,9 +17,9 @@ enum Step {
     Run,
 }
 
-/// Bytes of an array, if there is one.
+/// Size of an array in bytes, if there is one.
 type Content = Option<Vec<u8>>;
-/// Bytes live, blocks live, blocks ever.
+/// Live bytes, live blocks, blocks ever allocated.
 type Totals = (usize, usize, usize);
 
 const QUEUES: usize = 3;
@@ -85,7 +85,7 @@ fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Totals>) {
     (content, totals)
 }
 
-/// The content that each place has when everything is done at once.
+/// The content of each place if every operation completes at once.
 fn model(steps: &[Step]) -> Vec<Content> {
     let mut places: Vec<Option<u8>> = vec![None; PLACES];
     for step in steps {
@@ -103,8 +103,8 @@ fn model(steps: &[Step]) -> Vec<Content> {
 }
 
 proptest! {
-    /// On three queues in any legal order, and on the same driver without queue order, with the
-    /// same totals after each step.
+    /// On three queues in any legal order, and on the same driver without queue order, with equal
+    /// totals after each step.
     #[test]
     fn any_program_is_the_one_without_queues(steps in prop::collection::vec(step(), 0..40), seed in any::<u64>()) {
         let (ordered, plain) = (Mock::new(Progress::Manual), Mock::new(Progress::Manual).without_queue_memory());
