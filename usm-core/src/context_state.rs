@@ -4,21 +4,19 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::backend::Block;
-#[cfg(feature = "alloc")]
-use crate::backend::PointerInfo;
+use crate::DeviceInfo;
 use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
-use crate::history::{History, Observer, Operation, Record, now};
+use crate::history::{History, Observer};
 #[cfg(feature = "alloc")]
 use crate::index_record::Outcomes;
-use crate::ledger::{Amount, CurrentAndPeak, EntryId, Ledger};
-use crate::limits::{self, Fallback};
+use crate::ledger::{EntryId, Ledger};
 #[cfg(feature = "std")]
 use crate::process::{self, Inside, exit};
 use crate::stats::Stats;
 use crate::sync::{AtomicU32, Ordering, next_id};
-use crate::{DeviceInfo, MemoryType};
+
+mod accounting;
 
 /// Waits give up after this long unless the context says otherwise.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
@@ -225,247 +223,6 @@ impl ContextState {
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
-
-    /// The live block of this context that contains `address`.
-    #[cfg(feature = "alloc")]
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    pub fn find(&self, address: usize) -> Option<PointerInfo> {
-        self.ledger.find(self.entry, address)
-    }
-
-    /// Whether an allocation is so small, compared with the free memory, that its bytes need no
-    /// reservation before the driver is asked. Only 64 threads at once could ask for more than
-    /// there is, and the limits apply to their results.
-    #[inline]
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let (bytes, in_use) = (bytes as u64, self.ledger.in_use() as u64);
-        let left = self.info.global_mem_size.saturating_sub(in_use);
-        bytes <= self.info.max_alloc_size && bytes <= left / 64
-    }
-
-    /// Applies the limits and reserves the bytes, so that two threads cannot both get the last of
-    /// the memory. Call [`unreserve`](Self::unreserve) if the driver then refuses.
-    pub(crate) fn reserve(
-        &self,
-        memory_type: MemoryType,
-        bytes: usize,
-        fallback: Fallback,
-    ) -> Result<MemoryType> {
-        self.ledger
-            .reserve(bytes, |in_use| limits::place(&self.info, in_use as u64, memory_type, bytes, fallback))
-    }
-
-    /// Reserves bytes of memory that already exists, regardless of the limits.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn reserve_unchecked(&self, memory_type: MemoryType, bytes: usize) {
-        let _ = self.ledger.reserve(bytes, |_| Ok(memory_type));
-    }
-
-    pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
-        if memory_type.on_device() {
-            self.ledger.unreserve(bytes);
-        }
-    }
-
-    /// Counts a block from the driver whose bytes were not reserved. Returns its serial number,
-    /// which [`free`](Self::free) takes. Returns `None` and counts nothing if other threads took
-    /// the rest of the memory meanwhile.
-    #[inline]
-    pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
-        self.enter(block, Some(self.info.global_mem_size))
-    }
-
-    /// Counts a block from the driver whose bytes are reserved.
-    pub(crate) fn allocated(&self, block: &Block) -> u64 {
-        // Only unreserved bytes can be refused.
-        self.enter(block, None).unwrap_or(0)
-    }
-
-    /// Records a refused request, if there is a history or an observer.
-    #[cold]
-    pub(crate) fn refused(&self, memory_type: MemoryType, bytes: usize) {
-        if self.history.is_active() {
-            let row = *self.stats().of(memory_type);
-            let amount = Amount { memory_type, bytes };
-            self.record(Operation::Refuse, amount, 0, (row.current, row.peak));
-        }
-    }
-
-    /// The live blocks by address.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn blocks(&self) -> alloc::vec::Vec<PointerInfo> {
-        self.ledger.blocks(self.entry)
-    }
-
-    /// Counts a foreign block: it exists, so no limit refuses it.
-    pub(crate) fn taken(&self, block: &Block) -> u64 {
-        // No sum exceeds the address space.
-        self.enter(block, Some(u64::MAX)).unwrap_or(0)
-    }
-
-    /// As [`taken`](Self::taken), for a buffer.
-    pub(crate) fn taken_buffer(&self, bytes: usize) {
-        let _ = self.ledger.reserve(bytes, |_| Ok(MemoryType::Buffer));
-        self.created(bytes);
-    }
-
-    /// Counts a buffer whose bytes are reserved.
-    pub(crate) fn created(&self, bytes: usize) {
-        let amount = Amount { memory_type: MemoryType::Buffer, bytes };
-        let numbers = self.ledger.add_buffer(self.entry, amount);
-        let unowned = AtEnd(|| self.leak_unowned(amount, None));
-        self.record(Operation::Allocate, amount, 0, numbers);
-        core::mem::forget(unowned);
-    }
-
-    /// `limit` applies to unreserved bytes.
-    #[inline(always)]
-    fn enter(&self, block: &Block, limit: Option<u64>) -> Option<u64> {
-        if self.history.is_active() {
-            // A copy: a value whose address is taken is not kept in registers, even without an
-            // observer.
-            return self.enter_and_record(*block, limit);
-        }
-        self.enter_quietly(block, limit).map(|(serial, _)| serial)
-    }
-
-    #[cold]
-    fn enter_and_record(&self, block: Block, limit: Option<u64>) -> Option<u64> {
-        let (serial, numbers) = self.enter_quietly(&block, limit)?;
-        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let unowned = AtEnd(|| self.leak_unowned(amount, Some((block.address(), serial))));
-        self.record(Operation::Allocate, amount, block.address(), numbers);
-        core::mem::forget(unowned);
-        Some(serial)
-    }
-
-    /// An observer panicked after the entry, so nothing owns the memory: it counts as a leak, and
-    /// its bytes stay in use.
-    #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
-    fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>) {
-        let _ = self.ledger.remove(self.entry, amount, known);
-        #[cfg(feature = "alloc")]
-        self.leaked();
-    }
-
-    #[inline(always)]
-    fn enter_quietly(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
-        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let limit = limit.filter(|_| amount.memory_type.on_device());
-        #[cfg(feature = "alloc")]
-        return self.ledger.add_block(self.entry, amount, limit, self.describe(block));
-        #[cfg(not(feature = "alloc"))]
-        self.ledger.add_block(self.entry, amount, limit)
-    }
-
-    /// Frees memory by `free`, then removes it from the ledger: the bytes that the next allocation
-    /// is granted are really free. The runtime may give the address out again before the registry
-    /// forgets the block; the serial number tells the two apart.
-    #[inline]
-    pub(crate) fn free(
-        &self,
-        memory_type: MemoryType,
-        block: Option<(&Block, u64)>,
-        bytes: usize,
-        free: impl FnOnce(),
-    ) {
-        let amount = Amount { memory_type, bytes };
-        let known = block.map(|(block, serial)| (block.address(), serial));
-        if !self.history.is_active() {
-            free();
-            return self.ledger.remove_freed(self.entry, amount, known);
-        }
-        self.free_and_record(amount, known, free);
-    }
-
-    /// Records the free before the address can be recorded again.
-    #[cold]
-    fn free_and_record(&self, amount: Amount, known: Option<(usize, u64)>, free: impl FnOnce()) {
-        let numbers = self.ledger.remove(self.entry, amount, known);
-        let mut free = Some(free);
-        // Runs also if the observer panics.
-        let _free = AtEnd(|| {
-            if let Some(free) = free.take() {
-                free();
-                self.unreserve(amount.memory_type, amount.bytes);
-            }
-        });
-        self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
-    }
-
-    /// Removes a block from the ledger in any case. Returns whether `free` freed it; otherwise its
-    /// bytes stay in use until [`unreserve`](Self::unreserve).
-    #[cfg(feature = "alloc")]
-    #[inline]
-    pub(crate) fn remove(
-        &self,
-        memory_type: MemoryType,
-        block: &Block,
-        serial: u64,
-        free: impl FnOnce() -> bool,
-    ) -> bool {
-        let amount = Amount { memory_type, bytes: block.size };
-        let known = Some((block.address(), serial));
-        if self.history.is_active() {
-            // Records the free before the address can be recorded again.
-            let numbers = self.ledger.remove(self.entry, amount, known);
-            let (mut free, mut freed) = (Some(free), false);
-            // Runs also if the observer panics.
-            let end = AtEnd(|| {
-                freed = free.take().is_some_and(|free| free());
-                if freed {
-                    self.unreserve(memory_type, block.size);
-                }
-            });
-            self.record(Operation::Free, amount, block.address(), numbers);
-            drop(end);
-            return freed;
-        }
-        let freed = free();
-        match freed {
-            true => self.ledger.remove_freed(self.entry, amount, known),
-            false => _ = self.ledger.remove(self.entry, amount, known),
-        }
-        freed
-    }
-
-    /// Counts a block that could not be freed safely; its bytes stay in use.
-    #[cfg(feature = "alloc")]
-    #[doc(hidden)]
-    pub fn leaked(&self) {
-        self.ledger.leaked(self.entry);
-    }
-
-    #[inline]
-    fn record(&self, operation: Operation, amount: Amount, address: usize, (current, peak): CurrentAndPeak) {
-        if self.history.is_active() {
-            let Amount { memory_type, bytes } = amount;
-            self.history.record(Record {
-                operation,
-                memory_type,
-                address,
-                bytes,
-                current,
-                peak,
-                time: now(),
-            });
-        }
-    }
-
-    /// The description of a block of this context.
-    #[cfg(feature = "alloc")]
-    #[inline]
-    pub(crate) fn describe(&self, block: &Block) -> PointerInfo {
-        PointerInfo {
-            kind: block.kind,
-            base: block.address(),
-            size: block.size,
-            device: (block.kind != crate::AllocKind::Host).then_some(self.info.ordinal),
-            context: self.id,
-        }
-    }
 }
 
 #[cfg(feature = "alloc")]
@@ -479,14 +236,5 @@ impl Drop for ContextState {
             member.leave();
         }
         self.ledger.close(self.entry);
-    }
-}
-
-/// Runs a closure on drop, also if an observer panics.
-struct AtEnd<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for AtEnd<F> {
-    fn drop(&mut self) {
-        (self.0)();
     }
 }

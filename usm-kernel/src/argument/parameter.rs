@@ -1,0 +1,215 @@
+//! The parameters that a kernel may declare.
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::slice;
+
+use bytemuck::Pod;
+
+use super::{Parameter, ParameterInfo, Passing, RawSlice, Sealed};
+use crate::atomic::AtomicElement;
+#[cfg(feature = "alloc")]
+use crate::executable::Passed;
+
+/// Global memory that the kernel reads: `&[T]`, passed as `&UsmVec`.
+#[derive(Debug)]
+pub struct Read<T>(PhantomData<T>);
+/// Global memory that the kernel reads and writes: `&mut [T]`, passed as `&mut UsmVec`.
+#[derive(Debug)]
+pub struct Write<T>(PhantomData<T>);
+/// Uninitialised global memory that the kernel fills: `&mut [MaybeUninit<T>]`, passed as `&mut
+/// UninitVec`.
+#[derive(Debug)]
+pub struct Output<T>(PhantomData<T>);
+/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, passed as
+/// `&mut UsmVec`.
+#[derive(Debug)]
+pub struct Atomic<T>(PhantomData<T>);
+/// A scalar or structure by value: `T`.
+#[derive(Debug)]
+pub struct Value<T>(PhantomData<T>);
+
+const fn info<T>(passing: Passing) -> ParameterInfo {
+    ParameterInfo { passing, element_bytes: size_of::<T>() }
+}
+
+impl<T> Sealed for Read<T> {}
+impl<T: Pod + Send + Sync> Parameter for Read<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v [T];
+    type Value = ();
+    const INFO: ParameterInfo = info::<T>(Passing::Read);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
+
+    fn view_len(view: &&[T]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &[T]) -> &'s [T] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &[T] {
+        // SAFETY: the caller's promise; `Bind` proved alignment and length.
+        unsafe { slice::from_raw_parts(raw.pointer, raw.len) }
+    }
+}
+
+impl<T> Sealed for Write<T> {}
+impl<T: Pod + Send + Sync> Parameter for Write<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v mut [T];
+    type Value = ();
+    const INFO: ParameterInfo = info::<T>(Passing::Write);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
+
+    fn view_len(view: &&mut [T]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &mut [T] {
+        // SAFETY: the caller's promise, which for a written argument is exclusive access.
+        unsafe { RawSlice::view_mut(raw) }
+    }
+}
+
+impl<T> Sealed for Output<T> {}
+impl<T: Pod + Send + Sync> Parameter for Output<T> {
+    type Raw = RawSlice<MaybeUninit<T>>;
+    type View<'v> = &'v mut [MaybeUninit<T>];
+    type Value = ();
+    const INFO: ParameterInfo = info::<T>(Passing::Output);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
+
+    fn view_len(view: &&mut [MaybeUninit<T>]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [MaybeUninit<T>]) -> &'s mut [MaybeUninit<T>] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<MaybeUninit<T>>) -> usize {
+        raw.len
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<MaybeUninit<T>>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
+    unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
+        // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits
+        // are valid.
+        unsafe { RawSlice::view_mut(raw) }
+    }
+}
+
+impl<T> Sealed for Atomic<T> {}
+impl<T: AtomicElement> Parameter for Atomic<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v [T::Atomic];
+    type Value = ();
+    const INFO: ParameterInfo = info::<T>(Passing::Atomic);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
+
+    fn view_len(view: &&[T::Atomic]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &[T::Atomic]) -> &'s [T::Atomic] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &[T::Atomic] {
+        // SAFETY: the caller's promise, which for an atomic argument is exclusive access.
+        T::from_mut(unsafe { RawSlice::view_mut(raw) })
+    }
+}
+
+impl<T> Sealed for Value<T> {}
+impl<T: Pod + Send> Parameter for Value<T> {
+    type Raw = T;
+    type View<'v> = T;
+    type Value = T;
+    const INFO: ParameterInfo = info::<T>(Passing::Value);
+
+    #[inline]
+    fn value(view: &T) -> T {
+        *view
+    }
+
+    #[inline]
+    fn raw_value(raw: &T) -> T {
+        *raw
+    }
+
+    fn view_len(_: &T) -> usize {
+        1
+    }
+
+    #[inline]
+    fn reborrow(view: &mut T) -> T {
+        *view
+    }
+
+    fn raw_len(_: &T) -> usize {
+        1
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &T) -> Passed<'_> {
+        Passed::Value(bytemuck::bytes_of(raw))
+    }
+
+    unsafe fn view(raw: &T) -> T {
+        *raw
+    }
+}
