@@ -1,4 +1,4 @@
-//! The objects of a program, and the required value of each element.
+//! What a program has, and what each element of it must be.
 
 use core::array;
 use core::ops::Range;
@@ -17,10 +17,11 @@ use super::{Driver, Tally};
 
 const WIDTH: usize = size_of::<f32>();
 const BYTES: usize = ELEMENTS * WIDTH;
-/// The events that a program keeps.
+/// Events that a program keeps.
 const EVENTS: usize = 16;
 
-/// The required values of elements; `None` if an error inside a copy leaves the value open.
+/// The values that elements must have; `None` where an error in the middle of a copy leaves it
+/// open.
 type Model = [Option<f32>; ELEMENTS];
 type Outcome<T> = core::result::Result<T, String>;
 
@@ -31,7 +32,7 @@ struct Values<V> {
 
 type Array<B> = Values<UsmVec<f32, AnyKind, B>>;
 
-/// A context and its objects.
+/// A context and what it has.
 struct Side<B: Programmable> {
     context: Context<B>,
     queues: Vec<Queue<B>>,
@@ -41,10 +42,10 @@ struct Side<B: Programmable> {
     saxpy: Option<Executable<Saxpy, B, 1>>,
 }
 
-/// The expected faults, and their counts.
+/// What may go wrong, and how often it did.
 struct Judge {
     tally: Tally,
-    /// Whether every error is a mistake: nothing was told to fail, and waits end.
+    /// Whether any error is a mistake: nothing was told to fail, and waits end.
     strict: bool,
     forgot: bool,
 }
@@ -58,7 +59,7 @@ impl Judge {
         Ok(())
     }
 
-    /// The result of an operation; `None` if it was refused and may be.
+    /// What came of an operation; `None` where it was refused and may be.
     fn allowed<T>(&mut self, result: Result<T>) -> Outcome<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -93,7 +94,7 @@ impl<B: Programmable + 'static> Side<B> {
         Ok(Self { context, queues, arrays, buffers, arena: None, saxpy: None })
     }
 
-    /// Drops everything, one kind after the other.
+    /// Everything goes, one sort after the other.
     fn end(self, mut order: u64) {
         let Self { context, queues, arrays, buffers, arena, saxpy } = self;
         let mut sorts: Vec<Box<dyn FnOnce()>> = vec![
@@ -110,8 +111,8 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// Makes an array from any source. `None` if the arena's bytes are held, or the device cannot
-    /// access the program's memory.
+    /// An array by the ways that there are; none where the arena's bytes are held or the device
+    /// does not reach the program's memory.
     fn array(
         &self,
         at: At,
@@ -161,7 +162,7 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// The required content of a new array.
+    /// What a new array must hold.
     fn model(&self, source: Source, content: Content) -> Model {
         match (content, source) {
             (Content::Of(from), Source::Context | Source::Queue | Source::Arena(_)) => {
@@ -193,7 +194,7 @@ fn order(queue: usize) -> QueueOrder {
     if queue % 2 == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder }
 }
 
-/// Numbers with few equal sums.
+/// Numbers of which few sums are equal.
 fn numbers(content: Content) -> Model {
     match content {
         Content::From(first) => array::from_fn(|index| Some(f32::from(first) + index as f32 * 0.25)),
@@ -203,7 +204,7 @@ fn numbers(content: Content) -> Model {
 
 /// The memory of an array.
 fn memory<B: Programmable>(array: &mut Array<B>) -> &mut Allocation<B> {
-    // SAFETY: it keeps its place, and the callers copy initialised elements only.
+    // SAFETY: it stays in its place, and the callers copy elements, which have values.
     unsafe { array.given.allocation_mut() }
 }
 
@@ -211,7 +212,7 @@ fn meets(one: usize, other: usize, len: usize) -> bool {
     one.abs_diff(other) < len
 }
 
-/// One of several places, borrowed separately.
+/// One of several places, for itself.
 fn taken<T, R>(
     places: &mut [Option<T>],
     at: usize,
@@ -239,8 +240,8 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Records an operation that has not started when it is refused: if it was submitted, the model
-    /// changes and the event is kept.
+    /// Of an operation that has not started when it is refused: the model changes, and the event is
+    /// kept, where it was submitted.
     fn submitted(
         &mut self,
         at: At,
@@ -255,7 +256,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         Ok(())
     }
 
-    /// Requires the refusal of an operation.
+    /// An operation that must be refused, whatever else happens.
     fn refused(&self, result: Option<Result<Event<B>>>, why: &str) -> Outcome<()> {
         match result {
             Some(Ok(_)) => Err(format!("{why} was not refused")),
@@ -451,7 +452,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                 }
                 if let Some(view) = self.judge.allowed(array.given.try_host())? {
                     core::mem::forget(view);
-                    // A forgotten view keeps the device from such memory.
+                    // A view for ever keeps the device from such memory.
                     self.judge.strict &= side.context.info().capabilities.concurrent(kind);
                 }
                 self.judge.forgot = true;
@@ -537,7 +538,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                     (queue.copy_strided(memory(target), &there, allocation, &here), source.model)
                 };
                 for index in 0..HALF {
-                    // If it fails, some elements may have been copied.
+                    // Where it fails, some may have been copied.
                     let new = before[ELEMENTS - 1 - 2 * index];
                     target.model[2 * index] = if event.is_ok() { new } else { None };
                 }
@@ -617,7 +618,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         })
     }
 
-    /// Reads through a view if the host can access the memory, otherwise through a copy.
+    /// By a view where the host reaches the memory, through a copy otherwise.
     fn read(&mut self, at: At, array: usize) -> Outcome<()> {
         let Some(side) = &self.sides[at.side] else { return Ok(()) };
         let Some(array) = &side.arrays[array] else { return Ok(()) };
@@ -656,7 +657,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
 
     fn new_arena(&mut self, at: At, kind: AllocKind, of_queue: bool) -> Outcome<()> {
         let Some(side) = &mut self.sides[at.side] else { return Ok(()) };
-        // Two pairs of tensors, and one that overlaps both in time.
+        // Two pairs of tensors, and one that meets both in time.
         let lives = [(0, 1), (2, 3), (0, 1), (1, 3)];
         let tensor = |(id, (from, to))| usm_pool::Buffer::new(id, from, to, 2 * BYTES as u64).aligned(64);
         let problem = Problem::from_buffers((0..TENSORS).zip(lives).map(tensor).collect());
@@ -676,7 +677,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Reads everything and drops everything. Returns whether nothing may be left.
+    /// Reads everything, and lets everything go. Whether nothing of it is left in any case.
     pub(super) fn end(mut self) -> Outcome<(Tally, bool)> {
         self.driver.advance(usize::MAX);
         for side in 0..SIDES {
