@@ -1,4 +1,4 @@
-//! Names, and what they mean at a place of the source.
+//! Names and their meaning at a place of the source.
 
 use alloc::rc::Rc;
 
@@ -9,7 +9,7 @@ use usm_kernel_ir::{ArrayId, Kernel, Literal, Scalar, Stmt, SubGroups, ValueId, 
 
 use crate::attribute::place;
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
     Array(ArrayId),
@@ -18,33 +18,33 @@ pub(crate) enum Meaning {
     Constant(Literal),
 }
 
-/// What stands beside a kernel in its module.
+/// The items beside a kernel in its module.
 #[derive(Default)]
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
 }
 
-/// The function that is put in, and where its result goes.
+/// An inlined function, and the place of its result.
 pub(crate) struct Called {
     pub(crate) name: String,
     pub(crate) result: Option<VarId>,
 }
 
-/// The kernel in the making, and the names at this place.
+/// The kernel under construction, and the names at the current place.
 pub(crate) struct Scope {
     pub(crate) kernel: Kernel,
     names: Vec<(String, Meaning)>,
-    /// The greatest dimension that the body names, and one.
+    /// The largest dimension in the body, plus one.
     pub(crate) dimensions: u8,
-    /// What has to run before the statement whose expressions are read.
+    /// Statements that must run before the one that is being read.
     pub(crate) before: Vec<Stmt>,
-    /// Where an expression is read that may not be evaluated: what it is part of.
+    /// The enclosing part, while an expression that may not be evaluated is read.
     pub(crate) conditional: Option<&'static str>,
     pub(crate) neighbours: Rc<Module>,
-    /// Where the kernel says how many items they have.
+    /// The kernel's sub-group size, if it has one.
     pub(crate) sub_groups: Option<SubGroups>,
-    /// Functions around, the innermost last.
+    /// Enclosing functions, innermost last.
     pub(crate) called: Vec<Called>,
     /// Calls and statements that calls have put in.
     put_in: usize,
@@ -65,7 +65,7 @@ impl Scope {
         scope
     }
 
-    /// The scope of what is no kernel, such as a constant.
+    /// A scope outside of kernels, such as a constant's.
     pub(crate) fn of_constants(neighbours: Rc<Module>) -> Self {
         let kernel = Kernel {
             name: String::new(),
@@ -107,14 +107,14 @@ impl Scope {
         Ok(())
     }
 
-    /// A variable that no name of the source means.
+    /// A variable that no name of the source refers to.
     pub(crate) fn hidden(&mut self, name: &str, ty: Scalar, place: usm_kernel_ir::Place) -> VarId {
         self.kernel.variables.push(Variable { name: name.into(), ty, place });
         VarId(self.kernel.variables.len() as u32 - 1)
     }
 
-    /// The names of a function's body, which sees constants and its parameters only; what is given
-    /// back takes them away again.
+    /// Enters a function's body, whose names are constants and its parameters only. Returns the
+    /// caller's names.
     pub(crate) fn apart(&mut self) -> Vec<(String, Meaning)> {
         let constants = self.names.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Constant(_)));
         let constants = constants.cloned().collect();
@@ -151,7 +151,7 @@ impl Scope {
         })
     }
 
-    /// The names as they are now, to go back to.
+    /// The current names, for restoring them.
     pub(crate) fn mark(&self) -> usize {
         self.names.len()
     }
@@ -166,7 +166,7 @@ pub(crate) fn refuse<T>(span: Span, message: impl core::fmt::Display) -> Result<
     Err(Error::new(span, message))
 }
 
-/// The scalar that a type names.
+/// The scalar of a type's name.
 pub(crate) fn scalar(ty: &syn::Type) -> Result<Scalar> {
     if let syn::Type::Path(path) = ty {
         if let Some(name) = path.path.get_ident() {

@@ -1,4 +1,4 @@
-//! Arrays of what is there: `usm.asarray`, `usm.copy`, `usm.to_numpy`.
+//! Makes arrays from existing objects: `usm.asarray`, `usm.copy`, `usm.to_numpy`.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::{MAX_DIMS, View};
 
-/// Anything as an array: without a copy if the object's protocol and the options allow it.
+/// Any object as an array, without a copy if the object's protocol and the options allow it.
 ///
-/// `kind`, `device` and `queue` ask for memory of a kind, of a device and of a queue's context;
-/// what is not there already is copied. `copy` True always copies, False never: it raises where a
-/// copy would be needed.
+/// `kind`, `device` and `queue` request memory of a kind, of a device and of a queue's context;
+/// other memory is copied. `copy` True always copies. False never copies, and raises if a copy
+/// would be needed.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, kind=None, device=None, queue=None, copy=None))]
 pub(crate) fn asarray<'py>(
@@ -51,7 +51,7 @@ pub(crate) fn asarray<'py>(
     construct_with_options(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
 }
 
-/// Memory that the object holds already; an array is itself.
+/// The memory that the object already has; an array is returned as it is.
 fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if let Ok(array) = obj.cast_exact::<Array>() {
         return Ok(Some(array.clone()));
@@ -62,7 +62,7 @@ fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>
     import::without_copy(obj)
 }
 
-/// With everything that can be asked for.
+/// `asarray` with all options.
 #[cold]
 fn construct_with_options(
     obj: &Bound<'_, PyAny>,
@@ -91,8 +91,8 @@ fn construct_with_options(
     }
     let stream = match place {
         Some(place) => Some(place),
-        // Values that are in no USM memory yet go to the default device: numbers always, foreign
-        // host memory when it is to become another kind.
+        // Values outside of USM go to the default device: numbers always, and foreign host memory
+        // if it must become another kind.
         None if fresh => Some(import::stream(py, None)?),
         None if side.storage.is_foreign() && side.stream.is_host() => {
             let other = kind.is_some_and(|kind| kind != side.storage.kind());
@@ -119,7 +119,7 @@ fn construct_with_options(
 }
 
 impl Side {
-    /// Memory that the object holds already.
+    /// The memory that the object already has.
     #[inline]
     fn of_existing(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(array) = obj.cast_exact::<Array>() {
@@ -216,9 +216,9 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
     Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
 }
 
-/// Checks the dictionary of an object's `__sycl_usm_array_interface__`, `__array_interface__` or
-/// `__cuda_array_interface__` as `asarray` would, without touching the memory or asking a runtime:
-/// bytes of its elements.
+/// Checks an object's `__sycl_usm_array_interface__`, `__array_interface__` or
+/// `__cuda_array_interface__` as `asarray` would, without access to the memory or a runtime.
+/// Returns the size of its elements in bytes.
 #[pyfunction]
 pub(crate) fn validate(obj: &Bound<'_, PyAny>) -> PyResult<u64> {
     import::validate(obj)
@@ -238,14 +238,14 @@ pub(crate) fn from_dlpack<'py>(
     array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
-/// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it.
-/// Shapes are broadcast; element types must be equal.
+/// Copies the elements of `src` to `dst`, across kinds, devices and contexts, and waits. Shapes are
+/// broadcast; element types must be equal.
 #[pyfunction]
 pub(crate) fn copy(py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<()> {
     transfer::copy(py, &Side::of(dst)?, &Side::of(src)?)
 }
 
-/// A NumPy array: over the same memory where the host may look, a copy of device memory.
+/// A NumPy array: on the same memory if the host can access it, otherwise a copy.
 #[pyfunction]
 pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
@@ -257,7 +257,7 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     let element = PyDtype::of_view(&side.view);
     let is_extended = matches!(element.dtype.kind(), usm_interface::Kind::Extended(_));
     if is_extended {
-        // As bytes, which NumPy then looks at as the elements of ml_dtypes.
+        // As bytes, which NumPy then views as elements of ml_dtypes.
         let bytes = Dtype::void(element.dtype.itemsize());
         side.view.dtype = bytes.ok_or_else(|| Class::Request.error("elements without bytes"))?;
     }

@@ -16,7 +16,7 @@ use crate::queue::{PyQueue, wait};
 use crate::runtime::{self, Scope};
 use crate::stats;
 
-/// The scope of pointers, statistics and limits: a context over one device.
+/// The scope of pointers, statistics and limits: a context on one device.
 #[pyclass(frozen, weakref, module = "usm", name = "Context")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyContext(pub(crate) Arc<Scope>);
@@ -30,30 +30,29 @@ impl PyContext {
         Ok(Self(Scope::new(device.0.device.context().or_raise()?)))
     }
 
-    /// The device; `None` for one that usm does not list.
+    /// The device; `None` if usm does not list it.
     #[getter]
     pub(crate) fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         runtime::listed(py, self.0.context.info()).map(|entry| PyDevice(Arc::clone(entry)))
     }
 
-    /// The in-order queue that work without a queue of its own goes to.
+    /// The in-order queue for work without a queue of its own.
     #[getter]
     fn queue(&self) -> PyResult<PyQueue> {
         self.0.queue().map(PyQueue)
     }
 
-    /// Waits until all queues of the context are idle, at most `timeout` seconds. What failed in a
-    /// queue that is gone is raised once; a queue that is there says it every time.
+    /// Waits until all queues of the context are idle, at most `timeout` seconds. A failure of a
+    /// dropped queue is raised once; a failure of a live queue every time.
     #[pyo3(signature = (timeout=30.0))]
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let context = &self.0.context;
-        // What failed in a queue that is gone is told once: the next call speaks of what came
-        // since.
+        // The failure of a dropped queue is reported once; the next call reports later ones.
         let tell = || context.synchronize(Duration::ZERO);
         wait(py, timeout, context, |limit| context.pending(limit), tell)
     }
 
-    /// Counters of live memory per kind, and of the sum.
+    /// Counters of live memory for each kind and in total, in bytes and blocks.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stats::table(py, &self.0.context.stats())
     }
@@ -68,7 +67,7 @@ impl PyContext {
         stats::records(py, &self.0.context)
     }
 
-    /// What a pointer is: `(kind, base, size)`; base and size are 0 where only the runtime knows
+    /// The memory of a pointer: `(kind, base, size)`. Base and size are 0 if only the runtime knows
     /// the pointer.
     fn query(&self, pointer: usize) -> PyResult<(&'static str, usize, usize)> {
         let info = self.0.context.query(pointer as *const u8).or_raise()?;
@@ -95,7 +94,7 @@ impl PyContext {
         self.0.context.disable_peer_access(&peer.0.context).or_raise()
     }
 
-    /// A fresh `SyclContextRef` capsule; SYCL only.
+    /// A fresh `SyclContextRef` capsule. SYCL only.
     fn _get_capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         capsule::of_context(py, &self.0)
     }
@@ -114,7 +113,8 @@ impl PyContext {
     }
 }
 
-/// A device, a selector, or the default. `(name, fits)`: the argument, and what it can be.
+/// A device, from a device, a selector, or the default. `(name, fits)`: the argument's name and its
+/// accepted values.
 pub(crate) fn device_of(
     py: Python<'_>,
     given: Option<&Bound<'_, PyAny>>,

@@ -1,4 +1,4 @@
-//! Objects of others as memory: without a copy where their protocol allows it.
+//! Imports foreign objects as memory, without a copy if their protocol allows it.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::sycl;
 use crate::transfer::Side;
 use crate::view::View;
 
-/// Reads an attribute that must be a dictionary; `None` when the object has no such attribute.
+/// Reads an attribute that must be a dictionary; `None` if the object has no such attribute.
 #[inline]
 pub(crate) fn dictionary_of<'py>(
     object: &Bound<'py, PyAny>,
@@ -43,11 +43,11 @@ pub(crate) fn dictionary_of<'py>(
     }
 }
 
-/// An array over the bytes of others.
+/// An array on foreign bytes.
 ///
 /// # Safety
-/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live
-/// as long as the owner's keeper is not dropped.
+/// The bytes of `extent` from `address` are memory of that kind in the stream's context. They live
+/// until the owner's keeper is dropped.
 #[inline]
 pub(crate) unsafe fn adopt(
     py: Python<'_>,
@@ -139,8 +139,8 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
 /// An array over host memory of others, which may lie in a block of our own source.
 ///
 /// # Safety
-/// From `address`, the bytes of `extent` are memory of the host, and live as long as the owner's
-/// keeper is not dropped.
+/// The bytes of `extent` from `address` are host memory. They live until the owner's keeper is
+/// dropped.
 #[inline]
 pub(crate) unsafe fn adopt_host(
     py: Python<'_>,
@@ -157,11 +157,11 @@ pub(crate) unsafe fn adopt_host(
     let size = extent.high.wrapping_sub(extent.low) as usize;
     let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
     // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host
-    // memory of the host's context; the caller's promise for the rest.
+    // memory of the host's context. The caller guarantees the rest.
     unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
-/// Checks the dictionary of the first protocol that an object has, and no more.
+/// Only checks the dictionary of the first protocol that an object has.
 pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     entered(object.py(), || bytes_of_first(object))
 }
@@ -191,7 +191,7 @@ fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// Whose the memory of a dictionary is. `held` is the buffer that stands in for `data`.
+/// The owner of a dictionary's memory. `held` is the buffer that replaces `data`.
 #[inline]
 pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Option<Held>) -> Owner {
     let (producer, dict) = (object.clone().unbind(), dict.unbind());
@@ -202,7 +202,7 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
     Owner { object: Some(object.clone().unbind()), keeper }
 }
 
-/// Whatever can be had without a copy.
+/// Imports an object if that is possible without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     entered(object.py(), || first_of_all(object))
@@ -223,7 +223,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = cuda::import(object)? {
         return Ok(Some(array));
     }
-    // Asked first, because a call of a method that is not there costs an exception.
+    // Asked first, because a call of a missing method costs an exception.
     if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some()
         && let Some(array) = dlpack::import(object, dlpack::Request::default())?
     {
@@ -232,12 +232,12 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     pep3118::import(object)
 }
 
-/// As [`without_copy`], or an error that names the protocols.
+/// [`without_copy`], or an error that names the protocols.
 pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
     without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| no_protocol(object))
 }
 
-/// The queue that an argument `queue=` means; the default one for `None`.
+/// The queue of an argument `queue=`; the default one for `None`.
 pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
     match queue.filter(|queue| !queue.is_none()) {
         Some(queue) => named_stream(queue, ("queue", argument::QUEUE)),
@@ -245,7 +245,7 @@ pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResu
     }
 }
 
-/// The queue that something stands for. `(name, fits)`: the argument, and what it can be.
+/// The queue for a value. `(name, fits)`: the argument's name and its accepted values.
 pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
     if given.is_instance_of::<crate::context::PyContext>() || sycl::looks_like_queue(given)? {
         return sycl::stream_of(given);
@@ -253,8 +253,8 @@ pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> 
     crate::context::device_of(given.py(), Some(given), argument)?.0.scope()?.queue()
 }
 
-/// The queue that arguments `device=` and `queue=` mean; `None` where neither is given. Both must
-/// be of one device.
+/// The queue for the arguments `device=` and `queue=`; `None` if neither is given. Both must name
+/// the same device.
 pub(crate) fn place(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,

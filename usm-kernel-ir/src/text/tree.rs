@@ -1,4 +1,4 @@
-//! Lists of lists of words, which is all that the text form is made of.
+//! Nested lists of words: the structure of the text form.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ pub(crate) const DEPTH: usize = 96;
 /// two lists, so every kernel that the verifier takes reads back.
 const LISTS: usize = 2 * DEPTH + 8;
 
-/// A word, a text in quotes, or a list; with its place in the text.
+/// A word, a quoted text, or a list, with its place in the text.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) kind: TreeKind,
@@ -70,7 +70,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A character by its number in braces, in hexadecimal.
+    /// A character by its hexadecimal number in braces.
     fn by_number(&mut self) -> Option<char> {
         let mut number = 0_u32;
         if self.next() != Some('{') {
