@@ -1,5 +1,5 @@
-//! `usm.memory`: the surface of `dpctl.memory`, so that code and tests work with the import
-//! swapped.
+//! `usm.memory`: the interface of `dpctl.memory`, so that code and tests work after a change of the
+//! import.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::sycl;
 use crate::transfer::{self, Side};
 use crate::view::View;
 
-/// A run of bytes of USM memory.
+/// A contiguous range of bytes in USM memory.
 #[pyclass(frozen, subclass, weakref, module = "usm.memory", name = "_Memory")]
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -60,7 +60,7 @@ macro_rules! kinds {
             }
         )*
 
-        /// An object of the class that suits the memory's kind.
+        /// An object of the class for the memory's kind.
         pub(crate) fn wrap<'py>(py: Python<'py>, memory: Memory) -> PyResult<Bound<'py, PyAny>> {
             match memory.storage.kind() {
                 $(AllocKind::$kind => {
@@ -91,7 +91,7 @@ impl Memory {
         copy: bool,
     ) -> PyResult<Self> {
         let py = other.py();
-        // As dpctl: what is not positive is ignored.
+        // As dpctl does: an alignment that is not positive is ignored.
         let alignment = usize::try_from(alignment).unwrap_or(0);
         let Some(source) = Self::source(other)? else {
             let nbytes = size(other)?;
@@ -117,7 +117,7 @@ impl Memory {
         Ok(source)
     }
 
-    /// Memory that another object holds, without a copy; `None` for what may be a size.
+    /// Imports memory of another object without a copy; `None` for an object that may be a size.
     fn source(other: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(memory) = other.cast::<Self>() {
             return Ok(Some(memory.get().share()));
@@ -128,10 +128,10 @@ impl Memory {
         Ok(import::sycl_memory(other, true)?.map(|array| Self::of_span(array.get().side())))
     }
 
-    /// The bytes that a view spans.
+    /// The bytes of a view.
     pub(crate) fn of_span(side: Side) -> Self {
         let span = side.view.span();
-        // A span without bytes still names one: the storage has at least that.
+        // An empty span still needs an address: the storage has at least one byte.
         let nbytes = span.len().max(1).min(side.storage.size());
         let offset = span.start.min(side.storage.size() - nbytes);
         Self { storage: side.storage, stream: side.stream, offset, nbytes }
@@ -152,7 +152,7 @@ impl Memory {
         self.storage.address() + self.offset
     }
 
-    /// The kind that `syclobj` sees, by default the memory's own.
+    /// The memory's kind for `syclobj`, by default its own.
     fn kind_for(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<AllocKind> {
         let Some(syclobj) = syclobj.filter(|syclobj| !syclobj.is_none()) else {
             return Ok(self.storage.kind());
@@ -165,7 +165,7 @@ impl Memory {
     }
 }
 
-/// A number of bytes by `__index__`.
+/// Reads a number of bytes with `__index__`.
 fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let name = || value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
     let index = value.call_method0(intern!(value.py(), "__index__")).map_err(|_| {
@@ -184,13 +184,13 @@ fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 #[pymethods]
 impl Memory {
-    /// Bytes.
+    /// Size in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.nbytes
     }
 
-    /// Bytes, as `nbytes`.
+    /// Size in bytes, as `nbytes`.
     #[getter]
     fn size(&self) -> usize {
         self.nbytes
@@ -202,13 +202,13 @@ impl Memory {
         self.pointer()
     }
 
-    /// The queue: usm's own class.
+    /// The queue, of usm's own class.
     #[getter]
     fn queue(&self) -> PyQueue {
         PyQueue(Arc::clone(&self.stream))
     }
 
-    /// The queue as dpctl's class for SYCL memory, else usm's own.
+    /// The queue: dpctl's class for SYCL memory, otherwise usm's own.
     #[getter]
     fn sycl_queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.stream.is_sycl() {
@@ -241,20 +241,20 @@ impl Memory {
         self.sycl_queue(py)?.getattr(name)
     }
 
-    /// The producer of imported memory, `None` for usm's own.
+    /// The producer of imported memory; `None` for usm's own memory.
     #[getter]
     fn reference_obj<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
         self.storage.owner().map(|owner| owner.bind(py))
     }
 
-    /// `"host"`, `"device"` or `"shared"`; with `syclobj`, a queue or a context, `"unknown"` when
-    /// it does not know the memory.
+    /// The kind of the memory: `"host"`, `"device"` or `"shared"`. With a queue or context
+    /// `syclobj`, `"unknown"` if that does not know the memory.
     #[pyo3(signature = (syclobj=None))]
     fn get_usm_type(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<&'static str> {
         self.kind_for(syclobj).map(AllocKind::name)
     }
 
-    /// As `get_usm_type`, by SYCL's numbers: unknown 0, device 1, shared 2, host 3.
+    /// `get_usm_type` as SYCL's number: unknown 0, device 1, shared 2, host 3.
     #[pyo3(signature = (syclobj=None))]
     fn get_usm_type_enum(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
         Ok(match self.kind_for(syclobj)? {
@@ -265,7 +265,7 @@ impl Memory {
         })
     }
 
-    /// Copies to the host: into `obj`, a writable buffer of as many bytes or more, or into a new
+    /// Copies to the host: to `obj`, a writable buffer of at least as many bytes, or to a new
     /// bytearray.
     #[pyo3(signature = (obj=None))]
     fn copy_to_host<'py>(
@@ -284,14 +284,14 @@ impl Memory {
         Ok(target)
     }
 
-    /// Copies the bytes of a buffer into the memory's first ones.
+    /// Copies the bytes of a buffer to the start of the memory.
     fn copy_from_host(&self, py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<()> {
         let held = Held::new(obj, false)?;
         self.check_room("source", held.len() <= self.nbytes, held.len())?;
         py.detach(|| self.storage.write(&self.stream.queue, self.offset, held)).or_raise()
     }
 
-    /// Copies the bytes of other USM memory into the memory's first ones.
+    /// Copies the bytes of other USM memory to the start of this memory.
     fn copy_from_device(&self, py: Python<'_>, sycl_usm_ary: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(source) = Self::source(sycl_usm_ary)? else {
             return Err(PyTypeError::new_err("the source does not expose __sycl_usm_array_interface__"));
@@ -302,13 +302,13 @@ impl Memory {
         transfer::copy(py, &target.side()?, &source.side()?)
     }
 
-    /// Sets every byte.
+    /// Sets every byte to a value.
     #[pyo3(signature = (val=0))]
     fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
         py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)).or_raise()
     }
 
-    /// The bytes, copied.
+    /// A copy of the bytes.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         room::bytes(py, &transfer::to_bytes(py, &self.side()?)?)
     }
@@ -317,7 +317,7 @@ impl Memory {
         self.tobytes(py)
     }
 
-    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    /// NumPy's conversion. :class:`usm.AccessError` if the host cannot access the memory.
     #[pyo3(signature = (dtype=None, *, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -327,7 +327,7 @@ impl Memory {
         export::as_numpy(slf, slf.get().storage.kind(), dtype, copy)
     }
 
-    /// For NumPy's functions, which do what they do with any array.
+    /// NumPy's functions. They treat the memory as any other array.
     #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __array_function__<'py>(
         &self,
@@ -352,7 +352,7 @@ impl Memory {
         format!("<SYCL(TM) USM-{kind} allocation of {} bytes at {:#x}>", self.nbytes, self.pointer())
     }
 
-    /// By way of the host, and rebuilt on the default queue.
+    /// Pickles a host copy, which is restored on the default queue.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_memory")?;
         let arguments = PyTuple::new(
@@ -362,14 +362,14 @@ impl Memory {
         PyTuple::new(py, [rebuild, arguments.into_any()])
     }
 
-    /// Bytes `|u1`; `syclobj` is the queue. SYCL memory only. Waits for work that is in flight.
+    /// The bytes as `|u1`, with the queue as `syclobj`. SYCL memory only. Waits for work in flight.
     #[getter]
     fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::require_sycl(&self.stream)?;
         transfer::expose(py, &self.storage)?;
         let dict = PyDict::new(py);
-        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True =
-        // read-only. With an offset the dictionary cannot be taken for one of dpctl's own.
+        // dpctl's own memory exports True for writable memory; the documents and dpnp define True =
+        // read-only. An offset distinguishes this dictionary from dpctl's own.
         let readonly = self.storage.is_readonly();
         dict.set_item(intern!(py, "data"), (self.pointer(), readonly))?;
         if readonly {
@@ -388,12 +388,13 @@ impl Memory {
         transfer::expose_to_host(slf.py(), &memory.storage)?;
         let pointer = memory.pointer() as *mut u8;
         let (view, readonly) = (memory.side()?.view, memory.storage.is_readonly());
-        // SAFETY: the structure is Python's; the bytes are host memory that the object keeps alive.
+        // SAFETY: the structure is Python's. The bytes are host memory, which the object keeps
+        // alive.
         unsafe { crate::buffer::fill(raw, flags, slf.clone().into_any(), pointer, &view, readonly) }
     }
 
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
-        // SAFETY: Python hands back what `__getbuffer__` filled.
+        // SAFETY: Python returns the structure that `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
     }
 }
@@ -407,7 +408,7 @@ impl Memory {
     }
 }
 
-/// USM memory behind an object, without a copy: an object of the class that suits its kind.
+/// Imports USM memory of an object without a copy, as the class for its kind.
 #[pyfunction]
 pub(crate) fn as_usm_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Some(memory) = Memory::source(obj)? else {
@@ -418,7 +419,7 @@ pub(crate) fn as_usm_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     wrap(obj.py(), memory)
 }
 
-/// The other half of `__reduce__`.
+/// The counterpart of `__reduce__`.
 #[pyfunction]
 pub(crate) fn _rebuild_memory<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and memory of Python objects as
+//! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and Python objects' memory as
 //! blocks.
 
 use std::ffi::{c_int, c_void};
@@ -23,20 +23,20 @@ use crate::runtime as runtimes;
 use crate::transfer::{self, Side};
 use crate::view::View;
 
-/// A reference-counted block of the runtime that compiled code, C and Python share.
-/// ``MemInfo(obj)`` makes the memory of ``obj`` (any exporter of an array interface, of DLPack or
-/// of a buffer) such a block, without a copy; the block keeps ``obj`` alive until its last
-/// reference goes, and ``parent`` is ``obj``.
+/// A reference-counted block of the runtime, shared by compiled code, C and Python.
+/// ``MemInfo(obj)`` makes such a block of the memory of ``obj`` (any exporter of an array
+/// interface, of DLPack or of a buffer) without a copy. The block keeps ``obj`` alive until its
+/// last reference is released, and ``parent`` is ``obj``.
 #[pyclass(frozen, weakref, module = "usm.nrt", name = "MemInfo")]
 #[derive(Debug)]
 pub(crate) struct PyMemInfo {
     block: NonNull<MemInfo>,
     runtime: &'static Runtime,
-    /// References that `acquire` of this object took and `release` has not given back.
+    /// Number of references that this object acquired with `acquire` and did not release.
     taken: AtomicUsize,
 }
 
-// SAFETY: a block may be acquired, released and looked at on any thread.
+// SAFETY: any thread may acquire, release and read a block.
 unsafe impl Send for PyMemInfo {}
 // SAFETY: as above.
 unsafe impl Sync for PyMemInfo {}
@@ -47,15 +47,14 @@ impl PyMemInfo {
         unsafe { self.block.as_ref() }
     }
 
-    /// Takes over one reference.
+    /// Takes over one reference from the caller.
     fn take_reference(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
         let block =
             NonNull::new(block).ok_or_else(|| Class::Request.error("the null pointer is no block"))?;
         Ok(Self { block, runtime, taken: AtomicUsize::new(0) })
     }
 
-    /// The Python object that owns the memory, and whether it is only our view of the object that
-    /// was given.
+    /// The Python object that owns the memory, and whether it is only our view of the given object.
     fn owner<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, bool)> {
         let mut owner = Owner { tag: OwnerTag(0), object: std::ptr::null_mut(), release: None };
         // SAFETY: a live block, and room for the record.
@@ -63,7 +62,7 @@ impl PyMemInfo {
         if !known || owner.tag != OwnerTag::PYTHON {
             return None;
         }
-        // SAFETY: the tag says that this is a Python object; the block keeps it alive.
+        // SAFETY: the tag says that this is a Python object, and the block keeps it alive.
         let object = unsafe { Bound::from_borrowed_ptr_or_opt(py, owner.object.cast()) }?;
         let is_view = owner.release.is_some_and(|release| std::ptr::fn_addr_eq(release, RELEASE_VIEW));
         Some((object, is_view))
@@ -79,13 +78,13 @@ impl PyMemInfo {
     }
 }
 
-/// The type of a byte.
+/// The type of one byte.
 fn byte() -> PyResult<Dtype> {
     Dtype::number(Kind::Uint, 1).ok_or_else(|| Class::Request.error("no type of one byte"))
 }
 
-/// Lets go of a Python object that owns a block's memory. Without an interpreter there is nothing
-/// to let go of any more.
+/// Releases a Python object that owns a block's memory. Without an interpreter the object no longer
+/// exists.
 fn let_go(object: *mut c_void) {
     Python::try_attach(|py| {
         // SAFETY: the reference that the block owned.
@@ -93,20 +92,20 @@ fn let_go(object: *mut c_void) {
     });
 }
 
-/// Of blocks whose owner is the object that was given.
+/// The release function of blocks that own the given object.
 unsafe extern "C" fn release_object(object: *mut c_void) {
     let_go(object);
     GIVEN.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Of blocks whose owner is a view of the object that was given.
+/// The release function of blocks that own a view of the given object.
 unsafe extern "C" fn release_view(object: *mut c_void) {
     let_go(object);
     VIEWED.fetch_add(1, Ordering::Relaxed);
 }
 
-// The address of the function tells the two apart; a counter each keeps them from being merged into
-// one.
+// The function's address distinguishes the two; a counter in each prevents the linker from merging
+// them.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static VIEWED: AtomicUsize = AtomicUsize::new(0);
 const RELEASE_OBJECT: unsafe extern "C" fn(*mut c_void) = release_object;
@@ -126,8 +125,7 @@ impl PyMemInfo {
         let span = side.view.span();
         let (data, size) = (side.storage.address() + span.start, span.len());
         let kind = kind_number(side.storage.kind());
-        // What is imported is kept by an array of ours, which holds the producer's buffer or
-        // capsule too.
+        // An array of ours keeps imported memory, with the producer's buffer or capsule.
         let is_ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
         let (object, release) = if is_ours {
             (obj.clone(), RELEASE_OBJECT)
@@ -150,14 +148,14 @@ impl PyMemInfo {
         Self::take_reference(block, runtime)
     }
 
-    /// A new block of ``size`` bytes, from the source that Numba's blocks come from, else from the
-    /// heap.
+    /// A new block of ``size`` bytes, from the source of Numba's blocks, by default the heap.
+    /// :class:`MemoryError` without memory.
     #[staticmethod]
     #[pyo3(signature = (size, *, alignment=16))]
     fn allocate(py: Python<'_>, size: usize, alignment: usize) -> PyResult<Self> {
         let runtime = runtime(py)?;
         let mut block = std::ptr::null_mut();
-        // SAFETY: no destructor, no allocator of its own, and room for the result.
+        // SAFETY: no destructor, no allocator, and room for the result.
         let status =
             unsafe { (runtime.api.allocate)(size, alignment, 0, None, std::ptr::null_mut(), &raw mut block) };
         check_aligned(status, size, alignment)?;
@@ -165,13 +163,13 @@ impl PyMemInfo {
         Self::take_reference(block, runtime)
     }
 
-    /// The block at an address that C or compiled code gave; adds a reference of its own. The
-    /// caller answers for the address: it must be a live block.
+    /// The block at an address from C or compiled code, which must be a live block. Adds a
+    /// reference.
     #[staticmethod]
     fn from_address(py: Python<'_>, address: usize) -> PyResult<Self> {
         let runtime = runtime(py)?;
         let object = Self::take_reference(address as *mut MemInfo, runtime)?;
-        // SAFETY: a live block, as the caller promises.
+        // SAFETY: the caller guarantees a live block.
         unsafe { (runtime.numba.acquire)(object.block.as_ptr()) };
         Ok(object)
     }
@@ -188,19 +186,19 @@ impl PyMemInfo {
         self.block().data() as usize
     }
 
-    /// Bytes of data; 0 where the block's maker did not say.
+    /// Size of the data in bytes; 0 if unknown.
     #[getter]
     fn size(&self) -> usize {
         self.block().size()
     }
 
-    /// References, this object's included.
+    /// Number of references, with this object's.
     #[getter]
     fn refcount(&self) -> usize {
         self.block().refcount()
     }
 
-    /// `"host"`, `"device"` or `"shared"`; plain memory is `"host"`.
+    /// The kind of the memory: `"host"`, `"device"` or `"shared"`; plain memory is `"host"`.
     #[getter]
     fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
         if let Some(side) = self.side(py)? {
@@ -215,7 +213,7 @@ impl PyMemInfo {
         Ok(kind.name())
     }
 
-    /// The object whose memory this is; ``None`` for a block that the runtime allocated.
+    /// The object that owns the memory; ``None`` for a block that the runtime allocated.
     #[getter]
     fn parent<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let (owner, is_view) = self.owner(py)?;
@@ -226,7 +224,7 @@ impl PyMemInfo {
         array.get().storage().owner().map(|object| object.bind(py).clone())
     }
 
-    /// Whether the memory may only be read.
+    /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.side(py)?.is_some_and(|side| side.storage.is_readonly()))
@@ -239,7 +237,7 @@ impl PyMemInfo {
         unsafe { (self.runtime.numba.acquire)(self.block.as_ptr()) };
     }
 
-    /// Gives back a reference that `acquire` of this object took.
+    /// Releases a reference that `acquire` of this object acquired.
     fn release(&self) -> PyResult<()> {
         let taken =
             self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
@@ -248,12 +246,12 @@ impl PyMemInfo {
                 Class::Request.error("release without acquire: the object's own reference goes with it")
             );
         }
-        // SAFETY: one of the references that `acquire` took.
+        // SAFETY: one of the references from `acquire`.
         unsafe { (self.runtime.numba.release)(self.block.as_ptr()) };
         Ok(())
     }
 
-    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    /// NumPy's conversion. :class:`usm.AccessError` if the host cannot access the memory.
     #[pyo3(signature = (dtype=None, *, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -264,7 +262,7 @@ impl PyMemInfo {
         export::as_numpy(slf, side.map_or(AllocKind::Host, |side| side.storage.kind()), dtype, copy)
     }
 
-    /// For NumPy's functions, which do what they do with any array.
+    /// NumPy's functions. They treat the block as any other array.
     #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __array_function__<'py>(
         &self,
@@ -301,20 +299,20 @@ impl PyMemInfo {
             .map_err(|_| Class::Request.error("the size in bytes does not fit 63 bits"))?;
         let view = View::contiguous(byte()?, &[extent])?;
         let pointer = this.data() as *mut u8;
-        // SAFETY: the structure is Python's; the block's bytes are host memory that this object
+        // SAFETY: the structure is Python's. The block's bytes are host memory, which this object
         // keeps alive.
         unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, readonly) }
     }
 
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
-        // SAFETY: Python hands back what `__getbuffer__` filled.
+        // SAFETY: Python returns the structure that `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
     }
 }
 
 impl Drop for PyMemInfo {
     fn drop(&mut self) {
-        // SAFETY: this object's own reference, given up.
+        // SAFETY: this object gives up its own reference.
         unsafe { (self.runtime.numba.release)(self.block.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
-//! `libusm_nrt`, opened once. It is the one runtime of this process: the extension counts, wraps
-//! and frees through its table and never uses the runtime inside the Rust crate, whose counts
-//! nobody else would see.
+//! `libusm_nrt`, opened once: the only runtime of this process. The extension counts, wraps and
+//! frees through its table. It never uses the runtime in the Rust crate, whose counts would be
+//! separate.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use usm_nrt::{ExternalAllocator, MemInfo};
 
 use crate::error::Class;
 
-/// The opened library; never closed, because blocks and machine code point into it.
+/// The opened library. Never closed, because blocks and machine code point into it.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     library: Library,
@@ -26,14 +26,14 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 /// The runtime, opened at first need.
 ///
 /// # Errors
-/// `DeviceError` when the package was built without the library, or the library is another version.
+/// `DeviceError` if the package was built without the library, or the library has another version.
 pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
     let path: PathBuf = py.import("usm.nrt")?.call_method0("get_library")?.extract()?;
     let fresh = open(&path).map_err(|reason| Class::Device.error(format!("{}: {reason}", path.display())))?;
-    // A second thread that was faster opened the same file: the table is the same.
+    // A concurrent thread may have opened the same file; the table is the same.
     let runtime = RUNTIME.get_or_init(|| fresh);
     // SAFETY: an entry of the library's table, which takes any boolean.
     unsafe { (runtime.api.set_stats)(true) };
@@ -41,7 +41,7 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
 }
 
 fn open(path: &PathBuf) -> Result<Runtime, String> {
-    // SAFETY: a library of Rust, without initialisers of its own.
+    // SAFETY: a Rust library without initialisers.
     let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
     let get_api = {
         // SAFETY: the header declares this name with this type.
@@ -73,20 +73,20 @@ impl Runtime {
         symbol.ok().map(|symbol| *symbol as usize)
     }
 
-    /// Takes all blocks that name no allocator from `functions`, whose memory is of that kind;
-    /// small ones out of slabs.
+    /// Allocates all blocks that name no allocator from `functions`, whose memory has that kind;
+    /// small blocks come from slabs.
     pub(crate) fn set_source(&self, functions: &ExternalAllocator, kind: AllocKind) -> PyResult<()> {
-        // SAFETY: functions of this extension, which is never unloaded; they are copied.
+        // SAFETY: functions of this extension, which is never unloaded; the library copies them.
         check(unsafe { (self.api.set_allocator_of_kind)(functions, kind_number(kind), true) }, 0)
     }
 
-    /// Takes them from the heap.
+    /// Allocates blocks from the heap again.
     pub(crate) fn set_heap(&self) -> PyResult<()> {
         // SAFETY: no functions.
         check(unsafe { (self.api.set_allocator)(std::ptr::null()) }, 0)
     }
 
-    /// Slabs of the source, and blocks of them that are alive.
+    /// Numbers of the source's slabs, and of live blocks in them.
     pub(crate) fn kept_counts(&self) -> (usize, usize) {
         let (mut slabs, mut live) = (0, 0);
         // SAFETY: room for both.
@@ -94,21 +94,21 @@ impl Runtime {
         (slabs, live)
     }
 
-    /// The place in the order of allocation of a tracked block that is alive; `u64::MAX` for any
-    /// other address.
+    /// The position of a live tracked block in the order of allocation; `u64::MAX` for other
+    /// addresses.
     pub(crate) fn sequence(&self, block: *const MemInfo) -> u64 {
-        // SAFETY: the entry looks at the address alone.
+        // SAFETY: the entry reads only the address.
         unsafe { (self.api.sequence)(block) }
     }
 
-    /// Blocks that other runtimes destroyed.
+    /// Number of blocks that other runtimes destroyed.
     pub(crate) fn foreign_frees(&self) -> usize {
-        // SAFETY: an entry without conditions.
+        // SAFETY: an entry without preconditions.
         unsafe { (self.api.foreign_frees)() }
     }
 }
 
-/// As [`check`], of an entry that takes an alignment.
+/// [`check`] for an entry with an alignment.
 pub(crate) fn check_aligned(status: Status, size: usize, alignment: usize) -> PyResult<()> {
     match status {
         Status::INVALID_ALIGNMENT => {
@@ -118,7 +118,7 @@ pub(crate) fn check_aligned(status: Status, size: usize, alignment: usize) -> Py
     }
 }
 
-/// The exception for an entry that refused; `size` is what was asked for.
+/// The exception for a refusal by an entry; `size` is the requested number of bytes.
 pub(crate) fn check(status: Status, size: usize) -> PyResult<()> {
     match status {
         Status::OK => Ok(()),

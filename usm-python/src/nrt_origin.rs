@@ -1,4 +1,4 @@
-//! Where blocks were made, as lines of Python: kept only while somebody wants them.
+//! The origins of blocks as lines of Python, recorded on request only.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -11,18 +11,18 @@ use usm_nrt::MemInfo;
 use crate::fork;
 use crate::nrt_library::Runtime;
 
-/// Whether origins are noted.
+/// Whether origins are recorded.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Where memory was made.
+/// The origins of memory.
 struct Origins {
-    /// First byte of a run of a source's memory → (bytes, where it was allocated). The source tells
-    /// when it goes.
+    /// First byte of a range of a source's memory → (bytes, origin). The source reports when it is
+    /// freed.
     runs: BTreeMap<usize, (usize, String)>,
-    /// Header of a block → (its place in the order of allocation, where it was made). Blocks go
-    /// without telling us, and others come to their addresses; but no two have the same place.
+    /// Header of a block → (its position in the order of allocation, origin). Blocks are freed
+    /// without a report, and their addresses are reused; but no two blocks have the same position.
     blocks: BTreeMap<usize, (u64, String)>,
-    /// So many blocks may be noted before those that are gone are looked for.
+    /// Number of recorded blocks at which freed ones are removed.
     limit: usize,
 }
 
@@ -31,13 +31,13 @@ const LIMIT: usize = 1024;
 static ORIGINS: Mutex<Origins> =
     Mutex::new(Origins { runs: BTreeMap::new(), blocks: BTreeMap::new(), limit: LIMIT });
 
-/// No fork happens meanwhile; `work` needs neither the interpreter nor the library.
+/// Runs `work` while no fork happens. `work` needs neither the interpreter nor the library.
 fn with<T>(work: impl FnOnce(&mut Origins) -> T) -> T {
     let _inside = fork::enter::<{ fork::SOURCE }>();
     work(&mut ORIGINS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Starts or stops noting; what was noted before is forgotten.
+/// Starts or stops recording. Earlier records are cleared.
 pub(crate) fn set_wanted(on: bool) {
     fork::prepare::<{ fork::SOURCE }>();
     WANTED.store(on, Ordering::Relaxed);
@@ -47,17 +47,17 @@ pub(crate) fn set_wanted(on: bool) {
     });
 }
 
-/// A source gave `size` bytes at `address`.
+/// Records that a source returned `size` bytes at `address`.
 #[inline]
 pub(crate) fn note(address: usize, size: usize) {
     if WANTED.load(Ordering::Relaxed) {
-        // Without the lock held: the stack runs Python.
+        // Without the lock: the stack trace runs Python.
         let origin = stack().unwrap_or_default();
         with(|origins| origins.runs.insert(address, (size, origin)));
     }
 }
 
-/// They are about to be freed.
+/// Removes the record of memory that is about to be freed.
 #[inline]
 pub(crate) fn forget(address: usize) {
     if WANTED.load(Ordering::Relaxed) {
@@ -65,7 +65,7 @@ pub(crate) fn forget(address: usize) {
     }
 }
 
-/// A block was made for Python.
+/// Records that a block was made for Python.
 pub(crate) fn note_block(block: *const MemInfo, runtime: &Runtime) {
     if !WANTED.load(Ordering::Relaxed) {
         return;
@@ -76,7 +76,7 @@ pub(crate) fn note_block(block: *const MemInfo, runtime: &Runtime) {
         (origins.blocks.len() > origins.limit).then(|| std::mem::take(&mut origins.blocks))
     });
     let Some(mut noted) = many else { return };
-    // The library is asked without the lock held: it has locks too.
+    // The library is called without the lock: it has locks too.
     noted.retain(|&address, (sequence, _)| {
         runtime.sequence(std::ptr::without_provenance(address)) == *sequence
     });
@@ -87,13 +87,13 @@ pub(crate) fn note_block(block: *const MemInfo, runtime: &Runtime) {
     });
 }
 
-/// How many origins are kept.
+/// Number of recorded origins.
 #[pyfunction]
 pub(crate) fn _nrt_origins() -> usize {
     with(|origins| origins.runs.len() + origins.blocks.len())
 }
 
-/// Where a block in the report of leaks was made.
+/// The origin of a block in the report of leaks.
 pub(crate) fn of(block: usize, sequence: u64, data: usize) -> Option<String> {
     with(|origins| {
         let noted = origins.blocks.get(&block).filter(|(noted, _)| *noted == sequence);
@@ -108,14 +108,14 @@ pub(crate) fn of(block: usize, sequence: u64, data: usize) -> Option<String> {
     })
 }
 
-/// The Python stack of this thread, outermost call first; `None` on a thread that runs without the
-/// interpreter. Such a thread must not ask for it: the one that has it may be waiting for this one.
+/// The Python stack of this thread, outermost call first. `None` on a thread without the
+/// interpreter, which must not wait for it: the thread that holds it may be waiting for this one.
 fn stack() -> Option<String> {
     if !has_interpreter() {
         return None;
     }
     Python::try_attach(|py| {
-        // The allocation may happen while an exception is on its way.
+        // The allocation may happen while an exception is set.
         let pending = PyErr::take(py);
         let lines = py
             .import("traceback")
@@ -128,19 +128,19 @@ fn stack() -> Option<String> {
     })?
 }
 
-/// `PyGILState_Check`, which the stable interface lacks although every interpreter has it.
+/// `PyGILState_Check`, which every interpreter has but the stable interface lacks.
 pub(crate) fn has_interpreter() -> bool {
     static CHECK: OnceLock<Option<unsafe extern "C" fn() -> c_int>> = OnceLock::new();
     let check = CHECK.get_or_init(|| {
         #[cfg(unix)]
         {
             let this = libloading::os::unix::Library::this();
-            // SAFETY: the documented type of that function.
+            // SAFETY: the documented type of this function.
             unsafe { this.get(b"PyGILState_Check\0") }.ok().map(|symbol| *symbol)
         }
         #[cfg(not(unix))]
         None
     });
-    // SAFETY: may be called on any thread.
+    // SAFETY: any thread may call it.
     check.is_some_and(|check| unsafe { check() } != 0)
 }

@@ -1,5 +1,5 @@
-//! What `usm.numba` needs of the compiled side: blocks from a context's memory, and the two
-//! functions that tell blocks of Numba's own runtime from ours.
+//! The compiled side of `usm.numba`: blocks from a context's memory, and the two functions that
+//! distinguish blocks of Numba's own runtime from this library's.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::nrt_trace;
 use crate::queue::PyQueue;
 use crate::runtime::Stream;
 
-/// Where new blocks come from.
+/// The source of new blocks.
 struct Source {
     allocator: SourceAllocator<Dyn, Context<Dyn>>,
     kind: AllocKind,
@@ -28,9 +28,9 @@ struct Source {
 }
 
 static SOURCE: RwLock<Option<Arc<Source>>> = RwLock::new(None);
-/// What the source gave and has not got back: large blocks, and slabs of small ones.
+/// Number of allocations that the source has not got back: large blocks, and slabs of small ones.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
-/// Frees a block of any source: each knows its own.
+/// Frees a block of any source; each block names its own.
 static FREE: OnceLock<FreeFn> = OnceLock::new();
 
 fn source() -> Option<Arc<Source>> {
@@ -38,12 +38,12 @@ fn source() -> Option<Arc<Source>> {
 }
 
 unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
-    // Counted before the source is looked at, so that it cannot be given back in between.
+    // Counted before the source is read, so that it cannot be removed in between.
     GIVEN.fetch_add(1, Ordering::SeqCst);
     let block = {
         let _inside = fork::enter::<{ fork::SOURCE }>();
         source().map_or(std::ptr::null_mut(), |source| {
-            // SAFETY: lives as long as `source`.
+            // SAFETY: it lives as long as `source`.
             let table = unsafe { source.allocator.as_table().as_ref() };
             match table.malloc {
                 // SAFETY: the allocator's own function and opaque pointer.
@@ -69,19 +69,20 @@ unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
     nrt_trace::died(block as usize);
     if let Some(free) = FREE.get() {
         let _inside = fork::enter::<{ fork::SOURCE }>();
-        // SAFETY: a block of `source_malloc`, once; the function finds the source in the block.
+        // SAFETY: a block of `source_malloc`, freed once; the function finds the source in the
+        // block.
         unsafe { free(block, std::ptr::null_mut()) };
     }
     GIVEN.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Blocks of the source that are alive: small ones are counted by who carves them.
+/// Number of the source's live blocks; the library counts small ones.
 fn live(runtime: &Runtime) -> usize {
     let (slabs, small) = runtime.kept_counts();
     (GIVEN.load(Ordering::SeqCst) + small).saturating_sub(slabs)
 }
 
-/// The source as the library sees it.
+/// The source in the library's form.
 const FUNCTIONS: ExternalAllocator = ExternalAllocator {
     malloc: Some(source_malloc),
     realloc: None,
@@ -89,7 +90,7 @@ const FUNCTIONS: ExternalAllocator = ExternalAllocator {
     opaque: std::ptr::null_mut(),
 };
 
-/// Makes the memory of a queue's context the one that new blocks live in.
+/// Makes the memory of a queue's context the source of new blocks.
 #[pyfunction]
 #[pyo3(signature = (source, kind))]
 pub(crate) fn _nrt_take_source(
@@ -103,19 +104,19 @@ pub(crate) fn _nrt_take_source(
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
     };
-    // SAFETY: lives as long as `allocator`.
+    // SAFETY: it lives as long as `allocator`.
     let table = unsafe { allocator.as_table().read() };
     let (Some(malloc), Some(free)) = (table.malloc, table.free) else {
         return Err(Class::Request.error("the source's allocator lacks a function"));
     };
-    // Tried once, so that a kind that the device lacks is refused here and not by every array.
+    // One trial, so that an unsupported kind is refused here and not by every array.
     // SAFETY: the allocator's own function and opaque pointer.
     let probe = unsafe { malloc(1, table.opaque) };
     if probe.is_null() {
         let device = Selector::of(stream.context().info());
         return Err(Class::Allocation.error(format!("{device} gives no memory of kind {}", kind.name())));
     }
-    // SAFETY: just allocated there.
+    // SAFETY: just allocated by this allocator.
     unsafe { free(probe, table.opaque) };
     let _ = FREE.set(free);
     fork::prepare::<{ fork::SOURCE }>();
@@ -130,7 +131,7 @@ pub(crate) fn _nrt_take_source(
     runtime.set_source(&FUNCTIONS, kind)
 }
 
-/// Blocks come from the heap again. Refused while blocks of the source are alive.
+/// Allocates blocks from the heap again. Refused while blocks of the source live.
 #[pyfunction]
 pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     let runtime = runtime(py)?;
@@ -143,8 +144,8 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
         0 => {}
         live => return Err(refused(live)),
     }
-    // What threads keep goes back to the source here. Not under the slot's lock: its memory is
-    // freed.
+    // Threads return their kept blocks to the source here. Without the slot's lock, because memory
+    // is freed.
     runtime.set_heap()?;
     let gone = {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +162,7 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The queue and kind that new blocks come from, and how many of them are alive.
+/// The queue and kind of new blocks, and the number of live ones.
 #[pyfunction]
 pub(crate) fn _nrt_source(py: Python<'_>) -> Option<(PyQueue, &'static str, usize)> {
     let source = source()?;
@@ -169,8 +170,8 @@ pub(crate) fn _nrt_source(py: Python<'_>) -> Option<(PyQueue, &'static str, usiz
     Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), live))
 }
 
-/// Gives back what the calling thread keeps for its next blocks; at the `end` of the process
-/// threads keep nothing from then on.
+/// Frees the blocks that the calling thread keeps. At the `end` of the process threads keep none
+/// from then on.
 #[pyfunction]
 pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
     let runtime = runtime(py)?;
@@ -178,25 +179,25 @@ pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
         // SAFETY: an entry that takes any boolean.
         unsafe { (runtime.api.set_thread_cache)(false) };
     }
-    // SAFETY: an entry without conditions.
+    // SAFETY: an entry without preconditions.
     unsafe { (runtime.api.drain_thread_cache)() };
     Ok(())
 }
 
-/// The kind and queue of host-accessible bytes that lie in a block of the source.
+/// The kind and queue of host-accessible bytes in a block of the source.
 pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
     if GIVEN.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let source = source()?;
     let info = source.stream.context().query(address as *const u8).ok()?;
-    // Without a base only the runtime knows the pointer: it is somebody else's.
+    // Without a base only the runtime knows the pointer, so the memory is foreign.
     let end = info.base.checked_add(info.size).filter(|_| info.base != 0)?;
     (address.checked_add(size)? <= end).then(|| (info.kind, Arc::clone(&source.stream)))
 }
 
-/// How Numba's and our functions of one name are told apart: blocks that Numba's runtime made name
-/// no allocator.
+/// Distinguishes Numba's function and ours of one name: a block of Numba's runtime names no
+/// allocator.
 struct Pair {
     numba: unsafe extern "C" fn(*mut MemInfo),
     own: unsafe extern "C" fn(*mut MemInfo),
@@ -204,12 +205,12 @@ struct Pair {
 
 impl Pair {
     /// # Safety
-    /// `mi` is what compiled code passes to the function of that name: a live block.
+    /// `mi` is the argument that compiled code passes to the function of that name: a live block.
     unsafe fn call(cell: &OnceLock<Self>, mi: *mut MemInfo) {
         // SAFETY: as the caller promises.
         let (Some(pair), Some(block)) = (cell.get(), unsafe { mi.as_ref() }) else { return };
         let function = if block.external_allocator().is_null() { pair.numba } else { pair.own };
-        // SAFETY: the runtime that made the block.
+        // SAFETY: the function of the runtime that made the block.
         unsafe { function(mi) }
     }
 }
@@ -218,7 +219,7 @@ static CALL_DTOR: OnceLock<Pair> = OnceLock::new();
 static RELEASE: OnceLock<Pair> = OnceLock::new();
 
 unsafe extern "C" fn call_dtor(mi: *mut MemInfo) {
-    // SAFETY: called by compiled code, which brought the count to zero.
+    // SAFETY: called by compiled code, which lowered the count to zero.
     unsafe { Pair::call(&CALL_DTOR, mi) }
 }
 
@@ -227,8 +228,8 @@ unsafe extern "C" fn release(mi: *mut MemInfo) {
     unsafe { Pair::call(&RELEASE, mi) }
 }
 
-/// Addresses for compiled code of what stands in for Numba's `NRT_MemInfo_call_dtor` and
-/// `NRT_MemInfo_release`, whose addresses are the arguments.
+/// Addresses for compiled code of the replacements of Numba's `NRT_MemInfo_call_dtor` and
+/// `NRT_MemInfo_release`. The arguments are the addresses of the originals.
 #[pyfunction]
 #[pyo3(signature = (numba_call_dtor, numba_release))]
 pub(crate) fn _nrt_bridge(
@@ -243,24 +244,24 @@ pub(crate) fn _nrt_bridge(
     ] {
         let own = runtime.symbol(name).filter(|_| numba != 0);
         let own = own.ok_or_else(|| Class::Device.error(format!("{name} is missing")))?;
-        // SAFETY: Numba's dictionary of C functions has it under this name, with this type.
+        // SAFETY: Numba's dictionary of C functions has this name with this type.
         let numba = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(numba) };
-        // SAFETY: the library exports it under this name, with this type.
+        // SAFETY: the library exports this name with this type.
         let own = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(own) };
-        // The second time the same addresses come again: a process has one Numba.
+        // A second call has the same addresses, because a process has one Numba.
         let _ = cell.set(Pair { numba, own });
     }
     Ok((call_dtor as *const () as usize, release as *const () as usize))
 }
 
-/// The address of a function of the library; ``None`` when it exports no such name.
+/// The address of a function of the library; ``None`` if it exports no such name.
 #[pyfunction]
 pub(crate) fn _nrt_symbol(py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
     Ok(runtime(py)?.symbol(name))
 }
 
-/// Blocks and headers made and freed since the library was opened, and how many of them other
-/// runtimes freed.
+/// Numbers of blocks and headers made and freed since the library was opened, and of those that
+/// other runtimes freed.
 #[pyfunction]
 pub(crate) fn _nrt_stats(py: Python<'_>) -> PyResult<((usize, usize, usize, usize), usize)> {
     let runtime = runtime(py)?;
@@ -271,7 +272,8 @@ pub(crate) fn _nrt_stats(py: Python<'_>) -> PyResult<((usize, usize, usize, usiz
     Ok(((alloc, free, mi_alloc, mi_free), runtime.foreign_frees()))
 }
 
-/// Starts or stops the record of live blocks; with `origins`, of the Python lines that made them.
+/// Starts or stops the registry of live blocks; with `origins`, records the Python lines that made
+/// them.
 #[pyfunction]
 #[pyo3(signature = (on, origins))]
 pub(crate) fn _nrt_track(py: Python<'_>, on: bool, origins: bool) -> PyResult<()> {
@@ -285,13 +287,13 @@ pub(crate) fn _nrt_track(py: Python<'_>, on: bool, origins: bool) -> PyResult<()
 /// A live block: address, data, size, refcount, sequence, origin.
 type Live = (usize, usize, usize, usize, u64, String);
 
-/// The tracked blocks that are alive, oldest first.
+/// The live tracked blocks, oldest first.
 #[pyfunction]
 pub(crate) fn _nrt_leaks(py: Python<'_>) -> PyResult<Vec<Live>> {
     unsafe extern "C" fn visit(block: *const CLiveBlock, context: *mut c_void) {
         // SAFETY: the library passes a readable record.
         let block = unsafe { &*block };
-        // SAFETY: the vector below, used by nobody else meanwhile.
+        // SAFETY: the vector below, not used otherwise meanwhile.
         let found = unsafe { &mut *context.cast::<Vec<Live>>() };
         let origin = match block.origin_length {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! Arrays that compiled code made of an array's memory: slices, transposes, other element types.
+//! Arrays that compiled code makes from an array's memory: slices, transposes, other element types.
 
 use pyo3::prelude::*;
 use usm_interface::{Layout, Mode, typestr};
@@ -9,7 +9,7 @@ use crate::transfer::Side;
 use crate::view::{MAX_DIMS, View};
 
 /// The array at `pointer` in the memory of `parent`, which it shares and keeps alive. Strides are
-/// in bytes. Refused when an element would lie outside of that memory.
+/// in bytes. Refuses an array with an element outside of that memory.
 #[pyfunction]
 #[pyo3(signature = (parent, pointer, shape, strides, dtype, readonly))]
 pub(crate) fn _nrt_window(

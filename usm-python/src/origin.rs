@@ -1,9 +1,9 @@
-//! Who asked for memory: the queue, and on request the Python lines, of each allocation whose
-//! context keeps a history.
+//! The origin of each allocation in a context with a history: the queue and, on request, the Python
+//! lines.
 //!
-//! The core's history knows nothing of either. A note is written right after each request, and
-//! found again by its address and time: the block was live then, so the last allocation at the
-//! address before the note is the one.
+//! The core's history contains neither. A note is written right after each request, and found again
+//! by its address and time. The block was live at that time, so the last allocation at the address
+//! before the note is the right one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ use crate::runtime::Stream;
 /// Whether any context keeps a history. Usually none does, and a request then costs one load.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Whether notes have lines.
+/// Whether notes contain lines.
 static LINES: AtomicBool = AtomicBool::new(false);
 
-/// The notes of each context that keeps a history, by its id.
+/// The notes of each context with a history, by its id.
 static NOTES: Mutex<Option<HashMap<u64, Notes>>> = Mutex::new(None);
 
-/// Calls that a note remembers at most.
+/// Maximum number of calls in a note.
 const DEPTH: usize = 16;
 
 /// The last notes of a context, oldest first.
@@ -64,12 +64,12 @@ pub(crate) fn keep(context: u64, capacity: usize) {
     ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
 }
 
-/// Whether lines are noted from now on.
+/// Turns the recording of lines on or off.
 pub(crate) fn keep_lines(keep: bool) {
     LINES.store(keep, Ordering::Relaxed);
 }
 
-/// Notes who asked for memory that is now at `address`, or was refused: 0.
+/// Records the origin of memory at `address`, or of a refused request (0).
 #[inline]
 pub(crate) fn note(stream: &Stream, address: usize) {
     if ACTIVE.load(Ordering::Relaxed) {
@@ -81,7 +81,7 @@ pub(crate) fn note(stream: &Stream, address: usize) {
 fn write(stream: &Stream, address: usize) {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
-    // Before the lock: the interpreter is waited for.
+    // Before the lock, because this waits for the interpreter.
     let frames = match LINES.load(Ordering::Relaxed) {
         true => Python::attach(frames).unwrap_or_default(),
         false => Vec::new(),
@@ -94,7 +94,7 @@ fn write(stream: &Stream, address: usize) {
     kept.notes.push_back(Note { address, time, origin: Origin { queue: stream.number, frames } });
 }
 
-/// The Python calls that this thread is in, innermost first.
+/// The Python calls of this thread, innermost first.
 fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
     let mut frames = Vec::new();
     let mut next = py.import(intern!(py, "sys"))?.call_method1(intern!(py, "_getframe"), (0,))?;
@@ -110,8 +110,8 @@ fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
     Ok(frames)
 }
 
-/// Who asked for each record of a context's history; nobody where no note was written. What frees
-/// has the origin of what was allocated.
+/// The origin of each record in a context's history; `None` without a note. A free has the origin
+/// of its allocation.
 pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
     let all = notes();
     let kept = all.as_ref().and_then(|all| all.get(&context));

@@ -1,4 +1,4 @@
-//! Memory behind the buffer protocol.
+//! Imports memory through the buffer protocol.
 
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::import;
 use crate::runtime;
 use crate::view::{MAX_DIMS, View};
 
-/// `PyBUF_FULL_RO`: shape, strides, format, suboffsets, read-only welcome.
+/// `PyBUF_FULL_RO`: shape, strides, format, suboffsets; accepts read-only memory.
 const FULL: c_int = ffi::PyBUF_FULL_RO;
 
-/// The object's buffer as an array of host memory, without a copy; `None` when it has none. The
-/// buffer is held for as long as the memory is used, so that a `bytearray` does not move meanwhile.
+/// The object's buffer as an array of host memory without a copy; `None` if it has none. The buffer
+/// is held while the memory is used, so that a `bytearray` does not move meanwhile.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     // SAFETY: an object.
@@ -45,7 +45,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         );
     }
     let axes = |pointer: *mut isize| -> Option<Vec<i64>> {
-        // SAFETY: the protocol promises `ndim` entries behind a pointer that is not NULL.
+        // SAFETY: the protocol promises `ndim` entries behind a non-NULL pointer.
         (!pointer.is_null())
             .then(|| unsafe { std::slice::from_raw_parts(pointer, ndim) }.iter().map(|n| *n as i64).collect())
     };
@@ -55,8 +55,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let format = if raw.format.is_null() {
         None
     } else {
-        // SAFETY: the protocol promises a terminated string that lives as long as the buffer is
-        // held.
+        // SAFETY: the protocol promises a terminated string that lives while the buffer is held.
         let text = unsafe { CStr::from_ptr(raw.format) };
         Some(text.to_str().map_err(|_| Class::Interface.error("format: not UTF-8"))?)
     };
@@ -88,19 +87,19 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     }
     let address = raw.buf as u64;
     let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held) };
-    // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes
+    // SAFETY: plain memory is host memory of the host's context. The exporter keeps these bytes
     // alive and in place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
 }
 
-/// Whether a format is one element without members: an optional byte order and a letter or two.
+/// Whether a format is one element without members: an optional byte order and one or two letters.
 fn simple(format: Option<&str>) -> bool {
     format.is_none_or(|format| format.len() <= 3)
 }
 
-/// ctypes leaves all padding of C out of its formats, NumPy the trailing one; our own have it all.
+/// ctypes omits all C padding from its formats, NumPy the trailing padding; ours contain all of it.
 fn padding(object: &Bound<'_, PyAny>) -> PyResult<Padding> {
-    // A view says what the object behind it says.
+    // A view has its base object's properties.
     let owner = match object.cast::<PyMemoryView>() {
         Ok(view) => view.getattr(intern!(object.py(), "obj"))?,
         Err(_) => object.clone(),

@@ -22,15 +22,14 @@ use crate::storage::Storage;
 use crate::transfer::Side;
 use crate::view::View;
 
-/// The memory of a plan: ``arena[name]`` is the array of a tensor, by its name or its number.
-/// Arrays that the plan gives the same bytes share them, so a tensor's bytes hold what was written
-/// last by any of them.
+/// The memory of a plan: ``arena[name]`` is the array of a tensor, by its name or number. Arrays
+/// with the same bytes share them, so a tensor's bytes hold the last value written by any of them.
 #[pyclass(frozen, weakref, mapping, module = "usm", name = "Arena")]
 #[derive(Debug)]
 pub(crate) struct PyArena {
     storage: Storage,
     stream: Arc<Stream>,
-    /// Offset and size in bytes, in the order of the plan.
+    /// Offset and size in bytes, in the plan's order.
     places: Vec<(u64, usize)>,
     ids: HashMap<u64, usize>,
     names: HashMap<String, usize>,
@@ -38,7 +37,7 @@ pub(crate) struct PyArena {
     peak: u64,
 }
 
-/// What a tensor is asked for by: its name where that is its alone, else its number.
+/// The key of a tensor: its name if that is unique, otherwise its number.
 #[derive(Debug)]
 enum Key {
     Name(String),
@@ -47,10 +46,9 @@ enum Key {
 
 #[pymethods]
 impl PyPlan {
-    /// Allocates the memory of the plan and hands out the arrays of its tensors by name, or by
-    /// number where they have none. ``queue`` says where, as for :func:`usm.empty`; ``kind`` is
-    /// ``"shared"`` when it is not given. The memory lives as long as the arena or one of its
-    /// arrays.
+    /// Allocates the memory of the plan, and returns the arrays of its tensors by name, or by
+    /// number if they have none. ``queue`` selects the place, as in :func:`usm.empty`; ``kind``
+    /// defaults to ``"shared"``. The memory lives as long as the arena or one of its arrays.
     #[pyo3(signature = (queue=None, *, kind=None))]
     fn arena(
         &self,
@@ -93,13 +91,13 @@ impl PyPlan {
 
 #[pymethods]
 impl PyArena {
-    /// The bytes of a tensor, as an array of ``uint8``.
+    /// The bytes of a tensor as an array of ``uint8``.
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Array> {
         let (offset, size) = self.places[self.place(key)?];
         self.array_at(offset, View::contiguous(PyDtype::of_text("uint8")?.dtype, &[size as i64])?)
     }
 
-    /// The elements of a tensor with a shape and a type, which must need no more bytes than the
+    /// The elements of a tensor with a shape and a type. They must not need more bytes than the
     /// tensor has.
     #[pyo3(signature = (key, shape, dtype=None))]
     fn array(
@@ -118,7 +116,7 @@ impl PyArena {
         self.array_at(offset, view)
     }
 
-    /// Names, or numbers, in the order of the plan.
+    /// Names, or numbers, in the plan's order.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let keys = PyList::empty(py);
         for key in &self.keys {
@@ -130,13 +128,13 @@ impl PyArena {
         Ok(keys)
     }
 
-    /// Bytes of the whole memory: the plan's peak.
+    /// Size of the whole memory in bytes: the plan's peak.
     #[getter]
     fn nbytes(&self) -> u64 {
         self.peak
     }
 
-    /// The queue that work on the arrays goes to where none is named.
+    /// The queue for work on the arrays without a named queue.
     #[getter]
     fn queue(&self) -> PyQueue {
         PyQueue(Arc::clone(&self.stream))

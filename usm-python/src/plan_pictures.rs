@@ -1,4 +1,4 @@
-//! Pictures of a plan, which usm-pool draws: in a notebook, as a file, in a browser.
+//! Pictures of a plan, drawn by usm-pool: in a notebook, as a file, in a browser.
 
 use std::path::PathBuf;
 
@@ -11,21 +11,20 @@ use crate::snapshot::named;
 
 #[pymethods]
 impl PyPlan {
-    /// The picture that notebooks show: time across, address up, one block for each tensor.
+    /// The picture in notebooks: time across, address up, one block for each tensor.
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
         let outcome = self.drawn()?;
         Ok(py.detach(|| svg::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
     }
 
-    /// Writes the plan as one page for a browser, which needs nothing from the network: zoom by
-    /// wheel, a search field, and clicks that say what a block is. ``OSError`` where the file
-    /// cannot be written.
+    /// Writes the plan as one page for a browser, without network access: zoom with the wheel, a
+    /// search field, and block details on a click. ``OSError`` if the file cannot be written.
     fn to_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let page = self.page(py)?;
         py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, path))
     }
 
-    /// Shows the page of :meth:`to_html`: within a notebook, elsewhere in a browser, as a temporary
+    /// Shows the page of :meth:`to_html`: in a notebook; elsewhere in a browser, as a temporary
     /// file whose path is returned.
     fn show(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let page = self.page(py)?;
@@ -59,7 +58,7 @@ impl PyPlan {
     }
 }
 
-/// `IPython.display`, where a notebook runs: it has imported IPython long ago.
+/// `IPython.display` in a notebook, which has already imported IPython.
 pub(crate) fn notebook(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Some(ipython) = modules.cast::<PyDict>()?.get_item("IPython")? else { return Ok(None) };

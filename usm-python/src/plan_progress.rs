@@ -1,4 +1,4 @@
-//! How far a search is, in a notebook.
+//! The progress of a search in a notebook.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use usm_plan::usm_pool::planner::Progress;
 use crate::html;
 use crate::plan_pictures::notebook;
 
-/// How often the line changes at most, and how long nothing is shown: most plans are done by then.
+/// The shortest time between changes, and the time before the first: most plans are done by then.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// A line in a notebook's output, which is wiped when the plan is there. Nothing elsewhere.
+/// A line in a notebook's output, removed when the plan is ready. Does nothing elsewhere.
 pub(crate) struct Line {
     display: Option<Py<PyAny>>,
     start: Instant,
@@ -22,17 +22,17 @@ pub(crate) struct Line {
 }
 
 struct Shown {
-    /// What the search found last.
+    /// The last result of the search.
     found: Option<Progress>,
-    /// When the line changed last.
+    /// The time of the last change.
     at: Instant,
-    /// What IPython gave to change it.
+    /// IPython's handle for changes.
     handle: Option<Py<PyAny>>,
 }
 
 impl Line {
     pub(crate) fn new(py: Python<'_>) -> Self {
-        // A notebook whose IPython is odd gets a plan all the same.
+        // A notebook with an unusual IPython gets a plan without progress.
         let display = notebook(py).ok().flatten().map(Bound::unbind);
         let start = Instant::now();
         Self { display, start, shown: Mutex::new(Shown { found: None, at: start, handle: None }) }
@@ -42,12 +42,12 @@ impl Line {
         self.display.is_some()
     }
 
-    /// Notes a better plan or bound.
+    /// Records a better plan or bound.
     pub(crate) fn note(&self, found: Progress) {
         self.lock().found = Some(found);
     }
 
-    /// Shows the time and what was noted last, if the line is due. Called regularly, without the
+    /// Shows the time and the last record if the line is due. Called regularly, without the
     /// interpreter.
     pub(crate) fn tick(&self) {
         if self.display.is_none() {
@@ -62,7 +62,7 @@ impl Line {
         if let Some(Progress { peak, bound, nodes, .. }) = shown.found {
             let gap = 100.0 * peak.saturating_sub(bound) as f64 / bound.max(1) as f64;
             let peak = html::bytes(peak);
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, ": peak {peak}, {gap:.2} % above the bound, {nodes} nodes");
         }
         let _ = Python::attach(|py| self.write(py, &mut shown, &text));
@@ -88,7 +88,7 @@ impl Line {
         Ok(())
     }
 
-    /// Wipes the line.
+    /// Removes the line.
     pub(crate) fn end(&self, py: Python<'_>) {
         let shown = self.lock();
         let (Some(handle), Some(display)) = (&shown.handle, &self.display) else { return };

@@ -32,7 +32,7 @@ pub(crate) struct PyEvent(pub(crate) Event<Dyn>);
 
 #[pymethods]
 impl PyQueue {
-    /// `device` is a device, a selector, a context, or a queue of dpctl's, which is then shared.
+    /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared.
     #[new]
     #[pyo3(signature = (device=None, in_order=true))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, in_order: bool) -> PyResult<Self> {
@@ -48,49 +48,49 @@ impl PyQueue {
         Ok(Self(Stream::new(queue, &scope)))
     }
 
-    /// The device; `None` for one that usm does not list.
+    /// The device; `None` if usm does not list it.
     #[getter]
     fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         self.context().device(py)
     }
 
-    /// The context of the queue and of the memory that it works on.
+    /// The context of the queue and of its memory.
     #[getter]
     fn context(&self) -> PyContext {
         PyContext(self.0.scope())
     }
 
-    /// The queue's number, unique in the process: what `usm.history` and snapshots call it.
+    /// The queue's number, unique in the process; `usm.history` and snapshots use it.
     #[getter]
     fn number(&self) -> u64 {
         self.0.number
     }
 
-    /// Whether each operation waits for the one before.
+    /// Whether each operation waits for the previous one.
     #[getter]
     pub(crate) fn is_in_order(&self) -> bool {
         self.0.queue.order() == QueueOrder::InOrder
     }
 
-    /// Waits until everything submitted before has finished, at most `timeout` seconds.
+    /// Waits until all earlier work is complete, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     pub(crate) fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
     }
 
-    /// An event after everything submitted before.
+    /// An event after all earlier work.
     fn barrier(&self, py: Python<'_>) -> PyResult<PyEvent> {
         py.detach(|| self.0.queue.barrier(&[])).or_raise().map(PyEvent)
     }
 
-    /// Copies `src` into `dst`, two contiguous arrays or memory objects of this queue's context,
-    /// and does not wait: the event says when it is done. Memory that was imported must not be
-    /// touched elsewhere meanwhile.
+    /// Copies `src` to `dst`, two contiguous arrays or memory objects of this queue's context,
+    /// without waiting. The event tells when the copy is complete. Other code must not access
+    /// imported memory meanwhile.
     fn copy(&self, py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<PyEvent> {
         transfer::copy_async(py, &self.0, dst, src).map(PyEvent)
     }
 
-    /// A fresh `SyclQueueRef` capsule; SYCL only.
+    /// A fresh `SyclQueueRef` capsule. SYCL only.
     fn _get_capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         capsule::of_queue(py, &self.0)
     }
@@ -113,13 +113,13 @@ impl PyQueue {
 
 #[pymethods]
 impl PyEvent {
-    /// Whether the operation has finished; never waits.
+    /// Whether the operation is complete. Never waits.
     #[getter]
     fn done(&self) -> PyResult<bool> {
         Ok(self.0.status().or_raise()? == EventStatus::Complete)
     }
 
-    /// Waits until the operation has finished, at most `timeout` seconds.
+    /// Waits until the operation is complete, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         Limit::seconds(timeout)?.outcome(py, slice::from_ref(self.0.raw()))?.or_raise()
@@ -134,14 +134,13 @@ impl PyEvent {
     }
 }
 
-/// How long a wait goes on before signals are looked at: Ctrl-C.
+/// Interval of the checks for signals (Ctrl-C) during a wait.
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
-/// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the
-/// interpreter. It is asked once: what is submitted while the wait looks at signals is no part of
-/// it. What fails is raised, once the others have been waited for. `tell` says what there is to be
-/// told once, which nobody hears of again: that is raised in the place of what is told whenever
-/// somebody asks.
+/// Waits for the work that `pending` finds in flight, at most `timeout` seconds in total, without
+/// the interpreter. Calls `pending` once: work submitted during the wait does not count. Raises a
+/// failure after all other work has been waited for. `tell` returns a failure that is reported only
+/// once; it has precedence over a failure that every call reports.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: f64,
@@ -160,8 +159,8 @@ pub(crate) fn wait(
             false => reported(error),
         }),
         Err(error) if is_timeout(&error) => Err(error),
-        // Something is in flight and there is no event for it. Where that was to be told once,
-        // there are events for all the others now.
+        // Work in flight has no event. If its failure is reported once, all other work has events
+        // now.
         Err(error) => {
             let error = reported(error);
             let wait_for_others = || {
@@ -184,22 +183,22 @@ fn is_timeout(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::Timeout { .. })
 }
 
-/// A time limit from Python, for several waits together.
+/// A time limit from Python for several waits together.
 struct Limit {
     start: Instant,
     limit: Duration,
 }
 
 impl Limit {
-    /// The time starts to run.
+    /// Starts the time.
     fn seconds(value: f64) -> PyResult<Self> {
         let limit = Duration::try_from_secs_f64(value)
             .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))?;
         Ok(Self { start: Instant::now(), limit })
     }
 
-    /// Waits for all of `events`. The first failure is the answer, once the others have been waited
-    /// for all the same. The outer error is what a signal raised.
+    /// Waits for all of `events`. Returns the first failure after all others have been waited for.
+    /// The outer error is a signal's exception.
     fn outcome(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
         for event in events {
@@ -208,8 +207,8 @@ impl Limit {
         Ok(outcome)
     }
 
-    /// The answer of `step`, which gets a limit and is asked again where that was too short. The
-    /// outer error is what a signal raised.
+    /// The result of `step`, which receives a limit and is repeated if that was too short. The
+    /// outer error is a signal's exception.
     fn in_slices<T: Send>(
         &self,
         py: Python<'_>,

@@ -1,6 +1,5 @@
-//! Memory of the process for as many bytes as a program asks for. A size that comes from an array
-//! may be any, so each request here may be refused; the library's own containers end the process
-//! instead.
+//! Allocations of sizes that a program chooses. A size from an array may be any number, so every
+//! request here can be refused; the library's own containers would end the process.
 
 use std::alloc::{Layout, alloc_zeroed};
 
@@ -10,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use crate::error::{Failure, OrRaise};
 
-/// `size` bytes of zero.
+/// `size` zero bytes.
 pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>, Failure> {
     if size == 0 {
         return Ok(Vec::new());
@@ -21,18 +20,18 @@ pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>, Failure> {
     if pointer.is_null() {
         return Err(Failure::NoMemory(size));
     }
-    // SAFETY: just allocated with this layout, and all bytes are set.
+    // SAFETY: just allocated with this layout, and all bytes are initialised.
     Ok(unsafe { Vec::from_raw_parts(pointer, size, size) })
 }
 
-/// Nothing yet, with room for `len` elements.
+/// An empty vector with room for `len` elements.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     let mut made = Vec::new();
     made.try_reserve_exact(len).map_err(|_| Failure::NoMemory(len.saturating_mul(size_of::<T>())))?;
     Ok(made)
 }
 
-/// `len` times the same bytes.
+/// `len` copies of the same bytes.
 pub(crate) fn repeated(element: &[u8], len: usize) -> Result<Vec<u8>, Failure> {
     let size = element.len().saturating_mul(len);
     let mut made = reserved(size)?;
@@ -45,8 +44,8 @@ pub(crate) fn repeated(element: &[u8], len: usize) -> Result<Vec<u8>, Failure> {
     Ok(made)
 }
 
-/// What an allocation of the interpreter gave: NULL is an error, whose exception is exchanged for
-/// ours.
+/// The result of an allocation by the interpreter. NULL becomes our own error, and the exception is
+/// replaced.
 ///
 /// # Safety
 /// `made` is NULL with an exception set, or a new reference.
@@ -63,7 +62,7 @@ pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py,
     let (pointer, len) = (content.as_ptr().cast(), content.len());
     // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
     let made = unsafe { ffi::PyBytes_FromStringAndSize(pointer, len as isize) };
-    // SAFETY: the answer of a function that makes an object.
+    // SAFETY: the result of a function that makes an object.
     Ok(unsafe { owned(py, made, len) }?.cast_into()?)
 }
 
@@ -72,11 +71,11 @@ pub(crate) fn bytearray<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<
     let (pointer, len) = (content.as_ptr().cast(), content.len());
     // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
     let made = unsafe { ffi::PyByteArray_FromStringAndSize(pointer, len as isize) };
-    // SAFETY: the answer of a function that makes an object.
+    // SAFETY: the result of a function that makes an object.
     Ok(unsafe { owned(py, made, len) }?.cast_into()?)
 }
 
-/// A list of what `item` gives for each of `len` indices.
+/// A list of `item(index)` for each of `len` indices.
 pub(crate) fn list<'py>(
     py: Python<'py>,
     len: usize,
@@ -84,14 +83,14 @@ pub(crate) fn list<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let size = len.saturating_mul(size_of::<*mut ffi::PyObject>());
     let count = isize::try_from(len).map_err(|_| Failure::NoMemory(size)).or_raise()?;
-    // SAFETY: a number that is not negative.
+    // SAFETY: a non-negative number.
     let made = unsafe { ffi::PyList_New(count) };
-    // SAFETY: the answer of a function that makes an object.
+    // SAFETY: the result of a function that makes an object.
     let list = unsafe { owned(py, made, size) }?;
     for index in 0..len {
         let value = item(index)?.into_ptr();
-        // SAFETY: an index below the length; the list takes the reference, and nobody else has seen
-        // the list.
+        // SAFETY: an index below the length. The list takes the reference, and no other code has
+        // seen the list.
         unsafe { ffi::PyList_SetItem(list.as_ptr(), index as isize, value) };
     }
     Ok(list.cast_into()?)

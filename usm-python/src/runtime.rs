@@ -1,4 +1,4 @@
-//! The runtimes of this process: opened once, at first need, and their devices, contexts and
+//! The runtimes of this process, opened once at first need, with their devices, contexts and
 //! default queues.
 
 use std::path::PathBuf;
@@ -22,15 +22,15 @@ pub(crate) struct Scope {
     queue: OnceLock<Arc<Stream>>,
 }
 
-/// A queue as Python's handles share it.
+/// A queue, shared by Python's handles.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// From 1 on, unique in the process.
     pub(crate) number: u64,
     pub(crate) queue: Queue<Dyn>,
-    /// Weak, because a scope keeps its default queue.
+    /// Weak, because a scope owns its default queue.
     scope: Weak<Scope>,
-    /// The `dpctl.SyclQueue` that this is a view of, or that was made as a view of this.
+    /// The `dpctl.SyclQueue` that this views, or that was made as a view of this.
     pub(crate) foreign: OnceLock<Py<PyAny>>,
 }
 
@@ -64,7 +64,7 @@ impl Scope {
         Arc::new(Self { context, queue: OnceLock::new() })
     }
 
-    /// The in-order queue that work without a queue of its own goes to.
+    /// The in-order queue for work without a queue of its own.
     pub(crate) fn queue(self: &Arc<Self>) -> PyResult<Arc<Stream>> {
         if let Some(queue) = self.queue.get() {
             return Ok(Arc::clone(queue));
@@ -105,25 +105,24 @@ impl Entry {
     }
 }
 
-/// The runtimes with SYCL's library as Python finds it, and the devices of each, once they were
-/// asked for.
+/// The runtimes, with SYCL's library at Python's place, and the devices of each once they were
+/// listed.
 struct Known {
     runtimes: Runtimes,
-    /// As the runtimes of [`LISTED`].
+    /// In the order of [`LISTED`].
     entries: [OnceLock<Vec<Arc<Entry>>>; LISTED.len()],
 }
 
-/// The runtimes whose devices are listed, in this order; the host follows. HIP has never run on an
-/// AMD GPU, so it is opened only for who names it: by a selector, by memory that says it is ROCm's,
-/// or by asking for the list of all devices.
+/// The runtimes with listed devices, in this order; the host follows. HIP was never run on an AMD
+/// GPU, so it is opened only on request: by a selector, by memory declared as ROCm's, or by a list
+/// of all devices.
 const LISTED: [BackendKind; 5] =
     [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
 
-/// Contexts over native SYCL contexts, so that the same native context is always the same context
-/// here. A bounded list: what falls out lives on in the memory that was allocated or imported
-/// through it.
+/// Contexts on native SYCL contexts, so that one native context always gives the same context. A
+/// bounded list: a removed one lives on in memory allocated or imported through it.
 static CONTEXTS: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 const REMEMBERED_CONTEXTS: usize = 64;
 
@@ -135,8 +134,8 @@ fn remember(scope: &Arc<Scope>) {
     contexts.push(Arc::clone(scope));
 }
 
-/// The context of SYCL for which `test` answers true, among those that were met and the default
-/// ones of all devices.
+/// The SYCL context for which `test` returns true, among the known ones and all devices' default
+/// contexts.
 pub(crate) fn known_context(
     py: Python<'_>,
     test: impl Fn(&usm_sycl::DpctlContext) -> bool,
@@ -150,22 +149,21 @@ pub(crate) fn known_context(
     if let Some(scope) = find() {
         return Ok(Some(scope));
     }
-    // A default context that nobody has needed yet must not be taken for a foreign one, or it would
-    // be there twice.
+    // An unused default context must not count as foreign, or it would exist twice.
     for entry in entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl) {
         entry.scope()?;
     }
     Ok(find())
 }
 
-/// Wraps a context of SYCL and remembers it.
+/// Wraps a SYCL context and remembers it.
 pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
     let scope = Scope::new(Context::from_raw(Dyn::erase_context::<Dpctl>(context.raw().clone())));
     remember(&scope);
     scope
 }
 
-/// Where Python would import dpctl from; importing it is not needed.
+/// The place from which Python would import dpctl, without an import.
 fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     if std::env::var_os("USM_DPCTL_LIBRARY").is_some() {
         return Ok(usm_sycl::find_library());
@@ -192,9 +190,9 @@ fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> 
         Ok(None) => return Err(Absence::Other("the package dpctl is not installed".to_owned())),
         Ok(Some(path)) => path,
     };
-    // Opening runs the initialisers of the SYCL runtime, which take a while.
+    // Opening runs the initialisers of the SYCL runtime, which are slow.
     let library = Dpctl::open(path).map_err(|error| match error.kind {
-        // It says the path itself.
+        // The error contains the path.
         ErrorKind::LibraryNotFound { .. } => Absence::Failed(error),
         _ => Absence::Other(format!("{}: {error}", path.display())),
     })?;
@@ -205,34 +203,33 @@ fn known(py: Python<'_>) -> &'static Known {
     if let Some(known) = KNOWN.get() {
         return known;
     }
-    // Not under the cell's lock: looking for a package may give up the interpreter, and a second
-    // thread that waited for the lock with the interpreter held would never let the first come
-    // back.
+    // Without the cell's lock: the search for a package may release the interpreter. A second
+    // thread that waited for the lock with the interpreter held would block the first one.
     let path = library_path(py).map_err(|error| error.to_string());
     let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
     KNOWN.get_or_init(|| Known { runtimes, entries: Default::default() })
 }
 
-/// The devices of one of the [`LISTED`] runtimes. Opens it.
+/// The devices of a [`LISTED`] runtime. Opens it.
 fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
     let known = known(py);
     let place = LISTED.iter().zip(&known.entries).find(|(listed, _)| **listed == kind);
     let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
-    // The runtime is opened without the interpreter, and waited for without it.
+    // The runtime is opened, and waited for, without the interpreter.
     let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
     py.detach(|| cell.get_or_init(devices))
 }
 
-/// Those of a runtime that was opened.
+/// The devices of an opened runtime.
 fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
     let place = LISTED.iter().position(|listed| *listed == kind);
     let cell = KNOWN.get().zip(place).and_then(|(known, place)| known.entries[place].get());
     cell.map_or(&[], Vec::as_slice)
 }
 
-/// The devices that are open: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL,
-/// HIP's once it is opened, then the host, which is there and cannot fail. A native runtime that is
-/// not there is no news: SYCL reaches the same devices.
+/// The usable devices: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's
+/// if it was opened, then the host, which always works. An absent native runtime is no failure:
+/// SYCL reaches the same devices.
 pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
     let listed = LISTED.into_iter().flat_map(move |kind| match kind {
         BackendKind::Hip => open_entries(kind),
@@ -241,7 +238,7 @@ pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry
     listed.chain(host().ok())
 }
 
-/// Opens HIP, if that has not been done.
+/// Opens HIP, unless it is open.
 pub(crate) fn open_hip(py: Python<'_>) {
     entries_of(py, BackendKind::Hip);
 }
@@ -260,7 +257,7 @@ pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
     })
 }
 
-/// The opened library, for destructors: nothing is opened and nothing raised.
+/// The opened library, for destructors: opens nothing and raises nothing.
 pub(crate) fn sycl_if_open() -> Option<Dpctl> {
     let known = KNOWN.get()?;
     known.entries[0].get()?;
@@ -269,20 +266,20 @@ pub(crate) fn sycl_if_open() -> Option<Dpctl> {
     runtime.backend()?.downcast_ref::<Dpctl>().copied()
 }
 
-/// All runtimes, HIP's too, asked for their devices.
+/// All runtimes, HIP too, with their devices listed.
 pub(crate) fn all(py: Python<'_>) -> &'static Runtimes {
     let runtimes = &known(py).runtimes;
     py.detach(|| runtimes.devices().count());
     runtimes
 }
 
-/// Why a runtime is not there, for messages.
+/// The reason why a runtime is absent, for messages.
 pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<String> {
     let runtime = known(py).runtimes.get(kind)?;
     py.detach(|| runtime.devices().err().map(ToString::to_string))
 }
 
-/// The default queue of the context that a queue belongs to.
+/// The default queue of a queue's context.
 pub(crate) fn default_stream(stream: &Arc<Stream>) -> PyResult<Arc<Stream>> {
     stream.scope().queue()
 }
@@ -297,8 +294,8 @@ fn host() -> PyResult<&'static Arc<Entry>> {
     Ok(HOST.get_or_init(|| Entry::new(device)))
 }
 
-/// The queue of plain host memory. Memory of others on the host needs nothing else, so no runtime
-/// is opened for it.
+/// The queue of plain host memory. Foreign host memory needs no other, so no runtime is opened for
+/// it.
 pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
     static STREAM: OnceLock<Arc<Stream>> = OnceLock::new();
     if let Some(stream) = STREAM.get() {
@@ -312,20 +309,19 @@ fn refused(error: OpenError) -> PyErr {
     Class::Device.error(error.to_string())
 }
 
-/// The device that a selector names.
+/// The device of a selector.
 pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>> {
     let runtimes = &known(py).runtimes;
     entry(py, py.detach(|| runtimes.device(text)).map_err(refused)?)
 }
 
-/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime
-/// that has one.
+/// The default device: `USM_DEVICE`, otherwise the best one of the first runtime with a device.
 pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
     let runtimes = &known(py).runtimes;
     entry(py, py.detach(|| runtimes.default_device()).map_err(refused)?)
 }
 
-/// The entry of a device that was found.
+/// The entry of a found device.
 fn entry(py: Python<'_>, device: &DynDevice) -> PyResult<&'static Arc<Entry>> {
     let info = device.info();
     let name = || Selector::of(&info);
@@ -333,7 +329,7 @@ fn entry(py: Python<'_>, device: &DynDevice) -> PyResult<&'static Arc<Entry>> {
         .ok_or_else(|| Class::Device.error(format!("device {} is not listed by its runtime", name())))
 }
 
-/// The entry of a device by its number, if its runtime lists it. Opens that runtime and no other.
+/// The entry of a device by its number, if its runtime lists it. Opens only that runtime.
 pub(crate) fn listed(py: Python<'_>, info: &DeviceInfo) -> Option<&'static Arc<Entry>> {
     if info.backend == BackendKind::Host {
         return host().ok();
@@ -341,7 +337,7 @@ pub(crate) fn listed(py: Python<'_>, info: &DeviceInfo) -> Option<&'static Arc<E
     entries_of(py, info.backend).iter().find(|entry| entry.info.ordinal == info.ordinal)
 }
 
-/// Every context that this process has made default or met, for statistics.
+/// Every default or known context of this process, for statistics.
 pub(crate) fn scopes(py: Python<'_>) -> Vec<Arc<Scope>> {
     let mut scopes: Vec<Arc<Scope>> =
         entries(py).filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();

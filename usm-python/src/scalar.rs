@@ -1,4 +1,4 @@
-//! Single values between Python and memory.
+//! Conversions of single values between Python and memory.
 
 use half::{bf16, f16};
 use pyo3::IntoPyObjectExt;
@@ -10,14 +10,14 @@ use usm_interface::{Dtype, Extended, Kind};
 
 use crate::error::Class;
 
-/// Bytes of the widest value that Python has a scalar for: a complex of two doubles.
+/// Size in bytes of the largest Python scalar: a complex number of two doubles.
 pub(crate) const MAX_BYTES: usize = 16;
 
 fn no_scalar(dtype: Dtype) -> PyErr {
     Class::Request.error(format!("elements of type {dtype} have no Python scalar"))
 }
 
-/// Bytes of each part that has a byte order of its own.
+/// Size in bytes of each part with a byte order of its own.
 fn part(dtype: Dtype) -> usize {
     let size = dtype.itemsize() as usize;
     if dtype.kind() == Kind::Complex { size / 2 } else { size }
@@ -38,7 +38,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
     macro_rules! number {
         ($type:ty, $make:ident) => {
             match native.first_chunk() {
-                // SAFETY: a call without conditions, with the interpreter attached.
+                // SAFETY: a call without preconditions, with the interpreter attached.
                 Some(bytes) => unsafe { ffi::$make(<$type>::from_ne_bytes(*bytes).into()) },
                 None => return Err(no_scalar(dtype)),
             }
@@ -65,7 +65,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
         }
         _ => return Err(no_scalar(dtype)),
     };
-    // SAFETY: a new reference, or NULL with an exception set, where the interpreter has no memory.
+    // SAFETY: a new reference, or NULL with an exception set if the interpreter has no memory.
     unsafe { Bound::from_owned_ptr_or_err(py, made) }
 }
 
@@ -77,7 +77,7 @@ fn float(bytes: &[u8]) -> f64 {
     }
 }
 
-/// The bytes of one element, as many as the type has.
+/// The bytes of one element, as many as the type's size.
 pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX_BYTES]> {
     let mut bytes = [0; MAX_BYTES];
     let mut put = |part: &[u8]| bytes[..part.len()].copy_from_slice(part);
@@ -117,13 +117,13 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
     Ok(bytes)
 }
 
-/// An integer by `__index__`, so that a float is refused rather than cut.
+/// Reads an integer with `__index__`, so that a float is refused instead of cut.
 fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
-    // SAFETY: an object, and the interpreter is attached; the answer is a new reference, or NULL
-    // with an exception set.
+    // SAFETY: an object, with the interpreter attached. The result is a new reference, or NULL with
+    // an exception set.
     let index = unsafe { ffi::PyNumber_Index(value.as_ptr()) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(value.py(), index) }

@@ -1,4 +1,4 @@
-//! Shapes that an ONNX file does not state, by the package `onnx` where it is installed: for
+//! Infers shapes that an ONNX file does not state, with the package `onnx` if it is installed: for
 //! `usm.plan` and for the command.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use usm_plan::onnx::infer::Inferred;
 
-/// Whether the package can be imported. It is not, which would take a second or more.
+/// Whether the package can be imported. Does not import it, which would take a second or more.
 pub(crate) fn is_there() -> bool {
     Python::attach(|py| {
         let find = || py.import("importlib.util")?.call_method1("find_spec", ("onnx",));
@@ -14,7 +14,7 @@ pub(crate) fn is_there() -> bool {
     })
 }
 
-/// What the package infers of the bytes of a model; nothing, with its words, where it raises.
+/// The package's inference from the bytes of a model; its message if it raises.
 pub(crate) fn infer(model: &[u8]) -> Inferred {
     let ask = |py: Python<'_>| {
         let options = PyDict::new(py);
@@ -27,7 +27,7 @@ pub(crate) fn infer(model: &[u8]) -> Inferred {
     Python::attach(|py| {
         ask(py).unwrap_or_else(|error: PyErr| {
             if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                // For who asks next: the planner, which then ends, or Python itself.
+                // For the next check: by the planner, which then stops, or by Python itself.
                 let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
             }
             Inferred::nothing(format!("the package onnx says: {error}"))

@@ -1,4 +1,4 @@
-//! `usm.snapshot`: what is live and what happened, in files of two viewers and as a picture.
+//! `usm.snapshot`: live memory and history, as files for two viewers and as a picture.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,13 +13,12 @@ use crate::origin;
 use crate::runtime;
 use crate::stats;
 
-/// Memory of all contexts in use at one moment, as :func:`usm.snapshot` took it.
+/// The memory of all contexts in use at one moment, from :func:`usm.snapshot`.
 #[pyclass(frozen, weakref, module = "usm", name = "Snapshot")]
 #[derive(Debug)]
 pub(crate) struct PySnapshot(Snapshot);
 
-/// Takes what is live in every context in use, and the history that they keep
-/// (:func:`usm.history`).
+/// Takes the live memory of every context in use, and their histories (:func:`usm.history`).
 #[pyfunction]
 pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
     let scopes = runtime::scopes(py);
@@ -27,7 +26,8 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
     let devices = named.map(|(name, scope)| {
         let (blocks, records) = (scope.context.blocks(), scope.context.history());
         let origins = origin::of(scope.context.id(), &records);
-        // Who asked for what is live: the last allocation at the address, where that is still kept.
+        // The origin of live memory: the last allocation at the address, if the history still has
+        // it.
         let mut last = HashMap::new();
         for (record, origin) in records.iter().zip(&origins) {
             match record.operation {
@@ -65,19 +65,18 @@ fn event((record, origin): (&Record, Origin)) -> Event {
 
 #[pymethods]
 impl PySnapshot {
-    /// Writes a pickle that PyTorch's ``memory_viz`` opens. ``OSError`` where the file cannot be
-    /// written.
+    /// Writes a pickle for PyTorch's ``memory_viz``. ``OSError`` if the file cannot be written.
     fn dump(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         write(py, path, || self.0.pickle())
     }
 
-    /// Writes a JSON document that Perfetto (``ui.perfetto.dev``) opens: bytes in use, the life of
-    /// each block, refusals. ``OSError`` where the file cannot be written.
+    /// Writes a JSON document for Perfetto (``ui.perfetto.dev``): bytes in use, the lifetime of
+    /// each block, refusals. ``OSError`` if the file cannot be written.
     fn trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         write(py, path, || self.0.trace().into_bytes())
     }
 
-    /// The picture that notebooks show: bytes in use over time.
+    /// The picture in notebooks: bytes in use over time.
     fn _repr_svg_(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.svg())
     }
@@ -97,7 +96,7 @@ fn write(py: Python<'_>, path: PathBuf, content: impl FnOnce() -> Vec<u8> + Send
     py.detach(|| std::fs::write(&path, content())).map_err(|error| named(&error, path))
 }
 
-/// The failure as Python's own, with the file in it.
+/// The failure as Python's own exception, with the file.
 pub(crate) fn named(error: &std::io::Error, path: PathBuf) -> PyErr {
     PyOSError::new_err((error.raw_os_error().unwrap_or(0), error.to_string(), path))
 }

@@ -35,7 +35,7 @@ pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// The history of a context as dictionaries; `text` is the line of the log.
+/// The history of a context as dictionaries; `text` is the line for logs.
 pub(crate) fn records<'py>(py: Python<'py>, context: &Context<Dyn>) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     let records = context.history();
@@ -62,8 +62,8 @@ pub(crate) fn records<'py>(py: Python<'py>, context: &Context<Dyn>) -> PyResult<
     Ok(list)
 }
 
-/// How contexts are called: by the device's selector, with a number behind it for all but the first
-/// on a device.
+/// Names of contexts: the device's selector, with a number behind it for all except a device's
+/// first context.
 pub(crate) fn names(scopes: &[Arc<Scope>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(scopes.len());
     for scope in scopes {
@@ -74,7 +74,7 @@ pub(crate) fn names(scopes: &[Arc<Scope>]) -> Vec<String> {
     names
 }
 
-/// Counters of live memory per context that is in use, by the device's selector.
+/// Counters of live memory for each context in use, by the device's selector: bytes and blocks.
 #[pyfunction]
 pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -85,7 +85,7 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Records that a context keeps from its beginning: what `history` was told last.
+/// Number of records that a new context keeps: the last argument of `history`.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts the history of a new context, if one is kept.
@@ -96,14 +96,14 @@ pub(crate) fn begin_history(context: &Context<Dyn>) {
     }
 }
 
-/// Keeps the last `records` of a context, and who asked for them.
+/// Keeps the last `records` of a context, with their origins.
 pub(crate) fn keep_history(context: &Context<Dyn>, records: usize) {
     origin::keep(context.id(), records);
     context.keep_history(records);
 }
 
-/// Starts the peaks of all contexts in use, and of their devices, anew: from now on they are the
-/// most bytes since this call.
+/// Resets the peaks of all contexts in use, and of their devices: from now on they count since this
+/// call. Peaks are in bytes.
 #[pyfunction]
 pub(crate) fn reset_peak(py: Python<'_>) {
     for scope in runtime::scopes(py) {
@@ -111,10 +111,10 @@ pub(crate) fn reset_peak(py: Python<'_>) {
     }
 }
 
-/// The kept allocations, frees and refused requests of the contexts in use, oldest first within
-/// each; ``keep`` sets how many each keeps from now on, also those that come later. With
-/// ``lines=True`` they keep the Python lines too from which arrays were asked for, the innermost
-/// first, until ``lines=False``.
+/// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.
+/// ``keep`` sets the number that each context keeps from now on, later contexts included. With
+/// ``lines=True`` they also keep the Python lines of the requests, innermost first, until
+/// ``lines=False``.
 #[pyfunction]
 #[pyo3(signature = (keep=None, *, lines=None))]
 pub(crate) fn history(

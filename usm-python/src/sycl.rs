@@ -1,4 +1,4 @@
-//! SYCL objects of others: whose queue a `syclobj` means, and memory behind a
+//! Foreign SYCL objects: the queue of a `syclobj`, and memory behind a
 //! `__sycl_usm_array_interface__`.
 
 use std::ffi::c_void;
@@ -24,15 +24,15 @@ use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
 use crate::sycl_seen::{remember, seen};
 
-/// dpctl's own classes, when somebody has imported it.
+/// dpctl's own classes, if it is imported.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
     let modules = py.import(intern!(py, "sys")).ok()?.getattr(intern!(py, "modules")).ok()?;
     let module = modules.cast::<PyDict>().ok()?.get_item(intern!(py, "dpctl")).ok()??;
     module.getattr(name).ok()?.cast_into().ok()
 }
 
-/// Whether this is exactly a `dpctl.SyclQueue` or `dpctl.SyclContext`: such an object means the
-/// same queue for ever.
+/// Whether this is exactly a `dpctl.SyclQueue` or `dpctl.SyclContext`: such an object always means
+/// the same queue.
 fn is_exact(value: &Bound<'_, PyAny>) -> bool {
     static CLASSES: OnceLock<[Py<PyType>; 2]> = OnceLock::new();
     let py = value.py();
@@ -49,15 +49,15 @@ fn is_exact(value: &Bound<'_, PyAny>) -> bool {
     classes.iter().any(|class| value.get_type_ptr().cast() == class.as_ptr())
 }
 
-/// Whether a value can stand for a queue: ours, a capsule, or something that gives one.
+/// Whether a value can stand for a queue: ours, a capsule, or an object that returns one.
 pub(crate) fn looks_like_queue(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyQueue>()
         || value.is_instance_of::<PyCapsule>()
         || value.hasattr(intern!(value.py(), "_get_capsule"))?)
 }
 
-/// The queue that any of the documented `syclobj` variants means; a context or a filter string
-/// means the default queue of its context.
+/// The queue of any documented `syclobj` variant. A context or a filter string means the default
+/// queue of its context.
 pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     if let Ok(queue) = value.cast::<PyQueue>() {
         return Ok(Arc::clone(&queue.get().0));
@@ -86,7 +86,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     let stream = of_capsule(capsule)?;
     if is_exact(value) {
         if value.hasattr(intern!(value.py(), "sycl_context"))? {
-            // A queue of dpctl's: dictionaries of ours then name the very object.
+            // A dpctl queue: our dictionaries then name this object.
             let _ = stream.foreign.set(value.clone().unbind());
         }
         remember(value, &stream);
@@ -112,7 +112,7 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
     let library = runtime::sycl(py)?;
     let stream = match content {
         // SAFETY: the name promises a live object of the SYCL runtime that dpctl uses, which is the
-        // one opened.
+        // opened one.
         Content::Queue(native) => unsafe { of_native_queue(py, &library, native) },
         // SAFETY: as above.
         Content::Context(native) => unsafe { of_native_context(py, &library, native) },
@@ -139,7 +139,7 @@ unsafe fn of_native_queue(py: Python<'_>, library: &Dpctl, native: NonNull<c_voi
     };
     // SAFETY: the caller's promise.
     let (queue, order) = unsafe { DpctlQueue::from_raw(context, native) }.or_raise()?;
-    // SAFETY: `from_raw` checked that the queue is the context's, and asked for its order.
+    // SAFETY: `from_raw` checked that the queue belongs to the context, and read its order.
     let queue = unsafe { Queue::from_raw(&scope.context, DynQueue::erase::<Dpctl>(queue), order) };
     Ok(Stream::new(queue, &scope))
 }
@@ -163,20 +163,20 @@ unsafe fn of_native_context(
     scope.queue()
 }
 
-/// Which variant a `syclobj` is, as far as the codec needs to know.
+/// The variant of a `syclobj`, as far as the codec needs it.
 fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
     if value.is_instance_of::<PyString>() {
-        // The codec refuses the empty one; the filter itself is read by `of_filter`.
+        // The codec refuses the empty one; `of_filter` reads the filter.
         return SyclObject::Filter(Str::new(if value.is_truthy().unwrap_or(true) { "filter" } else { "" }));
     }
     if is_exact(value) { SyclObject::Queue } else { SyclObject::CapsuleProvider }
 }
 
-/// Imports what `producer`'s dictionary describes, without a copy. The producer is kept alive by
-/// the storage.
+/// Imports the memory of `producer`'s dictionary without a copy. The storage keeps the producer
+/// alive.
 ///
-/// Without `data` the producer's buffer stands in, and the context is asked what the pointer is:
-/// USM keeps its kind, other memory is plain host memory. `ignore_flag`: the array may be written
+/// Without `data` the producer's buffer is the data, and the context identifies the pointer: USM
+/// keeps its kind, other memory is plain host memory. With `ignore_flag` the array is writable,
 /// whatever the dictionary says.
 pub(crate) fn import<'py>(
     producer: &Bound<'py, PyAny>,
@@ -198,19 +198,19 @@ pub(crate) fn import<'py>(
     }
     let low = address.wrapping_add_signed(extent.low);
     let kind = if held.is_some() && found(low)? == AllocKind::Unknown {
-        // The buffer's bounds were checked by the codec.
+        // The codec checked the buffer's bounds.
         stream = Arc::clone(runtime::host_stream()?);
         AllocKind::Host
     } else {
         bounds::of(context, extent, address)?.0
     };
     let owner = import::owner(producer, dict, held);
-    // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the
-    // buffer's; the producer keeps them alive.
+    // SAFETY: the runtime reports the bytes as USM of this context and kind, or they are the
+    // buffer's. The producer keeps them alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
-/// The queue as an object of dpctl's: the very one that was imported, or a view of ours.
+/// The queue as a dpctl object: the imported one, or a view of ours.
 pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyAny>> {
     if let Some(queue) = stream.foreign.get() {
         return Ok(queue.bind(py).clone());
@@ -222,8 +222,8 @@ pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bou
     Ok(stream.foreign.get_or_init(|| made.unbind()).bind(py).clone())
 }
 
-/// What a dictionary of ours names as its `syclobj`: an object of dpctl's where dpctl is imported,
-/// which its consumers take fastest, else our own queue, which they take by its capsule.
+/// The `syclobj` of our dictionaries: a dpctl object if dpctl is imported, which its consumers
+/// handle fastest; otherwise our own queue, which they use through its capsule.
 pub(crate) fn syclobj<'py>(py: Python<'py>, stream: &Arc<Stream>) -> PyResult<Bound<'py, PyAny>> {
     if stream.foreign.get().is_some() || dpctl_class(py, "SyclQueue").is_some() {
         return dpctl_queue(py, stream);

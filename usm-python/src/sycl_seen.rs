@@ -1,9 +1,9 @@
-//! Objects of dpctl's and the queues that they mean, so that each is unwrapped once: that takes a
-//! hundred times as long as finding it here.
+//! A cache from dpctl objects to the queues that they mean: unwrapping an object takes a hundred
+//! times as long as a lookup here.
 //!
-//! A table of a fixed size would make programs with one queue more than that pay for every import.
-//! So an object stays for as long as the program has it; those that only the table still holds are
-//! let go whenever it has doubled.
+//! A table of fixed size would make programs with one queue too many pay at every import. So an
+//! object stays as long as the program has it. Whenever the table has doubled, objects that only
+//! the table holds are released.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,9 +15,9 @@ use crate::runtime::Stream;
 
 #[derive(Default)]
 struct Seen {
-    /// By address, which is no other object's while the entry holds this one.
+    /// By address, which no other object has while the entry holds this one.
     entries: HashMap<usize, Entry>,
-    /// Entries at which the table is looked through.
+    /// Number of entries at which the table is cleaned.
     limit: usize,
 }
 
@@ -27,17 +27,17 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether nothing but the table leads to the object.
+    /// Whether only the table holds the object.
     fn is_forgotten(&self, _: Python<'_>) -> bool {
         let of_stream = self.stream.foreign.get().is_some_and(|foreign| foreign.is(&self.object));
         let ours = 1 + isize::from(of_stream);
-        // SAFETY: an object that the entry holds; the interpreter is attached.
+        // SAFETY: an object that the entry holds, with the interpreter attached.
         let references = unsafe { ffi::Py_REFCNT(self.object.as_ptr()) };
         references == ours && !(of_stream && Arc::strong_count(&self.stream) > 1)
     }
 }
 
-/// Entries below which nothing is let go.
+/// Number of entries below which nothing is released.
 const FEW: usize = 16;
 
 fn table() -> &'static Mutex<Seen> {
@@ -45,13 +45,13 @@ fn table() -> &'static Mutex<Seen> {
     SEEN.get_or_init(Mutex::default)
 }
 
-/// What the object means, if it was remembered.
+/// The queue of an object, if it is cached.
 pub(crate) fn seen(value: &Bound<'_, PyAny>) -> Option<Arc<Stream>> {
     let seen = table().lock().unwrap_or_else(PoisonError::into_inner);
     seen.entries.get(&(value.as_ptr() as usize)).map(|entry| Arc::clone(&entry.stream))
 }
 
-/// Keeps in mind what an object means, which will never mean anything else.
+/// Caches the queue of an object, which never changes.
 pub(crate) fn remember(value: &Bound<'_, PyAny>, stream: &Arc<Stream>) {
     let py = value.py();
     let mut seen = table().lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,6 +66,6 @@ pub(crate) fn remember(value: &Bound<'_, PyAny>, stream: &Arc<Stream>) {
     let entry = Entry { object: value.clone().unbind(), stream: Arc::clone(stream) };
     seen.entries.insert(value.as_ptr() as usize, entry);
     drop(seen);
-    // Their destructors may come back here.
+    // Their destructors may re-enter this module.
     drop(forgotten);
 }

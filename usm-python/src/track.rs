@@ -1,4 +1,4 @@
-//! `usm.track`: what a thread allocates within a `with` block.
+//! `usm.track`: counts a thread's allocations in a `with` block.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 thread_local! {
-    /// The blocks that this thread is in, outermost first.
+    /// This thread's blocks, outermost first.
     static OPEN: RefCell<Vec<Arc<Counts>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes and blocks of one `with` block. Memory is given back on any thread.
+/// Bytes and blocks of one `with` block. Any thread may free the memory.
 #[derive(Debug, Default)]
 struct Counts {
     live: AtomicUsize,
@@ -20,7 +20,7 @@ struct Counts {
     allocations: AtomicUsize,
 }
 
-/// Who is told when memory goes: nobody, most of the time.
+/// The blocks that count a piece of memory; usually none.
 #[derive(Debug, Default)]
 pub(crate) struct Tracked {
     counts: Vec<Arc<Counts>>,
@@ -30,7 +30,7 @@ pub(crate) struct Tracked {
 impl Tracked {
     /// Counts an allocation of this thread.
     pub(crate) fn allocation(bytes: usize) -> Self {
-        // At the end of a thread its list may be gone.
+        // At the end of a thread its list may already be dropped.
         let counts = OPEN.try_with(|open| open.borrow().clone()).unwrap_or_default();
         for count in &counts {
             let live = count.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -49,8 +49,8 @@ impl Drop for Tracked {
     }
 }
 
-/// Counts the memory of arrays and memory objects that this thread makes within a ``with`` block.
-/// The numbers can be read within and after it; what is freed later still counts down.
+/// Counts the memory of arrays and memory objects that this thread makes in a ``with`` block, in
+/// bytes. The numbers can be read inside and afterwards; later frees still count down.
 ///
 /// >>> with usm.track() as t:
 /// ...     array = usm.zeros(1000, "u1", device="host")
@@ -67,19 +67,19 @@ impl PyTrack {
         Self(Arc::default())
     }
 
-    /// Bytes that are alive.
+    /// Live bytes.
     #[getter]
     fn live(&self) -> usize {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// Most bytes that were alive together.
+    /// Largest number of bytes alive at the same time.
     #[getter]
     fn peak(&self) -> usize {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// How many blocks were allocated.
+    /// Number of allocated blocks.
     #[getter]
     fn allocations(&self) -> usize {
         self.0.allocations.load(Ordering::Relaxed)

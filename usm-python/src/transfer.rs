@@ -28,7 +28,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// An array or a memory object of ours, or whatever can be imported without a copy.
+    /// An array or memory object of ours, or any object that can be imported without a copy.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<Array>() {
             return Ok(array.get().side());
@@ -39,8 +39,8 @@ impl Side {
         import::any(object)
     }
 
-    /// Refuses other elements. Bytes without members (`|V8`) are copied to and from structures of
-    /// their size.
+    /// Refuses different element types. Bytes without members (`|V8`) may be copied to and from
+    /// structures of their size.
     fn same_type(&self, other: &View) -> PyResult<()> {
         let (here, there) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
         let raw = here.descr.is_none() || there.descr.is_none();
@@ -52,14 +52,14 @@ impl Side {
         )))
     }
 
-    /// Bytes from the storage's start at which this side's bytes begin, and how many there are.
+    /// The offset of this side's bytes from the storage's start, and their number.
     fn span(&self) -> (usize, usize) {
         let span = self.view.span();
         (span.start, span.len())
     }
 }
 
-/// Copies elements; `src` is broadcast to the shape of `dst`. Returns when it is done.
+/// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
     dst.same_type(&src.view)?;
@@ -72,7 +72,7 @@ pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
 }
 
 fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
-    // No queue reaches the memory of two contexts.
+    // No queue can access the memory of two contexts.
     if dst.stream.context().id() != src.stream.context().id() {
         return store(dst, packed(src)?);
     }
@@ -97,16 +97,16 @@ fn packed(src: &Side) -> Result<Vec<u8>> {
         return src.storage.read(&src.stream.queue, src.view.offset, size, room::zeroed(size)?);
     }
     let mut bytes = room::reserved(size)?;
-    // SAFETY: the bytes outlive the copy, or are never given back.
+    // SAFETY: the bytes outlive the copy, or are never freed.
     let storage =
         unsafe { Storage::of_process(src.stream.context(), (bytes.as_mut_ptr(), size), Box::new(())) }?;
     match copy_sides(&dense(src, storage, &src.view), src) {
         Ok(()) => {
-            // SAFETY: the copy is done and wrote all of them.
+            // SAFETY: the copy is complete and initialised all of them.
             unsafe { bytes.set_len(size) };
             Ok(bytes)
         }
-        // The device may write them yet.
+        // The device may still write them.
         Err(error) => {
             std::mem::forget(bytes);
             Err(error)
@@ -114,7 +114,7 @@ fn packed(src: &Side) -> Result<Vec<u8>> {
     }
 }
 
-/// Puts packed elements into `dst`.
+/// Writes packed elements to `dst`.
 fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
     if dst.view.is_c_contiguous() {
         return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
@@ -122,14 +122,14 @@ fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
     copy_sides(dst, &dense(dst, of_bytes(dst, bytes)?, &dst.view))
 }
 
-/// Bytes as memory of the side's context, until the last copy that reads them is done.
+/// Bytes as memory of the side's context, until the last copy that reads them is complete.
 fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
     let range = (bytes.as_mut_ptr(), bytes.len());
-    // SAFETY: the keeper owns the bytes, which move with it and stay where they are.
+    // SAFETY: the keeper owns the bytes, which keep their place when it moves.
     unsafe { Storage::of_process(side.stream.context(), range, Box::new(bytes)) }
 }
 
-/// The elements of `view` in C order, as they lie in `storage`.
+/// The elements of `view` in C order, in their storage.
 fn dense(side: &Side, storage: Storage, view: &View) -> Side {
     let mut strides = Axes::filled(view.ndim(), 0);
     let mut step = view.itemsize() as isize;
@@ -141,19 +141,19 @@ fn dense(side: &Side, storage: Storage, view: &View) -> Side {
     Side { storage, stream: Arc::clone(&side.stream), view }
 }
 
-/// Puts packed elements into a layout where several may share bytes, the last one in C order to
-/// stay. Core's copies refuse such destinations, for they promise no order, and with them layouts
-/// whose axes step over each other without touching.
+/// Writes packed elements to a layout in which several may share bytes; the last one in C order
+/// stays. Core's copies refuse such destinations, because they promise no order. They also refuse
+/// layouts whose axes interleave without overlap.
 fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
     let span = dst.view.span();
-    // What lies between the elements stays as it is.
+    // The bytes between the elements stay unchanged.
     let mut target = room::zeroed(span.len())?;
     target = dst.storage.read(&dst.stream.queue, span.start, span.len(), target)?;
     scatter(&mut target, &dst.view, span.start, bytes);
     dst.storage.write(&dst.stream.queue, span.start, target)
 }
 
-/// Sets every element to the same bytes, one element's.
+/// Sets every element to the bytes of one element.
 pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
     if dst.view.nbytes() == 0 {
@@ -173,7 +173,7 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
         let storage = of_bytes(dst, Vec::from(element))?;
         let mut one = dense(dst, storage, &View { shape, strides, ..dst.view.clone() });
-        // The same element for all.
+        // The same element everywhere.
         (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
         copy_sides(dst, &one)
     })
@@ -188,7 +188,7 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     py.detach(|| packed(src)).or_raise()
 }
 
-/// A C-contiguous copy in memory of `kind` of the stream's context.
+/// A C-contiguous copy in memory of `kind` in the stream's context.
 pub(crate) fn duplicate(
     py: Python<'_>,
     src: &Side,
@@ -204,7 +204,7 @@ pub(crate) fn duplicate(
     Ok(side)
 }
 
-/// Submits the copy of one contiguous run and does not wait.
+/// Submits the copy of one contiguous range without waiting.
 pub(crate) fn copy_async(
     py: Python<'_>,
     stream: &Stream,
@@ -223,15 +223,14 @@ pub(crate) fn copy_async(
     py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len)).or_raise()
 }
 
-/// Waits until the memory may be shown to somebody who knows nothing of our events, and says where
-/// it is.
+/// Waits until a consumer that does not know our events may access the memory. Returns its address.
 pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     py.detach(|| storage.wait_for_uses()).or_raise()
 }
 
-/// As [`expose`], for a host that wants to look. For how long it looks nobody here is told: where
-/// memory lacks concurrent access, Python code keeps its launches and its own accesses apart, as it
-/// does with every library.
+/// [`expose`] for access by the host. The duration of that access is unknown: for memory without
+/// concurrent access, Python code must separate its launches from its own accesses, as with every
+/// library.
 pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     py.detach(|| storage.allocation().wait_for_host(Access::Write).map(drop)).or_raise()
 }

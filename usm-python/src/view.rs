@@ -1,4 +1,4 @@
-//! How an array lies in its storage: element type, shape, strides and offset, always proven to stay
+//! The layout of an array in its storage: element type, shape, strides and offset, proven to stay
 //! inside.
 
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use usm_interface::{Dtype, Extent, Layout};
 use crate::axes::Axes;
 use crate::error::{Class, OrRaise};
 
-/// As many dimensions as NumPy and the buffer protocol allow.
+/// NumPy's and the buffer protocol's maximum number of dimensions.
 pub(crate) const MAX_DIMS: usize = 64;
-/// As many dimensions as nearly all arrays have: a layout with room for these is a tenth of the
-/// size.
+/// The number of dimensions that nearly all arrays have: a layout with room for these has a tenth
+/// of the size.
 pub(crate) const FEW_DIMS: usize = 4;
 
-/// Strides and offset in bytes. Every element lies inside the storage that the view was made for:
-/// constructors prove it, and indexing only narrows.
+/// Strides and offset in bytes. Every element lies inside the view's storage: constructors prove
+/// it, and indexing only narrows.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) dtype: Dtype,
-    /// The members of a structured type, as the text of a `descr` that the codec has accepted.
+    /// The members of a structured type, as a `descr` that the codec accepted.
     pub(crate) descr: Option<Arc<str>>,
-    /// Elements.
+    /// Shape in elements.
     pub(crate) shape: Axes,
-    /// Bytes.
+    /// Strides in bytes.
     pub(crate) strides: Axes,
     /// Bytes from the start of the storage to the element with all indices 0.
     pub(crate) offset: usize,
 }
 
 impl View {
-    /// C-contiguous from the start of a storage.
+    /// A C-contiguous view from the start of a storage.
     pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
         if shape.len() <= FEW_DIMS {
             return Ok(Self::of_layout(&Layout::<FEW_DIMS>::new(dtype, shape, None, 0).or_raise()?));
@@ -42,18 +42,18 @@ impl View {
         Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).or_raise()?))
     }
 
-    /// A checked layout over a storage that starts at its lowest byte.
+    /// A checked layout on a storage that starts at its lowest byte.
     #[inline]
     pub(crate) fn of_layout<const N: usize>(layout: &Layout<N>) -> Self {
         let wide = |values: &[i64]| values.iter().map(|value| *value as isize).collect();
         let (dtype, descr, shape) = (layout.dtype(), None, wide(layout.shape()));
         let Extent { low, high } = layout.extent();
         if low == high {
-            // Nothing is ever read through the strides and the offset of such an array, and they
-            // may be anything.
+            // An array without bytes is never accessed, so its strides and offset may have any
+            // value.
             return Self { dtype, descr, shape, strides: Axes::filled(layout.ndim(), 0), offset: 0 };
         }
-        // The lowest byte is at most the offset, and their distance was computed without overflow.
+        // The lowest byte is at most the offset, and their distance does not overflow.
         let offset = layout.offset().wrapping_sub(low) as usize;
         Self { dtype, descr, shape, strides: wide(layout.strides()), offset }
     }
@@ -66,18 +66,18 @@ impl View {
         self.shape.len()
     }
 
-    /// Elements.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product::<isize>().unsigned_abs()
     }
 
-    /// Elements times itemsize.
+    /// Number of elements times itemsize, in bytes.
     pub(crate) fn nbytes(&self) -> usize {
         self.len() * self.itemsize()
     }
 
-    /// The bytes of the storage from the lowest to one past the highest; empty at the offset
-    /// without elements.
+    /// The range of the storage from the lowest byte to one past the highest; an empty range at the
+    /// offset if there are no elements.
     pub(crate) fn span(&self) -> std::ops::Range<usize> {
         if self.nbytes() == 0 {
             return self.offset..self.offset;
@@ -89,7 +89,7 @@ impl View {
         self.offset - reach(-1)..self.offset + reach(1) + self.itemsize()
     }
 
-    /// Calls `call` with the layout as a copy wants it.
+    /// Calls `call` with the layout in the form for copies.
     pub(crate) fn strided<R, E: From<usm_core::Error>>(
         &self,
         call: impl FnOnce(&Strided<'_>) -> Result<R, E>,
@@ -122,7 +122,8 @@ impl View {
         self.packed(self.shape.iter().zip(&self.strides))
     }
 
-    /// Strides in elements, when they are whole ones; where there is no second element any will do.
+    /// Strides in elements if they are whole numbers. A dimension without a second element may have
+    /// any stride.
     pub(crate) fn element_strides(&self) -> Option<Axes> {
         let itemsize = (self.itemsize() as isize).max(1);
         let whole = |(extent, stride): (&isize, &isize)| {
@@ -131,7 +132,7 @@ impl View {
         self.shape.iter().zip(&self.strides).map(whole).collect()
     }
 
-    /// `len` elements of the first axis, from `start` on, which must be there.
+    /// `len` elements of the first axis from `start` on; they must exist.
     pub(crate) fn part(&self, start: usize, len: usize) -> Self {
         let mut view = self.clone();
         view.shape[0] = len as isize;
@@ -141,7 +142,7 @@ impl View {
         view
     }
 
-    /// One element of the first axis, which must be there.
+    /// One element of the first axis; it must exist.
     pub(crate) fn row(&self, index: usize) -> Self {
         let mut view = self.part(index, 1);
         view.shape = view.shape[1..].into();
@@ -157,7 +158,7 @@ impl View {
         view
     }
 
-    /// The same elements with another shape; only without a copy.
+    /// The same elements with another shape, if that needs no copy.
     pub(crate) fn reshaped(&self, shape: &[isize]) -> PyResult<Self> {
         let refused = |reason: &str| {
             Class::Request.error(format!("cannot reshape {:?} to {shape:?}: {reason}", self.shape))
@@ -192,7 +193,7 @@ impl View {
         Ok(view)
     }
 
-    /// The elements that an index of Python names: integers, slices, an ellipsis, `None`.
+    /// The elements of a Python index: integers, slices, an ellipsis, `None`.
     pub(crate) fn indexed(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let single;
         let keys: &Bound<'_, PyTuple> = match key.cast::<PyTuple>() {
@@ -230,7 +231,7 @@ impl View {
             } else if let Ok(slice) = key.cast::<PySlice>() {
                 let indices = slice.indices(self.shape[axis])?;
                 shape.push(indices.slicelength as isize);
-                // A slice of at most one element takes no step; the product could leave the range.
+                // A slice of at most one element takes no step; the product could overflow.
                 strides.push(if indices.slicelength > 1 {
                     indices.step * self.strides[axis]
                 } else {
@@ -243,7 +244,7 @@ impl View {
             } else {
                 let extent = self.shape[axis];
                 let wrong = || PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None");
-                // True is a mask where masks are taken, and never the second element.
+                // True is a mask where masks are allowed, and never the second element.
                 if key.is_instance_of::<PyBool>() {
                     return Err(wrong());
                 }
@@ -268,8 +269,7 @@ impl View {
         Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
     }
 
-    /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in
-    /// front, extents of 1 repeated.
+    /// The view broadcast to `shape`: missing axes in front, extents of 1 repeated.
     pub(crate) fn broadcast_to(&self, shape: &[isize]) -> PyResult<Self> {
         let refused =
             || Class::Request.error(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape));
@@ -288,8 +288,8 @@ impl View {
     }
 }
 
-/// Puts packed elements, in C order, where `view` has them in `target`, which starts with the byte
-/// `shift` of the view's storage. Where elements share bytes, the last one stays.
+/// Writes packed elements in C order to the places of `view` in `target`, which starts at byte
+/// `shift` of the view's storage. If elements share bytes, the last one stays.
 pub(crate) fn scatter(target: &mut [u8], view: &View, shift: usize, packed: &[u8]) {
     let itemsize = view.itemsize();
     for (number, element) in packed.chunks_exact(itemsize.max(1)).enumerate() {

@@ -1,4 +1,4 @@
-//! What stands between the brackets of a launch: sizes of the range and of a group.
+//! The range of a launch: sizes of the range and of a group, from the brackets.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,12 +10,13 @@ use crate::error::Class;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) global: Vec<u64>,
-    /// Of a group, where the caller says them.
+    /// Sizes of a group, if the caller gives them.
     pub(crate) local: Option<Vec<u64>>,
 }
 
 impl Sizes {
-    /// `[global]`, `[global, local]` of numbers or tuples, a `usm.Range` or a `usm.NdRange`.
+    /// Reads `[global]` or `[global, local]` of numbers or tuples, a `usm.Range` or a
+    /// `usm.NdRange`.
     pub(crate) fn of(index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = index.py();
         if let Some((global, local)) = nd_range(index)? {
@@ -68,7 +69,7 @@ impl Sizes {
     }
 }
 
-/// The two halves of a `usm.NdRange`.
+/// The global and the local part of a `usm.NdRange`.
 fn nd_range<'py>(index: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let py = index.py();
     if index.is_instance_of::<PyTuple>() || index.is_instance_of::<PyInt>() {
