@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use usm_core::{Device, Queue, QueueOrder, UsmVec};
-use usm_kernel::sample::{Histogram, Matmul, Reverse, Saxpy, ScanCarry, ScanParts, reduce_on, scan_on};
+use usm_kernel::sample::{self, BINS, running_sums, sum};
 use usm_kernel::{Executable, Formats, Launch, NdRange, Programmable};
 use usm_opencl::OpenCl;
 use usm_sycl::Dpctl;
@@ -14,8 +14,10 @@ use crate::row::Row;
 
 const N: usize = 1 << 18;
 const GROUP: u64 = 256;
-/// Rows and columns of each matrix, and items in a group.
-const MATRIX: (usize, u64) = (128, 64);
+/// Bytes that each item of histogram counts.
+const COUNTED: u64 = 256;
+/// Rows and columns of each matrix.
+const SIDE: u64 = 128;
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = of("OpenCL", OpenCl::load());
@@ -61,31 +63,34 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
 
     let (mut a, mut b) = (zeros(N)?, zeros(N)?);
     let (one, two) = both!(queue);
-    let reverse = |built: &Executable<Reverse, B, 1>, a: &mut UsmVec<f32, Device, B>| {
-        Launch::new(queue, line).run_on(built, Reverse, (a,)).expect("a launch").wait().expect("done");
+    let reverse = |built: &Executable<sample::reverse, B, 1>, a: &mut UsmVec<f32, Device, B>| {
+        Launch::new(queue, line)
+            .run_on(built, sample::reverse, (a,))
+            .expect("a launch")
+            .wait()
+            .expect("done");
     };
     compare("reverse", &mut || reverse(one, &mut a), &mut || reverse(two, &mut b));
 
     let x = zeros(N)?;
     let (one, two) = both!(queue);
-    let saxpy = |built: &Executable<Saxpy, B, 1>, y: &mut UsmVec<f32, Device, B>| {
-        let launch = Launch::new(queue, line).run_on(built, Saxpy, (0.5, &x, y));
+    let saxpy = |built: &Executable<sample::saxpy, B, 1>, y: &mut UsmVec<f32, Device, B>| {
+        let launch = Launch::new(queue, line).run_on(built, sample::saxpy, (0.5, &x, y));
         launch.expect("a launch").wait().expect("done");
     };
     compare("saxpy", &mut || saxpy(one, &mut a), &mut || saxpy(two, &mut b));
 
     let (one, two) = both!(queue);
-    let reduce = |built| _ = black_box(reduce_on(built, queue, &x, GROUP).expect("a sum"));
+    let reduce = |built| _ = black_box(sum(built, queue, &x, GROUP).expect("a sum"));
     compare("reduce", &mut || reduce(one), &mut || reduce(two));
 
-    let kernel = Histogram::default();
     let values = UsmVec::<u8, Device, B>::from_slice(queue, &vec![7; N])?;
-    let range = NdRange::new([GROUP * kernel.groups(N, GROUP as usize) as u64], [GROUP])?;
-    let counts = || UsmVec::<u32, Device, B>::zeroed(queue, Histogram::BINS);
+    let range = NdRange::new([N as u64 / COUNTED], [GROUP])?;
+    let counts = || UsmVec::<u32, Device, B>::zeroed(queue, BINS);
     let (mut a, mut b) = (counts()?, counts()?);
     let (one, two) = both!(queue);
-    let histogram = |built: &Executable<Histogram, B, 1>, counts: &mut UsmVec<u32, Device, B>| {
-        let launch = Launch::new(queue, range).run_on(built, kernel, (&values, counts));
+    let histogram = |built: &Executable<sample::histogram, B, 1>, counts: &mut UsmVec<u32, Device, B>| {
+        let launch = Launch::new(queue, range).run_on(built, sample::histogram, (&values, counts));
         launch.expect("a launch").wait().expect("done");
     };
     compare("histogram", &mut || histogram(one, &mut a), &mut || histogram(two, &mut b));
@@ -94,19 +99,23 @@ fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Bo
     let input = UsmVec::<u32, Device, B>::zeroed(queue, N)?;
     let result = || UsmVec::<u32, Device, B>::zeroed(queue, N);
     let (mut a, mut b) = (result()?, result()?);
-    let scan = |parts: &Executable<ScanParts, B, 1>, carry: &Executable<ScanCarry, B, 1>, result: &mut _| {
-        scan_on((parts, carry), queue, &input, result, GROUP).expect("launches").wait().expect("done");
+    let scan = |parts: &Executable<sample::scan, B, 1>,
+                carry: &Executable<sample::add_carries, B, 1>,
+                result: &mut _| {
+        running_sums((parts, carry), queue, &input, result, GROUP).expect("launches").wait().expect("done");
     };
     compare("scan", &mut || scan(parts.0, carry.0, &mut a), &mut || scan(parts.1, carry.1, &mut b));
 
-    let (size, group) = MATRIX;
-    let kernel = Matmul::new(size, size, size);
-    let range = kernel.range(group)?;
-    let (left, right) = (zeros(size * size)?, zeros(size * size)?);
-    let (mut a, mut b) = (zeros(size * size)?, zeros(size * size)?);
+    let range = NdRange::new([SIDE, SIDE], [16, 16])?;
+    let matrix = || zeros((SIDE * SIDE) as usize);
+    let (left, right, mut a, mut b) = (matrix()?, matrix()?, matrix()?, matrix()?);
     let (one, two) = both!(queue);
-    let matmul = |built: &Executable<Matmul, B, 2>, product: &mut UsmVec<f32, Device, B>| {
-        let launch = Launch::new(queue, range).run_on(built, kernel, (&left, &right, product));
+    let matmul = |built: &Executable<sample::matmul, B, 2>, product: &mut UsmVec<f32, Device, B>| {
+        let launch = Launch::new(queue, range).run_on(
+            built,
+            sample::matmul,
+            (SIDE, SIDE, SIDE, &left, &right, product),
+        );
         launch.expect("a launch").wait().expect("done");
     };
     compare("matmul", &mut || matmul(one, &mut a), &mut || matmul(two, &mut b));

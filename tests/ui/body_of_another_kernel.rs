@@ -1,17 +1,22 @@
 //! A kernel's body cannot run another kernel's body past its launch, and with it past its check.
 
-use usm_kernel::sample::Reverse;
-use usm_kernel::{Group, Kernel, Local, Order, Write};
+use usm_kernel::sample::saxpy;
+use usm_kernel::{Group, Kernel, Order, Read, Value, Write};
 
 struct Caller;
 
 impl Kernel<1> for Caller {
     const NAME: &'static str = "caller";
-    type Arguments = (Write<f32>,);
-    type Local = (Local<f32>,);
+    type Arguments = (Value<f32>, Read<f32>, Write<f32>);
+    type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
-        Reverse.group(group, (&mut a[..1],), (lm,));
+    fn group<O: Order>(
+        &self,
+        group: &Group<'_, Self, 1, O>,
+        (alpha, x, y): (f32, &[f32], &mut [f32]),
+        (): (),
+    ) {
+        saxpy.group(group, (alpha, x, &mut y[..1]), ());
     }
 }
 

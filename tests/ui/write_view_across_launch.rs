@@ -2,7 +2,7 @@
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};
-use usm_kernel::sample::Saxpy;
+use usm_kernel::sample::saxpy;
 use usm_kernel::{Launch, Range};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut x = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
     let mut y = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
     let mut view = x.write()?;
-    let event = Launch::with_range(&queue, Range::new([10])?).run(Saxpy, (2.0, &x, &mut y))?;
+    let event = Launch::with_range(&queue, Range::new([10])?).run(saxpy, (2.0, &x, &mut y))?;
     view[0] = 1.0;
     event.wait()?;
     Ok(())

@@ -9,7 +9,7 @@ use clap::Args;
 use usm_core::backend::Dyn;
 use usm_core::{AllocKind, AnyKind, BackendKind, Context, Device, Host, Queue, QueueOrder, Shared, UsmVec};
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
-use usm_kernel::sample::{Reverse, ReverseOneGroup, reverse_plain};
+use usm_kernel::sample::{reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange};
 use usm_pool::arena::Arena;
 use usm_pool::{Graph, Options, Plan, Queue as PlanQueue, plan_graph, svg, verify};
@@ -153,14 +153,14 @@ fn kernels(queue: &Queue<Dyn>) -> Result<()> {
 
     let mut small = UsmVec::<f32, Shared, _>::from_slice(queue, &numbers(10)).map_err(failed)?;
     let range = NdRange::new([10], [10]).map_err(failed)?;
-    let _ = Launch::new(queue, range).run(ReverseOneGroup::<10>, (&mut small,)).map_err(failed)?;
+    let _ = Launch::new(queue, range).run(reverse, (&mut small,)).map_err(failed)?;
     let view = small.read().map_err(failed)?;
     must(view[..] == [9.0; 10], "the kernel on ten numbers")?;
     line(format_args!("   0..10, one group of 10:      {:?}", &view[..]))?;
 
     let mut large = UsmVec::<f32, Device, _>::from_slice(queue, &numbers(1000)).map_err(failed)?;
     let range = NdRange::new([1000], [10]).map_err(failed)?;
-    let _ = Launch::new(queue, range).run(Reverse, (&mut large,)).map_err(failed)?;
+    let _ = Launch::new(queue, range).run(reverse, (&mut large,)).map_err(failed)?;
     let found = large.to_vec(queue).map_err(failed)?;
     let mut expected = numbers(1000);
     reverse_plain(&mut expected, 10);

@@ -72,15 +72,15 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 /// ```
 /// use usm_core::backend::host::HostHeap;
 /// use usm_core::{Device, QueueOrder, UsmVec};
-/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::sample::reverse;
 /// use usm_kernel::{Executable, Launch, NdRange};
 ///
 /// // The same lines run on OpenCL, Level Zero, SYCL and CUDA.
 /// let context = HostHeap::new().context();
-/// let reverse = Executable::<Reverse, _, 1>::build(&context)?;
+/// let ready = Executable::<reverse, _, 1>::build(&context)?;
 /// let queue = context.queue(QueueOrder::InOrder)?;
 /// let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &[0.0, 1.0, 2.0, 3.0])?;
-/// let _ = Launch::new(&queue, NdRange::new([4], [4])?).run_on(&reverse, Reverse, (&mut a,))?;
+/// let _ = Launch::new(&queue, NdRange::new([4], [4])?).run_on(&ready, reverse, (&mut a,))?;
 /// assert_eq!(a.to_vec(&queue)?, [3.0; 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -357,15 +357,15 @@ pub enum Passed<'p> {
     Table(&'p [u8]),
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "macros"))]
 mod tests {
     use super::*;
-    use crate::sample::Reverse;
+    use crate::sample::reverse;
 
     #[test]
     fn a_processor_gets_source_and_other_devices_binaries() {
         let first =
-            |device| best_first::<Reverse, 1>(device).into_iter().flatten().next().map(|code| code.format());
+            |device| best_first::<reverse, 1>(device).into_iter().flatten().next().map(|code| code.format());
         assert_eq!(first(DeviceType::Cpu), Some(Formats::OPENCL_C));
         for device in [DeviceType::Gpu, DeviceType::Accelerator] {
             assert_eq!(first(device), Some(Formats::SPIR_V));

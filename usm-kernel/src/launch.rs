@@ -17,12 +17,12 @@ use crate::range::{NdRange, Range};
 /// ```
 /// use usm_core::backend::host::HostHeap;
 /// use usm_core::{Device, QueueOrder, UsmVec};
-/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::sample::reverse;
 /// use usm_kernel::{Launch, NdRange};
 ///
 /// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
 /// let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &[0.0, 1.0, 2.0, 3.0])?;
-/// let event = Launch::new(&queue, NdRange::new([4], [4])?).run(Reverse, (&mut a,))?;
+/// let event = Launch::new(&queue, NdRange::new([4], [4])?).run(reverse, (&mut a,))?;
 /// event.wait()?;
 /// assert_eq!(a.to_vec(&queue)?, [3.0; 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -8,6 +8,10 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+// The code that the attribute writes names this crate.
+#[cfg(feature = "macros")]
+extern crate self as usm_kernel;
+
 pub mod argument;
 mod atomic;
 #[cfg(feature = "alloc")]
@@ -37,6 +41,7 @@ mod order;
 pub mod prelude;
 mod private;
 mod range;
+#[cfg(feature = "macros")]
 pub mod sample;
 
 pub use usm_core;

@@ -6,13 +6,14 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::sample::Reverse;
 use usm_kernel::{CheckError, DeviceCode, Fault, LaunchError};
 use usm_kernel_ir::{
     Argument, ArrayId, Binary, Deed, Expr, Kernel, Literal, Query, Scalar, Stmt, StmtKind, check, text,
     verify,
 };
 
+#[path = "common/by_hand.rs"]
+mod by_hand;
 #[path = "common/kernels.rs"]
 mod kernels;
 
@@ -89,6 +90,15 @@ fn a_race_names_both_lines_and_both_items() {
     assert!(two.located.ends_with(&format!("checked.rs:{line}:21")), "{error}");
 }
 
+// SAFETY: it has no code.
+unsafe impl DeviceCode<1> for by_hand::Reverse {
+    type Numbers = [u64; 0];
+
+    fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
+        []
+    }
+}
+
 #[test]
 fn what_is_no_launch_is_refused() {
     let queue = queue();
@@ -101,7 +111,7 @@ fn what_is_no_launch_is_refused() {
         error.to_string().contains("local size 20 in dimension 0, the kernel is written for 10"),
         "{error}"
     );
-    let error = Launch::new(&queue, groups([40], [20])).check(Reverse, (&mut a,)).unwrap_err();
+    let error = Launch::new(&queue, groups([40], [20])).check(by_hand::Reverse, (&mut a,)).unwrap_err();
     assert!(matches!(error, CheckError::NoSource { .. }), "{error}");
 }
 

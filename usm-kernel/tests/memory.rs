@@ -12,12 +12,16 @@ use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{Device, ErrorKind, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
-use usm_kernel::sample::Reverse;
 use usm_kernel::{
     ArgumentError, Atomic, Constant, Description, FenceSpace, Group, InOrder, Kernel, Launch, LaunchError,
     Local, NdRange, Order, Output, Passing, Private, PrivateArrays, Range, Read, Reversed, Shuffled, Value,
     Values, Write, Zeroed,
 };
+
+#[path = "common/by_hand.rs"]
+mod by_hand;
+
+use by_hand::Reverse;
 
 fn queue() -> Queue<HostHeap> {
     HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()

@@ -1,16 +1,21 @@
 //! What a launch promises, on plain slices and on USM memory: results do not depend on the order of
 //! items and groups, and bad ranges are refused with both numbers.
 
-#![cfg(feature = "alloc")]
+#![cfg(all(feature = "alloc", feature = "macros"))]
 
 use proptest::prelude::*;
 use usm_core::backend::host::{Arena, HostHeap};
 use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
-use usm_kernel::sample::{Reverse, ReverseOneGroup, reverse_plain};
+use usm_kernel::sample::reverse_plain;
 use usm_kernel::{
     InOrder, Kernel, Launch, LaunchError, NdRange, Order, Range, RangeError, Reversed, Shuffled,
 };
+
+#[path = "common/by_hand.rs"]
+mod by_hand;
+
+use by_hand::Reverse;
 
 fn queue() -> Queue<HostHeap> {
     HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
@@ -25,12 +30,12 @@ fn the_example_of_the_documentation_gives_all_nines() {
     let queue = queue();
     let mut a = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(10)).unwrap();
     let range = NdRange::new([10], [10]).unwrap();
-    let _ = Launch::new(&queue, range).run(ReverseOneGroup::<10>, (&mut a,)).unwrap();
+    let _ = Launch::new(&queue, range).run(Reverse, (&mut a,)).unwrap();
     assert_eq!(a.read().unwrap()[..], [9.0; 10]);
 
     let twice = NdRange::new([20], [10]).unwrap();
-    let mut b = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(20)).unwrap();
-    let refused = Launch::new(&queue, twice).run(ReverseOneGroup::<10>, (&mut b,)).unwrap_err();
+    let mut b = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(10)).unwrap();
+    let refused = Launch::new(&queue, twice).run(Reverse, (&mut b,)).unwrap_err();
     assert!(refused.to_string().contains("10 elements, the kernel reaches 20"), "{refused}");
 }
 

@@ -14,9 +14,8 @@ use crate::report::Report;
 use crate::{Failure, debian, environment, folder, setup};
 
 /// Folders with `*.spv` files beside their `*.cl` files.
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 3] = [
     "benches/src/backends/device",
-    "usm-kernel/src/sample/device",
     "tests/src/conformance/kernel/device",
     "tests/level-zero-driver/tests/device",
 ];

@@ -7,8 +7,7 @@ use usm_core::{
     AllocKind, Allocation, AnyKind, Buffer, Context, Device, ErrorKind, Event, Fallback, Host, KnownKind,
     MemAdvice, Memory, MemorySource, MemoryType, Queue, QueueOrder, Result, Shared, Strided, UsmVec,
 };
-use usm_kernel::sample::Saxpy;
-use usm_kernel::{Executable, Launch, LaunchError, Programmable};
+use usm_kernel::{Executable, Launch, LaunchError, Programmable, sample};
 use usm_pool::arena::{Arena, ArenaError};
 use usm_pool::{Options, Problem, plan};
 
@@ -39,7 +38,7 @@ struct Side<B: Programmable> {
     arrays: [Option<Array<B>>; ARRAYS],
     buffers: [Option<Values<Buffer<B>>>; BUFFERS],
     arena: Option<(Arena<B>, AllocKind)>,
-    saxpy: Option<Executable<Saxpy, B, 1>>,
+    saxpy: Option<Executable<sample::saxpy, B, 1>>,
 }
 
 /// What may go wrong, and how often it did.
@@ -561,7 +560,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
             let x = others[x].as_ref()?;
             let range = usm_kernel::Range::new([items as u64]).expect("a range");
             let launch = Launch::with_range(queue, range);
-            let launched = launch.run_on(saxpy, Saxpy, (1.0_f32, &x.given, &mut y.given));
+            let launched = launch.run_on(saxpy, sample::saxpy, (1.0_f32, &x.given, &mut y.given));
             if launched.is_ok() {
                 for (y, x) in y.model.iter_mut().zip(&x.model).take(items) {
                     *y = y.zip(*x).map(|(y, x)| y + x);

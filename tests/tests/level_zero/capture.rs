@@ -9,7 +9,7 @@ use usm_core::backend::DeviceOps;
 use usm_core::{
     AllocKind, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
 };
-use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
+use usm_kernel::sample::{add_carries, histogram, matmul, reduce, reverse, saxpy, scan};
 use usm_kernel::{DeviceCode, Executable, Launch, NdRange, Shape};
 use usm_level_zero::LevelZero;
 use usm_tests::process::message;
@@ -141,21 +141,21 @@ fn every_sample_is_compiled_and_recorded() -> Result<(), String> {
         let function = executable.function().expect("code");
         let info = function.info();
         let parameters = info.parameters.as_ref().expect("their number");
-        assert_eq!((function.name(), parameters.len()), (K::NAME, arguments), "{info:?}");
+        assert_eq!((function.name(), parameters.len()), (K::FUNCTION, arguments), "{info:?}");
         assert!(!parameters.contains(&Shape::Unknown), "{info:?}");
         executable
     }
-    compiled::<Reduce, 1>(5);
-    compiled::<Matmul, 2>(7);
-    compiled::<Histogram, 1>(5);
-    compiled::<Saxpy, 1>(3);
-    compiled::<ScanParts, 1>(7);
-    compiled::<ScanCarry, 1>(4);
-    let reverse = compiled::<Reverse, 1>(2);
-    let queue = reverse.function().expect("code").context().queue(QueueOrder::InOrder).expect("a queue");
+    compiled::<reduce, 1>(5);
+    compiled::<matmul, 2>(11);
+    compiled::<histogram, 1>(5);
+    compiled::<saxpy, 1>(5);
+    compiled::<scan, 1>(8);
+    compiled::<add_carries, 1>(4);
+    let ready = compiled::<reverse, 1>(3);
+    let queue = ready.function().expect("code").context().queue(QueueOrder::InOrder).expect("a queue");
     let mut a = UsmVec::<f32, Device, _>::zeroed(&queue, 1024).expect("memory");
     let range = NdRange::new([1024], [32]).expect("a range");
-    let event = Launch::new(&queue, range).run_on(&reverse, Reverse, (&mut a,)).expect("recorded");
+    let event = Launch::new(&queue, range).run_on(&ready, reverse, (&mut a,)).expect("recorded");
     assert_eq!(event.status(), Ok(EventStatus::Pending));
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 use usm_core::backend::Dyn;
 use usm_core::{AllocKind, Device, ErrorKind, MemorySource, Queue, Request, UsmVec};
 use usm_kernel::sample::{
-    Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce_on, reduce_plain, reverse_plain,
-    saxpy_plain, scan_on, scan_plain,
+    BINS, histogram, histogram_plain, matmul, matmul_plain, reduce_plain, reverse, reverse_plain,
+    running_sums, saxpy, saxpy_plain, scan_plain, sum,
 };
 use usm_kernel::{BuildError, DeviceCode, Executable, Formats, Launch, LaunchError, NdRange};
 
@@ -16,6 +16,11 @@ use crate::error::{Error, Result};
 
 /// Time limit for a device's first written word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
+
+/// Rows and columns of the tiles that matmul is written for.
+const TILE: u64 = 16;
+/// Values that each item of histogram counts.
+const COUNTED: u64 = 256;
 
 /// The results: the largest absolute difference from the plain loop, and the fastest time of each,
 /// in seconds.
@@ -42,6 +47,7 @@ fn refused(error: LaunchError) -> Error {
     match error {
         LaunchError::Memory(error) => Error::unable(error),
         LaunchError::Range(_)
+        | LaunchError::WrongGroup { .. }
         | LaunchError::GroupTooLarge { .. }
         | LaunchError::LocalMemoryTooLarge { .. } => Error::bad(error).in_field("--group"),
         error => Error::bad(error),
@@ -157,7 +163,7 @@ impl Job {
     }
 
     pub(super) fn reverse(&self) -> Result<Outcome> {
-        let (range, reverse) = (self.line()?, self.ready()?);
+        let (range, ready) = (self.line()?, self.ready()?);
         // A larger group was already refused as too large for the range.
         let group = self.group as usize;
         let numbers = Self::numbers(self.size, 5);
@@ -165,7 +171,7 @@ impl Job {
             || {
                 let mut a = self.device(&numbers)?;
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&reverse, Reverse, (&mut a,)))?;
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, reverse, (&mut a,)))?;
                 Ok((seconds, a.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -178,11 +184,11 @@ impl Job {
 
     pub(super) fn reduce(&self) -> Result<Outcome> {
         let numbers = Self::numbers(self.size, 5);
-        let (a, reduce) = (self.device(&numbers)?, self.ready()?);
+        let (a, ready) = (self.device(&numbers)?, self.ready()?);
         self.compare(
             || {
-                let (seconds, sum) = timed(|| reduce_on(&reduce, &self.queue, &a, self.group));
-                Ok((seconds, vec![sum.map_err(refused)?]))
+                let (seconds, found) = timed(|| sum(&ready, &self.queue, &a, self.group));
+                Ok((seconds, vec![found.map_err(refused)?]))
             },
             || {
                 let (seconds, sum) = timed(|| reduce_plain(&numbers));
@@ -193,45 +199,49 @@ impl Job {
 
     pub(super) fn matmul(&self) -> Result<Outcome> {
         let (size, elements) = (self.size, self.size * self.size);
-        let kernel = Matmul::new(size, size, size);
-        let range = kernel.range(self.group).map_err(|error| refused(error.into()))?;
-        let matmul = self.ready()?;
+        if self.group != TILE * TILE {
+            let asked = self.group;
+            let error = format!("{asked} items, matmul is written for {TILE} x {TILE} = {}", TILE * TILE);
+            return Err(Error::bad(error).in_field("--group"));
+        }
+        let side = size as u64;
+        let range = NdRange::covering([side; 2], [TILE; 2]).map_err(|error| refused(error.into()))?;
+        let ready = self.ready()?;
         let (a, b) = (Self::numbers(elements, 5), Self::numbers(elements, 7));
         let (device_a, device_b) = (self.device(&a)?, self.device(&b)?);
         self.compare(
             || {
                 let mut c =
                     UsmVec::<f32, Device, Dyn>::zeroed(&self.queue, elements).map_err(Error::unable)?;
-                let arguments = (&device_a, &device_b, &mut c);
+                let arguments = (side, side, side, &device_a, &device_b, &mut c);
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&matmul, kernel, arguments))?;
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, matmul, arguments))?;
                 Ok((seconds, c.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
                 let mut c = vec![0.0; elements];
-                let (seconds, ()) = timed(|| matmul_plain(&kernel, &a, &b, &mut c));
+                let (seconds, ()) = timed(|| matmul_plain(size, size, &a, &b, &mut c));
                 (seconds, c)
             },
         )
     }
 
     pub(super) fn histogram(&self) -> Result<Outcome> {
-        let kernel = Histogram::default();
-        let groups = kernel.groups(self.size, usize::try_from(self.group).unwrap_or(usize::MAX));
-        let range = NdRange::new([self.group.saturating_mul(groups as u64)], [self.group])
+        let groups = (self.size as u64).div_ceil(self.group.saturating_mul(COUNTED).max(1));
+        let range = NdRange::new([self.group.saturating_mul(groups)], [self.group])
             .map_err(|error| refused(error.into()))?;
         let values: Vec<u8> = (0..self.size).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
-        let (device_values, histogram) = (self.device(&values)?, self.ready()?);
+        let (device_values, ready) = (self.device(&values)?, self.ready()?);
         self.compare(
             || {
-                let mut counts = self.device(&[0_u32; Histogram::BINS])?;
+                let mut counts = self.device(&[0_u32; BINS])?;
                 let arguments = (&device_values, &mut counts);
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&histogram, kernel, arguments))?;
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, histogram, arguments))?;
                 Ok((seconds, counts.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
-                let mut counts = [0; Histogram::BINS];
+                let mut counts = [0; BINS];
                 let (seconds, ()) = timed(|| histogram_plain(&values, &mut counts));
                 (seconds, counts.to_vec())
             },
@@ -239,7 +249,7 @@ impl Job {
     }
 
     pub(super) fn saxpy(&self) -> Result<Outcome> {
-        let (range, saxpy) = (self.line()?, self.ready()?);
+        let (range, ready) = (self.line()?, self.ready()?);
         let (alpha, x, y) = (0.5, Self::numbers(self.size, 5), Self::numbers(self.size, 7));
         let device_x = self.device(&x)?;
         self.compare(
@@ -247,7 +257,7 @@ impl Job {
                 let mut device_y = self.device(&y)?;
                 let arguments = (alpha, &device_x, &mut device_y);
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&saxpy, Saxpy, arguments))?;
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, saxpy, arguments))?;
                 Ok((seconds, device_y.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -266,7 +276,7 @@ impl Job {
                 let zeros = UsmVec::<u32, Device, Dyn>::zeroed(&self.queue, self.size);
                 let mut result = zeros.map_err(Error::unable)?;
                 let seconds = self.finish(|| {
-                    scan_on((&parts, &carry), &self.queue, &device_input, &mut result, self.group)
+                    running_sums((&parts, &carry), &self.queue, &device_input, &mut result, self.group)
                 })?;
                 Ok((seconds, result.to_vec(&self.queue).map_err(Error::unable)?))
             },

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     size: Option<usize>,
     /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an
-    /// element [default: 64 for matmul, else 256 or the largest divisor below].
+    /// element; 256 for matmul, and at least 2 for scan [default: 256 or the largest divisor below].
     #[arg(long)]
     group: Option<u64>,
     /// What the device is given, where it takes several [default: on a processor source, elsewhere
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 enum Format {
     /// OpenCL C source.
     OpenclC,
-    /// The SPIR-V made of it.
+    /// SPIR-V.
     SpirV,
     /// CUDA C source.
     CudaC,
@@ -154,10 +154,9 @@ impl fmt::Display for Report {
 /// The default group size.
 fn usual_group(sample: Sample, size: u64) -> u64 {
     match sample {
-        Sample::Matmul => 64,
         Sample::Reverse | Sample::Saxpy => {
             (1..=256).rev().find(|group| size.is_multiple_of(*group)).unwrap_or(1)
         }
-        Sample::Reduce | Sample::Histogram | Sample::Scan => 256,
+        Sample::Matmul | Sample::Reduce | Sample::Histogram | Sample::Scan => 256,
     }
 }

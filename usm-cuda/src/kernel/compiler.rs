@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
     use usm_kernel::DeviceCode;
-    use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
+    use usm_kernel::sample::{add_carries, histogram, matmul, reduce, reverse, saxpy, scan};
 
     /// AMD's own: `USM_HIPRTC_LIBRARY` may name that of the tests' driver.
     static AMD: LazyLock<Compiler> = LazyLock::new(|| like(&HIPRTC, HIPRTC.files, "USM_AMD_LIBRARY"));
@@ -299,13 +299,13 @@ mod tests {
     #[test]
     fn the_samples_are_cuda_c_and_hip() {
         let sources = [
-            <Reverse as DeviceCode<1>>::CUDA_C,
-            <Saxpy as DeviceCode<1>>::CUDA_C,
-            <Reduce as DeviceCode<1>>::CUDA_C,
-            <Histogram as DeviceCode<1>>::CUDA_C,
-            <Matmul as DeviceCode<2>>::CUDA_C,
-            <ScanParts as DeviceCode<1>>::CUDA_C,
-            <ScanCarry as DeviceCode<1>>::CUDA_C,
+            <reverse as DeviceCode<1>>::CUDA_C,
+            <saxpy as DeviceCode<1>>::CUDA_C,
+            <reduce as DeviceCode<1>>::CUDA_C,
+            <histogram as DeviceCode<1>>::CUDA_C,
+            <matmul as DeviceCode<2>>::CUDA_C,
+            <scan as DeviceCode<1>>::CUDA_C,
+            <add_carries as DeviceCode<1>>::CUDA_C,
         ];
         for (compiler, options, capability) in installed() {
             for source in sources {

@@ -113,11 +113,28 @@ impl Number {
     }
 
     pub(super) fn min(self, other: Self) -> Self {
-        if self == other { self } else { self.both(other, |one, two| Some(one.min(two)), Self::Min) }
+        if self == other || self.never_exceeds(&other) {
+            self
+        } else if other.never_exceeds(&self) {
+            other
+        } else {
+            self.both(other, |one, two| Some(one.min(two)), Self::Min)
+        }
     }
 
     pub(super) fn max(self, other: Self) -> Self {
-        if self == other { self } else { self.both(other, |one, two| Some(one.max(two)), Self::Max) }
+        if self == other || other.never_exceeds(&self) {
+            self
+        } else if self.never_exceeds(&other) {
+            other
+        } else {
+            self.both(other, |one, two| Some(one.max(two)), Self::Max)
+        }
+    }
+
+    /// Whether it is a constant that is at most `other` in every launch.
+    fn never_exceeds(&self, other: &Self) -> bool {
+        self.constant().zip(other.least()).is_some_and(|(constant, least)| constant <= least)
     }
 
     pub(super) fn neg(self) -> Self {

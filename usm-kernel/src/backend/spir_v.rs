@@ -150,25 +150,25 @@ mod tests {
     fn both_byte_orders_are_read() {
         assert_eq!(check(&bytes(&SMALLEST, u32::to_le_bytes)), Ok(Kernels::new()));
         assert_eq!(check(&bytes(&SMALLEST, u32::to_be_bytes)), Ok(Kernels::new()));
-        let scan = include_bytes!("../sample/device/scan.spv");
-        let words: Vec<u32> = scan
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-            .collect();
-        assert_eq!(check(scan), check(&bytes(&words, u32::to_be_bytes)));
     }
 
     #[test]
+    #[cfg(feature = "macros")]
     fn kernels_are_known_by_their_parameters() {
-        let (pointer, number) = (Shape::Pointer, Shape::Value(8));
-        let scan = check(include_bytes!("../sample/device/scan.spv")).expect("a module");
-        let parts = [pointer, pointer, pointer, number, number, Shape::Local, Shape::Local];
-        assert_eq!(scan.keys().map(String::as_str).collect::<Vec<_>>(), ["scan_carry", "scan_parts"]);
-        assert_eq!(scan["scan_parts"].parameters, parts);
-        assert_eq!(scan["scan_parts"].required_group, None);
-        assert_eq!(scan["scan_carry"].parameters, [pointer, pointer, number, number]);
-        let saxpy = check(include_bytes!("../sample/device/saxpy.spv")).expect("a module");
-        assert_eq!(saxpy["saxpy"].parameters, [Shape::Value(4), pointer, pointer]);
+        use crate::DeviceCode;
+        use crate::sample::{matmul, reverse};
+
+        let code = <reverse as DeviceCode<1>>::SPIR_V.expect("a module");
+        let module = check(code).expect("a module");
+        let found = &module[<reverse as DeviceCode<1>>::FUNCTION];
+        assert_eq!(
+            (&found.parameters[..], found.required_group),
+            (&[Shape::Pointer, Shape::Local][..], None)
+        );
+        let words = code.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        assert_eq!(Ok(module), check(&bytes(&words.collect::<Vec<_>>(), u32::to_be_bytes)));
+        let module = check(<matmul as DeviceCode<2>>::SPIR_V.expect("a module")).expect("a module");
+        assert_eq!(module[<matmul as DeviceCode<2>>::FUNCTION].required_group, Some([1, 16, 16]));
     }
 
     #[test]

@@ -20,11 +20,11 @@ use crate::range::NdRange;
 ///
 /// ```
 /// use usm_kernel::host::phased;
-/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::sample::reverse;
 /// use usm_kernel::{InOrder, NdRange};
 ///
 /// let mut a = [0.0, 1.0, 2.0, 3.0];
-/// phased::run(&Reverse, &NdRange::new([4], [2])?, (&mut a,), &mut [0; 16], InOrder)?;
+/// phased::run(&reverse, &NdRange::new([4], [2])?, (&mut a,), &mut [0; 16], InOrder)?;
 /// assert_eq!(a, [1.0, 1.0, 5.0, 5.0]);
 /// # Ok::<(), usm_kernel::LaunchError>(())
 /// ```

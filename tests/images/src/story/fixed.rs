@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use usm_core::backend::host::Arena;
 use usm_core::{AllocKind, Device, Host, QueueOrder, Shared, UsmVec};
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
-use usm_kernel::sample::{Reverse, ReverseOneGroup, reverse_plain};
+use usm_kernel::sample::{reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange, Reversed};
 use usm_pool::{Buffer, verify};
 
@@ -41,7 +41,7 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     let mut local = [0_u8; 64];
     let event = Launch::new(&queue, NdRange::new([10], [10])?)
         .local_memory(&mut local)
-        .run(ReverseOneGroup::<10>, (&mut array,))?;
+        .run(reverse, (&mut array,))?;
     event.wait()?;
     check(array.read()?.iter().all(|value| *value == 9.0), "reverse_array")?;
     narrator.say(format_args!("reverse_array {:?}", &array.read()?[..]))?;
@@ -56,7 +56,7 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     let event = Launch::new(&queue, NdRange::new([ELEMENTS as u64], [GROUP as u64])?)
         .local_memory(&mut local)
         .order(Reversed)
-        .run(Reverse, (&mut device,))?;
+        .run(reverse, (&mut device,))?;
     event.wait()?;
     let mut shared = UsmVec::<f32, Shared, _>::zeroed(&queue, ELEMENTS)?;
     queue.copy(&mut shared, &device)?.wait()?;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, Device, QueueOrder, UsmVec};
-use usm_kernel::sample::{Reverse, reverse_plain};
+use usm_kernel::sample::{reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange};
 use usm_pool::arena::Arena;
 use usm_pool::{Graph, Op, Options, Plan, Queue, Tensor, plan_graph, verify};
@@ -20,7 +20,7 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     let queue = context.queue(QueueOrder::OutOfOrder)?;
     let ramp: Vec<f32> = (0_u16..500).map(f32::from).collect();
     let mut device = UsmVec::<f32, Device, _>::from_slice(&queue, &ramp)?;
-    let event = Launch::new(&queue, NdRange::new([500], [50])?).run(Reverse, (&mut device,))?;
+    let event = Launch::new(&queue, NdRange::new([500], [50])?).run(reverse, (&mut device,))?;
     event.wait()?;
     let mut expected = ramp;
     reverse_plain(&mut expected, 50);
@@ -72,7 +72,7 @@ fn run(plan: &Plan) -> Result<(), Refusal> {
         let elements = size / 4;
         let mut output = UsmVec::<f32, Device, _>::zeroed_in(&queue, &arena.tensor(id)?, elements as usize)?;
         queue.fill(&mut output, 1.5)?.wait()?;
-        let event = Launch::new(&queue, NdRange::new([elements], [16])?).run(Reverse, (&mut output,))?;
+        let event = Launch::new(&queue, NdRange::new([elements], [16])?).run(reverse, (&mut output,))?;
         event.wait()?;
         check(output.to_vec(&queue)?.iter().all(|value| *value == 3.0), "a tensor in the arena")?;
         // The operator's input is released only now, after its output was written.

@@ -1,7 +1,7 @@
 //! Launches and memory of two contexts.
 
 use usm_core::{Context, ErrorKind, QueueOrder, Shared, Usage, UsmVec};
-use usm_kernel::sample::Saxpy;
+use usm_kernel::sample::saxpy;
 use usm_kernel::{Launch, LaunchError, Programmable};
 
 use super::{queue, range, ready, refused, shared};
@@ -10,7 +10,7 @@ use crate::Fixture;
 /// As argument that is read or written, as memory that is named, and by an event; nothing runs
 /// then.
 pub fn a_launch_over_memory_of_another_context_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
+    let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
     let foreign = |context: &Context<B>| {
         let queue = context.queue(QueueOrder::InOrder).expect("a queue");
         (UsmVec::<f32, Shared, B>::from_slice(&queue, &[1.0; 8]).expect("an array"), queue)
@@ -22,10 +22,10 @@ pub fn a_launch_over_memory_of_another_context_is_refused<B: Programmable>(fixtu
     let used = [Usage::read(theirs.allocation())];
     let launch = || Launch::new(&queue, range([8], [8]));
     let errors = [
-        refused(launch().uses(&used).run_on(&saxpy, Saxpy, (2.0, &x, &mut y))),
-        refused(launch().after(&event).run_on(&saxpy, Saxpy, (2.0, &x, &mut y))),
-        refused(launch().run_on(&saxpy, Saxpy, (2.0, &theirs, &mut y))),
-        refused(launch().run_on(&saxpy, Saxpy, (2.0, &x, &mut theirs))),
+        refused(launch().uses(&used).run_on(&ready, saxpy, (2.0, &x, &mut y))),
+        refused(launch().after(&event).run_on(&ready, saxpy, (2.0, &x, &mut y))),
+        refused(launch().run_on(&ready, saxpy, (2.0, &theirs, &mut y))),
+        refused(launch().run_on(&ready, saxpy, (2.0, &x, &mut theirs))),
     ];
     let (expected, found) = (fixture.context.id(), fixture.other.id());
     for error in errors {

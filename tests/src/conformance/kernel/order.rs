@@ -1,8 +1,7 @@
 //! Order and lifetime: launches among copies, fills, views and drops.
 
 use usm_core::{Device, Queue, QueueOrder, Shared, UsmVec};
-use usm_kernel::sample::Saxpy;
-use usm_kernel::{Launch, Programmable};
+use usm_kernel::{Launch, Programmable, sample};
 
 use super::samples::Step;
 use super::{queue, range, ready, shared};
@@ -88,7 +87,7 @@ pub fn a_launch_waits_for_the_events_it_is_given<B: Programmable>(fixture: &Fixt
 
 /// The arrays, the kernel and the queue are gone before the launch has run.
 pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
+    let Some(saxpy) = ready::<sample::saxpy, B, 1>(fixture.context) else { return };
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let ones = [1_u32; ITEMS as usize];
     let outer = queue(fixture, QueueOrder::OutOfOrder);

@@ -1,13 +1,13 @@
 //! Results of kernels, and what a launch refuses.
 
-use usm_core::{Backend, Device, Host, QueueOrder, Shared, UsmVec};
+use usm_core::{Backend, Device, Host, QueueOrder, UsmVec};
 use usm_kernel::sample::{
-    Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts, histogram_plain, matmul_plain,
-    reduce_on, reduce_plain, reverse_plain, saxpy_plain, scan_on, scan_plain,
+    BINS, histogram, histogram_plain, matmul, matmul_plain, reduce, reduce_plain, reverse, reverse_plain,
+    running_sums, saxpy, saxpy_plain, scan_plain, sum,
 };
 use usm_kernel::{Launch, LaunchError, NdRange, Programmable, Range, RangeError};
 
-use super::samples::{CountOdd, Hungry, Lookup, Mixed, Places, Widths};
+use super::samples::{CountOdd, GroupOf, Hungry, Lookup, Mixed, Places, Widths};
 use super::{queue, range, ready, ready_in_every_format, refused, runs_kernels, shared};
 use crate::{Fixture, skip};
 
@@ -17,47 +17,45 @@ fn numbers(count: usize, step: usize) -> Vec<f32> {
 
 /// Local memory and a barrier, several groups.
 pub fn reverse_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    for reverse in ready_in_every_format::<Reverse, B, 1>(fixture.context) {
+    for ready in ready_in_every_format::<reverse, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
         for (count, group) in [(1, 1), (10, 10), (1000, 10), (1024, 64), (4096, 256)] {
             let mut expected = numbers(count, 5);
             let mut a = shared(&queue, &expected);
             let range = range([count as u64], [group as u64]);
-            let _ = Launch::new(&queue, range).run_on(&reverse, Reverse, (&mut a,)).expect("a launch");
+            let _ = Launch::new(&queue, range).run_on(&ready, reverse, (&mut a,)).expect("a launch");
             reverse_plain(&mut expected, group);
             assert_eq!(a.read().expect("a view")[..], expected, "{count} in groups of {group}");
         }
     }
 }
 
-/// Partial sums over local memory, several launches.
+/// Sums of groups, two launches.
 pub fn reduce_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    for reduce in ready_in_every_format::<Reduce, B, 1>(fixture.context) {
+    for ready in ready_in_every_format::<reduce, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
         for (count, group) in [(0, 4), (1, 1), (17, 3), (4096, 7), (20_000, 64), (20_000, 1)] {
             let values = numbers(count, 5);
             let a = UsmVec::<f32, Host, B>::from_slice(&queue, &values).expect("an array");
-            let sum = reduce_on(&reduce, &queue, &a, group).expect("a sum");
-            assert_eq!(sum, reduce_plain(&values), "{count} in groups of {group}");
+            let found = sum(&ready, &queue, &a, group).expect("a sum");
+            assert_eq!(found, reduce_plain(&values), "{count} in groups of {group}");
         }
     }
 }
 
-/// Two dimensions, local memory, private sums; sizes that divide nothing.
+/// Two dimensions, two local arrays, a sum that outlives barriers; sizes that divide nothing.
 pub fn matmul_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    for matmul in ready_in_every_format::<Matmul, B, 2>(fixture.context) {
+    for ready in ready_in_every_format::<matmul, B, 2>(fixture.context) {
         let queue = queue(fixture, QueueOrder::InOrder);
-        for ([rows, inner, columns], group) in
-            [([1, 1, 1], 1), ([16, 16, 16], 16), ([33, 17, 41], 8), ([5, 40, 3], 64)]
-        {
-            let kernel = Matmul::new(rows, inner, columns);
+        for [rows, inner, columns] in [[1, 1, 1], [16, 16, 16], [33, 17, 41], [5, 40, 3]] {
             let (a, b) = (numbers(rows * inner, 5), numbers(inner * columns, 7));
             let (device_a, device_b) = (shared(&queue, &a), shared(&queue, &b));
             let mut c = UsmVec::<f32, Device, B>::zeroed(&queue, rows * columns).expect("an array");
-            let launch = Launch::new(&queue, kernel.range(group).expect("a range"));
-            let _ = launch.run_on(&matmul, kernel, (&device_a, &device_b, &mut c)).expect("a launch");
+            let range = NdRange::covering([rows as u64, columns as u64], [16, 16]).expect("a range");
+            let arguments = (rows as u64, inner as u64, columns as u64, &device_a, &device_b, &mut c);
+            let _ = Launch::new(&queue, range).run_on(&ready, matmul, arguments).expect("a launch");
             let mut expected = vec![0.0; rows * columns];
-            matmul_plain(&kernel, &a, &b, &mut expected);
+            matmul_plain(inner, columns, &a, &b, &mut expected);
             assert_eq!(c.to_vec(&queue).expect("the result"), expected, "{rows} x {inner} x {columns}");
         }
     }
@@ -65,19 +63,16 @@ pub fn matmul_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
 
 /// Counters in local memory, then additions of all groups to the same result.
 pub fn histogram_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    for histogram in ready_in_every_format::<Histogram, B, 1>(fixture.context) {
+    for ready in ready_in_every_format::<histogram, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
-        for (count, group, per_item) in [(1, 1, 1), (5_000, 16, 8), (5_000, 64, 256), (300, 256, usize::MAX)]
-        {
-            let kernel = Histogram::new(per_item);
+        for (count, groups, group) in [(1, 1, 1), (5_000, 40, 16), (5_000, 1, 64), (300, 1, 256)] {
             let values: Vec<u8> =
                 (0..count as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
-            let groups = kernel.groups(count, group as usize) as u64;
             let device_values = shared(&queue, &values);
-            let mut counts = shared(&queue, &[0_u32; Histogram::BINS]);
+            let mut counts = shared(&queue, &[0_u32; BINS]);
             let launch = Launch::new(&queue, range([groups * group], [group]));
-            let _ = launch.run_on(&histogram, kernel, (&device_values, &mut counts)).expect("a launch");
-            let mut expected = [0; Histogram::BINS];
+            let _ = launch.run_on(&ready, histogram, (&device_values, &mut counts)).expect("a launch");
+            let mut expected = [0; BINS];
             histogram_plain(&values, &mut expected);
             assert_eq!(counts.read().expect("a view")[..], expected);
         }
@@ -86,17 +81,17 @@ pub fn histogram_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
 
 /// A scalar argument; with groups, and over a plain range that the runtime cuts.
 pub fn saxpy_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    for saxpy in ready_in_every_format::<Saxpy, B, 1>(fixture.context) {
+    for ready in ready_in_every_format::<saxpy, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
         for count in [1, 251, 1024] {
             let (x, mut expected) = (numbers(count, 5), numbers(count, 7));
             let (device_x, mut y) = (shared(&queue, &x), shared(&queue, &expected));
             let whole = Range::new([count as u64]).expect("a range");
             let _ = Launch::with_range(&queue, whole)
-                .run_on(&saxpy, Saxpy, (0.5, &device_x, &mut y))
+                .run_on(&ready, saxpy, (0.5, &device_x, &mut y))
                 .expect("a launch over items");
             let _ = Launch::new(&queue, range([count as u64], [1]))
-                .run_on(&saxpy, Saxpy, (2.0, &device_x, &mut y))
+                .run_on(&ready, saxpy, (2.0, &device_x, &mut y))
                 .expect("a launch over groups");
             saxpy_plain(0.5, &x, &mut expected);
             saxpy_plain(2.0, &x, &mut expected);
@@ -105,16 +100,17 @@ pub fn saxpy_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Two kernels and two local arrays; sizes on both sides of a part.
+/// Two kernels and several rounds; sizes on both sides of a part.
 pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
     let (parts, carry) = (ready_in_every_format(fixture.context), ready_in_every_format(fixture.context));
     for (parts, carry) in parts.iter().zip(&carry) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
-        for (count, group) in [(1, 1), (15, 1), (17, 1), (5_000, 5), (5_000, 64)] {
+        for (count, group) in [(1, 2), (15, 2), (17, 16), (5_000, 5), (5_000, 64)] {
             let input: Vec<u32> = (0..count).map(|i| i % 1_000 + u32::MAX / 8).collect();
             let device_input = shared(&queue, &input);
             let mut output = UsmVec::<u32, Device, B>::zeroed(&queue, input.len()).expect("an array");
-            let _ = scan_on((parts, carry), &queue, &device_input, &mut output, group).expect("launches");
+            let _ =
+                running_sums((parts, carry), &queue, &device_input, &mut output, group).expect("launches");
             let mut expected = vec![0; input.len()];
             scan_plain(&input, &mut expected);
             assert_eq!(output.to_vec(&queue).expect("the result"), expected, "{count} in groups of {group}");
@@ -122,22 +118,16 @@ pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// A range without groups is one group to the kernel, however the device cuts it: `sums` need not
-/// have an element for each of those.
+/// A range without groups is one group to the kernel, however the device cuts it.
 pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fixture<'_, B>) {
     // A prime, above the largest group of every device: many groups, whoever chooses them.
     const ITEMS: usize = 8_209;
-    const PART: usize = ITEMS * ScanParts::PER_ITEM;
-    for carry in ready_in_every_format::<ScanCarry, B, 1>(fixture.context) {
+    for ready in ready_in_every_format::<GroupOf, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::InOrder);
-        let sums = shared(&queue, &[5_u32]);
-        let mut output = UsmVec::<u32, Shared, B>::zeroed(&queue, PART + PART / 2).expect("an array");
+        let mut groups = shared(&queue, &[7_u32; ITEMS]);
         let whole = Range::new([ITEMS as u64]).expect("a range");
-        let _ = Launch::with_range(&queue, whole)
-            .run_on(&carry, ScanCarry, (&sums, &mut output))
-            .expect("a launch");
-        let values = output.read().expect("a view");
-        assert!(values.iter().all(|value| *value == 0), "nothing is before the first group");
+        let _ = Launch::with_range(&queue, whole).run_on(&ready, GroupOf, (&mut groups,)).expect("a launch");
+        assert!(groups.read().expect("a view").iter().all(|group| *group == 0));
     }
 }
 
@@ -218,10 +208,10 @@ pub fn atomic_additions_are_not_lost<B: Programmable>(fixture: &Fixture<'_, B>) 
 
 /// Nothing runs, and what waits for the launch goes on.
 pub fn a_range_of_no_items_runs_nothing<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(reverse) = ready::<Reverse, B, 1>(fixture.context) else { return };
+    let Some(ready) = ready::<reverse, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let mut a = shared(&queue, &[1.0_f32; 8]);
-    let event = Launch::new(&queue, range([0], [4])).run_on(&reverse, Reverse, (&mut a,)).expect("a launch");
+    let event = Launch::new(&queue, range([0], [4])).run_on(&ready, reverse, (&mut a,)).expect("a launch");
     event.wait().expect("done");
     assert_eq!(a.read().expect("a view")[..], [1.0; 8]);
 }
@@ -234,16 +224,16 @@ pub fn a_global_size_that_is_no_multiple_is_refused<B: Backend>(_: &Fixture<'_, 
 
 /// With both numbers; the array is as it was.
 pub fn a_group_above_the_limit_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
+    let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
-    let function = saxpy.function().map_or(u64::MAX, |function| function.info().max_work_group_size);
+    let function = ready.function().map_or(u64::MAX, |function| function.info().max_work_group_size);
     let limit = fixture.context.info().max_work_group_size.min(function);
     let Some(size) = limit.checked_add(1).filter(|size| *size <= 1 << 16) else {
         return skip::limit(fixture.context.info().backend, "groups have no limit");
     };
     let (x, mut y) = (shared(&queue, &vec![1.0; size as usize]), shared(&queue, &vec![1.0; size as usize]));
     let launch = Launch::new(&queue, range([size], [size]));
-    let error = refused(launch.run_on(&saxpy, Saxpy, (1.0, &x, &mut y)));
+    let error = refused(launch.run_on(&ready, saxpy, (1.0, &x, &mut y)));
     assert_eq!(error, LaunchError::GroupTooLarge { size, limit });
     assert!(y.read().expect("a view").iter().all(|value| *value == 1.0));
 }
@@ -264,23 +254,22 @@ pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixtur
 
 /// With position and both numbers, before anything runs.
 pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
+    let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
     let (x, mut y) = (shared(&queue, &[1.0_f32; 64]), shared(&queue, &[1.0_f32; 63]));
-    let error = refused(Launch::new(&queue, range([64], [8])).run_on(&saxpy, Saxpy, (1.0, &x, &mut y)));
+    let error = refused(Launch::new(&queue, range([64], [8])).run_on(&ready, saxpy, (1.0, &x, &mut y)));
     let LaunchError::Argument { kernel, error } = error else { panic!("{error}") };
     assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("saxpy", 2, 64, 63));
 }
 
 /// The kernel says which size it is written for.
 pub fn a_group_of_another_shape_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(matmul) = ready::<Matmul, B, 2>(fixture.context) else { return };
+    let Some(ready) = ready::<matmul, B, 2>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
-    let kernel = Matmul::new(4, 4, 4);
     let (a, b, mut c) = (shared(&queue, &[1.0; 16]), shared(&queue, &[1.0; 16]), shared(&queue, &[0.0; 16]));
-    let launch = Launch::new(&queue, range([4, 2], [2, 2]));
-    let error = refused(launch.run_on(&matmul, kernel, (&a, &b, &mut c)));
-    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 1, found: 2 });
+    let launch = Launch::new(&queue, range([16, 16], [16, 8]));
+    let error = refused(launch.run_on(&ready, matmul, (4, 4, 4, &a, &b, &mut c)));
+    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 16, found: 8 });
 }
 
 /// What was built for one context is no function of another.
@@ -288,13 +277,13 @@ pub fn a_kernel_of_another_context_is_refused<B: Programmable>(fixture: &Fixture
     if !runs_kernels(fixture.context) {
         return;
     }
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.other) else { return };
-    if saxpy.function().is_none() {
+    let Some(ready) = ready::<saxpy, B, 1>(fixture.other) else { return };
+    if ready.function().is_none() {
         return skip::limit(fixture.context.info().backend, "a host body belongs to no context");
     }
     let queue = queue(fixture, QueueOrder::InOrder);
     let (x, mut y) = (shared(&queue, &[1.0_f32; 8]), shared(&queue, &[1.0_f32; 8]));
-    let error = refused(Launch::new(&queue, range([8], [8])).run_on(&saxpy, Saxpy, (1.0, &x, &mut y)));
+    let error = refused(Launch::new(&queue, range([8], [8])).run_on(&ready, saxpy, (1.0, &x, &mut y)));
     let (expected, found) = (fixture.context.id(), fixture.other.id());
     let LaunchError::Memory(error) = error else { panic!("{error}") };
     assert_eq!(error.kind, usm_core::ErrorKind::WrongContext { expected, found });

@@ -92,6 +92,40 @@ unsafe impl DeviceCode<3> for Places {
     }
 }
 
+/// Each item notes its group. A launch without groups is one group.
+pub(super) struct GroupOf;
+
+impl Kernel<1> for GroupOf {
+    const NAME: &'static str = "group_of";
+    type Arguments = (Write<u32>,);
+    type Local = ();
+
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
+        ArgumentError::at_least(lengths, 0, range.global().items())
+    }
+
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (groups,): (&mut [u32],), (): ()) {
+        for item in group.items() {
+            groups[item.global()] = group.index() as u32;
+        }
+    }
+}
+
+// SAFETY: an item has its own element.
+unsafe impl DeviceCode<1> for GroupOf {
+    code!("group_of");
+    type Numbers = [u64; 1];
+
+    fn numbers(&self, range: &NdRange<1>, _: &[usize]) -> [u64; 1] {
+        [range.local().items()]
+    }
+}
+
 /// Values of every width: their sum, in each element.
 pub(super) struct Widths;
 

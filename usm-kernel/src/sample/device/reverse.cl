@@ -1,8 +1,0 @@
-// a[i] += a[mirror of i in its group].
-__kernel void reverse(__global float *a, __local float *lm)
-{
-    const size_t i = get_global_id(0), l = get_local_id(0);
-    lm[l] = a[i];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    a[i] += lm[get_local_size(0) - 1 - l];
-}
