@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     size: Option<usize>,
     /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an
-    /// element; 256 for matmul, and at least 2 for scan [default: 256 or the largest divisor below].
+    /// element; 256 for matmul, at least 2 for scan [default: 256 or the largest divisor below].
     #[arg(long)]
     group: Option<u64>,
     /// What the device is given, where it takes several [default: on a processor source, elsewhere
