@@ -26,6 +26,37 @@ TYPES = ["|u1", "<i2", "<f4", "<i8", "<c16", "|V3", ">i4", "|b1"]
 CLASSES = [memory.MemoryUSMHost, memory.MemoryUSMDevice, memory.MemoryUSMShared]
 
 
+@usm.kernel
+def moves(a, b):
+    i = usm.get_global_id(0)
+    a[i] = b[b.size - 1 - i]
+
+
+@usm.kernel
+def sums(a, x):
+    i, l = usm.get_global_id(0), usm.get_local_id(0)
+    of_group = usm.local.array(4, "int32")
+    of_group[l % 4] = 1
+    usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
+    a[i * 2] += x + of_group[0]
+
+
+@usm.kernel
+def collects(a, b):
+    usm.atomic.add(a, usm.get_global_id(0) % 3, b[0])
+
+
+@usm.kernel
+def reads(a, b):
+    c = usm.private.array(3, "int32")
+    c[0] = b[usm.get_global_id(0) + 1]
+    if a.size > 2:
+        a[usm.get_global_id(0)] = c[0]
+
+
+KERNELS = [moves, sums, collects, reads]
+
+
 class Only:
     """Some attributes of another object, asked for anew each time."""
 
@@ -154,9 +185,79 @@ class Program:
             lambda: usm._usm._nrt_window(array(), array().pointer + one([0, 1, -1, 8]), (one([0, 1, 4, 2**62]),), (one([1, -1, 0, 2**62]),), one(TYPES), one([True, False])),
             lambda: self.of(bytearray).extend(b"xx"),
             lambda: self.of(bytearray).clear(),
+            *self.of_kernels(),
+            *self.of_places(),
             together,
             self.drop,
             gc.collect,
+        )
+
+    def of_kernels(self):
+        """Launches over whatever there is: the same array twice, read-only ones, those of others, work that pends."""
+        one = self.choice
+        argument = lambda: one([self.of(usm.Array, np.ndarray), self.of(usm.Array), one(self.pool or [1]), 1, -1.5])
+        size = lambda: one([1, 2, 3, 8, (2, 2), 0, Late(self)])
+        local = lambda: one([None, None, 1, 2, 4, usm.DEFAULT_LOCAL_SIZE])
+        launch = lambda kernel: kernel[size()] if (found := local()) is None else kernel[size(), found]
+
+        def same(how):
+            it = self.of(usm.Array)
+            return how(launch(one(KERNELS)))(it, one([it, it[1:], it[::-1], it.reshape(-1)]))
+
+        return (
+            lambda: launch(one(KERNELS))(argument(), argument()),
+            lambda: launch(one(KERNELS)).submit(argument(), argument(), after=[it for it in [self.of(usm.Event)] if it]),
+            lambda: launch(one(KERNELS).check)(argument(), argument()),
+            lambda: launch(one(KERNELS).proof)(argument(), argument()),
+            lambda: same(lambda launch: launch),
+            lambda: same(lambda launch: launch.submit),
+            lambda: (lambda it: launch(moves).submit(it, it.copy()))(usm.zeros(8, one(["<i4", "<f4"]), queue=one(self.queues))),
+        )
+
+    def of_places(self):
+        """Defaults, hints, handles for others, statistics, plans."""
+        one, array, queue = self.choice, lambda: self.of(usm.Array), lambda: one(self.queues)
+        handles = [it for it in self.pool if isinstance(it, bytes)]
+
+        def within(place):
+            with place:
+                it = one([lambda: usm.zeros(4), lambda: self.of(usm.Array).copy(), lambda: usm.asarray([1, 2]), lambda: gc.collect()])()
+                self.drop()
+                return it
+
+        def handle():
+            text = bytearray(array().ipc_handle())
+            if text and one([True, False]):
+                text[self.random.randrange(len(text))] ^= 1 << self.random.randrange(8)
+            return bytes(text[: one([None, 8, 0])])
+
+        def plan():
+            rows = [(first := self.random.randrange(6), first + self.random.randrange(4), one([1, 64, 256])) for _ in range(4)]
+            return usm.plan(rows)
+
+        return (
+            lambda: within(queue()),
+            lambda: within(usm.Device(one(self.backends))),
+            lambda: within(usm.device_context(one(self.backends))),
+            lambda: array().prefetch(queue=one([None, queue()])),
+            lambda: array().advise(one(["prefer_device", "read_mostly", "nothing", 3])),
+            handle,
+            lambda: usm.open_ipc(one(handles or [b""]), queue=one([None, queue()])),
+            lambda: usm.snapshot() and None,
+            lambda: usm.stats() and None,
+            lambda: usm.reset_peak(),
+            lambda: usm.history(keep=one([0, 1, 100])) and None,
+            plan,
+            lambda: plan().arena(queue(), kind=one([None, "host", "device", "shared"])),
+            lambda: self.of(usm.Plan).arena(queue()),
+            lambda: self.of(usm.Arena)[one([0, 1, 2, 3, 4, -1, Late(self)])],
+            lambda: self.of(usm.Arena).array(one([0, 1, 2, 3]), one([1, (2, 2), 64, 0]), one(TYPES)),
+            lambda: self.of(usm.Arena).queue.wait(),
+            lambda: (self.of(usm.Arena)[0].fill(self.random.randrange(9)), self.of(usm.Arena)[1].copy())[1],
+            lambda: self.of(usm.Event).wait(),
+            lambda: queue().barrier(),
+            lambda: queue().barrier([it for it in [self.of(usm.Event)] if it]),
+            lambda: array().queue.context.keep_history(one([0, 3])),
         )
 
     def run(self, steps):
