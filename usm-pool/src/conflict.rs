@@ -4,6 +4,9 @@
 use alloc::vec::Vec;
 
 #[cfg(feature = "alloc")]
+use usm_core::bytemuck::allocation::try_zeroed_vec;
+
+#[cfg(feature = "alloc")]
 use crate::{Buffer, Error};
 
 /// Number of 64-bit words in one row for `n` buffers.
@@ -234,15 +237,31 @@ impl ConflictGraph {
         }
     }
 
+    /// All pairs.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn complete(n: usize) -> Result<Self, Error> {
+        let mut graph = Self::new(n)?;
+        graph.words.fill(u64::MAX);
+        graph.clear_outside();
+        Ok(graph)
+    }
+
     /// Turns every pair into its opposite; self pairs stay out.
     pub(crate) fn complement(&mut self) {
+        for word in &mut self.words {
+            *word = !*word;
+        }
+        self.clear_outside();
+    }
+
+    /// Clears the bits that are no pairs: a buffer with itself, and the end of the last words.
+    fn clear_outside(&mut self) {
         let width = words_per_row(self.n);
         let tail = if self.n % 64 == 0 { u64::MAX } else { (1 << (self.n % 64)) - 1 };
         for i in 0..self.n {
             let row = self.row_mut(i);
-            for word in row.iter_mut() {
-                *word = !*word;
-            }
             row[width - 1] &= tail;
             row[i / 64] &= !(1 << (i % 64));
         }
@@ -267,13 +286,11 @@ fn transpose(square: &mut [u64; 64]) {
     }
 }
 
-/// `len` zero words, with allocation failure as an error.
+/// `len` zero words, with allocation failure as an error. They come from the allocator as zero, so
+/// large ones cost nothing until they are written.
 #[cfg(feature = "alloc")]
 pub(crate) fn zeroed_words(len: usize) -> Result<Vec<u64>, Error> {
-    let mut words = Vec::new();
-    words.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { bytes: (len as u64).saturating_mul(8) })?;
-    words.resize(len, 0);
-    Ok(words)
+    try_zeroed_vec(len).map_err(|()| Error::OutOfMemory { bytes: (len as u64).saturating_mul(8) })
 }
 
 /// Positions of the set bits, ascending.
@@ -317,6 +334,18 @@ mod tests {
         assert_eq!(graph.pairs(), 2);
         assert!(graph.contains(0, 2) && graph.contains(3, 2) && !graph.contains(0, 3));
         assert_eq!(graph.neighbours(2).collect::<Vec<_>>(), [0, 3]);
+    }
+
+    #[test]
+    fn all_pairs_are_the_opposite_of_none() {
+        for n in 1..200 {
+            let mut none = ConflictGraph::new(n).unwrap();
+            none.complement();
+            let all = ConflictGraph::complete(n).unwrap();
+            assert_eq!(all.words, none.words);
+            let pairs: u32 = all.words.iter().map(|word| word.count_ones()).sum();
+            assert_eq!(pairs as usize, n * (n - 1));
+        }
     }
 
     #[test]

@@ -178,16 +178,10 @@ pub(crate) fn out_of_order_until(
     stop: &dyn Fn() -> bool,
 ) -> Result<(ConflictGraph, bool), Error> {
     let found = if reach.stopped { None } else { strictly_before(blocks, reach, stop)? };
-    let exact = found.is_some();
-    let mut before = match found {
-        Some(mut before) => {
-            before.or_transpose();
-            before
-        }
-        None => ConflictGraph::new(blocks.blocks().len())?,
-    };
+    let Some(mut before) = found else { return Ok((ConflictGraph::complete(blocks.blocks().len())?, false)) };
+    before.or_transpose();
     before.complement();
-    Ok((before, exact))
+    Ok((before, true))
 }
 
 /// The relation "block `i` is over before block `j` begins, whatever the order of execution", one
