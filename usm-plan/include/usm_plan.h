@@ -69,7 +69,8 @@ int usm_plan_buffers(const uint64_t *lower, const uint64_t *upper, const uint64_
                      size_t count, const usm_plan_options *options, uint64_t *offsets, usm_plan_report *report);
 
 /* Plans the text of a graph.json of `length` bytes: *plan is the caller's until usm_plan_free, NULL on failure.
- * `options` may be NULL. */
+ * `options` may be NULL. Of a graph whose sizes depend on `dims` it is one plan for every value of them: the one that
+ * the text has, else one that is looked for. */
 int usm_plan_graph(const char *json, size_t length, const usm_plan_options *options, usm_plan **plan);
 
 /* How many tensors have an offset: those that the arena holds, so none of kind constant, state or input, nor a view of
@@ -77,7 +78,8 @@ int usm_plan_graph(const char *json, size_t length, const usm_plan_options *opti
 size_t usm_plan_count(const usm_plan *plan);
 
 /* Writes the offset of each of them, in the order of the file's `tensors`. `capacity` is how many `offsets` has room
- * for. `values` is one value for each dimension of the graph: NULL and 0 where it has none. `report` may be NULL. */
+ * for. `values` is one value for each of `dims`, `count` in all: NULL and 0 where the graph has none. Nothing is
+ * searched. `report` may be NULL, which is faster where the graph has dimensions: it needs the bound of the values. */
 int usm_plan_at(const usm_plan *plan, const uint64_t *values, size_t count, uint64_t *offsets, size_t capacity,
                 usm_plan_report *report);
 

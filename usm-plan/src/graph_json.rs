@@ -1,5 +1,6 @@
 //! `graph.json`: tensors with sizes in bytes, operators in processing order, outputs.
 
+mod range_plan;
 mod range_search;
 
 use core::fmt;
@@ -17,9 +18,11 @@ use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::json::Documents;
 use crate::ranged::{self, Amount, NamedDimension, Place, Planned};
 
+pub use range_plan::RangePlan;
+
 pub use range_search::{Found, Probe, search};
 
-#[derive(Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct File {
     tensors: Vec<JsonTensor>,
     ops: Vec<JsonOp>,
@@ -36,7 +39,7 @@ struct File {
     plans: Vec<JsonPlan>,
 }
 
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct JsonDimension {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,12 +54,12 @@ const fn one() -> u64 {
     1
 }
 
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct JsonPlan {
     below: Vec<(u64, u64)>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct JsonTensor {
     id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +116,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-#[derive(Clone, Copy, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum JsonKind {
     Activation,
@@ -122,7 +125,7 @@ enum JsonKind {
     Input,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct JsonOp {
     #[serde(default)]
     name: String,
@@ -149,24 +152,33 @@ pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let dims = file.dimensions()?;
     let values = ranged::values(&dims, &hints.dims)?;
     let graph = file.graph(&dims, &values, hints)?;
-    let planned = match file.plans.len() {
-        0 => match file.tensors.iter().position(|tensor| tensor.over.is_some()) {
-            Some(index) => {
-                let error = Error::bad("only plans lay a tensor over another, and there are none");
-                return Err(error.in_field(format_args!("tensors[{index}].over")));
-            }
-            None => None,
-        },
-        1..=ranged::PLANS => Some(file.planned(dims, values)?),
-        more => {
-            let reason = format!("{more} exceed {}", ranged::PLANS);
-            return Err(Error::bad(reason).in_field("plans"));
-        }
-    };
+    file.count_plans()?;
+    let planned = if file.plans.is_empty() { None } else { Some(file.planned(dims, values)?) };
     Ok(Model { graph, reordered: None, planned })
 }
 
+/// Whether the sizes of a text depend on dimensions; then, whether it has plans for every value.
+pub fn ranges(text: &[u8]) -> Result<Option<bool>> {
+    let file: File = Documents::new(text).only("")?;
+    Ok((!file.dims.is_empty()).then_some(!file.plans.is_empty()))
+}
+
 impl File {
+    /// Refuses too many plans, and what only plans have where there is none.
+    fn count_plans(&self) -> Result<()> {
+        let count = self.plans.len();
+        if count > ranged::PLANS {
+            return Err(Error::bad(format!("{count} exceed {}", ranged::PLANS)).in_field("plans"));
+        }
+        match self.tensors.iter().position(|tensor| tensor.over.is_some()) {
+            Some(index) if count == 0 => {
+                let error = Error::bad("only plans lay a tensor over another, and there are none");
+                Err(error.in_field(format_args!("tensors[{index}].over")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn dimensions(&self) -> Result<Vec<NamedDimension>> {
         let named = |dim: &JsonDimension| {
             let JsonDimension { name, of, low, high, step } = dim.clone();
@@ -241,6 +253,37 @@ impl File {
 /// The graph as a file that [`read`] reads back as the same graph, one tensor or operator a line.
 pub fn text(graph: &Graph) -> Result<String> {
     File::of(graph).text()
+}
+
+/// The graph as a file whose sizes depend on dimensions. By tensor: its size, and where it begins in
+/// what it is a view of; nothing for what is no view for some value. `permitted` says of an input
+/// and an output whether the permit holds for every value.
+pub(crate) fn text_with_dims(
+    graph: &Graph,
+    dims: &[NamedDimension],
+    sizes: Vec<Amount>,
+    views: Vec<Option<Amount>>,
+    permitted: &dyn Fn(usize, usize) -> bool,
+) -> Result<String> {
+    let mut file = File::of(graph);
+    for (tensor, (size, view)) in file.tensors.iter_mut().zip(sizes.into_iter().zip(views)) {
+        tensor.size = size;
+        if view.is_none() && tensor.alias_of.take().is_some() {
+            tensor.kind = Some(JsonKind::Activation);
+        }
+        tensor.alias_offset = view.filter(|at| *at != Amount::Number(0));
+    }
+    for (op, node) in file.ops.iter_mut().zip(graph.ops()) {
+        let kept = node.in_place.iter().map(|&(input, output)| permitted(input, output));
+        let mut kept = kept.collect::<Vec<_>>().into_iter();
+        op.in_place.retain(|_| kept.next().unwrap_or(false));
+    }
+    let dim = |dim: &NamedDimension| {
+        let NamedDimension { name, of, values: Dimension { low, high, step } } = dim.clone();
+        JsonDimension { name, of, low, high, step }
+    };
+    file.dims = dims.iter().map(dim).collect();
+    file.text()
 }
 
 impl File {

@@ -50,6 +50,8 @@ pub struct Hints<'a> {
     pub alignment: Option<u64>,
     /// Values of dimensions, by name.
     pub dims: Vec<(String, u64)>,
+    /// Values of inputs of an ONNX file, by name, as text: one number each.
+    pub values: Vec<(String, String)>,
     /// The operators of an ONNX file stay in its order.
     pub keep_order: bool,
     /// Every tensor of an ONNX file has bytes of its own.
@@ -75,10 +77,11 @@ impl Hints<'_> {
 
 impl fmt::Debug for Hints<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { alignment, dims, keep_order, no_views, out_of_order, .. } = self;
+        let Self { alignment, dims, values, keep_order, no_views, out_of_order, .. } = self;
         f.debug_struct("Hints")
             .field("alignment", alignment)
             .field("dims", dims)
+            .field("values", values)
             .field("keep_order", keep_order)
             .field("no_views", no_views)
             .field("out_of_order", out_of_order)
@@ -117,6 +120,9 @@ pub fn read(path: &Path, hints: &Hints<'_>) -> Result<Input> {
     let is = |end: &str| name.ends_with(end);
     if !hints.dims.is_empty() && is(".csv") {
         return Err(Error::bad("tables have no dimensions").in_field("--dim").in_file(path));
+    }
+    if !hints.values.is_empty() && !is(".onnx") {
+        return Err(Error::bad("only an ONNX model has inputs of a value").in_field("--value").in_file(path));
     }
     if path.as_os_str() == "-" {
         read_standard(hints).map_err(|error| error.in_file(called(path)))

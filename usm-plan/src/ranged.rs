@@ -6,10 +6,11 @@
 use usm_pool::alias::InPlace;
 use usm_pool::planner::given;
 use usm_pool::range::expression::parse;
-use usm_pool::range::{Dimension, Fault, Item, RangeError, Ranged, Term, Unordered, evaluate, prove};
-use usm_pool::{Graph, Options, Plan, Problem};
+use usm_pool::range::{At, Dimension, Fault, Item, RangeError, Ranged, Term, Unordered, evaluate, prove};
+use usm_pool::{Graph, Options, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
+use crate::table::number;
 
 /// Plans of one graph, at most.
 pub const PLANS: usize = 8;
@@ -24,6 +25,34 @@ pub struct NamedDimension {
     pub of: Option<String>,
     /// Its values.
     pub values: Dimension,
+}
+
+/// What a dimension is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums)]
+pub enum Wanted {
+    /// This value.
+    One(u64),
+    /// Every one of these.
+    Every(Dimension),
+}
+
+impl core::str::FromStr for Wanted {
+    type Err = String;
+
+    /// `VALUE` or `LOW..HIGH[:STEP]`: both ends are values, the step is 1 where it is not said.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((low, rest)) = text.split_once("..") else { return number(text).map(Self::One) };
+        let (high, step) = rest.split_once(':').unwrap_or((rest, "1"));
+        let (low, high, step) = (number(low)?, number(high)?, number(step)?);
+        if low > high {
+            return Err(format!("{low}..{high} has no value: {high} is below {low}"));
+        }
+        if step == 0 {
+            return Err("a step of 0 leads to no other value".to_owned());
+        }
+        Ok(Self::Every(Dimension { low, high, step }))
+    }
 }
 
 /// Checks dimensions as a file says them: identifiers, each once, with some value.
@@ -128,11 +157,59 @@ pub struct Planned {
 }
 
 /// The tables of [`Ranged`], owned.
-struct Tables {
+#[derive(Debug)]
+pub(crate) struct Tables {
     dimensions: Vec<Dimension>,
+    ids: Vec<u64>,
     /// Size, alignment, root and offset in it of each member of the problem.
     items: Vec<(Vec<Term>, u64, u32, Vec<Term>)>,
     plans: Vec<Vec<(u32, u32)>>,
+    fits_by_order: bool,
+}
+
+impl Tables {
+    /// Ids of the tensors that have an offset.
+    pub(crate) fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// Whether what the proof says of one value it says of all: no permit was taken in a place that
+    /// has views of other sizes, which may overlap or not.
+    pub(crate) fn fits_by_order(&self) -> bool {
+        self.fits_by_order
+    }
+
+    pub(crate) fn ranged<T>(&self, ask: impl FnOnce(Ranged<'_>) -> T) -> T {
+        let items: Vec<Item<'_>> = self
+            .items
+            .iter()
+            .map(|(size, alignment, root, inside)| Item { size, alignment: *alignment, root: *root, inside })
+            .collect();
+        let plans: Vec<&[(u32, u32)]> = self.plans.iter().map(Vec::as_slice).collect();
+        ask(Ranged { dimensions: &self.dimensions, items: &items, plans: &plans })
+    }
+
+    /// Writes the offset of each tensor for some values.
+    pub(crate) fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At, RangeError> {
+        self.ranged(|ranged| ranged.at(values, offsets, &mut vec![0; ranged.items.len()]))
+    }
+}
+
+/// What was wrong, by the names of the file. `ids` are those of the tensors with an offset.
+pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -> Error {
+    match error {
+        RangeError::Value { index, value, dimension } => {
+            let name = dims.get(index).map_or("", |dim| dim.name.as_str());
+            Error::bad(format!("{name}={value} is none of {dimension}")).in_field("--dim")
+        }
+        RangeError::Expression { item, .. }
+        | RangeError::Outside { item, .. }
+        | RangeError::Misaligned { item, .. } => {
+            let id = ids.get(item).copied().unwrap_or(0);
+            Error::bad(error).in_field(format_args!("the tensor with id {id}"))
+        }
+        _ => Error::bad(error),
+    }
 }
 
 impl Planned {
@@ -143,17 +220,10 @@ impl Planned {
     /// A plan that does not order all that lives together, or whose views, places and sizes
     /// contradict the graph.
     pub fn plan(&self, graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan)> {
-        let problem = Problem::from_graph(graph, options.queue, InPlace::Always).map_err(Error::bad)?;
+        let problem = problem(graph, options.queue)?;
         let tables = self.tables(&problem)?;
-        let items: Vec<Item<'_>> = tables
-            .items
-            .iter()
-            .map(|(size, alignment, root, inside)| Item { size, alignment: *alignment, root: *root, inside })
-            .collect();
-        let plans: Vec<&[(u32, u32)]> = tables.plans.iter().map(Vec::as_slice).collect();
-        let ranged = Ranged { dimensions: &tables.dimensions, items: &items, plans: &plans };
-        let (mut offsets, mut sizes) = (vec![0; items.len()], vec![0; items.len()]);
-        ranged.at(&self.values, &mut offsets, &mut sizes).map_err(|error| self.refusal(error, &problem))?;
+        let mut offsets = vec![0; tables.items.len()];
+        tables.at(&self.values, &mut offsets).map_err(|error| refusal(error, &self.dims, tables.ids()))?;
         let mut placed = vec![0; problem.buffers().len()];
         for (member, offset) in problem.members().iter().zip(&offsets) {
             if member.tensor.id == problem.buffers()[member.buffer].id {
@@ -170,20 +240,9 @@ impl Planned {
         }
     }
 
-    fn refusal(&self, error: RangeError, problem: &Problem) -> Error {
-        match error {
-            RangeError::Value { index, value, dimension } => {
-                let name = self.dims.get(index).map_or("", |dim| dim.name.as_str());
-                Error::bad(format!("{name}={value} is none of {dimension}")).in_field("--dim")
-            }
-            RangeError::Expression { item, .. }
-            | RangeError::Outside { item, .. }
-            | RangeError::Misaligned { item, .. } => {
-                let id = problem.members().get(item).map_or(0, |member| member.tensor.id);
-                Error::bad(error).in_field(format_args!("the tensor with id {id}"))
-            }
-            _ => Error::bad(error),
-        }
+    /// What is evaluated for a value, once the order is proven for a graph with its sizes.
+    pub(crate) fn tables_for(&self, graph: &Graph, queue: Queue) -> Result<Tables> {
+        self.tables(&problem(graph, queue)?)
     }
 
     fn tables(&self, problem: &Problem) -> Result<Tables> {
@@ -252,6 +311,16 @@ impl Planned {
             plans.push(pairs.into_iter().map(|(low, high)| (item(low), item(high))).collect());
         }
         let dimensions = self.dims.iter().map(|dim| dim.values).collect();
-        Ok(Tables { dimensions, items, plans })
+        let ids = members.iter().map(|member| member.tensor.id).collect();
+        let fits_by_order = self.places.iter().filter(|place| place.over).all(|place| {
+            let root = item(place.id).map(|item| items[item].2);
+            // The same size as the whole place, wherever it is the size of all in it.
+            items.iter().filter(|of| Some(of.2) == root).all(|of| items[of.2 as usize].0 == of.0)
+        });
+        Ok(Tables { dimensions, ids, items, plans, fits_by_order })
     }
+}
+
+fn problem(graph: &Graph, queue: Queue) -> Result<Problem> {
+    Problem::from_graph(graph, queue, InPlace::Always).map_err(Error::bad)
 }

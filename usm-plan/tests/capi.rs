@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{cc, crate_dir, library, program, run, scratch, shared};
+use usm_plan::graph_json::RangePlan;
 use usm_plan::outcome::Wanted;
 use usm_plan::usm_pool::placement::Limits;
-use usm_plan::usm_pool::{Queue, Strategy};
+use usm_plan::usm_pool::{Options, Queue, Strategy};
 use usm_plan::{Hints, Input, graph_json, make, read};
 
 /// Bytes of the library at most.
@@ -161,6 +162,60 @@ fn random_graph(state: &mut u64) -> String {
     tensors.push(r#"{"id": 99, "size": 64, "alias_of": 5, "alias_offset": 64}"#.to_owned());
     ops.push(r#"{"inputs": [99], "outputs": []}"#.to_owned());
     format!(r#"{{"tensors": [{}], "ops": [{}], "outputs": [29]}}"#, tensors.join(","), ops.join(","))
+}
+
+/// A graph whose sizes depend on two dimensions.
+fn ranged_graph(state: &mut u64) -> String {
+    let mut tensors = Vec::new();
+    let mut ops = Vec::new();
+    for id in 0..40 {
+        let (a, b) = (1 + random(state, 9), random(state, 900));
+        let size = ["n*w*A+B", "max(w, B)*A", "(w+7)//8*A+n", "B"][random(state, 4) as usize];
+        let size = size.replace('A', &a.to_string()).replace('B', &b.to_string());
+        tensors.push(format!(r#"{{"id": {id}, "size": "{size}"}}"#));
+        let inputs = if id == 0 { String::new() } else { random(state, id).to_string() };
+        ops.push(format!(r#"{{"inputs": [{inputs}], "outputs": [{id}]}}"#));
+    }
+    let dims = r#"[{"name": "n", "low": 1, "high": 4}, {"name": "w", "low": 32, "high": 512, "step": 32}]"#;
+    format!(
+        r#"{{"dims": {dims}, "tensors": [{}], "ops": [{}], "outputs": [39]}}"#,
+        tensors.join(","),
+        ops.join(",")
+    )
+}
+
+/// One plan for every value: searched by C or by Rust, evaluated by both.
+#[test]
+fn the_offsets_of_every_value_are_those_of_rust() {
+    let folder = scratch("plan_every_value");
+    let Some(program) = planner(&folder) else { return };
+    let mut options = Options::default();
+    options.strategy = Strategy::GreedyBySize;
+    let mut state = 7;
+    for _ in 0..6 {
+        let text = ranged_graph(&mut state);
+        let every = RangePlan::search(text.as_bytes(), &options, None).unwrap();
+        let (unplanned, planned) = (folder.join("unplanned.json"), folder.join("planned.json"));
+        std::fs::write(&unplanned, &text).unwrap();
+        std::fs::write(&planned, every.text().unwrap()).unwrap();
+        for values in [[1, 32], [2, 352], [4, 512]] {
+            let plan = every.outcome(&values, &options, Path::new("graph")).unwrap().plan;
+            let mut offsets = vec![0; every.ids().len()];
+            assert_eq!(every.at(&values, &mut offsets).unwrap().peak, plan.peak);
+            assert!(offsets.iter().eq(plan.rows.iter().map(|row| &row.offset)));
+            let mut rust: String = offsets.iter().map(|offset| format!("{offset}\n")).collect();
+            let optimal = u64::from(plan.optimal());
+            rust += &format!("{} {} {} {optimal}\n", plan.peak, plan.lower_bound, plan.buffers());
+            for file in [&unplanned, &planned] {
+                let mut command = Command::new(&program);
+                command.arg("1").arg(file).args(values.map(|value| value.to_string()));
+                assert_eq!(run(&mut command), rust, "{values:?} of {}", file.display());
+            }
+        }
+        assert!(every.at(&[1], &mut [0; 40]).is_err_and(|error| error.to_string().contains("1 values")));
+        assert!(every.at(&[1, 33], &mut [0; 40]).is_err_and(|error| error.to_string().contains("w=33")));
+        assert!(every.at(&[1, 32], &mut [0; 3]).is_err());
+    }
 }
 
 #[test]

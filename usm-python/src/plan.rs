@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
 use usm_plan::clock::Clock;
 use usm_plan::error::Exit;
-use usm_plan::outcome::Wanted;
+use usm_plan::graph_json::RangePlan;
+use usm_plan::outcome;
+use usm_plan::ranged::{NamedDimension, Wanted};
 use usm_plan::usm_pool::placement::Limits;
-use usm_plan::usm_pool::{Buffer, Problem, Queue, Strategy};
+use usm_plan::usm_pool::range::Dimension;
+use usm_plan::usm_pool::{Buffer, Options, Problem, Queue, Strategy};
 use usm_plan::{Error, Hints, Input, Outcome, Report, graph_json, onnx};
 
 use crate::error::Class;
@@ -29,6 +32,8 @@ const SIGNALS: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct PyPlan {
     outcome: Outcome,
+    /// The plan for every value, of one of which the rest is.
+    every: Option<Arc<RangePlan>>,
     /// What pictures call it.
     title: String,
 }
@@ -43,7 +48,7 @@ enum Given {
 
 /// Makes a plan, and checks it.
 #[pyfunction]
-#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, keep_order=false, views=true))]
+#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn plan(
     py: Python<'_>,
@@ -53,7 +58,8 @@ pub(crate) fn plan(
     capacity: Option<u64>,
     time_limit: Option<f64>,
     alignment: Option<u64>,
-    dims: Option<HashMap<String, u64>>,
+    dims: Option<HashMap<String, Bound<'_, PyAny>>>,
+    values: Option<HashMap<String, Bound<'_, PyAny>>>,
     keep_order: bool,
     views: bool,
 ) -> PyResult<PyPlan> {
@@ -73,12 +79,22 @@ pub(crate) fn plan(
         let reason = "queue: a table has lifetimes, which only an in-order queue keeps; give a graph";
         return Err(Class::Request.error(reason));
     }
-    let mut dims: Vec<(String, u64)> = dims.unwrap_or_default().into_iter().collect();
-    dims.sort();
-    if !dims.is_empty() && matches!(given, Given::Table(_)) {
+    let (dims, ranges) = wanted_dims(dims.unwrap_or_default())?;
+    if matches!(given, Given::Table(_)) && !(dims.is_empty() && ranges.is_empty()) {
         return Err(Class::Request.error("dims: a table has no dimensions"));
     }
-    let wanted = Wanted { queue, strategy, capacity, time_limit: said };
+    if capacity.is_some() && !ranges.is_empty() {
+        return Err(Class::Request.error("capacity: it is for one value of each dimension"));
+    }
+    let mut inputs = Vec::new();
+    for (name, value) in values.unwrap_or_default() {
+        inputs.push((name, value.str()?.to_str()?.to_owned()));
+    }
+    inputs.sort();
+    if !inputs.is_empty() && matches!(given, Given::Table(_) | Given::Graph(_)) {
+        return Err(Class::Request.error("values: only an ONNX model has inputs of a value"));
+    }
+    let wanted = outcome::Wanted { queue, strategy, capacity, time_limit: said };
     let title = given.title();
     let watch = Watch {
         clock: wanted.clock(start),
@@ -92,6 +108,7 @@ pub(crate) fn plan(
         let hints = Hints {
             alignment,
             dims,
+            values: inputs,
             keep_order,
             no_views: !views,
             out_of_order: queue == Queue::OutOfOrder,
@@ -112,11 +129,18 @@ pub(crate) fn plan(
             Given::File(path) => path.clone(),
             _ => PathBuf::from("input"),
         };
+        if let Some(every) = given.every_value(&hints, &ranges, &options, &file).transpose() {
+            let made = every.and_then(|every| {
+                let greatest: Vec<u64> = every.dims().iter().map(|dim| dim.values.greatest()).collect();
+                Ok((every.outcome(&greatest, &options, &file)?, Some(Arc::new(every))))
+            });
+            return (made, remarks.into_inner().unwrap_or_default());
+        }
         let made = given.read(&hints).and_then(|input| {
             let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
             outcome.stopped = watch.clock.stopped();
             outcome.check()?;
-            Ok(outcome)
+            Ok((outcome, None))
         });
         (made, remarks.into_inner().unwrap_or_default())
     });
@@ -128,7 +152,39 @@ pub(crate) fn plan(
         let text = std::ffi::CString::new(remark.replace('\0', " ")).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
-    Ok(PyPlan { outcome: outcome.map_err(refused)?, title })
+    let (outcome, every) = outcome.map_err(refused)?;
+    Ok(PyPlan { outcome, every, title })
+}
+
+/// Dimensions of one value, and those of many: text as the command takes it, or a `range`.
+#[allow(clippy::type_complexity, reason = "two lists")]
+fn wanted_dims(
+    dims: HashMap<String, Bound<'_, PyAny>>,
+) -> PyResult<(Vec<(String, u64)>, Vec<(String, Dimension)>)> {
+    let (mut ones, mut ranges) = (Vec::new(), Vec::new());
+    let mut dims: Vec<_> = dims.into_iter().collect();
+    dims.sort_by(|one, other| one.0.cmp(&other.0));
+    for (name, value) in dims {
+        let refuse = |reason: String| Class::Request.error(format!("dims: {name}: {reason}"));
+        let wanted = if let Ok(text) = value.cast::<PyString>() {
+            text.to_str()?.parse().map_err(refuse)?
+        } else if let Ok(range) = value.cast::<PyRange>() {
+            match (range.start()?, range.stop()?, range.step()?) {
+                // Python's end is no value.
+                (low @ 0.., high, step @ 1..) if low < high => {
+                    Wanted::Every(Dimension { low: low as u64, high: high as u64 - 1, step: step as u64 })
+                }
+                _ => return Err(refuse(format!("{value} has no value, or goes down"))),
+            }
+        } else {
+            Wanted::One(value.extract().map_err(|error: PyErr| refuse(error.to_string()))?)
+        };
+        match wanted {
+            Wanted::One(value) => ones.push((name, value)),
+            Wanted::Every(values) => ranges.push((name, values)),
+        }
+    }
+    Ok((ones, ranges))
 }
 
 /// A shape that nobody knows wants a package; all else is what the caller gave.
@@ -217,6 +273,36 @@ impl Given {
             return Ok(Self::Model(input.extract()?));
         }
         Ok(Self::Table(rows(input, alignment)?))
+    }
+
+    /// One plan for every value, where dimensions have many: because the caller says so, or because
+    /// nobody says of a graph with plans for every value which one.
+    fn every_value(
+        &self,
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+        file: &Path,
+    ) -> Result<Option<RangePlan>, Error> {
+        let wanted = !ranges.is_empty();
+        let unsaid = |text: &[u8]| {
+            let planned = hints.dims.is_empty() && matches!(graph_json::ranges(text), Ok(Some(true)));
+            (wanted || planned).then(|| RangePlan::of_graph(text, hints, ranges, options)).transpose()
+        };
+        let named = |error: Error| error.in_file(file);
+        match self {
+            Self::Table(_) => Ok(None),
+            Self::Graph(text) => unsaid(text.as_bytes()).map_err(named),
+            Self::Model(bytes) => {
+                let plan = wanted.then(|| RangePlan::of_model(bytes, hints, ranges, options));
+                plan.transpose().map_err(named)
+            }
+            Self::File(path) if wanted => RangePlan::read(path, hints, ranges, options).map(Some),
+            Self::File(path) if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json")) => {
+                unsaid(&usm_plan::error::read_file(path)?).map_err(named)
+            }
+            Self::File(_) => Ok(None),
+        }
     }
 
     fn read(self, hints: &Hints<'_>) -> Result<Input, Error> {
@@ -375,6 +461,44 @@ impl PyPlan {
     /// Checks the plan by code that the planners do not share, as was done when it was made.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.outcome.check()).map_err(refused)
+    }
+
+    /// What the sizes of a plan for every value depend on: a dict with `name`, `of`, `low`, `high`
+    /// and `step` for each dimension; empty for a plan of one value.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let dims = self.every.iter().flat_map(|every| every.dims());
+        let dict = |dim: &NamedDimension| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", &dim.name)?;
+            dict.set_item("of", dim.of.as_ref().unwrap_or(&dim.name))?;
+            dict.set_item("low", dim.values.low)?;
+            dict.set_item("high", dim.values.high)?;
+            dict.set_item("step", dim.values.step)?;
+            Ok(dict)
+        };
+        dims.map(dict).collect()
+    }
+
+    /// The text of the graph.json that `usm plan --range-plan` writes: `usm.plan` takes it again,
+    /// and so do the command and C. None for a plan of one value.
+    #[getter]
+    fn range_plan(&self) -> PyResult<Option<String>> {
+        self.every.as_ref().map(|every| every.text()).transpose().map_err(refused)
+    }
+
+    /// The plan for these values of the dimensions; nothing is searched.
+    #[pyo3(signature = (**dims))]
+    fn at(&self, py: Python<'_>, dims: Option<HashMap<String, u64>>) -> PyResult<Self> {
+        let Some(every) = &self.every else {
+            return Err(Class::Request.error("the plan is for one value; usm.plan(.., dims=) takes ranges"));
+        };
+        let mut said: Vec<(String, u64)> = dims.unwrap_or_default().into_iter().collect();
+        said.sort();
+        let outcome =
+            py.detach(|| every.outcome(&every.values(&said)?, &Options::default(), Path::new(&self.title)));
+        let outcome = outcome.map_err(refused)?;
+        Ok(Self { outcome, every: Some(Arc::clone(every)), title: self.title.clone() })
     }
 
     fn __len__(&self) -> usize {

@@ -1,6 +1,7 @@
 """``usm.plan``: what the command plans, from what Python has."""
 
 import array
+import ctypes
 import json
 import os
 import random
@@ -252,3 +253,77 @@ def test_shapes_come_from_the_package_onnx(monkeypatch):
     monkeypatch.undo()
     require("onnx", "infers shapes")
     assert usm.plan(model(stated=False), dims={"N": 4}).peak == 1024
+
+
+RANGED = {
+    "dims": [{"name": "n", "low": 1, "high": 4}, {"name": "width", "of": "images.width", "low": 32, "high": 512, "step": 32}],
+    "tensors": [{"id": i, "size": f"{i % 7 + 1}*n*width+{i}" if i % 3 else 4096 - i} for i in range(30)],
+    "ops": [{"inputs": [i // 2] if i else [], "outputs": [i]} for i in range(30)],
+    "outputs": [29],
+}
+
+
+def by_c(text, values):
+    """The offsets that the C library gives, or None where it was not built."""
+    if "USM_PLAN_LIBRARY" not in os.environ:
+        return None
+    library = ctypes.CDLL(os.environ["USM_PLAN_LIBRARY"])
+    library.usm_plan_count.restype = ctypes.c_size_t
+    plan, text = ctypes.c_void_p(), text.encode()
+    assert library.usm_plan_graph(text, ctypes.c_size_t(len(text)), None, ctypes.byref(plan)) == 0
+    count = library.usm_plan_count(plan)
+    offsets, values = (ctypes.c_uint64 * count)(), (ctypes.c_uint64 * len(values))(*values)
+    size = ctypes.c_size_t
+    assert library.usm_plan_at(plan, values, size(len(values)), offsets, size(count), None) == 0
+    library.usm_plan_free(plan)
+    return list(offsets)
+
+
+def test_a_plan_for_every_value_is_that_of_the_command_and_of_c(tmp_path):
+    plan = usm.plan(RANGED, dims={"n": "1..4", "images.width": range(32, 513, 32)})
+    assert [(dim["name"], dim["of"], dim["low"], dim["high"], dim["step"]) for dim in plan.dims] == [
+        ("n", "n", 1, 4, 1),
+        ("width", "images.width", 32, 512, 32),
+    ]
+    path = tmp_path / "planned.json"
+    path.write_text(plan.range_plan)
+    again = usm.plan(path)
+    assert list(plan.offsets) == list(plan.at(n=4, width=512).offsets)
+    for values in ((1, 32), (3, 320), (4, 512)):
+        at = plan.at(n=values[0], width=values[1])
+        at.verify()
+        assert list(again.at(n=values[0], width=values[1]).offsets) == list(at.offsets)
+        out = tmp_path / "plan.csv"
+        said = [f"n={values[0]}", "--dim", f"images.width={values[1]}", "--output", str(out)]
+        subprocess.run([sys.executable, "-m", "usm", "plan", str(path), "--dim", *said], check=True, timeout=60)
+        header, *rows = (line.split(",") for line in out.read_text().splitlines())
+        assert [int(row[header.index("offset")]) for row in rows] == list(at.offsets)
+        assert by_c(plan.range_plan, values) in (None, list(at.offsets))
+
+
+def test_a_value_that_no_plan_is_for_is_refused():
+    plan = usm.plan(RANGED, dims={"n": 2, "width": "32..512:64"})
+    for dims, words in (
+        ({"n": 2}, ["width"]),
+        ({"n": 2, "width": 33}, ["width=33", "32..480:64"]),
+        ({"n": 3, "width": 32}, ["n=3"]),
+        ({"n": 2, "width": 32, "depth": 1}, ["depth"]),
+    ):
+        with pytest.raises(usm.Error) as refused:
+            plan.at(**dims)
+        assert all(word in str(refused.value) for word in words), refused.value
+    for wanted in ("64..32", "1..4:0", "2..x", "1..18446744073709551616"):
+        with pytest.raises(usm.Error, match="width"):
+            usm.plan(RANGED, dims={"n": 1, "width": wanted})
+    with pytest.raises(usm.Error, match="width"):
+        usm.plan(RANGED, dims={"n": 1, "width": range(5, 5)})
+    with pytest.raises(usm.Error, match="one value"):
+        usm.plan(CHAIN).at(width=3)
+
+
+def test_a_model_is_planned_for_every_value():
+    require("onnx", "infers shapes")
+    plan = usm.plan(model(stated=False), dims={"N": "1..64"})
+    for n in (1, 5, 64):
+        one = usm.plan(model(stated=False), dims={"N": n})
+        assert plan.at(N=n).peak == one.peak and plan.at(N=n).names == one.names

@@ -35,6 +35,10 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         // A program that links to the file needs its name, not its path at build time.
         build.arg("-Clink-arg=-Wl,-soname,libusm_plan.so");
     }
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        // One copy of functions that became the same: rust-lld, the linker here, can say so.
+        build.arg("-Clink-arg=-Wl,--icf=all");
+    }
     let outcome = command::run(&mut build);
     if !outcome.success {
         return Err(format!("building usm-plan failed: {}", outcome.status));

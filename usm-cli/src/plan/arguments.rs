@@ -4,11 +4,11 @@ use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use usm_pool::range::Dimension;
+use usm_plan::ranged::Wanted;
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
-use crate::input::{bytes, number};
+use crate::input::bytes;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -30,10 +30,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
     /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
-    /// dimensions without a name are called INPUT.AXIS. LOW..HIGH[:STEP] of a graph.json with dims
-    /// plans it once for every value; both ends are values, STEP is 1 where it is not said.
+    /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] it is planned once for
+    /// every value; both ends are values, STEP is 1 where it is not said.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
-    pub(super) dims: Vec<(String, Values)>,
+    pub(super) dims: Vec<(String, Wanted)>,
+    /// Value of an input of an ONNX model that is one number: branches that hang on it are settled.
+    #[arg(long = "value", value_name = "INPUT=VALUE", value_parser = value)]
+    pub(super) values: Vec<(String, String)>,
     /// Write one plan for every value of the dimensions: a graph.json that is evaluated by --dim
     /// NAME=VALUE without a search.
     #[arg(long, value_name = "FILE")]
@@ -151,45 +154,29 @@ fn alignment(text: &str) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
-/// The value or values of a dimension.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Values {
-    One(u64),
-    Range(Dimension),
-}
-
 impl Arguments {
     /// Whether the plan is for several values.
     pub(super) fn many_values(&self) -> bool {
-        self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Values::Range(_)))
+        self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Wanted::Every(_)))
     }
 
     /// The dimensions with one value.
     pub(super) fn dims(&self) -> Vec<(String, u64)> {
-        let one = |(name, values): &(String, Values)| match values {
-            Values::One(value) => Some((name.clone(), *value)),
-            Values::Range(_) => None,
+        let one = |(name, values): &(String, Wanted)| match values {
+            Wanted::One(value) => Some((name.clone(), *value)),
+            Wanted::Every(_) => None,
         };
         self.dims.iter().filter_map(one).collect()
     }
 }
 
+fn value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.rsplit_once('=').ok_or("not INPUT=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Reads `NAME=VALUE`. The name may contain `=`, because exporters write expressions.
-fn dimension(text: &str) -> Result<(String, Values), String> {
+fn dimension(text: &str) -> Result<(String, Wanted), String> {
     let (name, values) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
-    let values = match values.split_once("..") {
-        None => Values::One(number(values)?),
-        Some((low, rest)) => {
-            let (high, step) = rest.split_once(':').unwrap_or((rest, "1"));
-            let (low, high, step) = (number(low)?, number(high)?, number(step)?);
-            if low > high {
-                return Err(format!("{low}..{high} has no value: {high} is below {low}"));
-            }
-            if step == 0 {
-                return Err("a step of 0 leads to no other value".to_owned());
-            }
-            Values::Range(Dimension { low, high, step })
-        }
-    };
-    Ok((name.to_owned(), values))
+    Ok((name.to_owned(), values.parse()?))
 }

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     let hints = Hints {
         alignment: arguments.alignment,
         dims: arguments.dims(),
+        values: arguments.values.clone(),
         keep_order: arguments.keep_order,
         no_views: arguments.no_views,
         out_of_order: matches!(arguments.queue, QueueArgument::OutOfOrder),

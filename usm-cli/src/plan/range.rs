@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 use usm_plan::graph_json::{Found, search};
-use usm_pool::Options;
+use usm_plan::ranged::Wanted;
 use usm_pool::range::Dimension;
+use usm_pool::{Options, Queue};
 
-use super::arguments::{Arguments, Values};
+use super::arguments::Arguments;
 use super::clock;
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Hints};
@@ -27,13 +28,21 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     options.queue = arguments.queue.into();
     options.stop = Some(&stop);
     clock.rule(&mut options);
-    let hints = Hints { alignment: arguments.alignment, dims: arguments.dims(), ..crate::hints() };
+    let hints = Hints {
+        alignment: arguments.alignment,
+        dims: arguments.dims(),
+        values: arguments.values.clone(),
+        keep_order: arguments.keep_order,
+        no_views: arguments.no_views,
+        out_of_order: options.queue == Queue::OutOfOrder,
+        ..crate::hints()
+    };
     let ranges: Vec<(String, Dimension)> = arguments
         .dims
         .iter()
         .filter_map(|(name, values)| match values {
-            Values::Range(range) => Some((name.clone(), *range)),
-            Values::One(_) => None,
+            Wanted::Every(range) => Some((name.clone(), *range)),
+            Wanted::One(_) => None,
         })
         .collect();
     let found = {
@@ -57,8 +66,8 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
 /// Refuses options that have no meaning for a plan of many values.
 fn refuse(arguments: &Arguments) -> Result<()> {
     let name = arguments.input.to_string_lossy().to_ascii_lowercase();
-    if !name.ends_with(".json") {
-        let reason = "only a graph.json with dims is planned for every value";
+    if !name.ends_with(".json") && !name.ends_with(".onnx") {
+        let reason = "only a model.onnx or a graph.json with dims is planned for every value";
         return Err(Error::bad(reason).in_field("--dim").in_file(input::called(&arguments.input)));
     }
     let given = [

@@ -170,6 +170,72 @@ fn a_branch_that_cannot_run_is_left_out() {
     }
 }
 
+/// a = Relu(x); y = rate = 16000 ? Neg(a) : a added to what has another shape.
+fn by_rate() -> GraphProto {
+    let attribute = branches(
+        vec![node("Neg", &["a"], &["t"])],
+        vec![node("MatMul", &["a", "weights"], &["t"])],
+        ["t", "t"],
+    );
+    let weights = int64s("weights", &[7; 5]);
+    GraphProto {
+        node: vec![
+            node("Relu", &["x"], &["a"]),
+            node("Equal", &["rate", "wanted"], &["c"]),
+            named("choose", attribute, node("If", &["c"], &["y"])),
+        ],
+        input: vec![value("rate", INT64, &["1"]), vector("x")],
+        output: vec![untyped("y")],
+        initializer: vec![int64s("wanted", &[16000]), weights],
+        ..GraphProto::default()
+    }
+}
+
+#[test]
+fn the_value_of_an_input_settles_a_branch() {
+    let ran = plan("onnx_value", by_rate(), &["--value", "rate=16000"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("left out"), "{}", ran.stderr);
+    for (value, part) in
+        [("rate=x", "\"x\""), ("speed=3", "speed"), ("x=3", "one number"), ("rate", "INPUT=VALUE")]
+    {
+        plan("onnx_value_bad", by_rate(), &["--value", value]).refused(&["--value", part]);
+    }
+}
+
+#[test]
+fn a_branch_that_no_shape_fits_is_left_out_with_a_remark() {
+    let ran = plan("onnx_unfit", by_rate(), &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the branch for false of the If on \"c\" is left out"), "{}", ran.stderr);
+}
+
+/// Extents of 1 are taken away, whichever these are; one after the other.
+#[test]
+fn a_squeeze_without_axes_is_read() {
+    let graph = GraphProto {
+        node: vec![
+            node("Relu", &["x"], &["a"]),
+            node("Squeeze", &["a"], &["s"]),
+            node("Unsqueeze", &["s", "axes"], &["u"]),
+            node("Squeeze", &["u"], &["v"]),
+            node("Concat", &["v", "v"], &["y"]),
+        ],
+        input: vec![value("x", FLOAT, &["1", "64", "1"])],
+        output: vec![untyped("y")],
+        initializer: vec![int64s("axes", &[0])],
+        ..GraphProto::default()
+    };
+    let mut graph = graph;
+    graph.node[4].attribute.push(AttributeProto {
+        name: "axis".to_owned(),
+        r#type: AttributeType::Int.into(),
+        ..AttributeProto::default()
+    });
+    let (_, report, _) = planned("onnx_squeeze", graph);
+    assert_eq!(report["naive"], json!(4 * 256 + 512));
+}
+
 #[test]
 fn what_a_loop_needs_lives_through_all_iterations() {
     let (graph, report, csv) = planned("onnx_loop", repetition());

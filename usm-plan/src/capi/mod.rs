@@ -9,9 +9,10 @@ use core::ffi::{c_char, c_int};
 use std::path::Path;
 
 use usm_pool::placement::Limits;
-use usm_pool::{Buffer, Problem, Queue};
+use usm_pool::{Buffer, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
+use crate::graph_json::RangePlan;
 use crate::outcome::{Outcome, make};
 use crate::{Hints, Input, graph_json};
 
@@ -28,8 +29,61 @@ const GRAPH: &str = "graph";
 #[derive(Debug)]
 #[allow(clippy::exhaustive_structs, reason = "opaque to C")]
 pub struct UsmPlan {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    One(Made),
+    /// One plan for every value of the graph's dimensions.
+    Every(Box<RangePlan>),
+}
+
+impl Kind {
+    fn count(&self) -> usize {
+        match self {
+            Self::One(made) => made.offsets.len(),
+            Self::Every(plan) => plan.ids().len(),
+        }
+    }
+
+    /// The offsets for some values, and how good they are where somebody asks.
+    fn at(&self, values: &[u64], report: bool) -> Result<Made> {
+        let given = |dimensions: usize| match values.len() {
+            given if given == dimensions => Ok(()),
+            given => {
+                let reason = format!("{given} given, but the graph has {dimensions} dimensions");
+                Err(Error::bad(reason).in_field("values"))
+            }
+        };
+        match self {
+            Self::One(made) => given(0).map(|()| made.clone()),
+            Self::Every(plan) => {
+                given(plan.dims().len())?;
+                if report {
+                    let options = usm_pool::Options::default();
+                    let outcome = plan.outcome(values, &options, Path::new(GRAPH))?;
+                    return Ok(Made::of(&outcome.plan));
+                }
+                let mut offsets = vec![0; plan.ids().len()];
+                plan.at(values, &mut offsets)?;
+                Ok(Made { offsets, report: Report::default() })
+            }
+        }
+    }
+}
+
+/// Offsets, and how good they are.
+#[derive(Clone, Debug)]
+struct Made {
     offsets: Vec<u64>,
     report: Report,
+}
+
+impl Made {
+    fn of(plan: &Plan) -> Self {
+        Self { offsets: plan.rows.iter().map(|row| row.offset).collect(), report: Report::of(plan) }
+    }
 }
 
 export! {
@@ -95,12 +149,20 @@ export! {
             let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
             // SAFETY: null or so many bytes that nobody changes meanwhile, by contract.
             let json = unsafe { bytes(json.cast(), length, "json") }?;
-            let hints = Hints { alignment: wanted.alignment, ..Hints::default() };
             let named = |error: Error| error.in_file(Path::new(GRAPH));
-            let model = graph_json::parse(json, &hints).map_err(named)?;
-            let made = planned(Input::Graph(model), &wanted, Path::new(GRAPH))?;
+            let kind = match graph_json::ranges(json).map_err(named)? {
+                Some(planned) => {
+                    let every = every_value(json, planned, &wanted).map_err(named)?;
+                    Kind::Every(Box::new(every))
+                }
+                None => {
+                    let hints = Hints { alignment: wanted.alignment, ..Hints::default() };
+                    let model = graph_json::parse(json, &hints).map_err(named)?;
+                    Kind::One(planned(Input::Graph(model), &wanted, Path::new(GRAPH))?)
+                }
+            };
             // SAFETY: room for one, by contract.
-            unsafe { plan.write(give(made)) };
+            unsafe { plan.write(give(UsmPlan { kind })) };
             Ok(())
         })
     }
@@ -108,7 +170,7 @@ export! {
     /// Number of offsets.
     fn usm_plan_count(plan: *const UsmPlan) -> usize {
         // SAFETY: null or a live plan, by contract.
-        unsafe { plan.as_ref() }.map_or(0, |plan| plan.offsets.len())
+        unsafe { plan.as_ref() }.map_or(0, |plan| plan.kind.count())
     }
 
     /// Writes the offsets.
@@ -127,19 +189,17 @@ export! {
             let room = unsafe { Report::room(report) }?;
             // SAFETY: null or `count` numbers, by contract.
             let values = unsafe { copied(values, count, "values") }?;
-            if !values.is_empty() {
-                let reason = format!("{} given, but the graph has 0 dimensions", values.len());
-                return Err(Error::bad(reason).in_field("values"));
-            }
             place(offsets, capacity, "offsets")?;
-            if capacity < plan.offsets.len() {
-                let reason = format!("room for {capacity}, but the plan has {}", plan.offsets.len());
+            let count = plan.kind.count();
+            if capacity < count {
+                let reason = format!("room for {capacity}, but the plan has {count}");
                 return Err(Error::bad(reason).in_field("offsets"));
             }
+            let made = plan.kind.at(&values, !report.is_null())?;
             // SAFETY: room for `capacity`, by contract, which is enough.
-            unsafe { write(&plan.offsets, offsets) };
+            unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
-            unsafe { plan.report.write(report, room) };
+            unsafe { made.report.write(report, room) };
             Ok(())
         })
     }
@@ -161,8 +221,25 @@ fn null(name: &str) -> Error {
     Error::bad("null").in_field(name)
 }
 
+/// One plan for every value: that of the file, or one that is looked for.
+fn every_value(json: &[u8], planned: bool, wanted: &Wanted) -> Result<RangePlan> {
+    let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
+    if wanted.plan.capacity.is_some() {
+        return no("capacity", "it is for one value of each dimension; the plan is one for all");
+    }
+    if wanted.reorder {
+        return no("reorder", "the order of a plan for every value is that of the graph");
+    }
+    if planned {
+        return RangePlan::parse(json, wanted.plan.queue, wanted.alignment);
+    }
+    let clock = wanted.plan.clock(wanted.start);
+    let stop = || clock.must_stop();
+    RangePlan::search(json, &wanted.plan.options(&clock, &stop), wanted.alignment)
+}
+
 /// A checked plan within the capacity.
-fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<UsmPlan> {
+fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
     let clock = wanted.plan.clock(wanted.start);
     let stop = || clock.must_stop();
     let options = wanted.plan.options(&clock, &stop);
@@ -175,5 +252,5 @@ fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<UsmPlan> {
             plan.peak, plan.lower_bound
         )));
     }
-    Ok(UsmPlan { offsets: plan.rows.iter().map(|row| row.offset).collect(), report: Report::of(&plan) })
+    Ok(Made::of(&plan))
 }

@@ -13,6 +13,7 @@ use super::{File, JsonPlan, JsonTensor};
 use crate::error::{Error, Result, read_file};
 use crate::input::Hints;
 use crate::json::Documents;
+use crate::onnx;
 use crate::ranged::{NamedDimension, PLANS, Planned};
 
 /// Values that are planned one by one, at most.
@@ -44,7 +45,7 @@ pub struct Probe {
     pub lower_bound: u64,
 }
 
-/// Looks for plans of a graph.json with dimensions. `ranges` narrows them by name; dimensions that
+/// Looks for plans of a graph.json with dimensions, or of an ONNX model. `ranges` narrows them by name; dimensions that
 /// the hints give a value have that one alone.
 ///
 /// # Errors
@@ -56,21 +57,47 @@ pub fn search(
     ranges: &[(String, Dimension)],
     options: &Options<'_>,
 ) -> Result<Found> {
-    let search = |text: &[u8]| {
-        let mut json = Documents::new(text);
-        let file: File = json.only("")?;
-        hints.remark(json.unused());
-        found(file, hints, ranges, options)
+    let text = read_file(path)?;
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let found = if name.ends_with(".onnx") {
+        search_model(&text, hints, ranges, options)
+    } else {
+        search_text(&text, hints, ranges, options)
     };
-    search(&read_file(path)?).map_err(|error| error.in_file(path))
+    found.map_err(|error| error.in_file(path))
 }
 
-fn found(
-    mut file: File,
+/// The same, of the bytes of an ONNX file.
+pub(crate) fn search_model(
+    bytes: &[u8],
     hints: &Hints<'_>,
     ranges: &[(String, Dimension)],
     options: &Options<'_>,
 ) -> Result<Found> {
+    let text = onnx::with_dims(bytes, hints, ranges)?;
+    search_text(text.as_bytes(), &Hints { dims: Vec::new(), ..hints.clone() }, &[], options)
+}
+
+/// The same, of the text of a file.
+pub(crate) fn search_text(
+    text: &[u8],
+    hints: &Hints<'_>,
+    ranges: &[(String, Dimension)],
+    options: &Options<'_>,
+) -> Result<Found> {
+    let mut json = Documents::new(text);
+    let file: File = json.only("")?;
+    hints.remark(json.unused());
+    let (file, dims, probes) = found(file, hints, ranges, options)?;
+    Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes })
+}
+
+pub(super) fn found(
+    mut file: File,
+    hints: &Hints<'_>,
+    ranges: &[(String, Dimension)],
+    options: &Options<'_>,
+) -> Result<(File, Vec<NamedDimension>, Vec<Probe>)> {
     if !file.plans.is_empty() {
         return Err(Error::bad("the file has plans for every value already").in_field("plans"));
     }
@@ -89,14 +116,14 @@ fn found(
     let probes = probes(&dims);
     take_permits(&mut file, &dims, &probes, hints, options)?;
     // What was free alone may be in the way of another one for some value.
-    match plans(&mut file, &dims, &probes, hints, options) {
+    let probes = match plans(&mut file, &dims, &probes, hints, options) {
         Err(_) if file.tensors.iter().any(|tensor| tensor.over.is_some()) => {
             file.tensors.iter_mut().for_each(|tensor| tensor.over = None);
             plans(&mut file, &dims, &probes, hints, options)
         }
         found => found,
-    }
-    .and_then(|probes| Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes }))
+    }?;
+    Ok((file, dims, probes))
 }
 
 /// Gives the file plans, and answers how they do on the probes.
@@ -158,7 +185,7 @@ fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result
             return refuse(format!("{name} is given twice"));
         }
         let Dimension { low, high, step } = *wanted;
-        let last = last(*wanted);
+        let last = wanted.greatest();
         let inside = dim.values.contains(low) && dim.values.contains(last);
         if !inside || (low != last && step % dim.values.step != 0) {
             return refuse(format!("{name}={low}..{high}:{step} is not all in {}", dim.values));
@@ -166,11 +193,6 @@ fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result
         dim.values = Dimension { low, high: last, step };
     }
     Ok(())
-}
-
-/// The greatest value.
-fn last(of: Dimension) -> u64 {
-    of.low + (of.high - of.low) / of.step * of.step
 }
 
 /// Values that stand for all: the ends of every dimension, and some between where there is room.

@@ -31,7 +31,7 @@ const INT64: i32 = 7;
 const BOOL: i32 = 9;
 
 /// What a flat graph has to say beside its nodes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     /// Loop bodies: first node, and the first one after.
     pub(crate) loops: Vec<(usize, usize)>,
@@ -41,7 +41,7 @@ pub(crate) struct Control {
 }
 
 /// An `If`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Choice {
     condition: String,
     /// What only the branch for true gives, and what only the one for false gives: dead when the
@@ -82,6 +82,11 @@ impl Control {
         }
         self.same.retain(|(_, _, names)| !names.iter().any(|name| dead.contains(name)));
         !dead.is_empty()
+    }
+
+    /// The conditions that are not known, of the outermost `If`s first.
+    pub(crate) fn conditions(&self) -> Vec<String> {
+        self.choices.iter().rev().map(|choice| choice.condition.clone()).collect()
     }
 
     /// Refuses a graph in which two values that take each other's place differ in size.

@@ -29,3 +29,15 @@ pub(crate) fn complaint(data_type: i32) -> String {
         other => format!("element type {other} is unknown"),
     }
 }
+
+/// The bytes of one element from a text; `None` where the text is no number of that type.
+pub(crate) fn number(data_type: i32, text: &str) -> Option<Vec<u8>> {
+    match data_type {
+        1 => text.parse::<f32>().ok().map(|number| number.to_le_bytes().to_vec()),
+        6 => text.parse::<i32>().ok().map(|number| number.to_le_bytes().to_vec()),
+        7 => text.parse::<i64>().ok().map(|number| number.to_le_bytes().to_vec()),
+        9 => text.to_ascii_lowercase().parse::<bool>().ok().map(|truth| vec![u8::from(truth)]),
+        11 => text.parse::<f64>().ok().map(|number| number.to_le_bytes().to_vec()),
+        _ => None,
+    }
+}

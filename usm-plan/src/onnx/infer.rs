@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::control::{self, Control};
 use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::shape::{self, Shape};
-use super::{is_constant, is_standard};
+use super::{is_constant, is_standard, outputs};
 
 /// Tensors above so many elements are not the shape of anything: inference gets their type instead
 /// of their content.
@@ -22,9 +22,48 @@ const INT64: i32 = 7;
 const ROUNDS: usize = 8;
 
 /// Adds the shapes that can be inferred to those that the file states, and takes the branches that
-/// cannot run out of the graph. Answers why inference stopped, if it did. `frame` is the model
-/// without its graph.
+/// cannot run out of the graph: those of a condition that is known, and one that no shape fits,
+/// which `remark` is told. Answers why inference stopped, if it did. `frame` is the model without
+/// its graph.
 pub(super) fn complete(
+    frame: &ModelProto,
+    graph: &mut GraphProto,
+    control: &mut Control,
+    shapes: &mut HashMap<String, Shape>,
+    infer: &dyn Fn(&[u8]) -> Inferred,
+    remark: &dyn Fn(String),
+) -> Option<String> {
+    let stated = shapes.clone();
+    let complaint = attempt(frame, graph, control, shapes, infer)?;
+    let known = |graph: &GraphProto, shapes: &HashMap<String, Shape>| {
+        let mut given = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
+        given.all(|name| shapes.contains_key(name))
+    };
+    if known(graph, shapes) {
+        return Some(complaint);
+    }
+    for condition in control.conditions() {
+        for truth in [true, false] {
+            let (mut light, mut control_left, mut found) = (light(graph), control.clone(), stated.clone());
+            let truths = HashMap::from([(condition.clone(), truth)]);
+            control_left.remove_dead_branches(&truths, [&mut light, &mut GraphProto::default()]);
+            let _ = attempt(frame, &mut light, &mut control_left, &mut found, infer);
+            if known(&light, &found) {
+                remark(format!(
+                    "the branch for {} of the If on {condition:?} is left out, because no shapes fit it: {complaint}",
+                    !truth
+                ));
+                control.remove_dead_branches(&truths, [graph, &mut GraphProto::default()]);
+                *shapes = stated;
+                return attempt(frame, graph, control, shapes, infer);
+            }
+        }
+    }
+    Some(complaint)
+}
+
+/// The same, of the branches that may run by their conditions.
+fn attempt(
     frame: &ModelProto,
     graph: &mut GraphProto,
     control: &mut Control,
@@ -34,19 +73,33 @@ pub(super) fn complete(
     // Weights are done with: inference needs a handful of values.
     let mut light = light(graph);
     let flattened = !control.is_empty();
-    // As often as branches turn out to be dead: what follows may depend on it.
-    for _ in 0..ROUNDS {
+    // As often as branches turn out to be dead, and extents of 1 are found: what follows may depend
+    // on it.
+    let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
+    let mut stand_in = squeezes > 0;
+    for _ in 0..=ROUNDS + squeezes {
         let mut standard = light.clone();
         if flattened {
             control::standard(&mut standard);
         }
+        // A stand-in of another shape: what is before it is right, and asked for only.
+        standard.node.iter_mut().filter(|node| stand_in && squeezes_all(node)).for_each(|node| {
+            "Identity".clone_into(&mut node.op_type);
+        });
         let inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
-        if !control.remove_dead_branches(&inferred.truths, [graph, &mut light]) {
-            for (name, shape) in inferred.shapes {
-                shapes.entry(name).or_insert(shape);
-            }
-            return inferred.complaint;
+        if control.remove_dead_branches(&inferred.truths, [graph, &mut light])
+            || squeeze_one(&mut light, &inferred.shapes)
+        {
+            continue;
         }
+        if core::mem::take(&mut stand_in) {
+            // None is left, or one whose input has no shape: what follows a stand-in is no fact.
+            continue;
+        }
+        for (name, shape) in inferred.shapes {
+            shapes.entry(name).or_insert(shape);
+        }
+        return inferred.complaint;
     }
     None
 }
@@ -201,6 +254,40 @@ fn strip(graph: &mut GraphProto) {
     for output in &mut graph.output {
         output.r#type = None;
     }
+}
+
+/// Whether a node takes away every extent of 1, whichever these are: tract wants to be told.
+fn squeezes_all(node: &NodeProto) -> bool {
+    let said = node.attribute.iter().any(|attribute| attribute.name == "axes");
+    is_standard(node, "Squeeze") && !said && node.input.get(1).is_none_or(String::is_empty)
+}
+
+/// Writes the first such node as a reshape, now that the shape of its input is known. Answers
+/// whether there was one.
+fn squeeze_one(light: &mut GraphProto, shapes: &HashMap<String, Shape>) -> bool {
+    let stated = light
+        .value_info
+        .iter()
+        .chain(&light.input)
+        .filter_map(|value| shape::known(value).map(|shape| (value.name.clone(), shape)));
+    let stated: HashMap<String, Shape> = stated.collect();
+    let Some(at) = light.node.iter().position(squeezes_all) else { return false };
+    let node = &mut light.node[at];
+    let Some(input) = node.input.first().cloned() else { return false };
+    let Some(shape) = shapes.get(&input).or_else(|| stated.get(&input)) else { return false };
+    let left: Vec<i64> =
+        shape.dims.iter().filter(|&&extent| extent != 1).map(|&extent| extent as i64).collect();
+    let name = format!("{}/without extents of 1", node.output.first().map_or("", String::as_str));
+    "Reshape".clone_into(&mut node.op_type);
+    node.input = vec![input, name.clone()];
+    light.initializer.push(TensorProto {
+        name,
+        data_type: INT64,
+        dims: vec![left.len() as i64],
+        int64_data: left,
+        ..TensorProto::default()
+    });
+    true
 }
 
 /// tract takes 64-bit floats where the standard says that a `ConstantOfShape` without a value is of

@@ -5,6 +5,8 @@ mod allow;
 mod choose;
 mod control;
 mod element;
+mod every_value;
+mod fit;
 pub mod infer;
 pub(crate) mod proto;
 mod shape;
@@ -19,6 +21,7 @@ use crate::error::{Error, Result, read_file};
 use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use allow::{Allowed, Facts, Join};
 use control::Control;
+pub use every_value::with_dims;
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 pub use shape::Shape;
 
@@ -30,34 +33,94 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
 /// Reads the bytes of a file. Ids of activations count in the order of their production, those of
 /// inputs and constants follow.
 pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
-    let mut model =
-        ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))?;
-    let graph = model.graph.take();
-    let Some(graph) = &mut graph.map(Box::new) else {
-        return Err(Error::bad("not an ONNX file: there is no graph in it"));
-    };
-    let mut control = control::flatten(graph)?;
-    let names = Names::of(graph)?;
-    shape::bind(graph, &names.inputs, &hints.dims)?;
-    let outside = outside_inputs(graph, &names)?;
-    let mut shapes = stated(graph);
-    let mut complaint = None;
-    let mut described = Description::of(graph, &control);
-    if described.activations().any(|name| !shapes.contains_key(name)) {
-        complaint = match hints.infer {
-            Some(infer) => infer::complete(&model, graph, &mut control, &mut shapes, infer),
-            None => None,
+    Reading::of(decode(bytes)?, hints)?.model(hints)
+}
+
+fn decode(bytes: &[u8]) -> Result<ModelProto> {
+    ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))
+}
+
+/// What a file says for some values of its dimensions.
+struct Reading {
+    described: Description,
+    outside: Outside,
+    shapes: HashMap<String, Shape>,
+    allowed: Allowed,
+    /// Why shape inference stopped, if it did.
+    complaint: Option<String>,
+}
+
+impl Reading {
+    fn of(mut model: ModelProto, hints: &Hints<'_>) -> Result<Self> {
+        let graph = model.graph.take();
+        let Some(graph) = &mut graph.map(Box::new) else {
+            return Err(Error::bad("not an ONNX file: there is no graph in it"));
         };
-        described = Description::of(graph, &control);
+        let mut control = control::flatten(graph)?;
+        set(graph, &hints.values)?;
+        let names = Names::of(graph)?;
+        shape::bind(graph, &names.inputs, &hints.dims)?;
+        let outside = outside_inputs(graph, &names)?;
+        let mut shapes = stated(graph);
+        let mut complaint = None;
+        let mut described = Description::of(graph, &control);
+        if described.activations().any(|name| !shapes.contains_key(name)) {
+            complaint = match hints.infer {
+                Some(infer) => {
+                    let remark = |remark| hints.remark(Some(remark));
+                    infer::complete(&model, graph, &mut control, &mut shapes, infer, &remark)
+                }
+                None => None,
+            };
+            described = Description::of(graph, &control);
+        }
+        control.check(|name| shapes.get(name)?.bytes().ok())?;
+        let facts = Facts::of(graph, &shapes);
+        allow::check(graph, &facts)?;
+        let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
+        let allowed = if hints.no_views { Allowed::default() } else { Allowed::of(graph, &facts, alignment) };
+        drop(facts);
+        let inputs = graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
+        shapes.extend(inputs);
+        Ok(Self { described, outside, shapes, allowed, complaint })
     }
-    control.check(|name| shapes.get(name)?.bytes().ok())?;
-    let facts = Facts::of(graph, &shapes);
-    allow::check(graph, &facts)?;
-    let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-    let allowed = if hints.no_views { Allowed::default() } else { Allowed::of(graph, &facts, alignment) };
-    let unknown = |name: &str| unknown(name, complaint.as_deref(), hints);
-    let build = |joins: &[&Join]| described.build(&outside, &shapes, &unknown, alignment, &allowed, joins);
-    choose::choose(build, &allowed.joins, hints)
+
+    /// The graph, in the order and with the concatenations in place that give the lowest peak.
+    fn model(&self, hints: &Hints<'_>) -> Result<Model> {
+        let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
+        let unknown = |name: &str| unknown(name, self.complaint.as_deref(), hints);
+        let Self { described, outside, shapes, allowed, .. } = self;
+        let build = |joins: &[&Join]| described.build(outside, shapes, &unknown, alignment, allowed, joins);
+        choose::choose(build, &allowed.joins, hints)
+    }
+}
+
+/// Gives inputs the value that the user says: inference then knows what hangs on it.
+fn set(graph: &mut GraphProto, values: &[(String, String)]) -> Result<()> {
+    for (name, text) in values {
+        let refuse = |reason: String| Err(Error::bad(reason).in_field("--value"));
+        let Some(input) = graph.input.iter().find(|input| input.name == *name) else {
+            return refuse(format!("the model has no input {name:?}"));
+        };
+        if graph.initializer.iter().any(|tensor| tensor.name == *name) {
+            return refuse(format!("{name} is given twice, or the file has its value"));
+        }
+        let one = |shape: Shape| shape.dims.iter().all(|&extent| extent == 1).then_some(shape.dims);
+        let (Some(tensor), Some(dims)) = (shape::tensor_type(input), shape::known(input).and_then(one))
+        else {
+            return refuse(format!("the input {name:?} does not hold one number"));
+        };
+        let bytes = element::number(tensor.elem_type, text);
+        let Some(raw_data) = bytes else {
+            return refuse(format!(
+                "{name}: {text:?} is no number of its type, or the type is none of bool, int32, int64, float and double"
+            ));
+        };
+        let (dims, data_type) = (dims.iter().map(|&extent| extent as i64).collect(), tensor.elem_type);
+        let name = name.clone();
+        graph.initializer.push(TensorProto { name, data_type, dims, raw_data, ..TensorProto::default() });
+    }
+    Ok(())
 }
 
 /// Whether a node only carries a constant.

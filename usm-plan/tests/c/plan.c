@@ -1,5 +1,5 @@
 /* Plans a file and prints the offsets, one a line, then the report: `plan STRATEGY FILE.csv`, whose columns are
- * id,lower,upper,size; `plan STRATEGY FILE.json`. */
+ * id,lower,upper,size; `plan STRATEGY FILE.json [VALUE...]`, with one value for each of its dimensions. */
 #include "usm_plan.h"
 
 #include <inttypes.h>
@@ -58,13 +58,18 @@ static int buffers(char *text, const usm_plan_options *options) {
     return 0;
 }
 
-static int graph(const char *text, size_t length, const usm_plan_options *options) {
+static int graph(const char *text, size_t length, const usm_plan_options *options, const uint64_t *values, size_t given) {
     usm_plan *plan;
     usm_plan_report report = {sizeof report, 0, 0, 0, 0};
     if (usm_plan_graph(text, length, options, &plan) != USM_PLAN_DONE) return failed("usm_plan_graph");
     size_t count = usm_plan_count(plan);
     uint64_t *offsets = calloc(count + 1, sizeof *offsets);
-    if (usm_plan_at(plan, NULL, 0, offsets, count, &report) != USM_PLAN_DONE) return failed("usm_plan_at");
+    if (usm_plan_at(plan, values, given, offsets, count, &report) != USM_PLAN_DONE) return failed("usm_plan_at");
+    /* Without the report the way is another one, and the offsets are the same. */
+    uint64_t *again = calloc(count + 1, sizeof *again);
+    if (usm_plan_at(plan, values, given, again, count, NULL) != USM_PLAN_DONE) return failed("usm_plan_at");
+    if (memcmp(offsets, again, count * sizeof *again) != 0) return 1;
+    free(again);
     usm_plan_free(plan);
     print(offsets, count, &report);
     free(offsets);
@@ -72,13 +77,16 @@ static int graph(const char *text, size_t length, const usm_plan_options *option
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
+    uint64_t values[8];
+    size_t given = 0;
+    if (argc < 3 || argc > 11) return 2;
+    for (int at = 3; at < argc; at++) values[given++] = strtoull(argv[at], NULL, 10);
     usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
     options.strategy = strtoull(argv[1], NULL, 10);
     size_t length;
     char *text = contents(argv[2], &length);
     if (text == NULL) return 2;
-    int status = strstr(argv[2], ".json") ? graph(text, length, &options) : buffers(text, &options);
+    int status = strstr(argv[2], ".json") ? graph(text, length, &options, given ? values : NULL, given) : buffers(text, &options);
     free(text);
     return status;
 }

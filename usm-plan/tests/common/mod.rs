@@ -72,7 +72,9 @@ pub(crate) fn library() -> &'static Path {
                 .args(["rustc", "--profile", "small", "--crate-type", "cdylib", "--features", "capi"])
                 .arg("--target-dir")
                 .arg(&target)
-                .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"]));
+                .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"])
+                // As `cargo xtask planner` does: the size is tested.
+                .args(cfg!(target_arch = "x86_64").then_some("-Clink-arg=-Wl,--icf=all")));
             target.join("small/libusm_plan.so")
         }
     })

@@ -35,6 +35,17 @@ impl Dimension {
     }
 }
 
+impl Dimension {
+    /// The greatest value.
+    #[must_use]
+    pub const fn greatest(self) -> u64 {
+        match (self.high.saturating_sub(self.low)).checked_div(self.step) {
+            Some(steps) => self.low + steps * self.step,
+            None => self.low,
+        }
+    }
+}
+
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..{}:{}", self.low, self.high, self.step)

@@ -101,9 +101,11 @@ pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, 
         return Err(Error::LengthMismatch { buffers: n, other: offsets.len() });
     }
     let relation = relation(problem)?;
-    let mut order: Vec<usize> = (0..n).collect();
     // What takes no bytes now may take some for other values: it goes first.
-    order.sort_by_key(|&i| (offsets[i], buffers[i].size > 0, i));
+    let key = |i: usize| (offsets[i], if buffers[i].size > 0 { n + i } else { i });
+    let mut order: Vec<(u64, usize)> = (0..n).map(key).collect();
+    order.sort_unstable();
+    let order: Vec<usize> = order.into_iter().map(|(_, i)| if i < n { i } else { i - n }).collect();
     let mut position = alloc::vec![0; n];
     for (at, &i) in order.iter().enumerate() {
         position[i] = at;
@@ -112,11 +114,11 @@ pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, 
     let mut under = ConflictGraph::new(n)?;
     let mut pairs = Vec::new();
     for &high in &order {
-        let mut lower: Vec<usize> =
-            relation.neighbours(high).filter(|&low| position[low] < position[high]).collect();
+        let lower = relation.neighbours(high).map(|low| position[low]);
+        let mut lower: Vec<usize> = lower.filter(|&at| at < position[high]).collect();
+        lower.sort_unstable();
         // The nearest first: what is below them needs no pair.
-        lower.sort_by_key(|&low| core::cmp::Reverse(position[low]));
-        for low in lower {
+        for low in lower.into_iter().rev().map(|at| order[at]) {
             if under.contains(high, low) {
                 continue;
             }

@@ -1,0 +1,204 @@
+//! A plan for every value of some dimensions, read once and evaluated often.
+
+use std::path::Path;
+
+use usm_pool::placement::Limits;
+use usm_pool::range::{At, Dimension};
+use usm_pool::{Options, Queue};
+
+use super::File;
+use super::range_search::found;
+use crate::error::{Error, Result, read_file};
+use crate::input::{Hints, Input, Model};
+use crate::json::Documents;
+use crate::onnx;
+use crate::outcome::{Outcome, make};
+use crate::ranged::{self, NamedDimension, Tables};
+
+/// A graph.json with plans for every value of its dimensions.
+///
+/// ```
+/// use usm_plan::graph_json::RangePlan;
+/// use usm_plan::usm_pool::Queue;
+///
+/// let text = br#"{"dims": [{"name": "width", "low": 32, "high": 64, "step": 8}],
+///     "tensors": [{"id": 0, "size": "16*width"}, {"id": 1, "size": 100}],
+///     "ops": [{"outputs": [0]}, {"inputs": [0], "outputs": [1]}], "outputs": [1],
+///     "plans": [{"below": [[0, 1]]}]}"#;
+/// let plan = RangePlan::parse(text, Queue::InOrder, None)?;
+/// let mut offsets = [0; 2];
+/// assert_eq!(plan.at(&[40], &mut offsets)?.peak, 740);
+/// assert_eq!(offsets, [0, 640]);
+/// # Ok::<(), usm_plan::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RangePlan {
+    file: File,
+    dims: Vec<NamedDimension>,
+    tables: Tables,
+    ids: Vec<u64>,
+    queue: Queue,
+    alignment: Option<u64>,
+}
+
+impl RangePlan {
+    /// Reads the text of a file that has plans, and proves that they hold for every value.
+    ///
+    /// # Errors
+    /// What a graph.json is refused for; a file without dimensions or without plans.
+    pub fn parse(text: &[u8], queue: Queue, alignment: Option<u64>) -> Result<Self> {
+        Self::of(Documents::new(text).only("")?, queue, alignment)
+    }
+
+    fn of(file: File, queue: Queue, alignment: Option<u64>) -> Result<Self> {
+        let dims = file.dimensions()?;
+        if dims.is_empty() {
+            return Err(Error::bad("the graph has no dimension").in_field("dims"));
+        }
+        file.count_plans()?;
+        if file.plans.is_empty() {
+            return Err(Error::bad("there is no plan for every value").in_field("plans"));
+        }
+        let values: Vec<u64> = dims.iter().map(|dim| dim.values.low).collect();
+        let hints = Hints { alignment, ..Hints::default() };
+        let graph = file.graph(&dims, &values, &hints)?;
+        let tables = file.planned(dims.clone(), values)?.tables_for(&graph, queue)?;
+        let ids = tables.ids().to_vec();
+        Ok(Self { file, dims, tables, ids, queue, alignment })
+    }
+
+    /// Plans the text of a graph.json with dimensions, one that has no plans yet, for every value.
+    ///
+    /// # Errors
+    /// What a graph.json is refused for.
+    pub fn search(text: &[u8], options: &Options<'_>, alignment: Option<u64>) -> Result<Self> {
+        let hints = Hints { alignment, ..Hints::default() };
+        let (file, ..) = found(Documents::new(text).only("")?, &hints, &[], options)?;
+        Self::of(file, options.queue, alignment)
+    }
+
+    /// What a path holds for these values: a model or a graph.json that is planned for all of them,
+    /// or a graph.json that has such plans.
+    ///
+    /// # Errors
+    /// What the file is refused for.
+    pub fn read(
+        path: &Path,
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+    ) -> Result<Self> {
+        let bytes = read_file(path)?;
+        let model = path.to_string_lossy().to_ascii_lowercase().ends_with(".onnx");
+        let plan = if model {
+            Self::of_model(&bytes, hints, ranges, options)
+        } else {
+            Self::of_graph(&bytes, hints, ranges, options)
+        };
+        plan.map_err(|error| error.in_file(path))
+    }
+
+    /// The same, of the bytes of an ONNX file.
+    ///
+    /// # Errors
+    /// What the file is refused for.
+    pub fn of_model(
+        bytes: &[u8],
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+    ) -> Result<Self> {
+        let text = onnx::with_dims(bytes, hints, ranges)?;
+        Self::search(text.as_bytes(), options, hints.alignment)
+    }
+
+    /// The same, of the text of a graph.json. Where it has plans, they are taken and nothing is
+    /// narrowed.
+    ///
+    /// # Errors
+    /// What the file is refused for.
+    pub fn of_graph(
+        text: &[u8],
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+    ) -> Result<Self> {
+        let mut json = Documents::new(text);
+        let file: File = json.only("")?;
+        hints.remark(json.unused());
+        if !file.plans.is_empty() && ranges.is_empty() && hints.dims.is_empty() {
+            return Self::of(file, options.queue, hints.alignment);
+        }
+        let (file, ..) = found(file, hints, ranges, options)?;
+        Self::of(file, options.queue, hints.alignment)
+    }
+
+    /// The file, with the plans.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn text(&self) -> Result<String> {
+        self.file.text()
+    }
+
+    /// What the sizes depend on.
+    #[must_use]
+    pub fn dims(&self) -> &[NamedDimension] {
+        &self.dims
+    }
+
+    /// The tensors that have an offset, in the order of the file.
+    #[must_use]
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// One value for each dimension, from what somebody says by name.
+    ///
+    /// # Errors
+    /// An unknown name, a value that the dimension never has, a dimension without one.
+    pub fn values(&self, said: &[(String, u64)]) -> Result<Vec<u64>> {
+        ranged::values(&self.dims, said)
+    }
+
+    /// Writes the offset in bytes of each tensor of [`Self::ids`]. Nothing is searched.
+    ///
+    /// # Errors
+    /// Values that the dimensions never have, fewer offsets than tensors, a size that has no value
+    /// or does not fit in its place.
+    pub fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At> {
+        let at = self.tables.at(values, offsets).map_err(|error| self.refusal(error))?;
+        if self.tables.fits_by_order() {
+            return Ok(at);
+        }
+        // Whether a permit is free depends on where views begin, so on the values.
+        let graph = self.file.graph(&self.dims, values, &self.hints())?;
+        let planned = self.file.planned(self.dims.clone(), values.to_vec())?;
+        planned.tables_for(&graph, self.queue)?;
+        Ok(at)
+    }
+
+    /// The plan for some values with its bound, checked.
+    ///
+    /// # Errors
+    /// As [`Self::at`].
+    pub fn outcome(&self, values: &[u64], options: &Options<'_>, name: &Path) -> Result<Outcome> {
+        self.tables.ranged(|ranged| ranged.fits(values)).map_err(|error| self.refusal(error))?;
+        let mut options = *options;
+        options.queue = self.queue;
+        let graph = self.file.graph(&self.dims, values, &self.hints())?;
+        let planned = Some(self.file.planned(self.dims.clone(), values.to_vec())?);
+        let input = Input::Graph(Model { graph, reordered: None, planned });
+        let outcome = make(input, &options, &Limits::default(), false, name)?;
+        outcome.check()?;
+        Ok(outcome)
+    }
+
+    fn refusal(&self, error: usm_pool::range::RangeError) -> Error {
+        ranged::refusal(error, &self.dims, &self.ids)
+    }
+
+    fn hints(&self) -> Hints<'static> {
+        Hints { alignment: self.alignment, ..Hints::default() }
+    }
+}

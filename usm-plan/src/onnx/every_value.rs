@@ -1,0 +1,202 @@
+//! A model for every value of some of its dimensions: a graph.json whose sizes are expressions.
+//!
+//! The model is read for some values. Extents of tensors become expressions that are right for all
+//! of those; where the dimensions have few values, these are all that there are.
+
+use std::collections::HashMap;
+
+use usm_pool::range::Dimension;
+use usm_pool::{Graph, TensorKind};
+
+use super::fit::Points;
+use super::{Reading, Shape, decode};
+use crate::error::{Error, Result};
+use crate::graph_json;
+use crate::input::Hints;
+use crate::ranged::{Amount, NamedDimension, check};
+
+/// Values of a dimension that are read, at most.
+const READ: u64 = 64;
+
+/// The bytes of a file as the text of a graph.json with dimensions. `ranges` are the values of
+/// dimensions by name; the hints have one value for each of the others.
+///
+/// # Errors
+/// What a model is refused for; extents for which no expression is found; operators that are not
+/// the same for all values.
+pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
+    let dims = named(ranges)?;
+    let model = decode(bytes)?;
+    let values = points(&dims);
+    let read = |values: &Vec<u64>| -> Result<Reading> {
+        let said = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
+        let hints = Hints { dims: hints.dims.iter().cloned().chain(said.clone()).collect(), ..hints.clone() };
+        let shown =
+            || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
+        let reading = Reading::of(model.clone(), &hints)
+            .map_err(|error| error.in_field(format_args!("--dim {}", shown())))?;
+        Ok(reading)
+    };
+    let readings = values.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let points = Points { dims: &dims, values };
+    // The base has the greatest values: there an order is worth most.
+    let Some(base) = readings.first() else { return Err(Error::bad("no dimension").in_field("--dim")) };
+    for (values, reading) in points.values.iter().zip(&readings) {
+        let same = |(one, other): (&(String, _), &(String, _))| one.0 == other.0;
+        let (ours, theirs) = (&base.described.nodes, &reading.described.nodes);
+        if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(same) {
+            let reason = format!("other operators run for {:?} than for {values:?}", points.values[0]);
+            return Err(Error::bad(reason).in_field("--dim"));
+        }
+    }
+    let graph = base.model(hints)?.graph;
+    let all = All { points: &points, readings: &readings };
+    let text = |tensor: usize| all.size(&graph, tensor);
+    let sizes = (0..graph.tensors().len()).map(text).collect::<Result<Vec<_>>>()?;
+    let views = (0..graph.tensors().len()).map(|tensor| all.view(&graph, tensor, &sizes));
+    let views: Vec<Option<Amount>> = views.collect();
+    let permitted = |input: usize, output: usize| all.permitted(&graph, input, output);
+    graph_json::text_with_dims(&graph, &dims, sizes, views, &permitted)
+}
+
+/// Identifiers for the names of the model.
+fn named(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
+    let mut dims: Vec<NamedDimension> = Vec::new();
+    for (of, values) in ranges {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = of.chars().map(letter).collect();
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || matches!(&*name, "min" | "max")
+        {
+            name.insert(0, '_');
+        }
+        if dims.iter().any(|dim| dim.of.as_deref().unwrap_or(&dim.name) == of) {
+            return Err(Error::bad(format!("{of} is given twice")).in_field("--dim"));
+        }
+        while dims.iter().any(|dim| dim.name == name) {
+            name.push('_');
+        }
+        let of = (name != *of).then(|| of.clone());
+        dims.push(NamedDimension { name, of, values: *values });
+    }
+    check(&dims)?;
+    Ok(dims)
+}
+
+/// The greatest values, then each dimension alone, then some of all together.
+fn points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
+    let spread = |values: Dimension, count: u64| -> Vec<u64> {
+        let steps = (values.high - values.low) / values.step;
+        let count = count.min(steps.saturating_add(1)).max(1);
+        let at = |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64;
+        (0..count).rev().map(|k| values.low + at(k) * values.step).collect()
+    };
+    let each = (READ / dims.len().max(1) as u64).max(4);
+    let all: Vec<Vec<u64>> = dims.iter().map(|dim| spread(dim.values, each)).collect();
+    let base: Vec<u64> = all.iter().map(|values| values[0]).collect();
+    let mut points = vec![base.clone()];
+    for (dim, values) in all.iter().enumerate() {
+        for &value in &values[1..] {
+            let mut point = base.clone();
+            point[dim] = value;
+            points.push(point);
+        }
+    }
+    if dims.len() > 1 {
+        // Every pair of dimensions meets in other steps.
+        for k in 1..=8 {
+            points
+                .push(all.iter().enumerate().map(|(dim, of)| of[(k * (dim + 2) + dim) % of.len()]).collect());
+        }
+    }
+    points
+}
+
+/// What was read at every point.
+struct All<'a> {
+    points: &'a Points<'a>,
+    readings: &'a [Reading],
+}
+
+impl All<'_> {
+    fn shapes(&self, name: &str) -> Option<Vec<&Shape>> {
+        self.readings.iter().map(|reading| reading.shapes.get(name)).collect()
+    }
+
+    /// The size of a tensor in bytes.
+    fn size(&self, graph: &Graph, tensor: usize) -> Result<Amount> {
+        let node = &graph.tensors()[tensor];
+        let Some(name) = node.name.as_deref().filter(|_| node.kind != TensorKind::Constant) else {
+            return Ok(Amount::Number(node.size));
+        };
+        let refuse = |reason: String| Err(Error::bad(reason).in_field(format_args!("tensor {name:?}")));
+        let Some(shapes) = self.shapes(name) else {
+            return refuse("its shape is not known for every value".to_owned());
+        };
+        let (bits, rank) = (shapes[0].bits, shapes[0].dims.len());
+        if shapes.iter().any(|shape| shape.bits != bits || shape.dims.len() != rank) {
+            return refuse("its element type or its rank depends on the values".to_owned());
+        }
+        let (mut number, mut factors) = (1_u64, Vec::new());
+        for axis in 0..rank {
+            let extents: Vec<u64> = shapes.iter().map(|shape| shape.dims[axis]).collect();
+            let Some(text) = self.points.fit(&extents) else {
+                let reason = format!("no expression was found for its extent {axis}, which is {extents:?}");
+                return refuse(reason);
+            };
+            match text.parse::<u64>() {
+                Ok(extent) => number = number.saturating_mul(extent),
+                Err(_) => factors.push(text),
+            }
+        }
+        let whole = bits % 8 == 0;
+        let number = number.saturating_mul(if whole { bits / 8 } else { bits });
+        if factors.is_empty() && whole {
+            return Ok(Amount::Number(number));
+        }
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let factor = |text: &String| if plain(text) { text.clone() } else { format!("({text})") };
+        let mut factors: Vec<String> = factors.iter().map(factor).collect();
+        if number != 1 || factors.is_empty() {
+            factors.insert(0, number.to_string());
+        }
+        let product = factors.join("*");
+        Ok(Amount::Text(if whole { product } else { format!("({product}+7)//8") }))
+    }
+
+    /// Where a view begins in what it is a view of; `None` where it must have bytes of its own,
+    /// because it is no view for some value, or begins where no expression says.
+    fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
+        let node = &graph.tensors()[tensor];
+        let (of, _) = node.alias?;
+        let name = node.name.as_deref()?;
+        let base = graph.tensors()[of].name.as_deref()?;
+        let begin = |reading: &Reading| {
+            let joins = reading.allowed.joins.iter().filter(|join| join.result == base);
+            let mut parts = joins.flat_map(|join| &join.parts);
+            let view = reading.allowed.views.get(name).filter(|(of, _)| of == base).map(|&(_, at)| at);
+            view.or_else(|| parts.find(|(part, _)| part == name).map(|&(_, at)| at))
+        };
+        let begins: Vec<u64> = self.readings.iter().map(begin).collect::<Option<_>>()?;
+        if let Some(text) = self.points.fit(&begins) {
+            return Some(text.parse().map_or(Amount::Text(text), Amount::Number));
+        }
+        // A multiple of a part: that of the tensor itself.
+        let bytes = |name: &str| -> Option<Vec<u64>> {
+            self.shapes(name)?.iter().map(|shape| shape.bytes().ok()).collect()
+        };
+        let (own, Amount::Text(size)) = (bytes(name)?, &sizes[tensor]) else { return None };
+        let (times, by) = (begins[0], own[0].max(1));
+        let text = format!("({size})*{times}//{by}");
+        self.points.holds(&text, &begins).then_some(Amount::Text(text))
+    }
+
+    /// Whether a result may be written over an input, whatever the values are.
+    fn permitted(&self, graph: &Graph, input: usize, output: usize) -> bool {
+        let name = |tensor: usize| graph.tensors()[tensor].name.as_deref();
+        let (Some(input), Some(output)) = (name(input), name(output)) else { return false };
+        self.readings.iter().all(|reading| {
+            let permits: &HashMap<String, Vec<String>> = &reading.allowed.permits;
+            permits.get(output).is_some_and(|inputs| inputs.iter().any(|name| name == input))
+        })
+    }
+}
