@@ -50,11 +50,6 @@ struct Choice {
 }
 
 impl Control {
-    /// Whether nothing was flattened.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.loops.is_empty() && self.same.is_empty()
-    }
-
     /// Removes the branches that cannot run from the graphs. Returns whether there was one. Their
     /// nodes become constants without a name, so that other nodes keep their positions.
     pub(crate) fn remove_dead_branches(

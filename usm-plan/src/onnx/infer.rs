@@ -72,16 +72,13 @@ fn attempt(
 ) -> Option<String> {
     // Weights are done with: inference needs a handful of values.
     let mut light = light(graph);
-    let flattened = !control.is_empty();
     // As often as branches turn out to be dead, and extents of 1 are found: what follows may depend
     // on it.
     let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
     let mut stand_in = squeezes > 0;
     for _ in 0..=ROUNDS + squeezes {
         let mut standard = light.clone();
-        if flattened {
-            control::standard(&mut standard);
-        }
+        control::standard(&mut standard);
         // A stand-in of another shape: what is before it is right, and asked for only.
         standard.node.iter_mut().filter(|node| stand_in && squeezes_all(node)).for_each(|node| {
             "Identity".clone_into(&mut node.op_type);
