@@ -30,11 +30,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
     /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
-    /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] it is planned once for
-    /// every value; both ends are values, STEP is 1 where it is not said.
+    /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] one plan is made for
+    /// all the values; both ends are values, STEP is 1 where it is not said.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
     pub(super) dims: Vec<(String, Wanted)>,
-    /// Value of an input of an ONNX model that is one number: branches that hang on it are settled.
+    /// Value of an input of an ONNX model that is one number: it says which branch of an If runs.
     #[arg(long = "value", value_name = "INPUT=VALUE", value_parser = value)]
     pub(super) values: Vec<(String, String)>,
     /// Write one plan for every value of the dimensions: a graph.json that is evaluated by --dim

@@ -192,7 +192,7 @@ fn by_rate() -> GraphProto {
 }
 
 #[test]
-fn the_value_of_an_input_settles_a_branch() {
+fn the_value_of_an_input_chooses_a_branch() {
     let ran = plan("onnx_value", by_rate(), &["--value", "rate=16000"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(!ran.stderr.contains("left out"), "{}", ran.stderr);

@@ -45,8 +45,8 @@ pub struct Probe {
     pub lower_bound: u64,
 }
 
-/// Looks for plans of a graph.json with dimensions, or of an ONNX model. `ranges` narrows them by name; dimensions that
-/// the hints give a value have that one alone.
+/// Looks for plans of a graph.json with dimensions, or of an ONNX model. `ranges` narrows them by
+/// name; dimensions that the hints give a value have that one alone.
 ///
 /// # Errors
 /// Ranges outside of the file's, sizes without a value, and what a plan for one value is refused

@@ -75,12 +75,12 @@ fn attempt(
     // As often as branches turn out to be dead, and extents of 1 are found: what follows may depend
     // on it.
     let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
-    let mut stand_in = squeezes > 0;
+    let mut substitute = squeezes > 0;
     for _ in 0..=ROUNDS + squeezes {
         let mut standard = light.clone();
         control::standard(&mut standard);
-        // A stand-in of another shape: what is before it is right, and asked for only.
-        standard.node.iter_mut().filter(|node| stand_in && squeezes_all(node)).for_each(|node| {
+        // A substitute of another shape: only the shapes before it are right, and used.
+        standard.node.iter_mut().filter(|node| substitute && squeezes_all(node)).for_each(|node| {
             "Identity".clone_into(&mut node.op_type);
         });
         let inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
@@ -89,8 +89,8 @@ fn attempt(
         {
             continue;
         }
-        if core::mem::take(&mut stand_in) {
-            // None is left, or one whose input has no shape: what follows a stand-in is no fact.
+        if core::mem::take(&mut substitute) {
+            // None is left, or one whose input has no shape: what follows a substitute is no fact.
             continue;
         }
         for (name, shape) in inferred.shapes {
