@@ -256,8 +256,8 @@ pub fn text(graph: &Graph) -> Result<String> {
 }
 
 /// The graph as a file whose sizes depend on dimensions. By tensor: its size, and where it begins
-/// in what it is a view of; nothing for what is no view for some value. `permitted` says of an input
-/// and an output whether the permit holds for every value.
+/// in what it is a view of; nothing for what is no view for some value. `permitted` says of an
+/// input and an output whether the permit holds for every value.
 pub(crate) fn text_with_dims(
     graph: &Graph,
     dims: &[NamedDimension],
