@@ -28,6 +28,8 @@ except ImportError as error:
     print("skipped: torch:", error)
 
 CASES = []
+# A second GPU, for the cases that copy between two.
+second_gpu = next((device for device in usm.devices() if device.selector == "cuda:gpu:1"), None)
 
 
 def case(*needs):
@@ -229,6 +231,47 @@ def torch_on_the_gpu():
     assert ours[2].tolist() == [3.0] * 6
 
 
+@case("second_gpu")
+def two_devices_copy_both_ways():
+    first, second = usm.Context("cuda:gpu:0"), usm.Context("cuda:gpu:1")
+    for peers in (False, True):
+        if peers:
+            for one, other in ((first, second), (second, first)):
+                if one.can_access_peer(other):
+                    one.enable_peer_access(other)
+        for one, other in ((first, second), (second, first)):
+            for kind in ("device", "host", "shared"):
+                source = usm.full(1 << 20, 7, "<i4", kind=kind, queue=one)
+                target = usm.zeros(1 << 20, "<i4", kind="device", queue=other)
+                usm.copy(target, source)
+                assert target.device != source.device and set(target[:: 1 << 15].tolist()) == {7}
+    arrays = [usm.zeros(1 << 22, "<i4", kind="device", queue=context) for context in (first, second)]
+    sources = [usm.full(1 << 22, 3, "<i4", kind="device", queue=context) for context in (first, second)]
+    events = [usm.Queue(context).copy(target, source) for context, target, source in zip((first, second), arrays, sources)]
+    for event in reversed(events):
+        event.wait()
+    assert all(array[:: 1 << 18].tolist() == [3] * 16 for array in arrays)
+
+
+@case("second_gpu", "cupy")
+def cupy_on_the_second_device():
+    with cupy.cuda.Device(1):
+        theirs = cupy.arange(24, dtype="f4").reshape(4, 6)
+        for ours in (usm.asarray(theirs), usm.from_dlpack(theirs)):
+            assert (ours.pointer, ours.device.selector, ours.tolist()) == (theirs.data.ptr, "cuda:gpu:1", theirs.tolist())
+        seen = cupy.asarray(usm.full((4, 6), 2, "<f4", kind="device", queue="cuda:gpu:1"))
+        assert seen.device.id == 1 and (seen == 2).all()
+
+
+@case("second_gpu", "torch")
+def torch_on_the_second_device():
+    theirs = torch.arange(24, dtype=torch.float32, device="cuda:1").reshape(4, 6)
+    for ours in (usm.asarray(theirs), usm.from_dlpack(theirs)):
+        assert (ours.pointer, ours.device.selector, ours.tolist()) == (theirs.data_ptr(), "cuda:gpu:1", theirs.tolist())
+    seen = torch.from_dlpack(usm.full((4, 6), 2, "<f4", kind="device", queue="cuda:gpu:1"))
+    assert seen.device.index == 1 and (seen == 2).all().item()
+
+
 @case("torch")
 def torchs_streams():
     stream = torch.cuda.Stream()
@@ -286,7 +329,7 @@ def main():
     failed = skipped = 0
     for run, missing in CASES:
         if missing:
-            print("skipped:", run.__name__, ":", *missing, "not installed")
+            print("skipped:", run.__name__, ":", *missing, "not here")
             skipped += 1
             continue
         try:
