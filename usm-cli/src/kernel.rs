@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// What is printed.
     #[arg(long, value_enum, value_name = "FORM")]
     emit: Form,
+    /// Code for launches that do not prove that all indices are inside: it checks them.
+    #[arg(long)]
+    checked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,7 +39,12 @@ enum Form {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
-    let Arguments { file, kernel: name, emit: form } = arguments;
+    let Arguments { file, kernel: name, emit: form, checked } = arguments;
+    if *checked && matches!(form, Form::Ir | Form::Rust) {
+        return Err(Error::bad(
+            "--checked is for opencl-c, cuda-c and spir-v: the others are for all launches",
+        ));
+    }
     let bytes = read_file(file)?;
     let source = core::str::from_utf8(&bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
@@ -61,10 +69,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let printed = match form {
         Form::Ir => text::write(kernel),
         Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None),
+        Form::OpenclC if *checked => emit::checked::opencl_c(kernel, &claims),
         Form::OpenclC => emit::opencl_c(kernel),
+        Form::CudaC if *checked => emit::checked::cuda_c(kernel, &claims),
         Form::CudaC => emit::cuda_c(kernel),
         Form::SpirV => {
-            output::raw(&emit::spirv(kernel))?;
+            let module = if *checked { emit::checked::spirv(kernel, &claims) } else { emit::spirv(kernel) };
+            output::raw(&module)?;
             return Ok(Exit::Done);
         }
     };

@@ -1,5 +1,6 @@
 //! What is the same for all items of a group.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,6 +13,14 @@ use crate::kernel::{Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stm
 pub struct Uniformity {
     /// For each variable where it began to differ.
     varying: Vec<Option<Place>>,
+}
+
+/// Gets each statement, with the place where items parted that do not all come to it.
+type Report<'r> = &'r mut dyn FnMut(&Uniformity, &Stmt, Option<Place>);
+
+/// What tells a statement from the others of its kernel.
+pub(crate) fn address(stmt: &Stmt) -> usize {
+    core::ptr::from_ref(stmt) as usize
 }
 
 /// Where items part: some of them do not come to what follows.
@@ -45,7 +54,7 @@ impl Uniformity {
         // A round adds a variable or is the last one.
         loop {
             let before = found.varying.iter().flatten().count();
-            let _ = found.block(kernel, &kernel.body, None, &mut |_, _| ());
+            let _ = found.block(kernel, &kernel.body, None, &mut |_, _, _| ());
             if found.varying.iter().flatten().count() == before {
                 return found;
             }
@@ -80,8 +89,8 @@ impl Uniformity {
     pub(crate) fn barriers(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let mut first = None;
         let mut again = self.clone();
-        let _ = again.block(kernel, &kernel.body, None, &mut |barrier, parted| {
-            first = first.or(Some((barrier, parted)));
+        let _ = again.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
+            first = first.or(parted.filter(|_| stmt.is_barrier()).map(|parted| (stmt.place, parted)));
         });
         let Some((barrier, parted)) = first else { return Ok(()) };
         Err(Refusal::with(
@@ -94,6 +103,19 @@ impl Uniformity {
         ))
     }
 
+    /// Statements that all items of a group run together, with values that are the same for all of
+    /// them, by their addresses in the kernel.
+    pub(crate) fn together(&self, kernel: &Kernel) -> BTreeSet<usize> {
+        let (mut all, mut parted) = (BTreeSet::new(), BTreeSet::new());
+        let mut again = self.clone();
+        let _ = again.block(kernel, &kernel.body, None, &mut |found, stmt, control| {
+            let mut varies = control.is_some();
+            stmt.for_each_expr(&mut |expr| varies |= found.varies(kernel, expr).is_some());
+            if varies { &mut parted } else { &mut all }.insert(address(stmt));
+        });
+        &all - &parted
+    }
+
     fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
         let varying = &mut self.varying[variable.0 as usize];
         *varying = varying.or(reason);
@@ -104,7 +126,7 @@ impl Uniformity {
         kernel: &Kernel,
         body: &[Stmt],
         mut control: Option<Place>,
-        report: &mut dyn FnMut(Place, Place),
+        report: Report<'_>,
     ) -> Parted {
         let mut parted = Parted::default();
         for stmt in body {
@@ -115,13 +137,8 @@ impl Uniformity {
         parted
     }
 
-    fn stmt(
-        &mut self,
-        kernel: &Kernel,
-        stmt: &Stmt,
-        control: Option<Place>,
-        report: &mut dyn FnMut(Place, Place),
-    ) -> Parted {
+    fn stmt(&mut self, kernel: &Kernel, stmt: &Stmt, control: Option<Place>, report: Report<'_>) -> Parted {
+        report(self, stmt, control);
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let reason = control.or(self.varies(kernel, value));
@@ -149,21 +166,18 @@ impl Uniformity {
             }
             StmtKind::While(condition, body) => {
                 let reason = control.or(self.varies(kernel, condition));
-                return self.rounds(kernel, body, reason, report);
+                return self.rounds(kernel, (stmt, body), reason, report);
             }
             StmtKind::For(variable, start, end, step, body) => {
                 let bounds = [start, end, step].into_iter().find_map(|bound| self.varies(kernel, bound));
                 let reason = control.or(bounds);
                 self.set(*variable, reason);
-                return self.rounds(kernel, body, reason, report);
+                return self.rounds(kernel, (stmt, body), reason, report);
             }
             StmtKind::Break => return Parted { of_loop: control, ..Parted::default() },
             StmtKind::Continue => return Parted { round: control, ..Parted::default() },
             StmtKind::Return => return Parted { kernel: control, ..Parted::default() },
             StmtKind::Barrier { .. } => {}
-        }
-        if let Some(parted) = control.filter(|_| stmt.is_barrier()) {
-            report(stmt.place, parted);
         }
         Parted::default()
     }
@@ -172,13 +186,14 @@ impl Uniformity {
     fn rounds(
         &mut self,
         kernel: &Kernel,
-        body: &[Stmt],
+        (stmt, body): (&Stmt, &[Stmt]),
         control: Option<Place>,
-        report: &mut dyn FnMut(Place, Place),
+        report: Report<'_>,
     ) -> Parted {
         let first = self.block(kernel, body, control, report);
         let missing = first.of_loop.or(first.kernel);
         if control.is_none() && missing.is_some() {
+            report(self, stmt, missing);
             let _ = self.block(kernel, body, missing, report);
         }
         Parted { kernel: first.kernel, ..Parted::default() }

@@ -140,7 +140,7 @@ fn expand(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Result<To
         None => found_crate(),
     };
     let (kernel, claims) = checked(item, arguments, module)?;
-    let spir_v = emit::checked::spirv(&kernel, &claims);
+    let spir_v = emit::SpirV::new(&kernel, &claims);
     let name = &item.sig.ident;
     let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
     let code: TokenStream = text.parse().map_err(|error| {

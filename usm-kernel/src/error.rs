@@ -126,6 +126,12 @@ pub enum LaunchError {
         /// What this launch does not fulfil, in the words of the source.
         why: &'static str,
     },
+    /// The launch proves too little, and the code that checks indices does not build.
+    /// [`Executable::checked`](crate::Executable::checked) says why.
+    CheckedCode {
+        /// Name of the kernel.
+        kernel: &'static str,
+    },
     /// A kernel that is written by hand in a launch that [requires a
     /// proof](crate::Launch::require_proof).
     NoProof {
@@ -202,6 +208,10 @@ impl fmt::Display for LaunchError {
             Self::Unproven { kernel, index, why } => write!(
                 f,
                 "kernel {kernel}: for this range and these arguments the index at {index} is not proven to be inside of its array: {why}"
+            ),
+            Self::CheckedCode { kernel } => write!(
+                f,
+                "kernel {kernel}: the code that checks indices, which this launch needs, does not build; `Executable::checked` says why"
             ),
             Self::NoProof { kernel } => {
                 write!(f, "kernel {kernel} is written by hand and proves nothing of its indices")

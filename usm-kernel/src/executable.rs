@@ -1,10 +1,12 @@
 //! Kernels with device code: the same kernel on the host and on every device that takes its code.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
+use spin::Mutex;
 use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
 
 use crate::argument::{Arguments, Signature};
@@ -56,7 +58,7 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     const SPIR_V: Option<&'static [u8]> = None;
     /// PTX.
     const PTX: Option<&'static str> = None;
-    /// A second function in each of the codes, for launches that prove too little for the first.
+    /// The function for launches that prove too little for the other.
     const CHECKED: Option<CheckedCode> = None;
 
     /// An array of the numbers, such as `[u64; 2]`.
@@ -86,21 +88,28 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 /// ```
 pub struct Executable<K, B: Programmable, const D: usize> {
     /// `None` runs the host body.
-    function: Option<Function<B>>,
-    /// For launches that prove too little.
-    checked: Option<Function<B>>,
+    built: Option<Arc<Built<B>>>,
     kernel: PhantomData<fn() -> K>,
+}
+
+struct Built<B: Programmable> {
+    function: Function<B>,
+    /// What it was built from.
+    format: Formats,
+    /// For launches that prove too little: built by the first of them.
+    checked: Mutex<Option<Function<B>>>,
 }
 
 impl<K, B: Programmable, const D: usize> Clone for Executable<K, B, D> {
     fn clone(&self) -> Self {
-        Self { function: self.function.clone(), checked: self.checked.clone(), kernel: PhantomData }
+        Self { built: self.built.clone(), kernel: PhantomData }
     }
 }
 
 impl<K, B: Programmable, const D: usize> fmt::Debug for Executable<K, B, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Executable").field("function", &self.function).finish()
+        let function = self.built.as_ref().map(|built| &built.function);
+        f.debug_struct("Executable").field("function", &function).finish()
     }
 }
 
@@ -128,30 +137,64 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
         let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
-            return Ok(Self { function: None, checked: None, kernel: PhantomData });
+            return Ok(Self { built: None, kernel: PhantomData });
         }
-        let code = best_first::<K, D>(context.info().device_type)
+        let codes = [
+            K::OPENCL_C.map(Code::OpenClC),
+            K::CUDA_C.map(Code::CudaC),
+            K::SPIR_V.map(Code::SpirV),
+            K::PTX.map(Code::Ptx),
+        ];
+        let code = best_first(codes, context.info().device_type)
             .into_iter()
             .flatten()
             .find(|code| taken.contains(code.format()));
         let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
-        let module = Module::build(context, code)?;
-        let function = module.function(K::FUNCTION)?;
-        let checked = K::CHECKED.map(|checked| module.function(checked.function)).transpose()?;
-        Ok(Self { function: Some(function), checked, kernel: PhantomData })
+        let function = Module::build(context, code)?.function(K::FUNCTION)?;
+        let built = Built { function, format: code.format(), checked: Mutex::new(None) };
+        Ok(Self { built: Some(Arc::new(built)), kernel: PhantomData })
     }
 
     /// The built function; `None` on the host.
     #[must_use]
     pub fn function(&self) -> Option<&Function<B>> {
-        self.function.as_ref()
+        self.built.as_ref().map(|built| &built.function)
+    }
+
+    /// The function that checks indices, from the same format of code; `None` on the host, and
+    /// where the kernel has none. The first call builds it, or else the first launch that proves
+    /// too little, which takes as long then as the runtime's compiler does.
+    ///
+    /// # Errors
+    /// As [`Module::build`].
+    pub fn checked(&self) -> Result<Option<Function<B>>, BuildError> {
+        let (Some(built), Some(checked)) = (&self.built, K::CHECKED) else { return Ok(None) };
+        if let Some(function) = &*built.checked.lock() {
+            return Ok(Some(function.clone()));
+        }
+        let Some(code) = checked.code(built.format) else { return Ok(None) };
+        // Not under the lock: compilers take their time. Of two threads the last one's stays.
+        let function = Module::build(built.function.context(), code)?.function(checked.function)?;
+        let before = built.checked.lock().replace(function.clone());
+        drop(before);
+        Ok(Some(function))
     }
 }
 
-/// The codes of a kernel, best first for such a device.
-fn best_first<K: DeviceCode<D>, const D: usize>(device: DeviceType) -> [Option<Code<'static>>; 4] {
-    let (spir_v, ptx) = (K::SPIR_V.map(Code::SpirV), K::PTX.map(Code::Ptx));
-    let (opencl_c, cuda_c) = (K::OPENCL_C.map(Code::OpenClC), K::CUDA_C.map(Code::CudaC));
+impl CheckedCode {
+    fn code(&self, format: Formats) -> Option<Code<'static>> {
+        let codes = [
+            self.opencl_c.map(Code::OpenClC),
+            self.cuda_c.map(Code::CudaC),
+            self.spir_v.map(Code::SpirV),
+            self.ptx.map(Code::Ptx),
+        ];
+        codes.into_iter().flatten().find(|code| code.format() == format)
+    }
+}
+
+/// Codes, best first for such a device.
+fn best_first<T>([opencl_c, cuda_c, spir_v, ptx]: [T; 4], device: DeviceType) -> [T; 4] {
     match device {
         DeviceType::Cpu => [opencl_c, spir_v, ptx, cuda_c],
         _ => [spir_v, ptx, opencl_c, cuda_c],
@@ -174,7 +217,8 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// its body on the host. A device chooses its own order of items and groups.
     ///
     /// Where range, lengths and values do not prove that all indices are inside, code that checks
-    /// them runs, if the kernel has such code. An index outside is not touched, and is then the
+    /// them runs, if the kernel has such code; the first such launch [builds
+    /// it](Executable::checked). An index outside is not touched, and is then the
     /// failure of the event's [`wait`](Event::wait), with the place in the source:
     /// [`IndexOutside`](usm_core::ErrorKind::IndexOutside). Who has dropped the event hears it once,
     /// by the next wait for an argument that was written or is to be, for the in-order queue, or by
@@ -188,7 +232,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         kernel: K,
         mut arguments: A,
     ) -> Result<Event<B>, LaunchError> {
-        let Some(function) = &executable.function else { return self.run(kernel, arguments) };
+        let Some(function) = executable.function() else { return self.run(kernel, arguments) };
         if self.has_region() {
             return Err(LaunchError::ArenaWithAsynchronous);
         }
@@ -203,10 +247,11 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             return Err(LaunchError::NoGroups);
         }
         if let Proof::Unproven { index, why } = proof {
-            let (Some(function), Some(code)) = (&executable.checked, K::CHECKED) else {
+            let built = executable.checked().map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
+            let (Some(function), Some(code)) = (built, K::CHECKED) else {
                 return Err(LaunchError::Unproven { kernel: K::NAME, index, why });
             };
-            return run_checked::<K, A, B, D>(&space, function, &code, arguments, &lengths);
+            return run_checked::<K, A, B, D>(&space, &function, &code, arguments, &lengths);
         }
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
@@ -357,18 +402,17 @@ pub enum Passed<'p> {
     Table(&'p [u8]),
 }
 
-#[cfg(all(test, feature = "macros"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::reverse;
 
     #[test]
     fn a_processor_gets_source_and_other_devices_binaries() {
-        let first =
-            |device| best_first::<reverse, 1>(device).into_iter().flatten().next().map(|code| code.format());
-        assert_eq!(first(DeviceType::Cpu), Some(Formats::OPENCL_C));
+        let all = [Formats::OPENCL_C, Formats::CUDA_C, Formats::SPIR_V, Formats::PTX];
+        let first = |device| best_first(all, device)[0];
+        assert_eq!(first(DeviceType::Cpu), Formats::OPENCL_C);
         for device in [DeviceType::Gpu, DeviceType::Accelerator] {
-            assert_eq!(first(device), Some(Formats::SPIR_V));
+            assert_eq!(first(device), Formats::SPIR_V);
         }
     }
 }

@@ -12,12 +12,21 @@ pub use usm_core::IndexPlace as Place;
 
 /// A function that checks the indices of a kernel. It touches nothing outside of its arrays.
 ///
-/// Its parameters are the arguments, then lengths, then a pointer to an
-/// [`IndexRecord`](usm_core::IndexRecord), then the local arrays.
+/// It is a module of its own, which the first launch that needs it builds. Its parameters are the
+/// arguments, then lengths, then a pointer to an [`IndexRecord`](usm_core::IndexRecord), then the
+/// local arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedCode {
     /// Its name.
     pub function: &'static str,
+    /// It in OpenCL C.
+    pub opencl_c: Option<&'static str>,
+    /// It in CUDA C++.
+    pub cuda_c: Option<&'static str>,
+    /// It in SPIR-V.
+    pub spir_v: Option<&'static [u8]>,
+    /// It in PTX.
+    pub ptx: Option<&'static str>,
     /// Positions of the arguments whose elements it is told, each a 64-bit unsigned integer.
     pub lengths: &'static [usize],
     /// The places whose numbers, from 1, it writes to the record.

@@ -134,7 +134,8 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
-            one_source_keeps_an_index_outside_whose_event_is_gone
+            one_source_keeps_an_index_outside_whose_event_is_gone one_source_collects_checked
+            one_source_builds_checks_when_needed one_source_leaves_loops_with_all_of_a_group
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
             programs_over_planes programs_in_groups programs_of_numbers

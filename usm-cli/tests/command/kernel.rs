@@ -39,6 +39,28 @@ fn every_form_of_a_kernel_is_printed() {
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert!(ran.stdout.contains(holds), "{form}: {}", ran.stdout);
     }
+    // What a launch runs that is not proven.
+    for (form, holds) in [
+        ("opencl-c", "checked_usm_double(__global uint *a_a0, const ulong len_0, __global uint *usm_record)"),
+        ("cuda-c", "checked_usm_double(unsigned int *a_a0, const unsigned long long len_0, unsigned int *"),
+    ] {
+        let print =
+            |more: &[&str]| usm(&[&["kernel", source, "--kernel", "double", "--emit", form], more].concat());
+        let (plain, checked) = (print(&[]), print(&["--checked"]));
+        assert_eq!((checked.code, checked.stderr.as_str()), (0, ""));
+        assert!(checked.stdout.contains(holds), "{form}: {}", checked.stdout);
+        assert!(plain.stdout.contains("usm_double") && !plain.stdout.contains("checked_"), "{form}");
+    }
+    let module = std::process::Command::new(env!("CARGO_BIN_EXE_usm"))
+        .args(["kernel", source, "--kernel", "double", "--emit", "spir-v", "--checked"])
+        .output()
+        .expect("the binary starts");
+    assert!(module.stdout.windows(18).any(|name| name == b"checked_usm_double"));
+    for form in ["ir", "rust"] {
+        let ran = usm(&["kernel", source, "--kernel", "double", "--emit", form, "--checked"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+        assert!(ran.stderr.contains("--checked is for opencl-c, cuda-c and spir-v"), "{}", ran.stderr);
+    }
     // The nodes read back and give the same code.
     let nodes = usm(&["kernel", source, "--kernel", "sums", "--emit", "ir"]).stdout;
     let nodes = file(&folder, "sums.ir", nodes.as_bytes());

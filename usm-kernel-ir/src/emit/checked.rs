@@ -1,23 +1,34 @@
-//! Modules with a second function for a kernel: it checks every index that a launch may leave
+//! Modules with another function of a kernel: it checks every index that a launch may leave
 //! unproven. What is outside is not touched: a read gives 0, a write does nothing.
+//!
+//! It is a module of its own, because a runtime builds it for launches that prove too little only,
+//! and because Intel's compiler for OpenCL on processors faults, four times of five, on both
+//! functions of a kernel in one module where the items of a group collect something together.
 //!
 //! The function is called [`function`] and takes the kernel's parameters, then [`lengths`], then a
 //! pointer to five 32-bit words in global memory, then the local arrays. The words are zero before.
 //! The first item that finds an index outside writes them: the number of the place in [`places`],
-//! from 1; the index, and the elements of the array, 64 bits each, the low word first. An item that
-//! was outside leaves its loops without barriers, so that none waits for a value that it cannot
-//! read.
+//! from 1; the index, and the elements of the array, 64 bits each, the low word first.
+//!
+//! An item that was outside leaves its loops, so that none waits for a value that it cannot read.
+//! It leaves a loop that all items of its group run together only with all of them: such a loop
+//! computes the same for all, and barriers lie inside or depend on it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::c;
-use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Place, Space, StmtKind};
+use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Place, Space};
 use crate::proof::Claims;
 use crate::scalar::Scalar;
 
 /// Words that the function may write.
 pub const WORDS: usize = 5;
+
+/// What a function notes of an item that was outside.
+pub(super) const ALONE: u8 = 1;
+/// All items of the group were, in one statement.
+pub(super) const TOGETHER: u8 = 2;
 
 /// A function of a module.
 pub(super) struct Entry<'k> {
@@ -44,13 +55,9 @@ impl<'k> Entry<'k> {
         Self { kernel, checks: None }
     }
 
-    pub(super) fn both(kernel: &'k Kernel, claims: &Claims) -> Vec<Self> {
-        let mut all = alloc::vec![Self::plain(kernel)];
-        if is_written(kernel, claims) {
-            let checks = Checks { places: places(claims), lengths: lengths(kernel, claims) };
-            all.push(Self { kernel, checks: Some(checks) });
-        }
-        all
+    fn checked(kernel: &'k Kernel, claims: &Claims) -> Self {
+        let checks = Checks { places: places(claims), lengths: lengths(kernel, claims) };
+        Self { kernel, checks: Some(checks) }
     }
 
     pub(super) fn name(&self) -> String {
@@ -61,16 +68,6 @@ impl<'k> Entry<'k> {
 /// The elements of an array.
 pub(super) const fn len(array: ArrayId, place: Place) -> Expr {
     Expr { kind: ExprKind::Len(array), ty: Scalar::U64, place }
-}
-
-/// Whether the module has the function: something is left to prove, and the items of a group do not
-/// collect anything together. Intel's compiler for OpenCL on processors faults, four times of five,
-/// on both functions of such a kernel in one module.
-#[must_use]
-pub fn is_written(kernel: &Kernel, claims: &Claims) -> bool {
-    let mut collects = false;
-    kernel.for_each(&mut |stmt| collects |= matches!(stmt.kind, StmtKind::Collect(..)), &mut |_| ());
-    !claims.bounds.is_empty() && !collects
 }
 
 /// The name of the function.
@@ -107,22 +104,21 @@ pub fn places(claims: &Claims) -> Vec<(ArrayId, Place)> {
     all
 }
 
-/// Both functions in OpenCL C; one where the second [is not written](is_written).
+/// The function in OpenCL C.
 #[must_use]
 pub fn opencl_c(kernel: &Kernel, claims: &Claims) -> String {
-    c::module(&Entry::both(kernel, claims), c::Dialect::OpenCl)
+    c::module(&[Entry::checked(kernel, claims)], c::Dialect::OpenCl)
 }
 
-/// Both functions in CUDA C++; one where the second [is not written](is_written).
+/// The function in CUDA C++.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel, claims: &Claims) -> String {
-    c::module(&Entry::both(kernel, claims), c::Dialect::Cuda)
+    c::module(&[Entry::checked(kernel, claims)], c::Dialect::Cuda)
 }
 
-/// Both functions as the bytes of a SPIR-V module; one where the second [is not
-/// written](is_written).
+/// The function as the bytes of a SPIR-V module.
 #[cfg(feature = "spirv")]
 #[must_use]
 pub fn spirv(kernel: &Kernel, claims: &Claims) -> Vec<u8> {
-    super::spirv::module(&Entry::both(kernel, claims))
+    super::spirv::module(&[Entry::checked(kernel, claims)])
 }

@@ -21,6 +21,24 @@ pub use rust::rust;
 #[cfg(feature = "spirv")]
 pub use spirv::{spirv, spirv_module};
 
+/// A kernel's SPIR-V modules, for [`rust`].
+#[derive(Clone, Debug)]
+pub struct SpirV {
+    /// For launches that are proven.
+    pub plain: Vec<u8>,
+    /// For others.
+    pub checked: Vec<u8>,
+}
+
+#[cfg(feature = "spirv")]
+impl SpirV {
+    /// Writes both.
+    #[must_use]
+    pub fn new(kernel: &Kernel, claims: &crate::proof::Claims) -> Self {
+        Self { plain: spirv(kernel), checked: checked::spirv(kernel, claims) }
+    }
+}
+
 /// The name of a kernel's function in device code. It has a prefix, because a kernel may be called
 /// like a word of the language.
 #[must_use]

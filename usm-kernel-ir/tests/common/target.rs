@@ -32,7 +32,7 @@ pub(crate) fn kernel(data: &[u8]) -> bool {
     }
     let Ok(claims) = claims(&kernel) else { return true };
     for text in [emit::checked::opencl_c(&kernel, &claims), emit::checked::cuda_c(&kernel, &claims)] {
-        assert!(text.contains(&emit::function(&kernel)));
+        assert!(text.contains(&emit::checked::function(&kernel)));
     }
     let _ = emit::rust(&kernel, &claims, "K", "::usm_kernel", None);
     #[cfg(feature = "spirv")]

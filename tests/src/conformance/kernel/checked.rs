@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use usm_core::{Device, ErrorKind, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{LaunchError, Programmable, Proof};
+use usm_kernel::{
+    CheckedCode, DeviceCode, Group, Kernel, LaunchError, NdRange, Order, Programmable, Proof, Values, Write,
+};
 
 use super::{queue, range, ready_in_every_format, refused, shared};
 use crate::Fixture;
@@ -43,6 +45,173 @@ fn follow(next: &[u32], steps: &mut [u32]) {
         count += 1;
     }
     steps[i] = count;
+}
+
+/// What the items of a group collect together, from indices that no launch proves.
+#[kernel(group = 8, sub_group = 4)]
+fn collected(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut [i32], most: &mut [i32]) {
+    let i = global_id(0);
+    let x = from[index[i] as u64];
+    let sum = group_reduce(x, ADD);
+    let is_any = group_any(x > 100);
+    sums[i] = if is_any { -1 } else { sum };
+    before[i] = group_exclusive_scan(x, ADD);
+    most[i] = sub_group_reduce(from[index[i] as u64], MAX);
+}
+
+/// Groups collect in checked code as in the other, and an index outside counts as 0 there.
+pub fn one_source_collects_checked<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<collected, B, 1>(fixture.context) {
+        for wrong in [None, Some(5)] {
+            if wrong.is_some() && ready.function().is_none() {
+                continue;
+            }
+            let mut indices: Vec<u32> = (0..16).map(|i| i * 7 % 16).collect();
+            let values: Vec<i32> = (0..16).map(|i| i * 3 - 20).collect();
+            let mut read: Vec<i32> = indices.iter().map(|index| values[*index as usize]).collect();
+            if let Some(item) = wrong {
+                (indices[item], read[item]) = (u32::MAX, 0);
+            }
+            let (index, from) = (shared(&queue, &indices), shared(&queue, &values));
+            let mut results = [(); 3].map(|()| shared(&queue, &[9_i32; 16]));
+            let [sums, before, most] = &mut results;
+            let launch = Launch::new(&queue, range([16], [8]));
+            let event = launch.run_on(&ready, collected, (&index, &from, sums, before, most));
+            let ended = event.expect("a launch").wait();
+            assert_eq!(ended.is_err(), wrong.is_some(), "{ended:?}");
+            let [sums, before, most] = results.map(|result| result.read().expect("a view").to_vec());
+            for (group, read) in read.chunks(8).enumerate() {
+                for (l, _) in read.iter().enumerate() {
+                    let i = group * 8 + l;
+                    assert_eq!(sums[i], read.iter().sum::<i32>(), "item {i}");
+                    assert_eq!(before[i], read[..l].iter().sum::<i32>(), "item {i}");
+                    assert_eq!(most[i], *read[l / 4 * 4..][..4].iter().max().expect("four"), "item {i}");
+                }
+            }
+        }
+    }
+}
+
+/// One item reads outside alone, and all of a group together, each in loops.
+#[kernel(group = 4)]
+fn list(next: &[u32], index: &[u32], steps: &mut [u32], strides: &mut [u64]) {
+    #[local]
+    let mut lm: [u32; 4];
+    let (l, i) = (local_id(0), global_id(0));
+    lm[l] = index[index[i] as u64];
+    let mut stride = 1_u64;
+    while stride * 2 < local_size(0) {
+        stride *= 2;
+    }
+    let mut count = 0_u32;
+    while stride > 0 {
+        barrier(LOCAL);
+        stride /= 2;
+        count += 1;
+    }
+    let mut at = 0_u32;
+    while next[at as u64] != at {
+        barrier(LOCAL);
+        at = next[at as u64];
+        count += 1;
+    }
+    steps[i] = count;
+    strides[i] = stride;
+}
+
+/// Items that are outside leave their loops, and those with barriers inside, or before barriers
+/// that depend on them, only together with all of their group.
+pub fn one_source_leaves_loops_with_all_of_a_group<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<list, B, 1>(fixture.context) {
+        if ready.function().is_none() {
+            continue;
+        }
+        for (wrong, last, count) in [(None, 2, 4), (Some(1), 2, 4), (None, 9, 6), (Some(6), 9, 6)] {
+            let mut indices = [0_u32; 8];
+            if let Some(item) = wrong {
+                indices[item] = u32::MAX;
+            }
+            let (next, index) = (shared(&queue, &[1, 2, last]), shared(&queue, &indices));
+            let (mut steps, mut strides) = (shared(&queue, &[99_u32; 8]), shared(&queue, &[99_u64; 8]));
+            let launch = Launch::new(&queue, range([8], [4]));
+            let event = launch.run_on(&ready, list, (&next, &index, &mut steps, &mut strides));
+            let ended = event.expect("a launch").wait();
+            assert_eq!(ended.is_err(), wrong.is_some() || last == 9, "{ended:?}");
+            assert_eq!(steps.read().expect("a view")[..], [count; 8], "{wrong:?} {last}");
+            assert_eq!(strides.read().expect("a view")[..], [0; 8]);
+        }
+    }
+}
+
+/// A kernel whose code with checks is none.
+#[derive(Clone, Copy, Debug)]
+struct WrongChecks;
+
+impl Kernel<1> for WrongChecks {
+    const NAME: &'static str = "wrong_checks";
+    type Arguments = (Write<u32>,);
+    type Local = ();
+
+    fn proof(&self, range: &NdRange<1>, lengths: &[usize], _: &Values<Self::Arguments>) -> Proof {
+        match range.global().items() <= lengths[0] as u64 {
+            true => Proof::Proven,
+            false => Proof::Unproven { index: "here", why: "the range is longer" },
+        }
+    }
+
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
+        for item in group.items() {
+            a[item.global()] += 1;
+        }
+    }
+}
+
+// SAFETY: one element an item, proven to be inside; the other code does not build.
+unsafe impl DeviceCode<1> for WrongChecks {
+    const OPENCL_C: Option<&'static str> =
+        Some("__kernel void wrong_checks(__global uint *a) { a[get_global_id(0)] += 1; }");
+    const CUDA_C: Option<&'static str> = Some(
+        "extern \"C\" __global__ void wrong_checks(unsigned *a) { a[blockIdx.x * blockDim.x + threadIdx.x] += 1; }",
+    );
+    const CHECKED: Option<CheckedCode> = Some(CheckedCode {
+        function: "none",
+        opencl_c: Some("no code"),
+        cuda_c: Some("no code"),
+        spir_v: None,
+        ptx: None,
+        lengths: &[0],
+        places: &[],
+    });
+    type Numbers = [u64; 0];
+
+    fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
+        []
+    }
+}
+
+/// The first launch that needs it builds the function with checks; proven ones do without.
+pub fn one_source_builds_checks_when_needed<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<WrongChecks, B, 1>(fixture.context) {
+        let Some(function) = ready.function() else { continue };
+        assert_eq!(function.name(), WrongChecks::FUNCTION);
+        let mut a = shared(&queue, &[1_u32; 8]);
+        for (items, is_proven) in [(8, true), (9, false), (8, true)] {
+            let launch = Launch::over(&queue, Range::new([items]).expect("a range"));
+            match launch.run_on(&ready, WrongChecks, (&mut a,)) {
+                Ok(event) => event.wait().expect("all inside"),
+                Err(error) => {
+                    assert!(!is_proven && error == LaunchError::CheckedCode { kernel: "wrong_checks" });
+                    assert!(error.to_string().contains("`Executable::checked` says why"), "{error}");
+                    let why = ready.checked().expect_err("no code");
+                    assert!(!why.to_string().is_empty());
+                }
+            }
+        }
+        assert_eq!(a.read().expect("a view")[..], [3; 8]);
+    }
 }
 
 /// The same results where all indices are inside, though nothing proves it.

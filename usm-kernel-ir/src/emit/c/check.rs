@@ -18,7 +18,9 @@ impl Writer<'_> {
         let (len, name) = (self.expr(&len(array, place)), format!("at_{}", self.indices));
         self.indices += 1;
         self.write_index_check();
-        let check = format!("usm_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed)");
+        let noted = self.noted;
+        let check =
+            format!("usm_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {noted})");
         (name, Some(check))
     }
 
@@ -31,10 +33,10 @@ impl Writer<'_> {
         };
         let qualifiers = self.qualifiers();
         self.helpers.insert(format!(
-            "{qualifiers}bool usm_inside({wide} index, {wide} len, {word} place, {memory}{word} *record, bool *failed)\n\
+            "{qualifiers}bool usm_inside({wide} index, {wide} len, {word} place, {memory}{word} *record, int *failed, int noted)\n\
              {{\n    \
              if (index < len) {{\n        return true;\n    }}\n    \
-             *failed = true;\n    \
+             *failed |= noted;\n    \
              if ({cas}(({volatile}{memory}{word} *)record, 0u, place) == 0u) {{\n        \
              record[1] = ({word})index;\n        \
              record[2] = ({word})(index >> 32);\n        \

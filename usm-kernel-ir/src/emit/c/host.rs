@@ -2,7 +2,6 @@
 //!
 //! Statements and expressions are those of OpenCL C; what C lacks of it stands in front.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -34,10 +33,7 @@ pub fn host_c(kernel: &Kernel, apart: bool) -> String {
     let grouped = kernel.needs_groups();
     let kernel = lower(kernel, By::One);
     let phases = phases(&kernel);
-    let (helpers, text) = (BTreeSet::new(), String::new());
-    let dialect = Dialect::OpenCl;
-    let writer =
-        Writer { kernel: &kernel, checks: None, dialect, helpers, text, loops: 0, indices: 0, end: None };
+    let writer = Writer::new(&kernel, Dialect::OpenCl);
     let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;

@@ -15,6 +15,7 @@ use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
 use crate::lower::{By, lower};
 use crate::scalar::Scalar;
+use crate::uniform::Uniformity;
 pub use host::{HOST_FUNCTION, host_c};
 
 /// The kernel in OpenCL C.
@@ -40,16 +41,12 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     let mut heads = Vec::new();
     let (mut helpers, mut body) = (BTreeSet::new(), String::new());
     for entry in entries {
-        if entry.checks.is_none() {
-            heads.push(format!("// {}\n", entry.kernel.name.replace(['\n', '\\'], " ")));
-        }
+        heads.push(format!("// {}\n", entry.kernel.name.replace(['\n', '\\'], " ")));
     }
     for entry in entries {
         let kernel = lower(entry.kernel, By::All);
         let checks = entry.checks.as_ref();
-        let (text, loops, indices) = (String::new(), 0, 0);
-        let mut writer =
-            Writer { kernel: &kernel, checks, dialect, helpers, text, loops, indices, end: None };
+        let mut writer = Writer { checks, helpers, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
@@ -76,6 +73,10 @@ struct Writer<'k> {
     text: String,
     loops: u32,
     checks: Option<&'k Checks>,
+    /// Statements that all items of a group run together.
+    together: BTreeSet<usize>,
+    /// What an index outside notes in the statement that is written.
+    noted: u8,
     /// Indices that are checked so far; each has a variable.
     indices: u32,
     /// Where an item of the host ends: the number of its loop.
@@ -83,6 +84,21 @@ struct Writer<'k> {
 }
 
 impl<'k> Writer<'k> {
+    fn new(kernel: &'k Kernel, dialect: Dialect) -> Self {
+        Self {
+            kernel,
+            dialect,
+            helpers: BTreeSet::new(),
+            text: String::new(),
+            loops: 0,
+            checks: None,
+            together: Uniformity::of(kernel).together(kernel),
+            noted: 0,
+            indices: 0,
+            end: None,
+        }
+    }
+
     /// What the text needs first.
     fn head(&self) -> Vec<String> {
         let (kernel, dialect) = (self.kernel, self.dialect);
@@ -234,7 +250,7 @@ impl<'k> Writer<'k> {
         if self.checks.is_some() {
             let word = self.ty(Scalar::U64);
             let indices = (0..self.indices).map(|index| format!("    {word} at_{index};\n"));
-            let declared = indices.collect::<String>() + "    bool usm_failed = false;\n";
+            let declared = indices.collect::<String>() + "    int usm_failed = 0;\n";
             self.text.insert_str(start, &declared);
         }
     }

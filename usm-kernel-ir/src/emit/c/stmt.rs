@@ -3,8 +3,10 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::super::checked::{ALONE, TOGETHER};
 use super::{Dialect, Writer};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
+use crate::uniform::address;
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
@@ -14,6 +16,8 @@ impl Writer<'_> {
     }
 
     pub(super) fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+        let is_together = self.together.contains(&address(stmt));
+        self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let line = format!("{} = {};", self.variable_name(*variable), self.expr(value));
@@ -52,8 +56,9 @@ impl Writer<'_> {
             }
             StmtKind::While(condition, body) => {
                 let mut condition = self.expr(condition);
-                if self.checks.is_some() && !stmt.has_barrier() {
-                    condition = format!("!usm_failed && {condition}");
+                if self.checks.is_some() {
+                    let failed = if is_together { TOGETHER } else { ALONE };
+                    condition = format!("!(usm_failed & {failed}) && {condition}");
                 }
                 self.line(depth, &format!("while ({condition}) {{"));
                 self.block(body, depth + 1);

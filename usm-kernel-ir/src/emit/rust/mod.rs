@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{checked, function};
+use super::{SpirV, c, checked, function};
 use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
 use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, phases};
@@ -23,14 +23,14 @@ use crate::proof::Claims;
 use names::{count_users, stored, zero};
 
 /// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
-/// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` a module
-/// for devices, that of [`checked::spirv`].
+/// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` the
+/// kernel's modules for devices.
 ///
 /// It is one implementation of one unsafe trait, so proof, body and code belong together whatever
 /// `path` names: a program that writes no unsafe code has no unsafe trait of its own to put in its
 /// place. Nothing in it is looked up where the program could answer instead: see [`PRIMITIVE`].
 #[must_use]
-pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
+pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
     let lowered = lower(kernel, By::One);
     let phases = phases(&lowered);
     let mut writer = Writer {
@@ -267,7 +267,7 @@ impl Writer<'_> {
         ));
     }
 
-    fn device_code(&mut self, kernel: &Kernel, claims: &Claims, spir_v: Option<&[u8]>) {
+    fn device_code(&mut self, kernel: &Kernel, claims: &Claims, spir_v: Option<&SpirV>) {
         let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
@@ -276,10 +276,10 @@ impl Writer<'_> {
         let some = |text: String| format!("::core::option::Option::Some({text})");
         let bytes = |bytes: &[u8]| {
             let escaped = bytes.iter().flat_map(|byte| core::ascii::escape_default(*byte)).map(char::from);
-            format!("b\"{}\"", escaped.collect::<String>())
+            some(format!("b\"{}\"", escaped.collect::<String>()))
         };
-        let spir_v = spir_v.map_or("::core::option::Option::None".to_string(), |module| some(bytes(module)));
-        let (opencl_c, cuda_c) = (checked::opencl_c(kernel, claims), checked::cuda_c(kernel, claims));
+        let none = "::core::option::Option::None";
+        let module = spir_v.map_or(none.to_string(), |modules| bytes(&modules.plain));
         self.line(&format!("const FUNCTION: &'static str = {:?};", function(kernel)));
         self.line(&format!(
             "const IR: ::core::option::Option<&'static str> = {};",
@@ -287,14 +287,14 @@ impl Writer<'_> {
         ));
         self.line(&format!(
             "const OPENCL_C: ::core::option::Option<&'static str> = {};",
-            some(format!("{opencl_c:?}"))
+            some(format!("{:?}", c::opencl_c(kernel)))
         ));
         self.line(&format!(
             "const CUDA_C: ::core::option::Option<&'static str> = {};",
-            some(format!("{cuda_c:?}"))
+            some(format!("{:?}", c::cuda_c(kernel)))
         ));
-        self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {spir_v};"));
-        if checked::is_written(kernel, claims) {
+        self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {module};"));
+        if !claims.bounds.is_empty() {
             let lengths = checked::lengths(kernel, claims);
             let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
             let places = checked::places(claims);
@@ -306,9 +306,12 @@ impl Writer<'_> {
                 )
             });
             let places = places.collect::<Vec<_>>().join(", ");
+            let module = spir_v.map_or(none.to_string(), |modules| bytes(&modules.checked));
             let code = format!(
-                "{path}::generated::CheckedCode {{ function: {:?}, lengths: &{lengths:?}, places: &[{places}] }}",
-                checked::function(kernel)
+                "{path}::generated::CheckedCode {{ function: {:?}, opencl_c: {}, cuda_c: {}, spir_v: {module}, ptx: {none}, lengths: &{lengths:?}, places: &[{places}] }}",
+                checked::function(kernel),
+                some(format!("{:?}", checked::opencl_c(kernel, claims))),
+                some(format!("{:?}", checked::cuda_c(kernel, claims))),
             );
             self.line(&format!(
                 "const CHECKED: ::core::option::Option<{path}::generated::CheckedCode> = {};",

@@ -17,8 +17,10 @@ impl Writer<'_> {
         let (outside, first, end) = (self.builder.id(), self.builder.id(), self.builder.id());
         self.fork(inside, end, outside);
         self.begin(Some(outside));
-        let yes = self.constant(Literal::bool(true));
-        self.store(self.failed, Scalar::Bool, yes);
+        let (byte, noted) = (self.ty(Scalar::U8), self.number(Scalar::U8, u64::from(self.noted)));
+        let before = self.load(self.failed, Scalar::U8);
+        let failed = self.op(Op::BitwiseOr, byte, &[before, noted]);
+        self.store(self.failed, Scalar::U8, failed);
         let (zero, number) = (self.number(Scalar::U32, 0), self.number(Scalar::U32, u64::from(number)));
         let seen = self.cas(Scalar::U32, self.record, zero, number);
         let is_first = self.op(Op::IEqual, bool, &[seen, zero]);

@@ -10,6 +10,7 @@ mod check;
 mod expr;
 mod stmt;
 
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -24,6 +25,7 @@ use super::checked::{Checks, Entry};
 use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space, StmtKind};
 use crate::lower::{By, lower};
 use crate::scalar::{Literal, Scalar};
+use crate::uniform::Uniformity;
 
 /// The scope of atomic operations and fences, as the instructions take it.
 const DEVICE: u32 = 1;
@@ -71,6 +73,8 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
             checks: entry.checks.as_ref(),
             record: 0,
             failed: 0,
+            together: Uniformity::of(kernel).together(kernel),
+            noted: 0,
             builder,
             extended,
             built_ins,
@@ -115,6 +119,10 @@ struct Writer<'k> {
     /// Where a function that checks writes what it found outside, and whether the item was.
     record: Word,
     failed: Word,
+    /// Statements that all items of a group run together.
+    together: BTreeSet<usize>,
+    /// What an index outside notes in the statement that is written.
+    noted: u8,
     builder: Builder,
     extended: Word,
     built_ins: Vec<(BuiltIn, Word)>,
@@ -224,11 +232,11 @@ impl Writer<'_> {
             }
         }
         if self.checks.is_some() {
-            let byte = self.stored(Scalar::Bool);
+            let byte = self.ty(Scalar::U8);
             let pointer = self.pointer(StorageClass::Function, byte);
             self.failed = self.builder.variable(pointer, None, StorageClass::Function, None);
-            let no = self.constant(Literal::bool(false));
-            self.store(self.failed, Scalar::Bool, no);
+            let none = self.number(Scalar::U8, 0);
+            self.store(self.failed, Scalar::U8, none);
         }
         self.stmts(&kernel.body);
         if self.open {

@@ -2,9 +2,11 @@
 
 use rspirv::spirv::Op;
 
+use super::super::checked::{ALONE, TOGETHER};
 use super::{DEVICE, Writer};
 use crate::kernel::{Expr, Stmt, StmtKind, VarId};
 use crate::scalar::Scalar;
+use crate::uniform::address;
 
 /// The scope of a barrier.
 const WORKGROUP: u32 = 2;
@@ -26,6 +28,8 @@ impl Writer<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        let is_together = self.together.contains(&address(stmt));
+        self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let value = self.expr(value);
@@ -80,8 +84,14 @@ impl Writer<'_> {
                 let (head, inside, end) = (self.builder.id(), self.builder.id(), self.builder.id());
                 self.jump(head);
                 self.begin(Some(head));
-                if self.checks.is_some() && !stmt.has_barrier() {
-                    let (failed, goes_on) = (self.load(self.failed, Scalar::Bool), self.builder.id());
+                if self.checks.is_some() {
+                    let (byte, bool) = (self.ty(Scalar::U8), self.ty(Scalar::Bool));
+                    let (failed, none) = (self.load(self.failed, Scalar::U8), self.number(Scalar::U8, 0));
+                    let asked = u64::from(if is_together { TOGETHER } else { ALONE });
+                    let asked = self.number(Scalar::U8, asked);
+                    let failed = self.op(Op::BitwiseAnd, byte, &[failed, asked]);
+                    let (failed, goes_on) =
+                        (self.op(Op::INotEqual, bool, &[failed, none]), self.builder.id());
                     self.fork(failed, end, goes_on);
                     self.begin(Some(goes_on));
                 }
