@@ -288,6 +288,29 @@ impl<B: Programmable> Module<B> {
         Ok(Self { raw, context: context.clone(), kernels })
     }
 
+    /// What the runtime made of the code, to be kept and given to
+    /// [`build_native`](Self::build_native); `None` where it does not tell, as SYCL and Level Zero.
+    #[must_use]
+    pub fn native(&self) -> Option<Vec<u8>> {
+        #[cfg(feature = "std")]
+        let _inside = enter(&self.context).ok()?;
+        B::native(&self.raw)
+    }
+
+    /// Builds what [`native`](Self::native) told in another context or process, without the
+    /// compiler where the runtime can. It holds for the same device and version of the driver;
+    /// others may refuse it. Whoever keeps it sees to it that it comes back unchanged, because not
+    /// every driver looks.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_native(context: &Context<B>, code: &[u8]) -> Result<Self, BuildError> {
+        #[cfg(feature = "std")]
+        let _inside = enter(context)?;
+        let raw = B::build_native(context.raw(), code)?;
+        Ok(Self { raw, context: context.clone(), kernels: spir_v::Kernels::new() })
+    }
+
     /// The function of this name.
     ///
     /// # Errors

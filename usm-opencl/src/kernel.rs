@@ -33,6 +33,8 @@ const INVALID_ARG_SIZE: Status = -51;
 /// Constants of the headers.
 mod info {
     pub(super) const PROGRAM_BUILD_LOG: u32 = 0x1183;
+    pub(super) const PROGRAM_BINARY_SIZES: u32 = 0x1165;
+    pub(super) const PROGRAM_BINARIES: u32 = 0x1166;
     pub(super) const PROGRAM_KERNEL_NAMES: u32 = 0x1168;
     pub(super) const KERNEL_NUM_ARGS: u32 = 0x1191;
     pub(super) const KERNEL_ARG_ADDRESS_QUALIFIER: u32 = 0x1196;
@@ -71,6 +73,8 @@ table! {
     }
     optional {
         create_il = "clCreateProgramWithIL"(Raw, *const c_void, usize, *mut Status) -> Raw;
+        create_binary = "clCreateProgramWithBinary"
+            (Raw, u32, *const Raw, *const usize, *const *const u8, *mut Status, *mut Status) -> Raw;
         argument_info = "clGetKernelArgInfo"(Raw, u32, u32, usize, Raw, *mut usize) -> Status;
         set_execution_info = "clSetKernelExecInfo"(Raw, u32, usize, *const c_void) -> Status;
     }
@@ -183,6 +187,16 @@ unsafe impl Programmable for OpenCl {
         Ok(OpenClModule(Arc::new(created)))
     }
 
+    fn native(module: &OpenClModule) -> Option<Vec<u8>> {
+        module.0.binary()
+    }
+
+    fn build_native(context: &OpenClContext, code: &[u8]) -> Result<OpenClModule, BuildError> {
+        let created = Program::create_of_binary(api(context)?, context, code)?;
+        created.build(&Code::SpirV(&[]), "")?;
+        Ok(OpenClModule(Arc::new(created)))
+    }
+
     fn function(module: &OpenClModule, name: &CStr) -> Result<(OpenClFunction, FunctionInfo), BuildError> {
         let program = &module.0;
         let mut status = SUCCESS;
@@ -256,6 +270,53 @@ impl Program {
         // SAFETY: the signature is that of the extension's specification.
         let usm = unsafe { UsmApi::bind(0, |name| raw::extension_function(context, name)) }.ok();
         Ok(Self { api, usm, context: context.clone(), raw })
+    }
+
+    fn create_of_binary(api: Api, context: &OpenClContext, code: &[u8]) -> Result<Self, BuildError> {
+        let create = api.create_binary.ok_or(ErrorKind::Unsupported { operation: "binaries" });
+        let create = create.map_err(error::of)?;
+        let (native_context, device) = (context.as_raw(), raw::device(context));
+        let (start, len) = (code.as_ptr(), code.len());
+        let (mut of_binary, mut status) = (SUCCESS, SUCCESS);
+        // SAFETY: live context and device; one binary of that length.
+        let raw = unsafe {
+            create(
+                native_context,
+                1,
+                &raw const device,
+                &raw const len,
+                &raw const start,
+                &raw mut of_binary,
+                &raw mut status,
+            )
+        };
+        check("clCreateProgramWithBinary", status)?;
+        // SAFETY: the signature is that of the extension's specification.
+        let usm = unsafe { UsmApi::bind(0, |name| raw::extension_function(context, name)) }.ok();
+        Ok(Self { api, usm, context: context.clone(), raw })
+    }
+
+    /// What was built, for the one device of the context.
+    fn binary(&self) -> Option<Vec<u8>> {
+        let ask = self.api.program_info;
+        let (mut size, mut told) = (0_usize, 0_usize);
+        // SAFETY: live program, space for one number and for their bytes; more numbers than fit are
+        // an error.
+        let status = unsafe {
+            let place = (&raw mut size).cast();
+            ask(self.raw, info::PROGRAM_BINARY_SIZES, size_of::<usize>(), place, &raw mut told)
+        };
+        if status != SUCCESS || told != size_of::<usize>() || size == 0 {
+            return None;
+        }
+        let mut bytes = alloc::vec![0_u8; size];
+        let mut start = bytes.as_mut_ptr();
+        // SAFETY: live program; one pointer to as many bytes as the runtime asked for.
+        let status = unsafe {
+            let place = (&raw mut start).cast();
+            ask(self.raw, info::PROGRAM_BINARIES, size_of::<usize>(), place, ptr::null_mut())
+        };
+        (status == SUCCESS).then_some(bytes)
     }
 
     /// Source is built with the names and qualifiers of its parameters. SPIR-V always has them.

@@ -88,6 +88,8 @@ pub struct CudaFunction {
 struct Loaded {
     native: Option<Native>,
     launched: AtomicBool,
+    /// What the compiler made, where there was one.
+    made: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -195,7 +197,22 @@ unsafe impl Programmable for Cuda {
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
         };
         let native = Native::load(vendor, api, context, image, options)?;
-        Ok(CudaModule(Arc::new(Loaded { native: Some(native), launched: AtomicBool::new(false) })))
+        let made = matches!(code, Code::CudaC(_)).then(|| image.to_vec());
+        Ok(CudaModule(Arc::new(Loaded { native: Some(native), launched: AtomicBool::new(false), made })))
+    }
+
+    fn native(module: &CudaModule) -> Option<Vec<u8>> {
+        module.0.made.clone()
+    }
+
+    fn build_native(context: &CudaContext, code: &[u8]) -> Result<CudaModule, BuildError> {
+        let refused = |log: &str| Vendor::of(context).refused(log.into(), "", INVALID_IMAGE);
+        let text = code.split_last().filter(|(last, _)| **last == 0).map(|(_, text)| text);
+        match text.map(core::str::from_utf8) {
+            Some(Ok(text)) if !text.starts_with('\x7F') => Self::build(context, &Code::Ptx(text), ""),
+            _ if code.is_empty() => Err(refused("nothing is there")),
+            _ => Self::build(context, &Code::Cubin(code), ""),
+        }
     }
 
     fn function(module: &CudaModule, name: &CStr) -> Result<(CudaFunction, FunctionInfo), BuildError> {

@@ -2,6 +2,7 @@
 //! launch needs no match.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::{Any, TypeId};
 use core::ffi::CStr;
 use core::fmt::{self, Debug};
@@ -22,6 +23,7 @@ pub struct DynFunction(Arc<dyn ErasedFunction>);
 
 trait ErasedModule: Debug + Send + Sync {
     fn function(&self, name: &CStr) -> Result<(DynFunction, FunctionInfo), BuildError>;
+    fn native(&self) -> Option<Vec<u8>>;
 }
 
 trait ErasedFunction: Debug + Send + Sync {
@@ -56,6 +58,10 @@ impl<B: Programmable + 'static> ErasedModule for ModuleOf<B> {
         let (function, info) = B::function(&self.0, name)?;
         Ok((DynFunction(Arc::new(FunctionOf::<B>(function))), info))
     }
+
+    fn native(&self) -> Option<Vec<u8>> {
+        B::native(&self.0)
+    }
 }
 
 impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
@@ -72,7 +78,7 @@ impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
         let after = after
             .iter()
             .map(|event| event.downcast_ref::<B::Event>().cloned())
-            .collect::<Option<alloc::vec::Vec<_>>>()
+            .collect::<Option<Vec<_>>>()
             .ok_or_else(|| other("waiting for an event of another backend"))?;
         // SAFETY: the caller's promise; queue and events are the bound backend's.
         let event = unsafe { B::launch(queue, &self.0, grid, arguments, &after) }?;
@@ -86,13 +92,14 @@ impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
 pub struct Kernels {
     formats: fn(&DynContext) -> Formats,
     build: fn(&DynContext, &Code<'_>, &str) -> Result<DynModule, BuildError>,
+    build_native: fn(&DynContext, &[u8]) -> Result<DynModule, BuildError>,
 }
 
 impl Kernels {
     /// The table of `B`.
     #[must_use]
     pub const fn of<B: Programmable + 'static>() -> Self {
-        Self { formats: formats::<B>, build: build::<B> }
+        Self { formats: formats::<B>, build: build::<B>, build_native: build_native::<B> }
     }
 
     /// The result of `B`'s [`Backend::extension`](usm_core::Backend::extension) if this table is
@@ -119,6 +126,20 @@ fn build<B: Programmable + 'static>(
     }
 }
 
+fn build_native<B: Programmable + 'static>(
+    context: &DynContext,
+    code: &[u8],
+) -> Result<DynModule, BuildError> {
+    match context.downcast_ref::<B::Context>() {
+        Some(native) => Ok(DynModule(Arc::new(ModuleOf::<B>(B::build_native(native, code)?)))),
+        None => Err(no_code().into()),
+    }
+}
+
+fn no_code() -> usm_core::Error {
+    ErrorKind::Unsupported { operation: "code on a backend without a compiler" }.into()
+}
+
 fn takes_no_code(context: &DynContext, code: &Code<'_>) -> BuildError {
     let backend = context.shared().info().backend;
     BuildError::Format { given: code.format(), taken: Formats::empty(), backend }
@@ -137,6 +158,17 @@ unsafe impl Programmable for Dyn {
         match context.extension::<Kernels>() {
             Some(kernels) => (kernels.build)(context, code, options),
             None => Err(takes_no_code(context, code)),
+        }
+    }
+
+    fn native(module: &DynModule) -> Option<Vec<u8>> {
+        module.0.native()
+    }
+
+    fn build_native(context: &DynContext, code: &[u8]) -> Result<DynModule, BuildError> {
+        match context.extension::<Kernels>() {
+            Some(kernels) => (kernels.build_native)(context, code),
+            None => Err(no_code().into()),
         }
     }
 

@@ -7,10 +7,11 @@ mod erased;
 mod host;
 pub(crate) mod spir_v;
 
+use alloc::vec::Vec;
 use core::ffi::CStr;
 use core::fmt::Debug;
 
-use usm_core::Backend;
+use usm_core::{Backend, Error, ErrorKind};
 
 pub use erased::{DynFunction, DynModule, Kernels};
 pub use host::NoModule;
@@ -105,6 +106,21 @@ pub unsafe trait Programmable: Backend {
     /// # Errors
     /// [`BuildError::Compile`], or the runtime's.
     fn build(context: &Self::Context, code: &Code<'_>, options: &str) -> Result<Self::Module, BuildError>;
+
+    /// What the runtime made of a module's code; `None` where it does not tell.
+    fn native(module: &Self::Module) -> Option<Vec<u8>> {
+        let _ = module;
+        None
+    }
+
+    /// Builds what [`native`](Self::native) told.
+    ///
+    /// # Errors
+    /// [`BuildError::Compile`], or the runtime's.
+    fn build_native(context: &Self::Context, code: &[u8]) -> Result<Self::Module, BuildError> {
+        let _ = (context, code);
+        Err(Error::from(ErrorKind::Unsupported { operation: "code that the runtime made before" }).into())
+    }
 
     /// The function of this name, with the runtime's description of it.
     ///

@@ -4,13 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use usm_core::Context;
 use usm_core::backend::Dyn;
-use usm_kernel::{Code as Text, Formats, Function, Module};
+use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::proof::{Claims, bounds, claims};
 use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, length, text, verify};
 
 use super::argument::{Argument, Memory};
 use super::compiled::Compiled;
+use super::kept;
 use crate::error::Class;
 use crate::runtime::Stream;
 
@@ -220,6 +222,37 @@ impl Code {
         found.clone().map_err(|reason| self.error(&reason))
     }
 
+    /// The function for a device, of code that was kept where there is some. What the runtime made
+    /// is kept.
+    fn build(&self, context: &Context<Dyn>) -> Result<Function<Dyn>, BuildError> {
+        let (name, formats) = (emit::function(&self.ir), Module::formats(context));
+        let (text, bytes);
+        let source = if formats.contains(Formats::OPENCL_C) {
+            text = emit::opencl_c(&self.ir);
+            Text::OpenClC(&text)
+        } else if formats.contains(Formats::SPIR_V) {
+            bytes = emit::spirv(&self.ir);
+            Text::SpirV(&bytes)
+        } else {
+            text = emit::cuda_c(&self.ir);
+            Text::CudaC(&text)
+        };
+        let info = context.info();
+        let device =
+            [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
+        let file = kept::name_of((source, info.backend.to_string(), device));
+        let known = kept::read(&file).and_then(|code| Module::build_native(context, &code).ok());
+        // What a driver does not take any more is made anew.
+        if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
+            return Ok(function);
+        }
+        let module = Module::build(context, source)?;
+        if let Some(code) = module.native() {
+            kept::write(&file, &code);
+        }
+        module.function(&name)
+    }
+
     /// The code for the device of a queue, built once for its context.
     pub(crate) fn function(&self, py: Python<'_>, stream: &Arc<Stream>) -> PyResult<Function<Dyn>> {
         let context = stream.context();
@@ -228,17 +261,7 @@ impl Code {
         if let Some((_, function)) = functions.iter().find(|(id, _)| *id == context.id()) {
             return Ok(function.clone());
         }
-        let formats = Module::formats(context);
-        let built = py.detach(|| {
-            let name = emit::function(&self.ir);
-            if formats.contains(Formats::OPENCL_C) {
-                Module::build(context, Text::OpenClC(&emit::opencl_c(&self.ir)))?.function(&name)
-            } else if formats.contains(Formats::SPIR_V) {
-                Module::build(context, Text::SpirV(&emit::spirv(&self.ir)))?.function(&name)
-            } else {
-                Module::build(context, Text::CudaC(&emit::cuda_c(&self.ir)))?.function(&name)
-            }
-        });
+        let built = py.detach(|| self.build(context));
         let function = built.map_err(|error| self.error(&error.to_string()))?;
         functions.push((context.id(), function.clone()));
         Ok(function)

@@ -1,16 +1,16 @@
 //! Machine code of the host: by the C compiler that is there, kept in a folder, or our own.
 
 use std::ffi::c_void;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, io};
 
 use libloading::Library;
 use usm_kernel_ir::{Kernel, emit};
+
+use super::kept;
 
 /// The function that [`emit::host_c`] describes.
 type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
@@ -139,14 +139,14 @@ impl Compiled {
 
     fn made(text: &str, compiler: &Path) -> Result<Self, String> {
         let name = name_of(text, compiler);
-        let Some(folder) = folder() else {
-            let folder = env::temp_dir().join(format!("usm-kernel-{}-{}", std::process::id(), fresh()));
-            make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let Some(folder) = kept::folder() else {
+            let folder = env::temp_dir().join(kept::own("usm-kernel"));
+            kept::make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             let made = compile(text, compiler, &folder, &name).and_then(|file| Self::load(&file));
             let _ = fs::remove_dir_all(&folder);
             return made;
         };
-        make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        kept::make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let file = folder.join(format!("{name}.so"));
         if is_whole(&file)
             && let Ok(loaded) = Self::load(&file)
@@ -216,41 +216,6 @@ fn compiler() -> Option<&'static Path> {
     found.as_deref()
 }
 
-/// Where code is kept: `USM_KERNEL_CACHE`, or the user's folder for caches; nothing where that says
-/// `off`.
-fn folder() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| match env::var_os("USM_KERNEL_CACHE") {
-        Some(said) if said == "off" => None,
-        Some(said) if !said.is_empty() => Some(PathBuf::from(said)),
-        _ => {
-            let caches =
-                env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-            let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-            caches.or_else(home).map(|folder| folder.join("usm").join("kernels"))
-        }
-    });
-    folder.as_deref()
-}
-
-/// A folder that nobody else may write to, because its files are run.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-        builder.mode(0o700).create(folder)?;
-        let meta = fs::metadata(folder)?;
-        if meta.mode() & 0o022 != 0 {
-            return Err(io::Error::other("others may write to this folder, and its files are run"));
-        }
-        Ok(())
-    }
-    #[cfg(not(unix))]
-    builder.create(folder)
-}
-
 /// A name for what a compiler makes of a text on this machine.
 fn name_of(text: &str, compiler: &Path) -> String {
     static MACHINE: OnceLock<String> = OnceLock::new();
@@ -260,24 +225,13 @@ fn name_of(text: &str, compiler: &Path) -> String {
             information.lines().filter(|line| line.starts_with("flags") || line.starts_with("Features"));
         lines.take(1).collect()
     });
-    let mut words = [0_u64; 2];
-    for (seed, word) in words.iter_mut().enumerate() {
-        let mut hasher = DefaultHasher::new();
-        (seed, env!("CARGO_PKG_VERSION"), text, compiler, machine).hash(&mut hasher);
-        *word = hasher.finish();
-    }
-    format!("{:016x}{:016x}", words[0], words[1])
-}
-
-fn fresh() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    kept::name_of((text, compiler, machine))
 }
 
 /// Compiles into a file of its own and then gives that its name, so that another process finds all
 /// of it or nothing.
 fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> {
-    let own = format!("{name}.{}.{}", std::process::id(), fresh());
+    let own = kept::own(name);
     let (made, file) = (folder.join(format!("{own}.so")), folder.join(format!("{name}.so")));
     let mut command = Command::new(compiler);
     command
@@ -315,10 +269,7 @@ fn sum_file(file: &Path) -> PathBuf {
 
 /// Length and hash of a file.
 fn sum_of(file: &Path) -> io::Result<String> {
-    let bytes = fs::read(file)?;
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    Ok(format!("{} {:016x}", bytes.len(), hasher.finish()))
+    Ok(kept::sum_of(&fs::read(file)?))
 }
 
 /// Whether the file is there as it was made: what was cut would end the process when it is loaded.

@@ -10,6 +10,7 @@ mod device;
 mod finished;
 mod function;
 mod host;
+mod kept;
 mod launch;
 mod range;
 
