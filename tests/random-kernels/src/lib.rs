@@ -4,7 +4,7 @@
 pub mod generate;
 pub mod random;
 
-pub use generate::{Given, Program, program};
+pub use generate::{Given, Program, long_program, program};
 
 /// The first seed: `USM_RANDOM_SEED`, else always the same.
 #[must_use]

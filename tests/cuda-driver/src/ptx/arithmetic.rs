@@ -32,6 +32,13 @@ macro_rules! floats {
                 Operation::Subtract => a - b,
                 Operation::Multiply => a * b,
                 Operation::MultiplyAdd => a.mul_add(b, c),
+                Operation::MultiplyAddDown => {
+                    // What is above the sum by rounding, is one step too far.
+                    let near = a.mul_add(b, c);
+                    if a.mul_add(b, c - near) < 0.0 { near.next_down() } else { near }
+                }
+                Operation::Power => a.exp2(),
+                Operation::Logarithm => a.log2(),
                 Operation::Divide => a / b,
                 Operation::Minimum => a.min(b),
                 Operation::Maximum => a.max(b),
@@ -108,7 +115,23 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
             }
         }
         Operation::Reverse => a.reverse_bits() >> (64 - bits),
-        Operation::Root | Operation::Reciprocal => return None,
+        Operation::Field => {
+            // Place and length are of 8 bits; what lies above the value is its sign.
+            let (place, len) = ((b as u8).min(63) as u32, u32::from(c as u8).min(bits));
+            let whole = pair(|a, _| a, |a, _| a);
+            let from = if of.is_signed() { (whole as i64 >> place) as u64 } else { whole >> place };
+            let from = if u32::from(b as u8) < bits { from } else { 0 };
+            match len {
+                0 => 0,
+                len if of.is_signed() => ((from << (64 - len)) as i64 >> (64 - len)) as u64,
+                len => from & (u64::MAX >> (64 - len)),
+            }
+        }
+        Operation::Root
+        | Operation::Reciprocal
+        | Operation::Power
+        | Operation::Logarithm
+        | Operation::MultiplyAddDown => return None,
     })
 }
 
@@ -158,6 +181,8 @@ pub(super) fn convert(to: Type, from: Type, rounding: Rounding, value: u64) -> u
         Rounding::Zero => number.trunc(),
         Rounding::Down => number.floor(),
         Rounding::Up => number.ceil(),
+        // Which makes 0 of what is no number.
+        Rounding::Unit => number.max(0.0).min(1.0),
     };
     // To integers it saturates.
     match to {

@@ -161,6 +161,7 @@ impl Lowering<'_> {
             ("mul", None | Some("lo")) => Multiply,
             ("mul", Some("hi")) => MultiplyHigh,
             ("mul", _) => MultiplyWide,
+            ("fma", None) if modifiers.has("rm") => MultiplyAddDown,
             ("fma", None) | ("mad", None | Some("lo")) => MultiplyAdd,
             ("mad", Some("hi")) => MultiplyHighAdd,
             ("mad", _) => MultiplyWideAdd,
@@ -178,16 +179,19 @@ impl Lowering<'_> {
             ("popc", None) => CountOnes,
             ("clz", None) => CountZeros,
             ("brev", None) => Reverse,
+            ("ex2", None) => Power,
+            ("lg2", None) => Logarithm,
+            ("bfe", None) => Field,
             _ => return Err("the instruction is not known".into()),
         };
         let of = modifiers.only()?;
         let (to, from) = match operation {
             Move | Not | Negate | Absolute | Root | Reciprocal | CountOnes | CountZeros | HighestBit
-            | HighestBitShift | Reverse => {
+            | HighestBitShift | Reverse | Power | Logarithm => {
                 let ([to], [a]) = self.operands(operands)?;
                 (to, [a, 0, 0])
             }
-            MultiplyAdd | MultiplyHighAdd | MultiplyWideAdd => {
+            MultiplyAdd | MultiplyAddDown | MultiplyHighAdd | MultiplyWideAdd | Field => {
                 let ([to], from) = self.operands(operands)?;
                 (to, from)
             }
@@ -224,6 +228,7 @@ impl Lowering<'_> {
 
     fn convert(&mut self, mut modifiers: Modifiers<'_>, operands: &[Operand]) -> Result<(), String> {
         let rounds = modifiers.take(rounding).unwrap_or(Rounding::None);
+        let rounds = if modifiers.has("sat") { Rounding::Unit } else { rounds };
         modifiers.end()?;
         let [to_type, from_type] = modifiers.types[..] else { return Err("it has not two types".into()) };
         if rounds == Rounding::None && from_type.is_float() && !to_type.is_float() {

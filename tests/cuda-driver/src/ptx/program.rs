@@ -166,6 +166,8 @@ pub(super) enum Operation {
     MultiplyAdd,
     MultiplyHighAdd,
     MultiplyWideAdd,
+    /// Rounded down.
+    MultiplyAddDown,
     Divide,
     Remainder,
     Minimum,
@@ -177,12 +179,17 @@ pub(super) enum Operation {
     ShiftRight,
     Root,
     Reciprocal,
+    /// 2 to this power, and the logarithm to base 2.
+    Power,
+    Logarithm,
     CountOnes,
     CountZeros,
     /// The place of the highest bit that is not like the sign, and how far it is from the top.
     HighestBit,
     HighestBitShift,
     Reverse,
+    /// As many bits from a place on as the third operand says.
+    Field,
 }
 
 /// For which orders of two values it is so; they have none where one is no number.
@@ -210,6 +217,8 @@ pub(super) enum Rounding {
     Zero,
     Down,
     Up,
+    /// Not at all, but from 0 to 1.
+    Unit,
 }
 
 /// What an atomic operation makes of the value that is there.

@@ -67,6 +67,8 @@ pub(super) enum Unary {
     FAbs,
     Sqrt,
     Floor,
+    Exp,
+    Log,
     Not,
 }
 
@@ -175,6 +177,8 @@ pub(super) fn unary(operation: Unary, from: Scalar, to: Scalar, a: u64) -> u64 {
         Unary::FAbs => bits(to, float(from, a).abs()),
         Unary::Sqrt => bits(to, float(from, a).sqrt()),
         Unary::Floor => bits(to, float(from, a).floor()),
+        Unary::Exp => bits(to, float(from, a).exp()),
+        Unary::Log => bits(to, float(from, a).ln()),
         Unary::Not => mask(to, !a),
     }
 }

@@ -62,6 +62,8 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
         op::extended::FABS => Some(Unary::FAbs),
         op::extended::FLOOR => Some(Unary::Floor),
         op::extended::SQRT => Some(Unary::Sqrt),
+        op::extended::EXP => Some(Unary::Exp),
+        op::extended::LOG => Some(Unary::Log),
         _ => None,
     };
     if let Some(operation) = one {

@@ -78,9 +78,22 @@ pub(crate) struct Generator {
 /// The program of a seed.
 #[must_use]
 pub fn program(seed: u64) -> Program {
+    sized(seed, |_, dimensions| [13, 5, 3][dimensions - 1])
+}
+
+/// Another one, whose groups are long in the fastest dimension.
+#[must_use]
+#[allow(dead_code, reason = "the build makes programs of one sort only")]
+pub fn long_program(seed: u64) -> Program {
+    sized(seed, |dimension, dimensions| if dimension + 1 == dimensions { 40 } else { 2 })
+}
+
+/// `most`: items of a group in a dimension of so many.
+fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
     let mut random = Random::new(seed);
     let dimensions = *random.pick(&[1, 1, 1, 2, 2, 3]);
-    let local: Vec<u64> = (0..dimensions).map(|_| random.from(1, [13, 5, 3][dimensions - 1])).collect();
+    let local: Vec<u64> =
+        (0..dimensions).map(|dimension| random.from(1, most(dimension, dimensions))).collect();
     let global: Vec<u64> =
         local.iter().map(|size| size * random.from(1, [4, 3, 2][dimensions - 1])).collect();
     let required = random.percent(60);
