@@ -23,33 +23,14 @@ impl Writer<'_> {
                 let address = self.address(*array, index);
                 let value = self.expr(value);
                 let ty = self.kernel.array(*array).element;
-                let before = self.load(ty, address);
-                let operator = match operation {
-                    Atomic::Add => Some(Binary::Add),
-                    Atomic::Sub => Some(Binary::Sub),
-                    Atomic::Min => Some(Binary::Min),
-                    Atomic::Max => Some(Binary::Max),
-                    Atomic::And => Some(Binary::And),
-                    Atomic::Or => Some(Binary::Or),
-                    Atomic::Xor => Some(Binary::Xor),
-                    Atomic::Exchange => None,
-                };
-                let after = match operator {
-                    Some(operator) => self.operate(operator, ty, before, value),
-                    None => value,
-                };
-                self.builder.ins().store(MEMORY, after, address, 0);
+                let before = self.atomic(*operation, ty, address, value);
                 self.give(*old, before);
             }
             StmtKind::CompareExchange(array, index, [expected, new], old) => {
                 let address = self.address(*array, index);
                 let (expected, new) = (self.expr(expected), self.expr(new));
                 let ty = self.kernel.array(*array).element;
-                let before = self.load(ty, address);
-                let [bits, wanted] = [before, expected].map(|value| self.bits(ty, value));
-                let equal = self.builder.ins().icmp(IntCC::Equal, bits, wanted);
-                let after = self.builder.ins().select(equal, new, before);
-                self.builder.ins().store(MEMORY, after, address, 0);
+                let before = self.compare_exchange(ty, address, expected, new);
                 self.give(*old, before);
             }
             StmtKind::If(condition, then, other) => {
@@ -73,6 +54,32 @@ impl Writer<'_> {
             | StmtKind::Collect(..)
             | StmtKind::Broadcast(..) => {}
         }
+    }
+
+    /// Changes an element; gives what it was.
+    pub(crate) fn atomic(&mut self, operation: Atomic, ty: Scalar, address: Value, value: Value) -> Value {
+        let before = self.load(ty, address);
+        let after = match operator(operation) {
+            Some(operator) => self.operate(operator, ty, before, value),
+            None => value,
+        };
+        self.builder.ins().store(MEMORY, after, address, 0);
+        before
+    }
+
+    pub(crate) fn compare_exchange(
+        &mut self,
+        ty: Scalar,
+        address: Value,
+        expected: Value,
+        new: Value,
+    ) -> Value {
+        let before = self.load(ty, address);
+        let [bits, wanted] = [before, expected].map(|value| self.bits(ty, value));
+        let equal = self.builder.ins().icmp(IntCC::Equal, bits, wanted);
+        let after = self.builder.ins().select(equal, new, before);
+        self.builder.ins().store(MEMORY, after, address, 0);
+        before
     }
 
     pub(crate) fn set(&mut self, variable: VarId, value: &Expr) {
@@ -202,5 +209,19 @@ impl Writer<'_> {
             let to = blocks[way];
             self.go(to);
         }
+    }
+}
+
+/// By what an atomic operation computes; nothing where it exchanges.
+pub(crate) const fn operator(operation: Atomic) -> Option<Binary> {
+    match operation {
+        Atomic::Add => Some(Binary::Add),
+        Atomic::Sub => Some(Binary::Sub),
+        Atomic::Min => Some(Binary::Min),
+        Atomic::Max => Some(Binary::Max),
+        Atomic::And => Some(Binary::And),
+        Atomic::Or => Some(Binary::Or),
+        Atomic::Xor => Some(Binary::Xor),
+        Atomic::Exchange => None,
     }
 }

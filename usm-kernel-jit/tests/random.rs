@@ -5,7 +5,7 @@ use core::ffi::c_void;
 
 use usm_kernel_ir::{Parameter, Space, verify};
 use usm_kernel_jit::Code;
-use usm_random_kernels::{Given, Program};
+use usm_random_kernels::{Given, Program, first_seed, long_program, number};
 
 #[path = "../../tests/random-kernels/tests/common/mod.rs"]
 mod common;
@@ -14,7 +14,10 @@ use common::{differ, expected, first_kernels};
 
 #[test]
 fn random_kernels_agree() {
-    for program in first_kernels() {
+    let first = first_seed();
+    // Groups that are shorter than a row of sixteen items, and longer ones.
+    let long = (first..first + number("USM_RANDOM_KERNELS", 32)).map(long_program);
+    for program in first_kernels().chain(long) {
         let name = &program.kernel.name;
         verify(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
         let code = Code::new(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));

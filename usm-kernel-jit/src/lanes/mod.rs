@@ -11,10 +11,13 @@ mod vector;
 
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::Variable;
-use usm_kernel_ir::{Binary, Expr, ExprKind, Home, Scalar, Stmt, StmtKind, Unary, VarId, definition};
+use usm_kernel_ir::{
+    ArrayId, Atomic, Binary, Expr, ExprKind, Home, Scalar, Stmt, StmtKind, Unary, VarId, definition,
+};
 
 use crate::function::{Writer, named};
 use crate::operate::integer_condition;
+use crate::stmt::operator;
 pub(crate) use shape::{Shape, Shapes};
 
 /// Items that run at once.
@@ -107,8 +110,61 @@ impl Writer<'_> {
             StmtKind::For(variable, start, end, step, body) => {
                 self.counting(*variable, [start, end, step], |writer| writer.block_lanes(row, body));
             }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                let (index, value) = (self.lanes(row, index), self.lanes(row, value));
+                self.atomic_lanes(row, *operation, *array, (&index, &value), *old);
+            }
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let index = self.lanes(row, index);
+                let [expected, new] = [expected, new].map(|side| self.lanes(row, side));
+                let ty = self.kernel.array(*array).element;
+                let before = self.by_lane(ty, |writer, lane| {
+                    let index = writer.lane(&index, Scalar::U64, lane);
+                    let address = writer.address_at(*array, index);
+                    let [expected, new] = [&expected, &new].map(|side| writer.lane(side, ty, lane));
+                    writer.compare_exchange(ty, address, expected, new)
+                });
+                if let Some(old) = old {
+                    self.give_lanes(row, *old, before);
+                }
+            }
             // No others are planned.
             _ => self.stmt(stmt),
+        }
+    }
+
+    /// One item after the other, unless each has an element of its own.
+    fn atomic_lanes(
+        &mut self,
+        row: &mut Row,
+        operation: Atomic,
+        array: ArrayId,
+        (index, value): (&Lanes, &Lanes),
+        old: Option<VarId>,
+    ) {
+        let ty = self.kernel.array(array).element;
+        let before = match index {
+            Lanes::Line(first, 1) => {
+                let address = self.address_at(array, *first);
+                let before = self.load_row(ty, address);
+                let after = match operator(operation) {
+                    Some(operator) => {
+                        self.operate_lanes(operator, ty, Lanes::Many(before.clone()), value.clone())
+                    }
+                    None => self.spread(value.clone(), ty),
+                };
+                self.store_row(ty, address, &after);
+                before
+            }
+            index => self.by_lane(ty, |writer, lane| {
+                let index = writer.lane(index, Scalar::U64, lane);
+                let address = writer.address_at(array, index);
+                let value = writer.lane(value, ty, lane);
+                writer.atomic(operation, ty, address, value)
+            }),
+        };
+        if let Some(old) = old {
+            self.give_lanes(row, old, before);
         }
     }
 

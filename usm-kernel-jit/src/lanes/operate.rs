@@ -104,7 +104,13 @@ impl Writer<'_> {
         })
     }
 
-    fn operate_lanes(&mut self, operator: Binary, ty: Scalar, one: Lanes, two: Lanes) -> Vec<Value> {
+    pub(super) fn operate_lanes(
+        &mut self,
+        operator: Binary,
+        ty: Scalar,
+        one: Lanes,
+        two: Lanes,
+    ) -> Vec<Value> {
         let out = if operator.compares() { Scalar::Bool } else { ty };
         let narrow = lane_bytes(ty) == 1;
         match operator {

@@ -155,6 +155,9 @@ impl Planner<'_> {
                 let shape = self.shapes.of(self.kernel, value);
                 self.note(*variable, shape);
             }
+            StmtKind::Atomic(.., Some(old)) | StmtKind::CompareExchange(.., Some(old)) => {
+                self.note(*old, Shape::Many);
+            }
             StmtKind::If(condition, ..) if self.shapes.of(self.kernel, condition) != Shape::One => {
                 // What some of the items set differs, unless nobody looks at it afterwards.
                 let (mut found, mut sets) = (Vec::new(), Vec::new());
@@ -197,11 +200,12 @@ impl Planner<'_> {
                 counter == Shape::One && alike(start) && alike(end) && alike(step) && block(body, false)
             }
             StmtKind::Break | StmtKind::Continue => !apart,
-            StmtKind::Return
-            | StmtKind::Atomic(..)
-            | StmtKind::CompareExchange(..)
-            | StmtKind::Collect(..)
-            | StmtKind::Broadcast(..) => false,
+            StmtKind::Atomic(_, array, index, ..) | StmtKind::CompareExchange(array, index, ..) => {
+                let shape = self.shapes.of(self.kernel, index);
+                *rows |= matches!(shape, Shape::Line(1 | -1));
+                !matches!(self.kernel.array(*array).space, Space::Private(_))
+            }
+            StmtKind::Return | StmtKind::Collect(..) | StmtKind::Broadcast(..) => false,
         }
     }
 
