@@ -13,6 +13,7 @@ mod kernel;
 mod nrt;
 mod pairs;
 mod planner;
+mod python;
 mod row;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ const BENCHES: &[Bench] = &[
     ("kernel", kernel::rows),
     ("nrt", nrt::rows),
     ("planner", planner::rows),
+    ("python", python::kernels),
 ];
 
 fn main() -> ExitCode {

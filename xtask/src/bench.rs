@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         wheel::install()?;
         bench.envs(environment::variables());
     }
-    if arguments.iter().any(|argument| argument == "interface") {
+    if arguments.iter().any(|argument| argument == "interface" || argument == "python") {
         // The installed package, beside NumPy and dpctl.
         wheel::install()?;
         bench.envs(environment::variables());

@@ -3,7 +3,6 @@
 //! Peers that only parse are given the same content in their own spelling; they check nothing of
 //! the layout.
 
-mod python;
 mod targets;
 
 use core::hint::black_box;
@@ -161,7 +160,7 @@ pub(crate) fn rows() -> Vec<Row> {
             }),
         ],
     ));
-    rows.extend(python::rows());
+    rows.extend(crate::python::rows("src/interface/peers.py"));
     targets::print(&rows);
     rows
 }

@@ -1,0 +1,32 @@
+//! Rows that a script measures, in an interpreter of its own.
+
+use std::process::{Command, Stdio};
+
+use crate::row::Row;
+
+/// The package's kernels.
+pub(crate) fn kernels() -> Vec<Row> {
+    rows("python/kernels.py")
+}
+
+/// The rows of a script of this crate, or none with a line that says why. `USM_PYTHON` names a
+/// Python that has the wheel.
+pub(crate) fn rows(script: &str) -> Vec<Row> {
+    let Some(python) = std::env::var_os("USM_PYTHON") else {
+        eprintln!("skipped: {script}: USM_PYTHON is not set");
+        return Vec::new();
+    };
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+    let output = match Command::new(python).arg(file).stderr(Stdio::inherit()).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: {script}: {error}");
+            return Vec::new();
+        }
+    };
+    if !output.status.success() {
+        eprintln!("skipped: the rest of {script}: {}", output.status);
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
+}
