@@ -7,9 +7,6 @@
 
 use core::slice;
 
-#[cfg(feature = "alloc")]
-use crate::executable::Passed;
-
 mod bind;
 mod parameter;
 mod signature;
@@ -85,6 +82,19 @@ pub trait Parameter: Sealed {
     /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`.
     #[doc(hidden)]
     unsafe fn view<'v>(raw: &'v Self::Raw) -> Self::View<'v>;
+}
+
+/// An argument for a device.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Passed<'p> {
+    /// The address of an array.
+    Pointer(usize),
+    /// The bytes of a value.
+    Value(&'p [u8]),
+    /// The bytes of a table for constant memory.
+    Table(&'p [u8]),
 }
 
 /// A slice of USM memory that is sent to a kernel.

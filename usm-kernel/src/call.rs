@@ -14,9 +14,10 @@ use crate::backend::{Grid, Programmable, Slot};
 use crate::error::LaunchError;
 use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
-use crate::module::{Function, Shape};
+use crate::module::Function;
 use crate::order::Order;
 use crate::range::NdRange;
+use crate::shape::Shape;
 
 /// Maximum number of arguments of a call, including numbers and local arrays.
 pub const MOST_ARGUMENTS: usize = 32;

@@ -6,9 +6,9 @@ use core::fmt;
 use usm_core::{Allocation, Backend, Event, Host, Queue, UsmVec};
 use usm_kernel_ir::{Argument, Fault, Literal, Parameter, check, text};
 
-use crate::argument::{Arguments, Signature};
+use crate::argument::{Arguments, Passed, Signature};
 use crate::error::LaunchError;
-use crate::executable::{DeviceCode, Passed};
+use crate::executable::DeviceCode;
 use crate::launch::Launch;
 use crate::order::Order;
 

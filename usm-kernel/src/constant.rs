@@ -43,8 +43,8 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     }
 
     #[cfg(feature = "alloc")]
-    fn passed(raw: &[T; N]) -> crate::executable::Passed<'_> {
-        crate::executable::Passed::Table(bytemuck::cast_slice(raw))
+    fn passed(raw: &[T; N]) -> crate::argument::Passed<'_> {
+        crate::argument::Passed::Table(bytemuck::cast_slice(raw))
     }
 
     unsafe fn view(raw: &[T; N]) -> &[T; N] {

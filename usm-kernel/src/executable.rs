@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use spin::Mutex;
 use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
 
-use crate::argument::{Arguments, Signature};
+use crate::argument::{Arguments, Passed, Signature};
 use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
@@ -388,18 +388,6 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         // SAFETY: the caller's promise; the tables remember the launch and are freed after it.
         unsafe { space.submit(function, &self.slots, &all) }
     }
-}
-
-/// An argument for a device.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub enum Passed<'p> {
-    /// The address of an array.
-    Pointer(usize),
-    /// The bytes of a value.
-    Value(&'p [u8]),
-    /// The bytes of a table for constant memory.
-    Table(&'p [u8]),
 }
 
 #[cfg(test)]

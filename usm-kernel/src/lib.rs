@@ -43,6 +43,8 @@ mod private;
 mod range;
 #[cfg(feature = "macros")]
 pub mod sample;
+#[cfg(feature = "alloc")]
+mod shape;
 
 pub use usm_core;
 #[cfg(feature = "alloc")]
@@ -77,9 +79,11 @@ pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Values, V
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 #[cfg(feature = "alloc")]
-pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module, Shape};
+pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use private::{Private, PrivateArrays};
 pub use range::{Id, Item, NdRange, Range, RangeError};
+#[cfg(feature = "alloc")]
+pub use shape::Shape;
 #[cfg(feature = "macros")]
 pub use usm_kernel_macros::{kernel, kernels};

@@ -10,6 +10,7 @@ use core::fmt;
 use usm_core::{BackendKind, Context};
 
 use crate::backend::{Programmable, spir_v};
+use crate::shape::Shape;
 
 bitflags::bitflags! {
     /// Formats of code that a device's runtime takes.
@@ -183,22 +184,6 @@ impl From<usm_core::Error> for BuildError {
     fn from(error: usm_core::Error) -> Self {
         Self::Runtime(error)
     }
-}
-
-/// The type of a function's parameter, as far as the runtime knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Shape {
-    /// Unknown.
-    Unknown,
-    /// A pointer to global or constant memory.
-    Pointer,
-    /// A pointer to local memory; on CUDA a 32-bit offset into the block's shared memory.
-    Local,
-    /// A value, or anything with this many bytes.
-    Bytes(usize),
-    /// A value of this many bytes, and neither a pointer nor local memory.
-    Value(usize),
 }
 
 /// A runtime's description of a function.

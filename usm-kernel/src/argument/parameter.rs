@@ -6,10 +6,10 @@ use core::slice;
 
 use bytemuck::Pod;
 
+#[cfg(feature = "alloc")]
+use super::Passed;
 use super::{Parameter, ParameterInfo, Passing, RawSlice, Sealed};
 use crate::atomic::AtomicElement;
-#[cfg(feature = "alloc")]
-use crate::executable::Passed;
 
 /// Global memory that the kernel reads: `&[T]`, passed as `&UsmVec`.
 #[derive(Debug)]

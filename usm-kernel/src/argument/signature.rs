@@ -2,11 +2,11 @@
 
 use usm_core::{Allocation, Backend, Usage};
 
+#[cfg(feature = "alloc")]
+use super::Passed;
 use super::{Bind, Parameter, ParameterInfo, Sealed};
 #[cfg(feature = "alloc")]
 use crate::error::LaunchError;
-#[cfg(feature = "alloc")]
-use crate::executable::Passed;
 
 /// All parameters of a kernel: a tuple of one to eight [`Parameter`]s.
 pub trait Signature: Sealed {

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::module::Shape;
+use crate::shape::Shape;
 
 const MAGIC: u32 = 0x0723_0203;
 /// Words of the header.
