@@ -1,5 +1,5 @@
-""""""Our containers beside Numba's: the same operations give the same statuses, positions, orders,
-bytes and callbacks.""""""
+"""Our containers beside Numba's: the same operations give the same statuses, positions, orders,
+bytes and callbacks."""
 
 import ctypes
 import random
