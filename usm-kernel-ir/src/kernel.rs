@@ -114,6 +114,8 @@ pub struct Value {
     pub name: String,
     /// Type.
     pub ty: Scalar,
+    /// Whether the host gives a `usize`, which is a `u64` to the kernel.
+    pub is_size: bool,
     /// Where it is declared.
     pub place: Place,
 }

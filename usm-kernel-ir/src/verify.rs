@@ -88,6 +88,9 @@ impl Checker<'_> {
         if values.contains(&false) {
             return refuse("a scalar that is no parameter".into());
         }
+        if let Some(size) = kernel.values.iter().find(|value| value.is_size && value.ty != Scalar::U64) {
+            return Err(Refusal::new(size.place, format!("a usize is a u64 here, not {}", size.ty)));
+        }
         for (array, seen) in kernel.arrays.iter().zip(seen) {
             if array.space.is_parameter() != seen {
                 return Err(Refusal::new(array.place, "an array in global memory that is no parameter"));

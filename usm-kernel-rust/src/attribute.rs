@@ -8,13 +8,12 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
-use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token};
+use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
 use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
-use crate::signature;
-use crate::{body, call, nesting};
+use crate::{body, call, instance, nesting, signature};
 
 /// What stands in the parentheses of the attribute.
 #[derive(Default)]
@@ -22,6 +21,7 @@ pub(crate) struct Arguments {
     group: Option<(Vec<u64>, Span)>,
     dimensions: Option<u8>,
     sub_group: Option<(u64, Span)>,
+    pub(crate) instances: Option<Vec<Type>>,
     path: Option<Path>,
 }
 
@@ -36,8 +36,16 @@ impl Parse for Arguments {
             } else {
                 input.parse()?
             };
-            input.parse::<Token![=]>()?;
+            if key == "instances" {
+                let types;
+                syn::parenthesized!(types in input);
+                let types = types.parse_terminated(Type::parse, Token![,])?;
+                arguments.instances = Some(types.into_iter().collect());
+            } else {
+                input.parse::<Token![=]>()?;
+            }
             match key.to_string().as_str() {
+                "instances" => {}
                 "krate" => arguments.path = Some(input.parse()?),
                 "group" => {
                     let value: Expr = input.parse()?;
@@ -65,7 +73,7 @@ impl Parse for Arguments {
                 _ => {
                     return Err(Error::new(
                         key.span(),
-                        "write `group = 256`, `dimensions = 2`, `sub_group = 16` or `crate = path::of::usm_kernel`",
+                        "write `group = 256`, `dimensions = 2`, `sub_group = 16`, `instances(f32, i32)` or `crate = path::of::usm_kernel`",
                     ));
                 }
             }
@@ -120,9 +128,11 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
     expand(&syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
 }
 
-/// The nodes of a kernel, verified and without races that every launch has.
-pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<Kernel> {
-    checked(item, arguments, module).map(|(kernel, _)| kernel)
+/// The nodes of a kernel, or of each of its instances, verified and without races that every launch
+/// has.
+pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: &Rc<Module>) -> Result<Vec<Kernel>> {
+    let nodes = |one: &ItemFn| checked(one, arguments, Rc::clone(module)).map(|(kernel, _)| kernel);
+    instance::of(item, arguments)?.iter().map(|one| one.name_in_errors(nodes(&one.item))).collect()
 }
 
 fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
@@ -133,8 +143,16 @@ fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(
     Ok((kernel, claims))
 }
 
-/// The items of a kernel, of a function and what stands beside it.
+/// The items of a kernel, or of each of its instances: of a function and what stands beside it.
 fn expand(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Result<TokenStream> {
+    let mut all = TokenStream::new();
+    for one in instance::of(item, arguments)? {
+        all.extend(one.name_in_errors(expand_one(arguments, &one.item, Rc::clone(&module)))?);
+    }
+    Ok(all)
+}
+
+fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Result<TokenStream> {
     let path = match &arguments.path {
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),

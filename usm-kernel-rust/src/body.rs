@@ -2,8 +2,9 @@
 
 use syn::spanned::Spanned as _;
 use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Local, Pat, Result, Stmt as RustStmt, Type};
-use usm_kernel_ir::{Array, ArrayId, Atomic, Binary, Expr, Literal, Scalar, Space, Stmt, StmtKind, VarId};
+use usm_kernel_ir::{Array, ArrayId, Binary, Expr, Literal, Scalar, Space, Stmt, StmtKind, VarId};
 
+use crate::atomic::{atomic, is_atomic};
 use crate::expression::{self, expr, typed};
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::{length, place_of};
@@ -264,9 +265,9 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
         }
         Rust::MethodCall(call) => {
-            let stmt = atomic(call, None, scope)?;
+            let stmts = atomic(call, None, scope)?;
             out.append(&mut scope.before);
-            out.push(stmt);
+            out.extend(stmts);
             Ok(())
         }
         Rust::Paren(inner) => statement(&inner.expr, scope, out),
@@ -384,9 +385,9 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             let (variable, ty) = assigned(path, scope)?;
             if let Rust::MethodCall(call) = &*assign.right {
                 if is_atomic(call) {
-                    let stmt = atomic(call, Some(variable), scope)?;
+                    let stmts = atomic(call, Some(variable), scope)?;
                     out.append(&mut scope.before);
-                    out.push(stmt);
+                    out.extend(stmts);
                     return Ok(());
                 }
             }
@@ -449,61 +450,4 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
         }
         other => refuse(other.span(), "only variables and elements are assigned"),
     }
-}
-
-fn is_atomic(call: &syn::ExprMethodCall) -> bool {
-    call.method.to_string().starts_with("fetch_")
-        || call.method == "swap"
-        || call.method == "compare_exchange"
-}
-
-/// `a[i].fetch_add(value)`.
-pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
-    let operation = match call.method.to_string().as_str() {
-        "fetch_add" => Atomic::Add,
-        "fetch_sub" => Atomic::Sub,
-        "fetch_min" => Atomic::Min,
-        "fetch_max" => Atomic::Max,
-        "fetch_and" => Atomic::And,
-        "fetch_or" => Atomic::Or,
-        "fetch_xor" => Atomic::Xor,
-        "swap" => Atomic::Exchange,
-        "compare_exchange" => return compare_exchange(call, old, scope),
-        _ => {
-            return refuse(
-                call.method.span(),
-                "no statement of a kernel; atomic operations are `a[i].fetch_add(value)`, _sub, _min, _max, _and, _or, _xor, `swap` and `compare_exchange`",
-            );
-        }
-    };
-    let Rust::Index(index) = &*call.receiver else {
-        return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
-    };
-    let (array, element, index) = expression::element(index, scope)?;
-    let [value] = call.args.iter().collect::<Vec<_>>()[..] else {
-        return refuse(
-            call.method.span(),
-            "an atomic operation has one argument, the value; its order is relaxed",
-        );
-    };
-    let value = typed(value, element, scope)?;
-    let at = index.place;
-    Ok(Stmt::new(StmtKind::Atomic(operation, array, index, value, old), at))
-}
-
-/// `a[i].compare_exchange(expected, new)`: the old value, whether it was the expected one or not.
-fn compare_exchange(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
-    let Rust::Index(index) = &*call.receiver else {
-        return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
-    };
-    let (array, element, index) = expression::element(index, scope)?;
-    let [expected, new] = call.args.iter().collect::<Vec<_>>()[..] else {
-        return refuse(
-            call.method.span(),
-            "write `a[i].compare_exchange(expected, new)`; the order is relaxed, and the value is the old one",
-        );
-    };
-    let values = [typed(expected, element, scope)?, typed(new, element, scope)?].map(Box::new);
-    let at = index.place;
-    Ok(Stmt::new(StmtKind::CompareExchange(array, index, values, old), at))
 }

@@ -8,16 +8,21 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type};
 use usm_kernel_ir::{Binary, Collection, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, without_returns};
 
-use crate::body;
 use crate::expression::{expr, may_run, typed};
 use crate::scope::{Called, Meaning, Scope, refuse, scalar};
 use crate::signature::{element, place_of};
+use crate::{body, instance};
 
 /// Puts a function of the same module in, before the statement; its result, or nothing where it has
 /// none. Nothing at all where no function is called so.
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
-    let Some(function) = function.map(Rc::clone) else { return Ok(None) };
+    let Some(mut function) = function.map(Rc::clone) else { return Ok(None) };
+    if let Rust::Path(path) = &*call.func {
+        if let Some(concrete) = instance::of_call(&function, path)? {
+            function = Rc::new(concrete);
+        }
+    }
     may_run(call.func.span(), scope)?;
     scope.put_in(call.span())?;
     if scope.called.iter().any(|called| called.name == name) {
@@ -105,12 +110,6 @@ fn inner_of_atomic(ty: &Type) -> Result<Scalar> {
 
 /// A function's body; its last expression sets the result.
 fn body_of(function: &ItemFn, scope: &mut Scope) -> Result<Vec<Stmt>> {
-    if function.sig.generics.params.first().is_some() {
-        return refuse(
-            function.sig.generics.span(),
-            "a function of kernels has no type parameters: write one for each type",
-        );
-    }
     let mut block = (*function.block).clone();
     let result = scope.called.last().and_then(|called| called.result);
     let last = match (result, block.stmts.last()) {

@@ -6,10 +6,10 @@ use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
 use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
 
-use crate::call;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
+use crate::{atomic, call};
 
 /// A value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -412,15 +412,23 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             let at = index.place;
             return Ok(Expr::load(array, element, index, at));
         }
-        if name.starts_with("fetch_") || name == "swap" || name == "compare_exchange" {
+        if name == "load" {
+            may_run(call.method.span(), scope)?;
+            let (array, element, index) = element(index, scope)?;
+            let (at, to) = (index.place, scope.hidden("loaded", element, at));
+            let stmts = atomic::load(call, to, Expr::load(array, element, index, at))?;
+            scope.before.extend(stmts);
+            return Ok(Expr::variable(to, element, at));
+        }
+        if atomic::is_atomic(call) {
             may_run(call.method.span(), scope)?;
             let Meaning::Array(array) = array_of(index, scope)? else {
                 return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
             };
             let element = scope.kernel.array(array).element;
             let old = scope.hidden("old", element, at);
-            let stmt = crate::body::atomic(call, Some(old), scope)?;
-            scope.before.push(stmt);
+            let stmts = atomic::atomic(call, Some(old), scope)?;
+            scope.before.extend(stmts);
             return Ok(Expr::variable(old, element, at));
         }
     }

@@ -85,7 +85,7 @@ fn items(items_of: &[Item], module: &Rc<Module>, kernels: &mut Vec<Kernel>) -> R
         match item {
             Item::Fn(function) => {
                 if let Some(arguments) = attribute_of(function)? {
-                    kernels.push(nodes(function, &arguments, Rc::clone(module))?);
+                    kernels.extend(nodes(function, &arguments, module)?);
                 }
             }
             Item::Mod(inner) => {

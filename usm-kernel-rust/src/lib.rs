@@ -3,11 +3,13 @@
 
 extern crate alloc;
 
+mod atomic;
 mod attribute;
 mod body;
 mod call;
 mod expression;
 mod file;
+mod instance;
 mod nesting;
 mod scope;
 mod signature;

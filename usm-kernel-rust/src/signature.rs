@@ -20,9 +20,6 @@ pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
     if let Some(word) = &signature.constness {
         return refuse(word.span, "a kernel is no `const fn`");
     }
-    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
-        return refuse(signature.generics.span(), "a kernel has no type parameters: write one for each type");
-    }
     if let ReturnType::Type(_, ty) = &signature.output {
         return refuse(ty.span(), "a kernel has no result: write it to an array");
     }
@@ -55,12 +52,10 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     let text = name.to_string().trim_start_matches("r#").to_string();
     let at = place(name.span());
     let Type::Reference(reference) = ty else {
-        if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
-            return refuse(ty.span(), "a scalar has the same width everywhere: write `u64`");
-        }
+        let is_size = matches!(ty, Type::Path(path) if path.path.is_ident("usize"));
         let scalar = scalar(ty)?;
         let id = ValueId(scope.kernel.values.len() as u32);
-        scope.kernel.values.push(Value { name: text, ty: scalar, place: at });
+        scope.kernel.values.push(Value { name: text, ty: scalar, is_size, place: at });
         scope.kernel.parameters.push(Parameter::Value(id));
         scope.name(name, Meaning::Value(id));
         return Ok(());

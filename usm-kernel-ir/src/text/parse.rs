@@ -198,7 +198,9 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 items.end()?;
             }
             "value" => {
-                kernel.values.push(Value { name: items.text()?, ty: items.scalar()?, place: items.place()? });
+                let (name, is_size) = (items.text()?, items.takes("usize"));
+                let ty = if is_size { Scalar::U64 } else { items.scalar()? };
+                kernel.values.push(Value { name, ty, is_size, place: items.place()? });
                 items.end()?;
             }
             "variable" => {

@@ -72,11 +72,16 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
         at(to, array.place)?;
         to.write_str(")")?;
     }
-    for (head, name, ty, place) in
-        (kernel.values.iter().map(|value| ("value", &value.name, value.ty, value.place))).chain(
-            kernel.variables.iter().map(|variable| ("variable", &variable.name, variable.ty, variable.place)),
-        )
-    {
+    for (head, name, ty, place) in (kernel.values.iter().map(|value| {
+        let ty = if value.is_size { "usize" } else { value.ty.name() };
+        ("value", &value.name, ty, value.place)
+    }))
+    .chain(
+        kernel
+            .variables
+            .iter()
+            .map(|variable| ("variable", &variable.name, variable.ty.name(), variable.place)),
+    ) {
         write!(to, "\n  ({head} ")?;
         quoted(to, name)?;
         write!(to, " {ty}")?;

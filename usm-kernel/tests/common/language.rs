@@ -255,6 +255,36 @@ pub(crate) mod nodes {
             out[i * 32 + 31] = 0.0;
         }
     }
+
+    #[kernel_fn]
+    fn twice<T>(x: T) -> T {
+        x + x
+    }
+
+    /// A kernel for each list of types, and a `usize`, which is a `u64` here.
+    #[kernel(instances((f32, u32), (i64, u8)))]
+    pub(crate) fn mix<T, C>(by: T, n: usize, counts: &[C], a: &mut [T]) {
+        let i = global_id(0);
+        if i < n {
+            a[i] = twice::<T>(a[i]) * by + (counts[i] as T);
+        }
+    }
+
+    /// The last item that has stored its part sees all parts.
+    #[kernel]
+    pub(crate) fn ordered(a: &[u32], parts: &[Atomic<u32>], done: &[Atomic<u32>], total: &[Atomic<u32>]) {
+        let i = global_id(0);
+        parts[i].swap(a[i], RELEASE, DEVICE);
+        let before = done[0].fetch_add(1, ACQ_REL);
+        if before + 1 == (global_size(0) as u32) {
+            let mut sum = 0_u32;
+            for j in 0..global_size(0) {
+                sum += parts[j].load(ACQUIRE, DEVICE);
+            }
+            total[0].compare_exchange(0, sum, SEQ_CST, GROUP);
+            total[1].fetch_max(before, RELAXED);
+        }
+    }
 }
 
 pub(crate) use self::nodes::*;
@@ -360,6 +390,12 @@ pub(crate) fn sums_plain(n: usize, a: &[u32]) -> Vec<u32> {
         .iter()
         .map(|(one, two, seen)| one.wrapping_mul(31).wrapping_add(*two).wrapping_add(seen[1]))
         .collect()
+}
+
+/// What [`nodes::mix_f32_u32`] and its like give.
+pub(crate) fn mix_plain(by: i64, n: usize, counts: &[i64], a: &[i64]) -> Vec<i64> {
+    let one = |(i, x): (usize, &i64)| if i < n { (x + x) * by + counts[i] } else { *x };
+    a.iter().enumerate().map(one).collect()
 }
 
 /// What [`rotate`] gives, in groups of `group` items.

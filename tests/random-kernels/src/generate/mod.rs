@@ -178,7 +178,7 @@ impl Generator {
             let ty = self.scalar();
             let id = ValueId(self.kernel.values.len() as u32);
             let place = self.place();
-            self.kernel.values.push(Value { name: "double".into(), ty, place });
+            self.kernel.values.push(Value { name: "double".into(), ty, is_size: false, place });
             self.kernel.parameters.push(Parameter::Value(id));
         }
         if self.random.percent(50) {

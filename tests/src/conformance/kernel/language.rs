@@ -94,6 +94,48 @@ pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
+/// Instances of a kernel with type parameters, which call a function with them; a `usize`.
+pub fn one_source_with_type_parameters<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let (counts, values): (Vec<i64>, Vec<i64>) =
+        ((0..64).map(|i| i * 5 % 64).collect(), (0..64).map(|i| i - 30).collect());
+    let plain = kernels::mix_plain(3, 60, &counts, &values);
+    let n = values.len() - 4;
+    for ready in ready_in_every_format::<kernels::mix_f32_u32, B, 1>(fixture.context) {
+        let (counts, values): (Vec<u32>, Vec<f32>) =
+            (counts.iter().map(|x| *x as u32).collect(), values.iter().map(|x| *x as f32).collect());
+        let (counts, mut a) = (shared(&queue, &counts), shared(&queue, &values));
+        let launch = Launch::over(&queue, Range::new([64]).expect("a range"));
+        let _ = launch.run_on(&ready, kernels::mix_f32_u32, (3.0, n, &counts, &mut a)).expect("a launch");
+        let found: Vec<i64> = a.read().expect("a view").iter().map(|x| *x as i64).collect();
+        assert_eq!(found, plain);
+    }
+    for ready in ready_in_every_format::<kernels::mix_i64_u8, B, 1>(fixture.context) {
+        let counts: Vec<u8> = counts.iter().map(|x| *x as u8).collect();
+        let (counts, mut a) = (shared(&queue, &counts), shared(&queue, &values));
+        let launch = Launch::over(&queue, Range::new([64]).expect("a range"));
+        let _ = launch.run_on(&ready, kernels::mix_i64_u8, (3, n, &counts, &mut a)).expect("a launch");
+        assert_eq!(a.read().expect("a view")[..], plain);
+    }
+}
+
+/// Atomic operations that order others: who comes last sees what all have stored.
+pub fn one_source_with_orders<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<kernels::ordered, B, 1>(fixture.context) {
+        for _ in 0..20 {
+            let values: Vec<u32> = (0..4096).map(|i| i * 37 % 1000).collect();
+            let (a, mut parts) = (shared(&queue, &values), shared(&queue, &[0_u32; 4096]));
+            let (mut done, mut total) = (shared(&queue, &[0_u32; 1]), shared(&queue, &[0_u32; 2]));
+            let launch = Launch::new(&queue, range([4096], [16]));
+            let arguments = (&a, &mut parts, &mut done, &mut total);
+            let _ = launch.run_on(&ready, kernels::ordered, arguments).expect("a launch");
+            assert_eq!(total.read().expect("a view")[..], [values.iter().sum(), 4095]);
+            assert_eq!(done.read().expect("a view")[..], [4096]);
+        }
+    }
+}
+
 /// Sums and private arrays that outlive barriers.
 pub fn one_source_with_sums_across_barriers<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);

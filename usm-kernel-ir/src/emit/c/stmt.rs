@@ -8,6 +8,17 @@ use super::{Dialect, Writer};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::uniform::address;
 
+/// A fence for all items of the device. OpenCL C 1.2 has one kind of fence only, and from 2.0 on
+/// that one orders for a group.
+const FENCE: &str = "\
+#if (__OPENCL_C_VERSION__ >= 200 && __OPENCL_C_VERSION__ < 300) || \
+(defined(__opencl_c_atomic_order_seq_cst) && defined(__opencl_c_atomic_scope_device))
+#define usm_fence(flags) atomic_work_item_fence(flags, memory_order_seq_cst, memory_scope_device)
+#else
+#define usm_fence(flags) mem_fence(flags)
+#endif
+";
+
 impl Writer<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
         for stmt in body {
@@ -86,12 +97,15 @@ impl Writer<'_> {
                 self.line(depth, line);
             }
             StmtKind::Fence { local, global } => {
+                if self.dialect == Dialect::OpenCl {
+                    self.helpers.insert(FENCE.into());
+                }
                 let line = match (self.dialect, local, global) {
                     (Dialect::Cuda, _, true) => "__threadfence();",
                     (Dialect::Cuda, ..) => "__threadfence_block();",
-                    (_, _, false) => "mem_fence(CLK_LOCAL_MEM_FENCE);",
-                    (_, false, true) => "mem_fence(CLK_GLOBAL_MEM_FENCE);",
-                    (_, true, true) => "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                    (_, _, false) => "usm_fence(CLK_LOCAL_MEM_FENCE);",
+                    (_, false, true) => "usm_fence(CLK_GLOBAL_MEM_FENCE);",
+                    (_, true, true) => "usm_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 };
                 self.line(depth, line);
             }

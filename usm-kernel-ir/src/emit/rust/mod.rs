@@ -145,7 +145,8 @@ impl Writer<'_> {
                     (self.array(*id), passing, view)
                 }
                 Parameter::Value(id) => {
-                    let ty = stored(kernel.value(*id).ty);
+                    let value = kernel.value(*id);
+                    let ty = if value.is_size { "usize" } else { stored(value.ty) };
                     (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string())
                 }
             };
@@ -227,7 +228,7 @@ impl Writer<'_> {
                 "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
             ));
             for (index, _) in kernel.values.iter().enumerate() {
-                self.line(&format!("let __p{index} = *__p{index};"));
+                self.line(&format!("let __p{index} = *__p{index}{};", self.widened(index)));
             }
             self.sizes();
             self.line(&format!("[{lengths}]\n}}"));
@@ -245,6 +246,11 @@ impl Writer<'_> {
             "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
         ));
         self.line("let __range = __group.range();");
+        for (index, value) in kernel.values.iter().enumerate() {
+            if value.is_size {
+                self.line(&format!("let __p{index} = __p{index}{};", self.widened(index)));
+            }
+        }
         self.sizes();
         for dimension in 0..d {
             self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
@@ -265,6 +271,11 @@ impl Writer<'_> {
         self.line(&format!(
             "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}"
         ));
+    }
+
+    /// What makes a 64-bit number of a `usize`.
+    fn widened(&self, value: usize) -> &'static str {
+        if self.kernel.values[value].is_size { " as u64" } else { "" }
     }
 
     fn device_code(&mut self, kernel: &Kernel, claims: &Claims, spir_v: Option<&SpirV>) {

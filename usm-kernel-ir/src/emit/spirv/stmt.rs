@@ -12,7 +12,6 @@ use crate::uniform::address;
 const WORKGROUP: u32 = 2;
 /// Memory semantics, as the instructions take them.
 const SEQUENTIAL: u32 = 0x10;
-const ACQUIRE_RELEASE: u32 = 0x8;
 const LOCAL_MEMORY: u32 = 0x100;
 const GLOBAL_MEMORY: u32 = 0x200;
 
@@ -62,7 +61,7 @@ impl Writer<'_> {
             // Lowered.
             StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
             StmtKind::Fence { local, global } => {
-                let semantics = ACQUIRE_RELEASE
+                let semantics = SEQUENTIAL
                     | if *local { LOCAL_MEMORY } else { 0 }
                     | if *global { GLOBAL_MEMORY } else { 0 };
                 let scope = self.number(Scalar::U32, u64::from(DEVICE));
