@@ -116,7 +116,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = command(environment::venv_python());
     maturin
-        .args(["-m", "maturin", "build", "--quiet", "--release", "--manifest-path"])
+        .args(["-m", "maturin", "build", "--quiet", "--profile", "wheel", "--manifest-path"])
         .arg(environment::root().join("usm-python/Cargo.toml"))
         .arg("--interpreter")
         .arg(environment::venv_python())
