@@ -199,7 +199,7 @@ pub fn one_source_builds_checks_when_needed<B: Programmable>(fixture: &Fixture<'
         assert_eq!(function.name(), WrongChecks::FUNCTION);
         let mut a = shared(&queue, &[1_u32; 8]);
         for (items, is_proven) in [(8, true), (9, false), (8, true)] {
-            let launch = Launch::over(&queue, Range::new([items]).expect("a range"));
+            let launch = Launch::with_range(&queue, Range::new([items]).expect("a range"));
             match launch.run_on(&ready, WrongChecks, (&mut a,)) {
                 Ok(event) => event.wait().expect("all inside"),
                 Err(error) => {

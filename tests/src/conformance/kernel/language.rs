@@ -105,7 +105,7 @@ pub fn one_source_with_type_parameters<B: Programmable>(fixture: &Fixture<'_, B>
         let (counts, values): (Vec<u32>, Vec<f32>) =
             (counts.iter().map(|x| *x as u32).collect(), values.iter().map(|x| *x as f32).collect());
         let (counts, mut a) = (shared(&queue, &counts), shared(&queue, &values));
-        let launch = Launch::over(&queue, Range::new([64]).expect("a range"));
+        let launch = Launch::with_range(&queue, Range::new([64]).expect("a range"));
         let _ = launch.run_on(&ready, kernels::mix_f32_u32, (3.0, n, &counts, &mut a)).expect("a launch");
         let found: Vec<i64> = a.read().expect("a view").iter().map(|x| *x as i64).collect();
         assert_eq!(found, plain);
@@ -113,7 +113,7 @@ pub fn one_source_with_type_parameters<B: Programmable>(fixture: &Fixture<'_, B>
     for ready in ready_in_every_format::<kernels::mix_i64_u8, B, 1>(fixture.context) {
         let counts: Vec<u8> = counts.iter().map(|x| *x as u8).collect();
         let (counts, mut a) = (shared(&queue, &counts), shared(&queue, &values));
-        let launch = Launch::over(&queue, Range::new([64]).expect("a range"));
+        let launch = Launch::with_range(&queue, Range::new([64]).expect("a range"));
         let _ = launch.run_on(&ready, kernels::mix_i64_u8, (3, n, &counts, &mut a)).expect("a launch");
         assert_eq!(a.read().expect("a view")[..], plain);
     }
