@@ -254,12 +254,12 @@ pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixtur
 
 /// With position and both numbers, before anything runs.
 pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
+    let Some(ready) = ready::<GroupOf, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
-    let (x, mut y) = (shared(&queue, &[1.0_f32; 64]), shared(&queue, &[1.0_f32; 63]));
-    let error = refused(Launch::new(&queue, range([64], [8])).run_on(&ready, saxpy, (1.0, &x, &mut y)));
+    let mut groups = shared(&queue, &[0_u32; 63]);
+    let error = refused(Launch::new(&queue, range([64], [8])).run_on(&ready, GroupOf, (&mut groups,)));
     let LaunchError::Argument { kernel, error } = error else { panic!("{error}") };
-    assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("saxpy", 2, 64, 63));
+    assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("group_of", 0, 64, 63));
 }
 
 /// The kernel says which size it is written for.
