@@ -216,3 +216,16 @@ fn a_length_that_a_scalar_says_is_proven() {
     // The sum that is the length wraps.
     assert_ne!(language::rotate.proof(&range, &[1, 64], &(u64::MAX - 3, ())), Proof::Proven);
 }
+
+#[test]
+fn instances_of_a_kernel_have_their_types() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    let (counts, values): (Vec<i64>, Vec<i64>) = ((0..20).collect(), (0..20).map(|i| 5 - i).collect());
+    let bytes: Vec<u8> = counts.iter().map(|x| *x as u8).collect();
+    let given = UsmVec::<u8, Host, _>::from_slice(&queue, &bytes).unwrap();
+    let mut a = UsmVec::<i64, Host, _>::from_slice(&queue, &values).unwrap();
+    let n = values.len() - 3;
+    let launch = Launch::with_range(&queue, Range::new([20]).unwrap());
+    let _ = launch.run(language::nodes::mix_i64_u8, (3, n, &given, &mut a)).unwrap();
+    assert_eq!(a.read().unwrap()[..], language::mix_plain(3, n, &counts, &values));
+}
