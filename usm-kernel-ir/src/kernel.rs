@@ -1,5 +1,5 @@
-//! The nodes. A kernel is a tree: statements hold expressions, expressions have no effects but
-//! reading memory.
+//! The nodes. A kernel is a tree of statements and expressions. Expressions may read memory and
+//! have no other effects.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::operator::{Binary, Math, Unary, named};
 use crate::scalar::{Literal, Scalar};
 
-/// Where something was written.
+/// A place in the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Position in [`Kernel::files`].
@@ -26,13 +26,13 @@ pub struct Kernel {
     pub name: String,
     /// Dimensions of its ranges, 1 to 3; dimension 0 is the slowest.
     pub dimensions: u8,
-    /// The only local size that it may run with, one number a dimension; 0 where any will do.
+    /// The only local size of a launch, one number for each dimension; 0 allows any.
     pub group: Option<Vec<u64>>,
-    /// Somebody vouches that indices are inside and items do not race.
+    /// Whether the author guarantees that indices are inside and items do not race.
     pub trusted: bool,
-    /// Files that [`Place`]s name.
+    /// The files of [`Place`]s.
     pub files: Vec<String>,
-    /// Where its name stands.
+    /// The place of its name.
     pub place: Place,
     /// Parameters in order.
     pub parameters: Vec<Parameter>,
@@ -42,7 +42,7 @@ pub struct Kernel {
     pub values: Vec<Value>,
     /// Variables of an item.
     pub variables: Vec<Variable>,
-    /// What an item runs.
+    /// The statements that each item runs.
     pub body: Vec<Stmt>,
 }
 
@@ -74,28 +74,27 @@ pub struct Array {
     pub name: String,
     /// Type of the elements.
     pub element: Scalar,
-    /// Which memory it lies in.
+    /// The memory that it lies in.
     pub space: Space,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub place: Place,
 }
 
-/// Which memory an array lies in, and what may be done with it.
+/// The memory of an array, and the allowed accesses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
-    /// Global memory, read. As long as the launch says.
+    /// Global memory, only read. The launch determines the length.
     Read,
-    /// Global memory, read and written. As long as the launch says.
+    /// Global memory, read and written. The launch determines the length.
     Write,
-    /// Global memory, changed by atomic operations only. As long as the launch says.
+    /// Global memory, changed by atomic operations only. The launch determines the length.
     Atomic,
     /// A table of this many elements in constant memory.
     Constant(u64),
-    /// Local memory of a group, of a length that range and scalars say. Elements have no value when
+    /// Local memory of a group. Range and scalars determine its length. Elements have no value when
     /// a group starts.
     Local(Expr),
-    /// Private memory of an item, of this many elements. Elements have no value when an item
-    /// starts.
+    /// Private memory of an item with this many elements. They have no value when an item starts.
     Private(u64),
 }
 
@@ -116,7 +115,7 @@ pub struct Value {
     pub ty: Scalar,
     /// Whether the host gives a `usize`, which is a `u64` to the kernel.
     pub is_size: bool,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub place: Place,
 }
 
@@ -127,22 +126,22 @@ pub struct Variable {
     pub name: String,
     /// Type.
     pub ty: Scalar,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub place: Place,
 }
 
 /// A value to compute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Scalar,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A literal.
@@ -151,20 +150,21 @@ pub enum ExprKind {
     Variable(VarId),
     /// A parameter that is a scalar.
     Value(ValueId),
-    /// Elements of an array; `u64`.
+    /// Number of elements of an array; `u64`.
     Len(ArrayId),
     /// An id or size in a dimension; `u64`.
     Query(Query, u8),
-    /// An element of an array at a `u64`. Of an atomic array it is a relaxed load.
+    /// An element of an array at a `u64`. On an atomic array it is a relaxed load.
     Load(ArrayId, Box<Expr>),
     /// One operand.
     Unary(Unary, Box<Expr>),
     /// Two operands.
     Binary(Binary, Box<Expr>, Box<Expr>),
-    /// A conversion to the expression's type, as Rust's `as`: integers are cut, floats saturate and
-    /// a NaN becomes 0.
+    /// A conversion to the expression's type with the meaning of Rust's `as`: integers are cut,
+    /// floats saturate, and NaN becomes 0.
     Cast(Box<Expr>),
-    /// The second where the first is true, else the third; the other is not evaluated.
+    /// The second operand if the first is true, otherwise the third. The other one is not
+    /// evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A function of floating point numbers.
     Math(Math, Vec<Expr>),
@@ -173,11 +173,11 @@ pub enum ExprKind {
 named! {
     /// An id or a size.
     Query {
-        /// Place of the item in the range.
+        /// Position of the item in the range.
         GlobalId = "global-id",
-        /// Place of the item in its group.
+        /// Position of the item in its group.
         LocalId = "local-id",
-        /// Place of the group.
+        /// Position of the group.
         GroupId = "group-id",
         /// Items of the range.
         GlobalSize = "global-size",
@@ -189,7 +189,7 @@ named! {
 }
 
 impl Query {
-    /// Whether the answer depends on how the range is cut into groups.
+    /// Whether the value depends on the division of the range into groups.
     #[must_use]
     pub const fn needs_groups(self) -> bool {
         !matches!(self, Self::GlobalId | Self::GlobalSize)
@@ -197,7 +197,7 @@ impl Query {
 }
 
 named! {
-    /// An atomic operation: relaxed, of the device's scope. It has the old value as result.
+    /// An atomic operation: relaxed, with device scope. Its result is the old value.
     Atomic {
         /// Sum; wraps.
         Add = "add",
@@ -218,55 +218,55 @@ named! {
     }
 }
 
-/// Something to do.
+/// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// What.
+    /// Its kind.
     pub kind: StmtKind,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
-/// What a statement does.
+/// The kind of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    /// Gives a variable a value.
+    /// Sets a variable.
     Set(VarId, Expr),
-    /// Gives an element a value.
+    /// Sets an element.
     Store(ArrayId, Expr, Expr),
-    /// Changes an element of 32 or 64 bits atomically; the variable gets the old value.
+    /// Changes an element of 32 or 64 bits atomically. The variable receives the old value.
     Atomic(Atomic, ArrayId, Expr, Expr, Option<VarId>),
-    /// Gives an element the second value where it is the first, bit for bit, atomically; the
-    /// variable gets the old value.
+    /// Atomically sets an element to the second value if it equals the first bit for bit. The
+    /// variable receives the old value.
     CompareExchange(ArrayId, Expr, [Box<Expr>; 2], Option<VarId>),
-    /// Collects a value of all items of the group, in the order of their local ids; the variable
-    /// gets what is collected. A barrier for local memory.
+    /// Collects a value of all items of the group in the order of their local ids. The variable
+    /// receives the result. A barrier for local memory.
     Collect(Collection, Binary, VarId, Expr),
-    /// Gives the variable the value that the item with this linear local id has; an id outside of
-    /// the group counts as the last one. A barrier for local memory.
+    /// Sets the variable to the value of the item with this linear local id. An id outside of the
+    /// group counts as the last one. A barrier for local memory.
     Broadcast(VarId, Expr, Expr),
-    /// Runs the first where the condition is true, else the second.
+    /// Runs the first block if the condition is true, otherwise the second.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
-    /// Runs the body as long as the condition is true.
+    /// Runs the body while the condition is true.
     While(Expr, Vec<Stmt>),
-    /// Runs the body with an integer from the start up to the end, without it, in steps. A step of
-    /// zero counts as one; an overflow ends it.
+    /// Runs the body with an integer from the start up to, excluding, the end, in steps. A step of
+    /// zero counts as one. An overflow ends the loop.
     For(VarId, Expr, Expr, Expr, Vec<Stmt>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the innermost loop's next round.
+    /// Continues with the next round of the innermost loop.
     Continue,
     /// Ends the item.
     Return,
-    /// Waits for all items of the group. Both flags may be set: local memory, global memory.
+    /// Waits for all items of the group. The flags select local memory, global memory, or both.
     Barrier {
         /// Orders accesses to local memory.
         local: bool,
-        /// Orders accesses to global memory of the group's items.
+        /// Orders accesses to global memory by the group's items.
         global: bool,
     },
-    /// Orders the item's own accesses before and after it, as all items of the device see them. It
-    /// waits for nobody, and makes nothing of a race.
+    /// Orders the item's own accesses before and after it, for all items of the device. It does not
+    /// wait, and does not make a race legal.
     Fence {
         /// Accesses to local memory.
         local: bool,
@@ -276,14 +276,14 @@ pub enum StmtKind {
 }
 
 named! {
-    /// What an item gets of what a group collects.
+    /// An item's result of a collective operation.
     Collection {
-        /// All of it.
+        /// The result over all items.
         Reduce = "reduce",
-        /// That of the items up to itself.
+        /// The result over the items up to and including itself.
         Inclusive = "inclusive",
-        /// That of the items before itself; of none the value that changes nothing, which of a
-        /// minimum is the greatest value.
+        /// The result over the items before itself. For the first item it is the neutral value; for
+        /// a minimum that is the greatest value.
         Exclusive = "exclusive",
     }
 }
@@ -292,7 +292,7 @@ impl Kernel {
     /// An array of the kernel.
     ///
     /// # Panics
-    /// Where there is none, which [`verify`](crate::verify) refuses.
+    /// If there is none, which [`verify`](crate::verify) refuses.
     #[must_use]
     pub fn array(&self, id: ArrayId) -> &Array {
         &self.arrays[id.0 as usize]
@@ -316,7 +316,7 @@ impl Kernel {
         &self.values[id.0 as usize]
     }
 
-    /// Whether it means something only where the range is cut into groups: barriers, local memory,
+    /// Whether the kernel depends on the division of the range into groups: barriers, local memory,
     /// ids in groups.
     #[must_use]
     pub fn needs_groups(&self) -> bool {
@@ -328,7 +328,7 @@ impl Kernel {
         needs
     }
 
-    /// Arrays whose lengths the body asks for, in order.
+    /// Arrays whose lengths the body reads, in order.
     #[must_use]
     pub fn lengths(&self) -> Vec<ArrayId> {
         let mut found = Vec::new();
@@ -368,7 +368,7 @@ pub(crate) fn for_each(body: &[Stmt], stmt: &mut dyn FnMut(&Stmt), expr: &mut dy
 }
 
 impl Stmt {
-    /// The blocks inside.
+    /// The inner blocks.
     #[must_use]
     pub fn blocks(&self) -> Vec<&[Stmt]> {
         match &self.kind {
@@ -409,7 +409,7 @@ impl Stmt {
         }
     }
 
-    /// The variable that it gives a value, where it does.
+    /// The variable that it sets, if any.
     #[must_use]
     pub const fn sets(&self) -> Option<VarId> {
         match self.kind {
@@ -422,13 +422,13 @@ impl Stmt {
         }
     }
 
-    /// Whether items of a group wait for each other at it.
+    /// Whether the items of a group wait for each other at it.
     #[must_use]
     pub const fn is_barrier(&self) -> bool {
         matches!(self.kind, StmtKind::Barrier { .. } | StmtKind::Collect(..) | StmtKind::Broadcast(..))
     }
 
-    /// Whether a barrier lies inside.
+    /// Whether it contains a barrier.
     #[must_use]
     pub fn has_barrier(&self) -> bool {
         self.is_barrier() || self.blocks().into_iter().flatten().any(Self::has_barrier)

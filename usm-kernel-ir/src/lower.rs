@@ -1,7 +1,8 @@
-//! What a group collects, as stores to local memory, barriers and loads: what every target has.
+//! Lowers collective operations of a group to stores to local memory, barriers and loads, which
+//! every target has.
 //!
-//! A device does it in steps whose number grows with the logarithm of the items, the host by one
-//! item in a loop.
+//! A device needs a number of steps that grows with the logarithm of the items. On the host one
+//! item does it in a loop.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -15,7 +16,7 @@ use crate::kernel::{
 use crate::operator::Binary;
 use crate::scalar::{Literal, Scalar};
 
-/// Who collects.
+/// The items that collect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     /// The first item.
@@ -24,9 +25,9 @@ pub(crate) enum By {
     All,
 }
 
-/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an array of
-/// local memory more for each type that was collected, behind the others and in the same order
-/// whoever collects.
+/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an
+/// additional array of local memory for each collected type. These arrays follow the others, in an
+/// order that does not depend on `By`.
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     let mut collects = false;
     let mut note =
@@ -53,7 +54,7 @@ pub fn without_collections(kernel: &Kernel) -> Cow<'_, Kernel> {
 
 struct Writer {
     kernel: Kernel,
-    /// Arrays of the kernel itself.
+    /// Number of the kernel's own arrays.
     own: usize,
     by: By,
 }
@@ -79,7 +80,7 @@ impl Writer {
                 }
                 StmtKind::Broadcast(variable, value, from) => {
                     let site = Site { place, scratch: self.scratch(value.ty, place), ty: value.ty };
-                    // Its own value is evaluated before the barrier, as that of the others.
+                    // Its own value is evaluated before the barrier, as the others' are.
                     let known = self.fresh(Scalar::U64, place);
                     out.push(site.set(known, from));
                     self.put(&site, value, &mut out);
@@ -96,7 +97,7 @@ impl Writer {
         out
     }
 
-    /// Each item's value to its place, once nobody reads what was collected before.
+    /// Stores each item's value, after all items have read the previous result.
     fn put(&mut self, site: &Site, value: Expr, out: &mut Vec<Stmt>) {
         let known = self.fresh(site.ty, site.place);
         out.push(site.set(known, value));
@@ -105,7 +106,7 @@ impl Writer {
         out.push(site.barrier());
     }
 
-    /// The array through which values of this type go.
+    /// The array for values of this type.
     fn scratch(&mut self, element: Scalar, place: Place) -> ArrayId {
         let known = self.kernel.arrays.iter().skip(self.own).position(|array| array.element == element);
         let index = known.map_or(self.kernel.arrays.len(), |place| self.own + place);
@@ -121,7 +122,7 @@ impl Writer {
         VarId(self.kernel.variables.len() as u32 - 1)
     }
 
-    /// Items of a group.
+    /// Number of items in a group.
     fn items(&self, place: Place) -> Expr {
         if let Some(group) = self.kernel.group.as_ref().filter(|group| !group.contains(&0)) {
             return number(group.iter().product(), place);
@@ -177,7 +178,7 @@ impl Writer {
         out.push(site.set(variable, value));
     }
 
-    /// One item goes through all values.
+    /// One item combines all values.
     fn by_one(&mut self, site: &Site, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
         let place = site.place;
         let (sum, count) = (self.fresh(site.ty, place), self.fresh(Scalar::U64, place));
@@ -199,7 +200,7 @@ impl Writer {
         out.push(site.barrier());
     }
 
-    /// In each round the first half takes the second half's values.
+    /// In each round the first half combines with the second half.
     fn tree(&mut self, site: &Site, operator: Binary, out: &mut Vec<Stmt>) {
         let place = site.place;
         let half = self.fresh(Scalar::U64, place);
@@ -224,7 +225,7 @@ impl Writer {
         out.push(Stmt::new(StmtKind::While(left, vec![taken, site.barrier(), halved]), place));
     }
 
-    /// In each round an item takes the value of the one that is twice as far before it.
+    /// In each round an item combines with one at twice the distance before it.
     fn rounds(&mut self, site: &Site, operator: Binary, out: &mut Vec<Stmt>) {
         let place = site.place;
         let (far, sum) = (self.fresh(Scalar::U64, place), self.fresh(site.ty, place));
@@ -249,7 +250,7 @@ impl Writer {
     }
 }
 
-/// Where something is collected, and through what.
+/// The site of a collective operation, and its array.
 struct Site {
     place: Place,
     scratch: ArrayId,

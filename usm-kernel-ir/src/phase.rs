@@ -1,5 +1,5 @@
-//! Splitting at barriers: what a group does once, and the phases that its items run through one
-//! after the other.
+//! Splits a kernel at barriers: into parts that a group runs once, and phases that its items run
+//! one after the other.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,50 +7,50 @@ use alloc::vec::Vec;
 use crate::kernel::{Expr, ExprKind, Kernel, Query, Stmt, StmtKind, VarId, for_each};
 use crate::uniform::Uniformity;
 
-/// A part of what a group does.
+/// A part of a group's work.
 #[derive(Clone, Debug)]
 pub enum Part<'k> {
-    /// A phase: each item runs these; the end is a barrier.
+    /// A phase: each item runs these statements. Its end is a barrier.
     Items(Vec<&'k Stmt>),
-    /// Once a group.
+    /// Statements that run once for each group.
     Set(VarId, &'k Expr),
-    /// Once a group: a branch with phases inside.
+    /// A branch that runs once for each group, with phases inside.
     If(&'k Expr, Vec<Part<'k>>, Vec<Part<'k>>),
-    /// Once a group: a loop with phases inside.
+    /// A loop that runs once for each group, with phases inside.
     While(&'k Expr, Vec<Part<'k>>),
-    /// Once a group: a counting loop with phases inside.
+    /// A counting loop that runs once for each group, with phases inside.
     For(VarId, [&'k Expr; 3], Vec<Part<'k>>),
     /// Leaves the innermost loop of the group.
     Break,
-    /// Goes on with the innermost loop of the group.
+    /// Continues the innermost loop of the group.
     Continue,
     /// Ends the group.
     Return,
 }
 
-/// Where a variable lives.
+/// The place of a variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// In one phase.
     Phase,
     /// In the group: the same for all items.
     Group,
-    /// In every phase that reads it, computed anew: a function of ids alone.
+    /// Recomputed in every phase that reads it: a function of ids only.
     Again,
-    /// In memory of the item, because it outlives a barrier.
+    /// In memory of the item, because it lives across a barrier.
     Kept,
 }
 
-/// The parts of a kernel, and where its variables live.
+/// The parts of a kernel, and the places of its variables.
 #[derive(Clone, Debug)]
 pub struct Phases<'k> {
-    /// What a group does.
+    /// The parts of a group's work.
     pub parts: Vec<Part<'k>>,
     /// For each variable of the kernel.
     pub homes: Vec<Home>,
 }
 
-/// Splits a verified kernel. Of what a group collects only the barrier is seen.
+/// Splits a verified kernel. Of a collective operation only the barrier counts.
 #[must_use]
 pub fn phases(kernel: &Kernel) -> Phases<'_> {
     let uniformity = Uniformity::of(kernel);
@@ -60,8 +60,8 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         uniformity,
     };
-    // Which variables the group has, depends on what is split, which depends on which variables the
-    // group has.
+    // The group's variables depend on the parts that are split, and those depend on the group's
+    // variables.
     loop {
         let parts = splitter.block(&kernel.body, false);
         let mut users = vec![Vec::new(); kernel.variables.len()];
@@ -142,7 +142,7 @@ impl<'k> Splitter<'k> {
         parts
     }
 
-    /// Whether the group does it, and not each item.
+    /// Whether the group runs it, instead of each item.
     fn is_of_group(&self, stmt: &Stmt, in_loop: bool) -> bool {
         if stmt.has_barrier() || self.sets_grouped(stmt) {
             return true;
@@ -166,11 +166,11 @@ impl<'k> Splitter<'k> {
         sets
     }
 
-    /// Whether a variable can be computed anew from ids wherever it is read.
+    /// Whether a variable can be recomputed from ids at every read.
     fn is_again(&self, variable: VarId) -> bool {
         let mut count = 0;
         self.kernel.for_each(&mut |stmt| count += u32::from(stmt.sets() == Some(variable)), &mut |_| ());
-        // One value only: it cannot be made of itself, because it would have none at first.
+        // One value only. It cannot depend on itself, because it would have no initial value.
         count == 1 && definition(&self.kernel.body, variable).is_some_and(|value| self.is_pure(value))
     }
 
@@ -192,7 +192,7 @@ pub fn definition(body: &[Stmt], id: VarId) -> Option<&Expr> {
     })
 }
 
-/// Whether a way out of the enclosing loop or the kernel lies inside.
+/// Whether it contains a jump out of the enclosing loop or the kernel.
 fn exits(stmt: &Stmt, in_loop: bool) -> bool {
     match &stmt.kind {
         StmtKind::Return => true,
@@ -203,7 +203,8 @@ fn exits(stmt: &Stmt, in_loop: bool) -> bool {
     }
 }
 
-/// Notes for each variable the phases that name it, and the variables that the group reads or sets.
+/// Records for each variable the phases that use it, and the variables that the group reads or
+/// sets.
 fn uses(parts: &[Part<'_>], phase: &mut u32, users: &mut Vec<Vec<u32>>, grouped: &mut Vec<VarId>) {
     for part in parts {
         match part {
@@ -257,7 +258,7 @@ fn of_group(expr: &Expr, grouped: &mut Vec<VarId>) {
     });
 }
 
-/// Whether an expression needs the place of the item.
+/// Whether an expression depends on the item's position.
 #[must_use]
 pub fn needs_item(expr: &Expr) -> bool {
     let mut needs = false;

@@ -1,4 +1,4 @@
-//! What is the same for all items of a group.
+//! Finds the values that are the same for all items of a group.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -11,7 +11,7 @@ use crate::kernel::{Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stm
 /// Which variables may differ between the items of a group.
 #[derive(Clone, Debug)]
 pub struct Uniformity {
-    /// For each variable where it began to differ.
+    /// For each variable, the place where it began to differ.
     varying: Vec<Option<Place>>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn address(stmt: &Stmt) -> usize {
     core::ptr::from_ref(stmt) as usize
 }
 
-/// Where items part: some of them do not come to what follows.
+/// The end of a divergence: some items do not reach the following statements.
 #[derive(Clone, Copy, Default)]
 struct Parted {
     /// Until the end of the innermost loop's body.
@@ -47,11 +47,11 @@ impl Parted {
 }
 
 impl Uniformity {
-    /// Finds what differs.
+    /// Finds the variables that differ.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Self {
         let mut found = Self { varying: vec![None; kernel.variables.len()] };
-        // A round adds a variable or is the last one.
+        // A round adds a variable, or is the last one.
         loop {
             let before = found.varying.iter().flatten().count();
             let _ = found.block(kernel, &kernel.body, None, &mut |_, _, _| ());
@@ -67,14 +67,15 @@ impl Uniformity {
         self.varying.get(variable.0 as usize).is_some_and(Option::is_none)
     }
 
-    /// Where the value begins to differ between the items of a group; `None` where it does not.
+    /// The place where the value begins to differ between the items of a group; `None` if it does
+    /// not.
     #[must_use]
     pub fn varies(&self, kernel: &Kernel, expr: &Expr) -> Option<Place> {
         match &expr.kind {
             ExprKind::Query(Query::LocalId | Query::GlobalId, _) => Some(expr.place),
             ExprKind::Variable(variable) => self.varying[variable.0 as usize],
             ExprKind::Load(array, index) => match kernel.array(*array).space {
-                // Where items do not race, nobody writes what all of them read until the next
+                // Without a race, no item writes an element that all items read until the next
                 // barrier.
                 Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) => {
                     self.varies(kernel, index)
@@ -182,7 +183,7 @@ impl Uniformity {
         Parted::default()
     }
 
-    /// The body of a loop: who left in one round is missing in the next.
+    /// The body of a loop: an item that left in one round is missing in the next.
     fn rounds(
         &mut self,
         kernel: &Kernel,

@@ -1,4 +1,4 @@
-//! What every kernel must keep, whichever front end made it. All that reads kernels relies on it.
+//! The invariants of every kernel, from any front end. All code that reads kernels relies on them.
 
 use alloc::format;
 use alloc::vec;
@@ -12,22 +12,22 @@ use crate::scalar::Scalar;
 use crate::text::DEPTH;
 use crate::uniform::Uniformity;
 
-/// Elements that a private array may have; it lies on the stack of the host.
+/// Maximum number of elements of a private array, which lies on the host's stack.
 const PRIVATE: u64 = 4096;
-/// Bytes of a table in constant memory, which every device has.
+/// Maximum size in bytes of a table in constant memory: every device has this much.
 const CONSTANT: u64 = 64 * 1024;
 
-/// Checks a kernel: types, positions, variables with a value wherever they are read, and barriers
-/// that all items reach.
+/// Checks a kernel: types, positions, that variables have a value at every read, and that all items
+/// reach every barrier.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first fault, with its place.
 pub fn verify(kernel: &Kernel) -> Result<(), Refusal> {
     verify_items(kernel)?;
     Uniformity::of(kernel).barriers(kernel)
 }
 
-/// As [`verify`], but not that all items of a group reach its barriers.
+/// [`verify`] without the check that all items of a group reach its barriers.
 pub(crate) fn verify_items(kernel: &Kernel) -> Result<(), Refusal> {
     let checker = Checker { kernel };
     checker.head()?;
@@ -43,7 +43,7 @@ impl Checker<'_> {
     fn head(&self) -> Result<(), Refusal> {
         let kernel = self.kernel;
         let refuse = |message| Err(Refusal::new(kernel.place, message));
-        // It becomes a name in Rust, in any script, and stands in a comment of C.
+        // It becomes a name in Rust, in any script, and part of a comment in C.
         let of_word = |c: char| match c.is_ascii() {
             true => c == '_' || c.is_ascii_alphanumeric(),
             false => !c.is_control() && !c.is_whitespace(),
@@ -125,7 +125,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The length of a local array: known before any item runs.
+    /// The length of a local array, which is known before any item runs.
     fn length(&self, len: &Expr) -> Result<(), Refusal> {
         self.expr(len, &[], 0)?;
         let mut wrong = (len.ty != Scalar::U64).then_some(len.place);
@@ -225,7 +225,7 @@ impl Checker<'_> {
                 let (mut one, mut two) = (known.to_vec(), known.to_vec());
                 self.block(then, &mut one, loops, depth + 1)?;
                 self.block(other, &mut two, loops, depth + 1)?;
-                // What follows runs only after a branch that does not leave.
+                // The following statements run only after a branch that does not leave.
                 for (known, (one, two)) in known.iter_mut().zip(one.into_iter().zip(two)) {
                     *known = (one || leaves(then)) && (two || leaves(other));
                 }
@@ -400,7 +400,7 @@ const fn is_atomic(element: Scalar) -> bool {
     matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 | Scalar::F32 | Scalar::F64)
 }
 
-/// Whether what follows the block never runs after it.
+/// Whether the statements behind the block never run after it.
 pub(crate) fn leaves(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break | StmtKind::Continue | StmtKind::Return => true,

@@ -1,4 +1,4 @@
-//! From the attribute to the generated items.
+//! Generates the items of an attribute.
 
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -15,7 +15,7 @@ pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
 use crate::{body, call, instance, nesting, signature};
 
-/// What stands in the parentheses of the attribute.
+/// The arguments of the attribute.
 #[derive(Default)]
 pub(crate) struct Arguments {
     group: Option<(Vec<u64>, Span)>,
@@ -29,7 +29,7 @@ impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut arguments = Self::default();
         while !input.is_empty() {
-            // `crate` is a word of the language.
+            // `crate` is a keyword of Rust.
             let key = if input.peek(Token![crate]) {
                 let word: Token![crate] = input.parse()?;
                 syn::Ident::new("krate", word.span)
@@ -97,7 +97,7 @@ thread_local! {
     static SPANS: RefCell<HashMap<Place, Span>> = RefCell::default();
 }
 
-/// The place of a token, remembered for errors.
+/// The place of a token, stored for errors.
 pub(crate) fn place(span: Span) -> Place {
     let start = span.start();
     let place = Place { file: 0, line: start.line as u32, column: start.column as u32 + 1 };
@@ -107,7 +107,7 @@ pub(crate) fn place(span: Span) -> Place {
     place
 }
 
-/// An error of the IR on the user's tokens.
+/// Moves an error of the IR to the user's tokens.
 fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
     let span = |place| SPANS.with_borrow(|spans| spans.get(&place).copied());
     let first = span(refusal.place).unwrap_or_else(Span::call_site);
@@ -118,10 +118,10 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
     error
 }
 
-/// What `#[kernel]` makes of a function: a structure of its name, and its implementations.
+/// The expansion of `#[kernel]` on a function: a structure and its implementations.
 ///
 /// # Errors
-/// What is refused, on its tokens.
+/// A refusal, on its tokens.
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     nesting::check(&arguments)?;
     nesting::check(&item)?;
@@ -182,7 +182,7 @@ fn is(attribute: &syn::Attribute, name: &str) -> bool {
     attribute.path().segments.last().is_some_and(|last| last.ident == name)
 }
 
-/// What stands in the attribute `kernel` of a function; nothing where it has none.
+/// The arguments of a function's attribute `kernel`; `None` if it has no such attribute.
 pub(crate) fn attribute_of(function: &ItemFn) -> Result<Option<Arguments>> {
     let Some(attribute) = function.attrs.iter().find(|attribute| is(attribute, "kernel")) else {
         return Ok(None);
@@ -194,7 +194,7 @@ pub(crate) fn attribute_of(function: &ItemFn) -> Result<Option<Arguments>> {
 }
 
 impl Module {
-    /// The functions of kernels and the constants among a module's items.
+    /// The functions and constants for kernels among a module's items.
     pub(crate) fn of(items: &[Item]) -> Self {
         let mut module = Self::default();
         for item in items {
@@ -203,7 +203,7 @@ impl Module {
                     module.functions.push(Rc::new(function.clone()));
                 }
                 Item::Const(constant) if scalar(&constant.ty).is_ok() => {
-                    // What is no number is a constant of Rust only, until a kernel names it.
+                    // A constant that is no number belongs to Rust only, until a kernel names it.
                     let known = Self { functions: Vec::new(), constants: module.constants.clone() };
                     let mut scope = Scope::of_constants(Rc::new(known));
                     if let Ok(value) = call::constant(constant, &mut scope) {
@@ -217,11 +217,11 @@ impl Module {
     }
 }
 
-/// What `#[kernels]` makes of a module: its kernels, which see its functions and constants, and all
-/// else as it is.
+/// The expansion of `#[kernels]` on a module: its kernels, with the module's functions and
+/// constants, and all other items unchanged.
 ///
 /// # Errors
-/// What is refused, on its tokens.
+/// A refusal, on its tokens.
 pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !arguments.is_empty() {
         return Err(Error::new(
@@ -239,7 +239,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
     let mut failed: Option<Error> = None;
     for item in items.iter_mut() {
         let Item::Fn(function) = item else {
-            // A constant that only kernels name is used nowhere in the Rust that is made of them.
+            // The generated Rust does not use a constant that only kernels name.
             if matches!(item, Item::Const(_)) {
                 out.extend(quote!(#[allow(dead_code)]));
             }
@@ -308,10 +308,9 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     Ok(scope.kernel)
 }
 
-/// The path of usm-kernel as the user's crate has it: by its own name, or inside of the facade
-/// `usm`.
+/// The path of usm-kernel in the user's crate: its own name, or its name inside the facade `usm`.
 fn found_crate() -> String {
-    // Inside of usm-kernel and its tests the crate names itself.
+    // Inside usm-kernel and its tests the crate names itself.
     let manifest =
         std::env::var("CARGO_MANIFEST_DIR").map(|folder| std::path::PathBuf::from(folder).join("Cargo.toml"));
     let text =
@@ -320,7 +319,7 @@ fn found_crate() -> String {
     dependency(&text).unwrap_or_else(|| "::usm_kernel".into())
 }
 
-/// Looks through the dependencies of a manifest.
+/// Searches the dependencies of a manifest.
 fn dependency(manifest: &str) -> Option<String> {
     let mut section = String::new();
     let mut facade = None;

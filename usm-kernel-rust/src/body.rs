@@ -13,7 +13,7 @@ pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
     block_and(block, scope, |_, _| Ok(()))
 }
 
-/// A block, and what comes at its end, where its names are still known.
+/// Reads a block, then runs `end` while the block's names are still known.
 pub(crate) fn block_and(
     block: &Block,
     scope: &mut Scope,
@@ -90,7 +90,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
                 let (names, found) = (names.elems.len(), values.elems.len());
                 return refuse(values.span(), format!("{names} names for {found} values"));
             }
-            // All values are computed before the first name is known.
+            // All values are computed before the first name is declared.
             let mut known = Vec::new();
             for value in &values.elems {
                 known.push(expr(value, None, scope)?);
@@ -109,7 +109,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
     }
 }
 
-/// A local or private array.
+/// Reads the declaration of a local or private array.
 fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     out.append(&mut scope.before);
     let Pat::Type(typed) = &local.pat else {
@@ -141,7 +141,7 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) 
     Ok(())
 }
 
-/// The values of a private array.
+/// Reads the values of a private array.
 fn private(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     let id = ArrayId(scope.kernel.arrays.len() as u32 - 1);
     let (element, at) = (scope.kernel.array(id).element, scope.kernel.array(id).place);
@@ -192,7 +192,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             unlabelled(repeat.label.as_ref())?;
             let at = place_of(repeat.while_token.span);
             let condition = typed(&repeat.cond, Scalar::Bool, scope)?;
-            // What the condition needs runs in each round.
+            // The statements that the condition needs run in each round.
             let mut rounds = core::mem::take(&mut scope.before);
             let body = block(&repeat.body, scope)?;
             if rounds.is_empty() {
@@ -352,7 +352,7 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     Ok(())
 }
 
-/// Local and global memory, as a barrier or fence names them.
+/// The memory that a barrier or fence names: local, global or both.
 fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
     let (mut local, mut global) = (call.args.is_empty(), call.args.is_empty());
     let mut spaces: Vec<&Rust> = call.args.iter().collect();

@@ -1,5 +1,4 @@
-//! Calls: functions of the same module, which are put in where they are called, and what a group
-//! does together.
+//! Calls: functions of the same module, which are inlined, and collective operations of a group.
 
 use alloc::rc::Rc;
 
@@ -13,8 +12,8 @@ use crate::scope::{Called, Meaning, Scope, refuse, scalar};
 use crate::signature::{element, place_of};
 use crate::{body, instance};
 
-/// Puts a function of the same module in, before the statement; its result, or nothing where it has
-/// none. Nothing at all where no function is called so.
+/// Inlines a function of the same module before the statement. The outer `None`: no function has
+/// this name. The inner `None`: the function has no result.
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
     let Some(mut function) = function.map(Rc::clone) else { return Ok(None) };
@@ -62,8 +61,8 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     Ok(Some(result.map(|(id, ty)| Expr::variable(id, ty, at))))
 }
 
-/// What a parameter's name means inside: an array of the caller, or a variable with the argument's
-/// value.
+/// The meaning of a parameter's name inside the function: an array of the caller, or a variable
+/// with the argument's value.
 fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(syn::Ident, Meaning)> {
     let FnArg::Typed(parameter) = parameter else {
         return refuse(parameter.span(), "a function of kernels is no method");
@@ -108,7 +107,7 @@ fn inner_of_atomic(ty: &Type) -> Result<Scalar> {
     })
 }
 
-/// A function's body; its last expression sets the result.
+/// Reads a function's body; its last expression sets the result.
 fn body_of(function: &ItemFn, scope: &mut Scope) -> Result<Vec<Stmt>> {
     let mut block = (*function.block).clone();
     let result = scope.called.last().and_then(|called| called.result);
@@ -132,11 +131,11 @@ fn body_of(function: &ItemFn, scope: &mut Scope) -> Result<Vec<Stmt>> {
     })
 }
 
-/// Whether the last expression of a body is its value, and no statement that returns by itself.
+/// Whether the last expression of a body is its value, and not a statement that returns itself.
 fn is_value(last: &Rust) -> bool {
     match last {
         Rust::Return(_) | Rust::While(_) | Rust::Loop(_) | Rust::ForLoop(_) | Rust::Assign(_) => false,
-        // A branch whose blocks end in values is a value.
+        // A branch is a value if its blocks end in values.
         Rust::If(branch) => branch.then_branch.stmts.last().is_some_and(|stmt| {
             matches!(stmt, syn::Stmt::Expr(value, None) if is_value(value)) && branch.else_branch.is_some()
         }),
@@ -144,7 +143,7 @@ fn is_value(last: &Rust) -> bool {
     }
 }
 
-/// What a group does together; nothing where no such function is called so.
+/// Reads a collective operation of a group; `None` for other names.
 pub(crate) fn of_group(
     call: &ExprCall,
     name: &str,
@@ -211,7 +210,7 @@ pub(crate) fn by(operator: &Rust) -> Result<Binary> {
     })
 }
 
-/// `return` inside of a function of kernels.
+/// Reads `return` inside a function of kernels.
 pub(crate) fn returned(
     value: Option<&Rust>,
     span: Span,
@@ -236,7 +235,7 @@ pub(crate) fn returned(
     Ok(())
 }
 
-/// The value of a constant.
+/// Reads the value of a constant.
 pub(crate) fn constant(item: &syn::ItemConst, scope: &mut Scope) -> Result<Literal> {
     let value = typed(&item.expr, scalar(&item.ty)?, scope)?;
     fold(&value).map_or_else(

@@ -1,5 +1,4 @@
-//! Expressions and their types. A literal takes the type that is needed of it, or that of the other
-//! side.
+//! Expressions and their types. A literal takes the required type, or that of the other operand.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
@@ -11,7 +10,7 @@ use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
 use crate::{atomic, call};
 
-/// A value of this type.
+/// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
     let found = expr(value, Some(ty), scope)?;
     if found.ty == ty {
@@ -24,7 +23,7 @@ pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr>
     refuse(value.span(), format!("{} where {ty} is needed: {remedy}", found.ty))
 }
 
-/// A value, of the type `hint` where it is a literal.
+/// Reads a value; a literal has type `hint`.
 pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(value.span());
     match value {
@@ -127,7 +126,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
     }
 }
 
-/// A number; nothing where its type is open.
+/// Reads a number; `None` if its type is open.
 fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Result<Option<Literal>> {
     let named = |suffix: &str, span: Span| match suffix {
         "" => Ok(None),
@@ -238,7 +237,7 @@ fn is_open(value: &Rust) -> bool {
     }
 }
 
-/// Reads what may not be evaluated, so that nothing of it may run before the statement.
+/// Reads an expression that may not be evaluated, so none of it may run before the statement.
 fn maybe<T>(part: &'static str, scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
     let outer = scope.conditional.replace(part);
     let found = read(scope);
@@ -246,7 +245,7 @@ fn maybe<T>(part: &'static str, scope: &mut Scope, read: impl FnOnce(&mut Scope)
     found
 }
 
-/// Two values of one type. What stands on one side alone gives the other its type.
+/// Reads two values of one type. If only one side has a type, the other takes it.
 pub(crate) fn pair(
     left: &Rust,
     right: &Rust,
@@ -301,7 +300,7 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         let right = expr(&binary.right, is_open(&binary.right).then_some(left.ty), scope)?;
         (left, right)
     } else {
-        // What a comparison gives says nothing of its operands.
+        // The type of a comparison says nothing about its operands.
         pair(&binary.left, &binary.right, if operator.compares() { None } else { hint }, scope)?
     };
     if !operator.takes(left.ty) {
@@ -310,7 +309,7 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
     Ok(Expr::binary(operator, left, right, at))
 }
 
-/// An element: array, type and index.
+/// Reads an element: array, type and index.
 pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(ArrayId, Scalar, Expr)> {
     let Rust::Path(path) = &*index.expr else {
         return refuse(index.expr.span(), "only arrays by name are indexed, by one number");
@@ -328,7 +327,7 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
     Ok((id, scope.kernel.array(id).element, place))
 }
 
-/// A call of a function by its name.
+/// Reads a call of a function by its name.
 fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(call.span());
     let Rust::Path(path) = &*call.func else {
@@ -489,7 +488,7 @@ fn array_of(index: &syn::ExprIndex, scope: &Scope) -> Result<Meaning> {
     }
 }
 
-/// Refuses what has to run before the statement where it may not have to run at all.
+/// Refuses statements that must run before this one if the expression may not be evaluated.
 pub(crate) fn may_run(span: Span, scope: &Scope) -> Result<()> {
     match scope.conditional {
         Some(part) => refuse(
@@ -500,7 +499,7 @@ pub(crate) fn may_run(span: Span, scope: &Scope) -> Result<()> {
     }
 }
 
-/// The operator of `+=` and its like.
+/// The operator of a compound assignment such as `+=`.
 pub(crate) fn assigning(operator: &BinOp) -> Option<Binary> {
     Some(match operator {
         BinOp::AddAssign(_) => Binary::Add,

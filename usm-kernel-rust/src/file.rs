@@ -1,4 +1,4 @@
-//! Kernels of a file of Rust.
+//! Reads the kernels of a Rust file.
 
 use alloc::rc::Rc;
 use core::fmt;
@@ -10,16 +10,16 @@ use usm_kernel_ir::Kernel;
 use crate::attribute::{Module, attribute_of, nodes};
 use crate::nesting::{self, STACK};
 
-/// Why a file was refused: the first thing that is wrong, and where.
+/// The reason for refusing a file: the first fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The name that the file was given.
+    /// The file's name, as given.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// What is wrong, and what to write instead.
+    /// The fault, and its correction.
     pub message: String,
 }
 
@@ -32,9 +32,9 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// The kernels of a file, verified and without races that every launch has: functions with
-/// `#[kernel]`, also in modules, with `#[kernels]` or without. All else of the file may be any
-/// Rust. `name` is what places and errors call the file.
+/// The kernels of a file, verified and without races that every launch would have: functions with
+/// `#[kernel]`, also in modules with or without `#[kernels]`. Everything else in the file may be
+/// any Rust. `name` is the file's name in places and errors.
 ///
 /// # Errors
 /// The first refusal. A text that is nested more than 512 levels deep is one: a level is an open
@@ -61,7 +61,7 @@ fn read_here(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     });
     let mut kernels = found.map_err(|error| {
         let start = error.span().start();
-        // Messages that name a second place were written before the file had its name.
+        // Messages with a second place were written before the file's name was known.
         let message = error.to_string().replace(&error.span().file(), name);
         Refused { file: name.into(), line: start.line, column: start.column + 1, message }
     })?;

@@ -10,7 +10,7 @@ use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
 use crate::attribute::place;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 
-/// What usm-kernel's launches take.
+/// The maximum number of parameters of usm-kernel's launches.
 const PARAMETERS: usize = 8;
 
 pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
@@ -92,7 +92,7 @@ pub(crate) fn element(ty: &Type) -> Result<Scalar> {
     }
 }
 
-/// The element of `Atomic<T>`.
+/// The element type of `Atomic<T>`.
 pub(crate) fn atomic(ty: &Type) -> Result<Option<Scalar>> {
     let Type::Path(path) = ty else { return Ok(None) };
     let Some(last) = path.path.segments.last().filter(|last| last.ident == "Atomic") else { return Ok(None) };
@@ -104,7 +104,7 @@ pub(crate) fn atomic(ty: &Type) -> Result<Option<Scalar>> {
     refuse(last.span(), "write `Atomic<u32>`")
 }
 
-/// A number of elements.
+/// Reads a number of elements.
 pub(crate) fn length(expr: &Expr, scope: &Scope) -> Result<u64> {
     match literal(expr, scope) {
         Some(number) => number,

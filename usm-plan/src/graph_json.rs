@@ -31,10 +31,10 @@ struct File {
     /// Inclusive ranges of operators, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     loops: Vec<(usize, usize)>,
-    /// What sizes depend on.
+    /// The dimensions that sizes depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dims: Vec<JsonDimension>,
-    /// Plans for every value of them.
+    /// Plans for every value of the dimensions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     plans: Vec<JsonPlan>,
 }
@@ -75,7 +75,7 @@ struct JsonTensor {
     alias_of: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     alias_offset: Option<Amount>,
-    /// What a plan for every value lays it over.
+    /// The tensor under this one in a plan for every value.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
 }
@@ -144,7 +144,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
-/// Reads the text of a file. Where its sizes depend on dimensions, the hints have their values.
+/// Reads the text of a file. If its sizes depend on dimensions, the hints have the values.
 pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
@@ -189,7 +189,8 @@ impl File {
         Ok(dims)
     }
 
-    /// The graph with the sizes for some values. With plans its permits are those that they take.
+    /// The graph with its sizes for some values. With plans, its permits are those that the plans
+    /// use.
     fn graph(&self, dims: &[NamedDimension], values: &[u64], hints: &Hints<'_>) -> Result<Graph> {
         let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
         for (index, tensor) in self.tensors.iter().enumerate() {
@@ -250,7 +251,7 @@ impl File {
     }
 }
 
-/// The graph as a file that [`read`] reads back as the same graph, one tensor or operator a line.
+/// The graph as text, one tensor or operator a line. [`read`] reads it back as the same graph.
 pub fn text(graph: &Graph) -> Result<String> {
     File::of(graph).text()
 }
@@ -351,7 +352,7 @@ impl JsonTensor {
             size: Amount::Number(node.size - node.padding),
             alignment: Some(node.alignment),
             padding: node.padding,
-            // A view has its root's.
+            // A view has its root's alignment.
             kind: node.alias.is_none().then(|| node.kind.into()),
             alias_of: node.alias.map(|(of, _)| graph.tensors()[of].id),
             alias_offset: node
@@ -398,7 +399,7 @@ impl From<TensorKind> for JsonKind {
             TensorKind::Constant => Self::Constant,
             TensorKind::State => Self::State,
             TensorKind::Input => Self::Input,
-            // The enum may grow; what is placed is an activation.
+            // The enum may grow; a placed tensor is an activation.
             _ => Self::Activation,
         }
     }

@@ -1,4 +1,4 @@
-//! Files that can be planned: the reader is chosen by the name of the file.
+//! Input files; the name of a file selects its reader.
 
 use core::fmt;
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
 pub use crate::table::{bytes, number};
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Input {
     /// Buffers with fixed lifetimes.
@@ -23,14 +23,14 @@ pub enum Input {
     Graph(Model),
 }
 
-/// A graph, and what the reader did to its order.
+/// A graph, and the reader's changes to its order.
 #[derive(Debug)]
 pub struct Model {
-    /// The graph, in the order in which it is to be planned.
+    /// The graph, in the order for planning.
     pub graph: Graph,
-    /// The order that the reader chose for the peak; none for files that say theirs.
+    /// The order that the reader chose for the peak; `None` for files that state theirs.
     pub reordered: Option<Reordered>,
-    /// The plans of a file that has them; nothing is searched then.
+    /// The plans in the file, if it has them. Nothing is searched then.
     pub planned: Option<Planned>,
 }
 
@@ -40,29 +40,30 @@ impl From<Graph> for Model {
     }
 }
 
-/// From the bytes of a model without weights to the shapes of what its operators give.
+/// From the bytes of a model without weights to the shapes of the operators' results.
 pub type Infer = dyn Fn(&[u8]) -> Inferred;
 
-/// What the user says about a file.
+/// The user's hints about a file.
 #[derive(Clone, Default)]
 pub struct Hints<'a> {
-    /// Alignment in bytes of tensors that do not say their own.
+    /// Alignment in bytes of tensors without one.
     pub alignment: Option<u64>,
     /// Values of dimensions, by name.
     pub dims: Vec<(String, u64)>,
     /// Values of inputs of an ONNX file, by name, as text: one number each.
     pub values: Vec<(String, String)>,
-    /// The operators of an ONNX file stay in its order.
+    /// Whether the operators of an ONNX file keep their order.
     pub keep_order: bool,
-    /// Every tensor of an ONNX file has bytes of its own.
+    /// Whether every tensor of an ONNX file has bytes of its own.
     pub no_views: bool,
-    /// The queue that will run the plan keeps no order, so none is chosen.
+    /// Whether the plan is for a queue without order, so that none is chosen.
     pub out_of_order: bool,
-    /// Told what is no error: columns and keys that are not used, lives that differ.
+    /// Receives remarks: unused columns and keys, lifetimes that differ.
     pub remark: Option<&'a dyn Fn(&str)>,
-    /// Infers shapes that an ONNX file does not state: from the bytes of a model without weights.
+    /// Infers the shapes that an ONNX file does not state, from the bytes of a model without
+    /// weights.
     pub infer: Option<&'a Infer>,
-    /// What to do about a shape that is not stated, where nothing infers it.
+    /// The remedy for an unstated shape, if there is no inference.
     pub remedy: &'a str,
 }
 
@@ -89,15 +90,15 @@ impl fmt::Debug for Hints<'_> {
     }
 }
 
-/// Alignment in bytes of a tensor of a graph when neither file nor user says one.
+/// Alignment in bytes of a graph's tensor if neither file nor user gives one.
 pub(crate) const GRAPH_ALIGNMENT: u64 = 64;
 
-/// What messages call an input: `-` is the standard one.
+/// The name of an input in messages; `-` is standard input.
 pub fn called(path: &Path) -> &Path {
     if path.as_os_str() == "-" { Path::new("standard input") } else { path }
 }
 
-/// Reads standard input: a graph.json where it begins with a brace, else buffers as CSV.
+/// Reads standard input: a graph.json if it begins with a brace, otherwise buffers as CSV.
 fn read_standard(hints: &Hints<'_>) -> Result<Input> {
     let mut text = Vec::new();
     io::stdin()

@@ -1,7 +1,8 @@
-//! Graphs whose sizes depend on dimensions, and one plan for all their values.
+//! Graphs with sizes that depend on dimensions, and one plan for all their values.
 //!
-//! A `graph.json` may say `dims`; its sizes are then expressions. With `plans`, which say what lies
-//! below what, it is planned already: for a value the offsets are computed, nothing is searched.
+//! A `graph.json` may have `dims`; its sizes are then expressions. With `plans`, which state the
+//! tensors below each tensor, it is already planned: the offsets for a value are computed without a
+//! search.
 
 use usm_pool::alias::InPlace;
 use usm_pool::planner::given;
@@ -12,16 +13,16 @@ use usm_pool::{Graph, Options, Plan, Problem, Queue};
 use crate::error::{Error, Result};
 use crate::table::number;
 
-/// Plans of one graph, at most.
+/// Maximum number of plans of a graph.
 pub const PLANS: usize = 8;
 
 /// A dimension of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedDimension {
-    /// What expressions call it.
+    /// Its name in expressions.
     pub name: String,
-    /// What the model calls it, where that is something else.
+    /// Its name in the model, if that differs.
     pub of: Option<String>,
     /// Its values.
     pub values: Dimension,
@@ -55,7 +56,7 @@ impl core::str::FromStr for Wanted {
     }
 }
 
-/// Checks dimensions as a file says them: identifiers, each once, with some value.
+/// Checks a file's dimensions: names are identifiers, each occurs once, and each has a value.
 pub(crate) fn check(dims: &[NamedDimension]) -> Result<()> {
     for (index, dim) in dims.iter().enumerate() {
         let NamedDimension { name, values: Dimension { low, high, step }, .. } = dim;
@@ -80,7 +81,7 @@ pub(crate) fn check(dims: &[NamedDimension]) -> Result<()> {
     Ok(())
 }
 
-/// One value for each dimension, from what the user says by name.
+/// One value for each dimension, from the user's values by name.
 pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<Vec<u64>> {
     let refuse = |reason: String| Error::bad(reason).in_field("--dim");
     let is = |dim: &NamedDimension, name: &str| dim.name == name || dim.of.as_deref() == Some(name);
@@ -106,7 +107,7 @@ pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<
     dims.iter().map(value).collect()
 }
 
-/// A size or an offset as a file says it.
+/// A size or an offset in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Amount {
     Number(u64),
@@ -114,7 +115,7 @@ pub(crate) enum Amount {
 }
 
 impl Amount {
-    /// The steps of it.
+    /// The steps of the expression.
     pub(crate) fn terms(&self, dims: &[NamedDimension]) -> Result<Vec<Term>> {
         let index = |name: &str| dims.iter().position(|dim| dim.name == name).map(|at| at as u32);
         match self {
@@ -123,7 +124,7 @@ impl Amount {
         }
     }
 
-    /// What it is for some values.
+    /// Its value for given dimensions.
     pub(crate) fn of(&self, dims: &[NamedDimension], values: &[u64]) -> Result<u64> {
         match self {
             Self::Number(number) => Ok(*number),
@@ -135,24 +136,24 @@ impl Amount {
     }
 }
 
-/// What lies in the place of what: a tensor of the file as its plans see it.
+/// A tensor of the file with its place in the plans.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) id: u64,
     pub(crate) size: Vec<Term>,
-    /// Id of what it is a view of, or lies over, and its offset there.
+    /// The tensor that contains it, as a view or by a permit: id and offset.
     pub(crate) base: Option<(u64, Vec<Term>)>,
-    /// Whether that is a permit taken.
+    /// Whether it lies there by a permit.
     pub(crate) over: bool,
 }
 
-/// The plans of a graph for every value of its dimensions, and the values that are wanted.
+/// The plans of a graph for every value of its dimensions, and the requested values.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub(crate) dims: Vec<NamedDimension>,
     pub(crate) values: Vec<u64>,
     pub(crate) places: Vec<Place>,
-    /// Ids of tensors: which lies below which.
+    /// Pairs of tensor ids: the first lies below the second.
     pub(crate) plans: Vec<Vec<(u64, u64)>>,
 }
 
@@ -161,7 +162,7 @@ pub struct Planned {
 pub(crate) struct Tables {
     dimensions: Vec<Dimension>,
     ids: Vec<u64>,
-    /// Size, alignment, root and offset in it of each member of the problem.
+    /// Size, alignment, root and offset in the root of each member of the problem.
     items: Vec<(Vec<Term>, u64, u32, Vec<Term>)>,
     plans: Vec<Vec<(u32, u32)>>,
     fits_by_order: bool,
@@ -213,11 +214,11 @@ pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -
 }
 
 impl Planned {
-    /// The plan for the values. `graph` has the sizes for them, and of its permits those that the
-    /// file takes.
+    /// The plan for the values. `graph` has the sizes for them, and only the permits that the file
+    /// uses.
     ///
     /// # Errors
-    /// A plan that does not order all that lives together, or whose views, places and sizes
+    /// A plan that leaves tensors that live together unordered, or views, places and sizes that
     /// contradict the graph.
     pub fn plan(&self, graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan)> {
         let problem = problem(graph, options.queue)?;

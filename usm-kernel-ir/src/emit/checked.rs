@@ -22,7 +22,7 @@ use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Place, Space};
 use crate::proof::Claims;
 use crate::scalar::Scalar;
 
-/// Words that the function may write.
+/// Number of words that the function may write.
 pub const WORDS: usize = 5;
 
 /// What a function notes of an item that was outside.
@@ -33,18 +33,18 @@ pub(super) const TOGETHER: u8 = 2;
 /// A function of a module.
 pub(super) struct Entry<'k> {
     pub(super) kernel: &'k Kernel,
-    /// Indices to check; none in a function that only proven launches run.
+    /// The indices to check; `None` in a function for proven launches only.
     pub(super) checks: Option<Checks>,
 }
 
-/// Indices that a function checks.
+/// The indices that a function checks.
 pub(super) struct Checks {
     places: Vec<(ArrayId, Place)>,
     pub(super) lengths: Vec<ArrayId>,
 }
 
 impl Checks {
-    /// The number of a place where an index is checked.
+    /// The number of the place of a checked index.
     pub(super) fn number(&self, array: ArrayId, place: Place) -> Option<u32> {
         self.places.iter().position(|found| *found == (array, place)).map(|place| place as u32 + 1)
     }
@@ -65,7 +65,7 @@ impl<'k> Entry<'k> {
     }
 }
 
-/// The elements of an array.
+/// The number of elements of an array.
 pub(super) const fn len(array: ArrayId, place: Place) -> Expr {
     Expr { kind: ExprKind::Len(array), ty: Scalar::U64, place }
 }
@@ -76,7 +76,7 @@ pub fn function(kernel: &Kernel) -> String {
     alloc::format!("checked_{}", super::function(kernel))
 }
 
-/// The arrays whose lengths it takes, 64 bits each.
+/// The arrays whose lengths it takes as 64-bit parameters.
 #[must_use]
 pub fn lengths(kernel: &Kernel, claims: &Claims) -> Vec<ArrayId> {
     let mut all = kernel.lengths();
@@ -92,7 +92,7 @@ pub fn lengths(kernel: &Kernel, claims: &Claims) -> Vec<ArrayId> {
     all
 }
 
-/// Where it checks an index of which array.
+/// The place and array of each checked index.
 #[must_use]
 pub fn places(claims: &Claims) -> Vec<(ArrayId, Place)> {
     let mut all = Vec::new();

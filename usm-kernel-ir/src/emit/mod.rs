@@ -1,7 +1,7 @@
 //! Writers of verified kernels: Rust for the host, OpenCL C, CUDA C and SPIR-V for devices.
 //!
-//! Device functions are called [`function`] and take the kernel's parameters, then the lengths that
-//! its body asks for ([`Kernel::lengths`](crate::Kernel::lengths), 64 bits each), then its local
+//! Device functions have the name [`function`]. Their parameters are the kernel's, then the lengths
+//! that its body reads ([`Kernel::lengths`](crate::Kernel::lengths), 64 bits each), then its local
 //! arrays.
 
 mod c;
@@ -39,16 +39,16 @@ impl SpirV {
     }
 }
 
-/// The name of a kernel's function in device code. It has a prefix, because a kernel may be called
-/// like a word of the language.
+/// The name of a kernel's function in device code. It has a prefix, because a kernel's name may be
+/// a keyword of the language.
 #[must_use]
 pub fn function(kernel: &Kernel) -> String {
     let plain = kernel.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
     "usm_".chars().chain(plain).collect()
 }
 
-/// The local arrays that a kernel's device functions take: the type of the elements and the length.
-/// They are the kernel's own and those through which its groups collect.
+/// The local arrays of a kernel's device functions: element type and length. They are the kernel's
+/// own, and those for its collective operations.
 #[must_use]
 pub fn locals(kernel: &Kernel) -> Vec<(Scalar, Expr)> {
     let lowered = lower(kernel, By::All);

@@ -1,12 +1,12 @@
-//! Numbers that a launch knows.
+//! Numbers that a launch determines.
 
 use alloc::sync::Arc;
 
 use super::claim::Shape;
 use crate::kernel::{ArrayId, ValueId};
 
-/// A number that follows from range, lengths and scalars. All arithmetic is that of `i64` and gives
-/// nothing where it overflows, so nothing that holds of such numbers is an artefact of wrapping.
+/// A number that range, lengths and scalars determine. All arithmetic is that of `i64` and gives
+/// nothing on overflow, so no conclusion depends on wrapping.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     /// This number.
@@ -27,7 +27,7 @@ pub enum Number {
     Sub(Arc<(Number, Number)>),
     /// Product.
     Mul(Arc<(Number, Number)>),
-    /// Quotient of two numbers, the second above zero, rounded down; nothing elsewhere.
+    /// Quotient rounded down, for a positive divisor; nothing for others.
     Div(Arc<(Number, Number)>),
     /// The smaller one.
     Min(Arc<(Number, Number)>),
@@ -69,7 +69,7 @@ impl Number {
             }
             (Self::Constant(0), _) => other,
             (_, Self::Constant(0)) => self,
-            // Constants move to the right and meet there.
+            // Constants move to the right and combine there.
             (Self::Add(pair), Self::Constant(two)) | (Self::Constant(two), Self::Add(pair))
                 if pair.1.constant().is_some_and(|one| one.checked_add(*two).is_some()) =>
             {
@@ -93,7 +93,7 @@ impl Number {
         match (&self, &other) {
             (Self::Constant(0), _) | (_, Self::Constant(1)) => self,
             (_, Self::Constant(0)) | (Self::Constant(1), _) => other,
-            // Constants move to the right and meet there.
+            // Constants move to the right and combine there.
             (Self::Mul(pair), Self::Constant(two)) | (Self::Constant(two), Self::Mul(pair))
                 if pair.1.constant().is_some_and(|one| one.checked_mul(*two).is_some()) =>
             {
@@ -141,11 +141,11 @@ impl Number {
         Self::ZERO.sub(self)
     }
 
-    /// A lower bound that needs no launch; `None` where there is none.
+    /// A lower bound for every launch; `None` if there is none.
     pub(super) fn least(&self) -> Option<i64> {
         match self {
             Self::Constant(value) => Some(*value),
-            // A range without items proves everything, and is never asked.
+            // A range without items proves everything, so it is never evaluated.
             Self::GlobalSize(_) | Self::LocalSize(_) | Self::Groups(_) => Some(1),
             Self::Len(_) => Some(0),
             Self::Value(_) | Self::Sub(_) => None,
@@ -160,7 +160,7 @@ impl Number {
         }
     }
 
-    /// The number of a launch; nothing where it does not fit.
+    /// The value for a launch; `None` if it does not fit.
     #[must_use]
     pub fn of(&self, shape: &Shape<'_>) -> Option<i64> {
         let size = |sizes: &[u64], dimension: u8| i64::try_from(*sizes.get(usize::from(dimension))?).ok();

@@ -1,4 +1,4 @@
-//! A kernel from text.
+//! Reads a kernel from text.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,12 +17,12 @@ use crate::scalar::{Literal, Scalar};
 /// Reads the text form. The kernel is not [verified](crate::verify) yet.
 ///
 /// # Errors
-/// What is wrong, with its place in the text.
+/// The fault, with its place in the text.
 pub fn parse(text: &str) -> Result<Kernel, Refusal> {
     kernel(&read(text)?)
 }
 
-/// What is left of a list.
+/// The rest of a list.
 struct Items<'t> {
     items: core::slice::Iter<'t, Tree>,
     place: Place,
@@ -75,7 +75,7 @@ impl<'t> Items<'t> {
         parsed.map_err(|_| Refusal::new(place, format!("`{word}` is no number of 64 bits")))
     }
 
-    /// A position behind a sign such as `#`.
+    /// A position behind a mark such as `#`.
     fn position(&mut self, sign: char, what: &str) -> Result<u32, Refusal> {
         let place = self.peek().map_or(self.place, |tree| tree.place);
         let word = self.word()?;
@@ -110,7 +110,7 @@ impl<'t> Items<'t> {
         items.items.map(stmt).collect()
     }
 
-    /// A variable for the old value, where it comes next.
+    /// A variable for the old value, if it comes next.
     fn old(&mut self) -> Result<Option<VarId>, Refusal> {
         let is =
             matches!(self.peek(), Some(Tree { kind: TreeKind::Word(word), .. }) if word.starts_with('$'));
@@ -121,7 +121,7 @@ impl<'t> Items<'t> {
         matches!(self.peek(), Some(Tree { kind: TreeKind::Word(found), .. }) if found == word)
     }
 
-    /// Takes the word where it comes next.
+    /// Reads the word if it comes next.
     fn takes(&mut self, word: &str) -> bool {
         let is = self.is_word(word);
         if is {

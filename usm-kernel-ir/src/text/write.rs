@@ -1,4 +1,4 @@
-//! A kernel as text.
+//! Writes a kernel as text.
 
 use alloc::string::String;
 use core::fmt::{self, Write as _};
@@ -9,7 +9,7 @@ use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtK
 #[must_use]
 pub fn write(kernel: &Kernel) -> String {
     let mut text = String::new();
-    // A `String` takes all that is written.
+    // A `String` accepts all writes.
     let _ = kernel_text(&mut text, kernel);
     text
 }
@@ -24,7 +24,7 @@ fn quoted(to: &mut String, text: &str) -> fmt::Result {
         match character {
             '"' | '\\' => write!(to, "\\{character}")?,
             '\n' => to.write_str("\\n")?,
-            // A terminal obeys some of these, and others hide their neighbours.
+            // A terminal executes some of these characters, and others hide their neighbours.
             other if other != '\'' && other.escape_debug().len() > 1 => {
                 write!(to, "{}", other.escape_unicode())?;
             }

@@ -1,4 +1,4 @@
-//! The C interface: the functions of `usm_plan.h`, whose comments are their contracts.
+//! The C interface: the functions of `usm_plan.h`, whose comments define their contracts.
 
 mod error;
 mod export;
@@ -22,7 +22,7 @@ use memory::{bytes, copied, give, place, write};
 use record::Wanted;
 pub use record::{Options, Report};
 
-/// What messages call the graph.
+/// The graph's name in messages.
 const GRAPH: &str = "graph";
 
 /// The plan of a graph.
@@ -99,9 +99,9 @@ export! {
         report: *mut Report,
     ) -> c_int {
         guarded(|| {
-            // SAFETY: null or a struct of the size that it says, by contract.
+            // SAFETY: the contract demands null or a struct of the size in its first word.
             let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
-            // SAFETY: null or a struct of the size that it says, by contract.
+            // SAFETY: the contract demands null or a struct of the size in its first word.
             let room = unsafe { Report::room(report) }?;
             let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
             if wanted.plan.queue == Queue::OutOfOrder {
@@ -111,7 +111,7 @@ export! {
                 return no("reorder", "buffers have no operators; give a graph");
             }
             place(offsets, count, "offsets")?;
-            // SAFETY: null or `count` numbers, by contract.
+            // SAFETY: the contract demands null or `count` numbers.
             let lower = unsafe { copied(lower, count, "lower") }?;
             // SAFETY: as above.
             let upper = unsafe { copied(upper, count, "upper") }?;
@@ -126,7 +126,7 @@ export! {
             let buffer = |i| Buffer::new(i as u64, lower[i], upper[i], size[i]).aligned(alignment[i]);
             let problem = Problem::from_buffers((0..count).map(buffer).collect()).map_err(Error::bad)?;
             let made = planned(Input::Buffers(problem), &wanted, Path::new("buffers"))?;
-            // SAFETY: room for `count`, by contract; `place` has looked.
+            // SAFETY: the contract demands room for `count`; `place` checked the pointer.
             unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
             unsafe { made.report.write(report, room) };
@@ -143,11 +143,11 @@ export! {
     ) -> c_int {
         guarded(|| {
             place(plan, 1, "plan")?;
-            // SAFETY: room for one, by contract.
+            // SAFETY: the contract demands room for one plan.
             unsafe { plan.write(core::ptr::null_mut()) };
-            // SAFETY: null or a struct of the size that it says, by contract.
+            // SAFETY: the contract demands null or a struct of the size in its first word.
             let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
-            // SAFETY: null or so many bytes that nobody changes meanwhile, by contract.
+            // SAFETY: the contract demands null or this many bytes, unchanged meanwhile.
             let json = unsafe { bytes(json.cast(), length, "json") }?;
             let named = |error: Error| error.in_file(Path::new(GRAPH));
             let kind = match graph_json::ranges(json).map_err(named)? {
@@ -183,11 +183,11 @@ export! {
         report: *mut Report,
     ) -> c_int {
         guarded(|| {
-            // SAFETY: null or a live plan, by contract.
+            // SAFETY: the contract demands null or a live plan.
             let plan = unsafe { plan.as_ref() }.ok_or_else(|| null("plan"))?;
-            // SAFETY: null or a struct of the size that it says, by contract.
+            // SAFETY: the contract demands null or a struct of the size in its first word.
             let room = unsafe { Report::room(report) }?;
-            // SAFETY: null or `count` numbers, by contract.
+            // SAFETY: the contract demands null or `count` numbers.
             let values = unsafe { copied(values, count, "values") }?;
             place(offsets, capacity, "offsets")?;
             let count = plan.kind.count();
@@ -204,15 +204,15 @@ export! {
         })
     }
 
-    /// Gives a plan back.
+    /// Frees a plan.
     fn usm_plan_free(plan: *mut UsmPlan) {
-        // SAFETY: null or a plan of `usm_plan_graph` that is given back once, by contract.
+        // SAFETY: the contract demands null or a plan of `usm_plan_graph`, freed once.
         unsafe { memory::free(plan) };
     }
 
-    /// What was wrong.
+    /// The text of this thread's last failure.
     fn usm_plan_error(text: *mut c_char, capacity: usize) -> usize {
-        // SAFETY: null or room for `capacity` bytes, by contract.
+        // SAFETY: the contract demands null or room for `capacity` bytes.
         unsafe { error::text(text.cast(), capacity) }
     }
 }

@@ -1,5 +1,5 @@
-//! The search for plans of every value: plans of some values give orders, and those orders are kept
-//! that do best on all of them.
+//! Searches plans for every value. Plans for some values give orders; the orders that do best on
+//! all values are kept.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,24 +16,24 @@ use crate::json::Documents;
 use crate::onnx;
 use crate::ranged::{NamedDimension, PLANS, Planned};
 
-/// Values that are planned one by one, at most.
+/// Maximum number of values that are planned one by one.
 const PROBES: usize = 64;
 
-/// Plans for every value, and how they do on some.
+/// Plans for every value, and their results for some values.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Found {
-    /// The graph with them as a file that [`read`](crate::read) reads.
+    /// The graph with these plans, as a file for [`read`](crate::read).
     pub text: String,
-    /// How many there are.
+    /// Number of plans.
     pub plans: usize,
     /// The dimensions.
     pub dims: Vec<NamedDimension>,
-    /// The values that were planned, and what came out.
+    /// The values that were planned, with the results.
     pub probes: Vec<Probe>,
 }
 
-/// One value of every dimension.
+/// One value for every dimension.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Probe {
@@ -41,7 +41,7 @@ pub struct Probe {
     pub values: Vec<u64>,
     /// Peak in bytes by the best of the plans.
     pub peak: u64,
-    /// Bytes that no plan for these values can do without.
+    /// Lower bound in bytes for these values.
     pub lower_bound: u64,
 }
 
@@ -49,8 +49,7 @@ pub struct Probe {
 /// name; dimensions that the hints give a value have that one alone.
 ///
 /// # Errors
-/// Ranges outside of the file's, sizes without a value, and what a plan for one value is refused
-/// for.
+/// Ranges outside of the file's, sizes without a value, and every refusal of a plan for one value.
 pub fn search(
     path: &Path,
     hints: &Hints<'_>,
@@ -126,7 +125,7 @@ pub(super) fn found(
     Ok((file, dims, probes))
 }
 
-/// Gives the file plans, and answers how they do on the probes.
+/// Adds plans to the file. Returns their results on the probes.
 fn plans(
     file: &mut File,
     dims: &[NamedDimension],
@@ -173,7 +172,7 @@ fn plans(
     Ok(outcome)
 }
 
-/// Narrows dimensions to what the user says; all of it must be among their values.
+/// Narrows dimensions to the user's ranges, which must lie in the file's values.
 fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result<()> {
     let refuse = |reason: String| Err(Error::bad(reason).in_field("--dim"));
     let mut said = HashSet::new();
@@ -195,7 +194,7 @@ fn narrow(dims: &mut [NamedDimension], ranges: &[(String, Dimension)]) -> Result
     Ok(())
 }
 
-/// Values that stand for all: the ends of every dimension, and some between where there is room.
+/// Sample values: the ends of every dimension, and some between if there is room.
 fn probes(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     let each = match dims.len() {
         1 => 9,
@@ -209,7 +208,7 @@ fn probes(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
         let at = |k: u64| values.low + (u128::from(steps) * u128::from(k) / (each - 1)) as u64 * values.step;
         let mut some: Vec<u64> = (0..each as u64).map(at).collect();
         some.dedup();
-        // Where all together are too many, the later dimensions go along with the first.
+        // If all combinations are too many, the later dimensions vary with the first.
         let room = PROBES / probes.len();
         let grow = |probe: &Vec<u64>, value: u64| probe.iter().copied().chain([value]).collect::<Vec<_>>();
         probes = if some.len() <= room {
@@ -221,8 +220,8 @@ fn probes(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     probes
 }
 
-/// Takes the permits between tensors of the same size, whatever the values are, that are free on
-/// the queue; none where they are not the same for all values.
+/// Takes the permits between tensors of equal size for all values that are free on the queue; none
+/// if they differ between values.
 fn take_permits(
     file: &mut File,
     dims: &[NamedDimension],
@@ -272,8 +271,8 @@ fn problem(
     Problem::from_graph(&graph, options.queue, InPlace::Always).map_err(Error::bad)
 }
 
-/// Few orders that are together near the bounds of all probes: each that is added lowers the sum of
-/// peak against bound most.
+/// Few orders that together come close to the bounds of all probes. Each step adds the order that
+/// lowers the sum of the ratios of peak to bound most.
 fn choose(peaks: &[Vec<u64>], bounds: &[u64]) -> Vec<usize> {
     // In millionths of the bound.
     let cost = |chosen: &[usize]| -> u128 {

@@ -1,5 +1,5 @@
-//! Control flow: `If`, `Loop` and `Scan` become the operators of their bodies, and a few of our own
-//! that say what moves between them.
+//! Control flow: `If`, `Loop` and `Scan` become the operators of their bodies, and a few operators
+//! of our own that describe the moves between them.
 //!
 //! | of ours | reads | writes | stands for |
 //! |---|---|---|---|
@@ -10,9 +10,9 @@
 //! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
 //! | `Collect` | nothing | a result with a row for each iteration | before the first iteration |
 //!
-//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is
-//! safe and may be a little large. A branch that cannot run, because inference finds the
-//! condition's value (exporters write conditions on shapes), is taken out.
+//! The graph contains both branches of an `If` in sequence. Only one of them runs, so the plan is
+//! safe and may be a little large. A branch is removed if inference shows that it cannot run:
+//! exporters write conditions on shapes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 /// The domain of our own operators.
 const DOMAIN: &str = "usm.control";
 
-/// Bodies within bodies at most.
+/// Maximum nesting of bodies.
 const DEEPEST: usize = 16;
 
 /// `TensorProto.DataType` of 64-bit integers and of truth values.
@@ -33,9 +33,9 @@ const BOOL: i32 = 9;
 /// What a flat graph has to say beside its nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
-    /// Loop bodies: first node, and the first one after.
+    /// Loop bodies: first node, and first node after.
     pub(crate) loops: Vec<(usize, usize)>,
-    /// Names that must be of one size: the place, what the file calls it, and the two names.
+    /// Pairs of names that must have the same size, with the place and the file's description.
     same: Vec<(String, &'static str, [String; 2])>,
     choices: Vec<Choice>,
 }
@@ -44,14 +44,14 @@ pub(crate) struct Control {
 #[derive(Clone, Debug)]
 struct Choice {
     condition: String,
-    /// What only the branch for true gives, and what only the one for false gives: dead when the
-    /// condition is false (0) or true (1).
+    /// Nodes of the branch for true only, and of the branch for false only: dead if the condition
+    /// is false (0) or true (1).
     results: [HashSet<String>; 2],
 }
 
 impl Control {
-    /// Removes the branches that cannot run from the graphs. Returns whether there was one. Their
-    /// nodes become constants without a name, so that other nodes keep their positions.
+    /// Removes branches that cannot run from the graphs. Returns whether there was one. Their nodes
+    /// become unnamed constants, so that other nodes keep their positions.
     pub(crate) fn remove_dead_branches(
         &mut self,
         truths: &HashMap<String, bool>,
@@ -84,7 +84,7 @@ impl Control {
         self.choices.iter().rev().map(|choice| choice.condition.clone()).collect()
     }
 
-    /// Refuses a graph in which two values that take each other's place differ in size.
+    /// Refuses a graph in which two values with the same place differ in size.
     pub(crate) fn check(&self, bytes: impl Fn(&str) -> Option<u64>) -> Result<()> {
         for (place, what, [one, other]) in &self.same {
             match (bytes(one), bytes(other)) {
@@ -100,7 +100,7 @@ impl Control {
     }
 }
 
-/// Which name a body's name has in the flat graph.
+/// The name in the flat graph for each name of a body.
 struct Scope<'a> {
     names: HashMap<String, String>,
     outer: Option<&'a Scope<'a>>,
@@ -119,7 +119,7 @@ impl Scope<'_> {
     }
 }
 
-/// Replaces every operator that has bodies.
+/// Replaces every operator with bodies.
 pub(crate) fn flatten(graph: &mut GraphProto) -> Result<Control> {
     let mut flat = Flat { control: Control::default(), graph: GraphProto::default(), bodies: 0 };
     let nodes = core::mem::take(&mut graph.node);
@@ -133,12 +133,12 @@ pub(crate) fn flatten(graph: &mut GraphProto) -> Result<Control> {
 
 struct Flat {
     control: Control,
-    /// What the bodies add.
+    /// The nodes of the bodies.
     graph: GraphProto,
     bodies: usize,
 }
 
-/// A body whose names are those of the flat graph, its nodes already added or not.
+/// A body with the names of the flat graph, before or after its nodes are added.
 struct Body {
     nodes: Vec<NodeProto>,
     names: HashMap<String, String>,
@@ -176,7 +176,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Takes a body out of its node and gives its names a prefix of their own.
+    /// Takes a body out of its node and gives its names a prefix.
     fn body(&mut self, node: &mut NodeProto, attribute: &str) -> Result<Body> {
         let found = node.attribute.iter_mut().find(|a| a.name == attribute).and_then(|a| a.g.take());
         let mut graph = found.ok_or_else(|| Error::bad(format!("it has no {attribute}")))?;
@@ -197,7 +197,7 @@ impl Flat {
                 name.clone_from(new);
             }
         };
-        // A name of a body's output may be one of outside, which has its own description there.
+        // A body's output may have the name of an outer value, which is described outside.
         graph.output.retain(|output| !output.name.is_empty());
         let outputs: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
         let inputs = graph.input.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
@@ -214,7 +214,7 @@ impl Flat {
         Ok(Body { nodes: graph.node, names, inputs, outputs })
     }
 
-    /// Adds the nodes of a body; answers the flat names of its outputs.
+    /// Adds the nodes of a body. Returns the flat names of its outputs.
     fn run(
         &mut self,
         nodes: Vec<NodeProto>,
@@ -262,7 +262,7 @@ impl Flat {
         }
         let condition = node.input.first().map_or("", String::as_str);
         if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(given) {
-            // Indexed by the truth of the condition: what is dead when it is false, and when it is
+            // Indexed by the condition's value: nodes that are dead if it is false, and if it is
             // true.
             results.iter_mut().for_each(|names| {
                 names.remove("");
@@ -284,7 +284,7 @@ impl Flat {
         let collected =
             outputs.len().checked_sub(1 + carried).ok_or_else(|| Error::bad("its body loses a value"))?;
         at_most("outputs", node.output.len(), carried + collected)?;
-        // The number of the iteration and the condition are of known types, whatever the file says.
+        // The iteration's number and the condition have fixed types, whatever the file says.
         for (name, data_type) in inputs.iter().zip([INT64, BOOL]) {
             self.graph.value_info.push(shape::value_info(name, data_type, &[]));
         }
@@ -344,14 +344,14 @@ impl Flat {
         }
     }
 
-    /// Results with a row for each iteration are there from the first one on.
+    /// Results with a row for each iteration live from the first one on.
     fn collect(&mut self, node: &NodeProto, carried: usize) {
         for output in node.output.iter().skip(carried) {
             self.add_node(node, "Collect", &[], &[output]);
         }
     }
 
-    /// The first `carried` results take the place of what the body had.
+    /// The first `carried` results replace the body's own values.
     fn next(&mut self, node: &NodeProto, results: &[String], own: &[String], carried: usize) {
         for (result, own) in results.iter().zip(own).take(carried) {
             self.add_node(node, "Next", &[result, own], &[]);
@@ -380,9 +380,9 @@ fn at_most(what: &str, found: usize, most: usize) -> Result<()> {
     if found <= most { Ok(()) } else { Err(Error::bad(format!("{found} {what}, and {most} at most"))) }
 }
 
-/// Puts standard operators of the same shapes in the place of ours, for shape inference.
+/// Replaces our operators by standard ones of the same shapes, for shape inference.
 pub(crate) fn standard(graph: &mut GraphProto) {
-    /// The number of the element that is looked at.
+    /// The index of the selected element.
     const ZERO: &str = "usm.control/zero";
     let known: HashMap<String, _> = graph
         .value_info
@@ -394,7 +394,7 @@ pub(crate) fn standard(graph: &mut GraphProto) {
     let mut given = Vec::new();
     graph.node.retain_mut(|node| {
         if node.domain != DOMAIN {
-            // What was taken out with a branch.
+            // Constants of removed branches.
             return !node.output.is_empty() || !is_standard(node, "Constant");
         }
         node.domain.clear();
@@ -421,7 +421,7 @@ pub(crate) fn standard(graph: &mut GraphProto) {
             }
         }
     });
-    // Only what is known in full is a fact; the rest stays unknown.
+    // Only fully known shapes are stated; the others stay unknown.
     graph.input.extend(given.into_iter().filter(|value| shape::known(value).is_some()));
     if elements {
         graph.initializer.push(TensorProto {

@@ -1,6 +1,6 @@
 //! Element types of ONNX: `TensorProto.DataType` of the ONNX standard.
 
-/// Bits of one element; `None` for strings and unknown types, which have no size in device memory.
+/// Bits of one element; `None` for strings and unknown types, which have no fixed size.
 pub(crate) fn bits(data_type: i32) -> Option<u64> {
     Some(match data_type {
         // float, int32, uint32
@@ -21,7 +21,7 @@ pub(crate) fn bits(data_type: i32) -> Option<u64> {
     })
 }
 
-/// What to say of a type without bits.
+/// The reason why a type has no size.
 pub(crate) fn complaint(data_type: i32) -> String {
     match data_type {
         0 => "the element type is undefined".to_owned(),

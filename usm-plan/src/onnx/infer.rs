@@ -1,4 +1,4 @@
-//! Shape inference by a library of somebody else, on a graph without weights.
+//! Shape inference by a foreign library, on a graph without weights.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,14 @@ use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodePr
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard, outputs};
 
-/// Tensors above so many elements are not the shape of anything: inference gets their type instead
-/// of their content.
+/// A larger tensor is no shape: inference receives its type instead of its content.
 const LARGEST_VALUE: u64 = 4096;
 
 /// `TensorProto.DataType` of 32-bit floats and of 64-bit integers.
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;
 
-/// Inference is asked again at most so often, each time without the branches that cannot run.
+/// Maximum number of inference runs, each without the branches found dead.
 const ROUNDS: usize = 8;
 
 /// Adds the shapes that can be inferred to those that the file states, and takes the branches that
@@ -70,7 +69,7 @@ fn attempt(
     shapes: &mut HashMap<String, Shape>,
     infer: &dyn Fn(&[u8]) -> Inferred,
 ) -> Option<String> {
-    // Weights are done with: inference needs a handful of values.
+    // The weights are no longer needed; inference needs a few values.
     let mut light = light(graph);
     // As often as branches turn out to be dead, and extents of 1 are found: what follows may depend
     // on it.
@@ -101,20 +100,19 @@ fn attempt(
     None
 }
 
-/// What inference found.
+/// The results of inference.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Inferred {
-    /// By name.
+    /// Shapes by name.
     pub shapes: HashMap<String, Shape>,
     /// Truth values that do not depend on the data.
     pub truths: HashMap<String, bool>,
-    /// Why it stopped, or the first operator that it could not understand.
+    /// The reason why inference stopped, or the first operator that it could not infer.
     pub complaint: Option<String>,
 }
 
 impl Inferred {
-    /// The shapes that the bytes of a model state: what a library answers that infers shapes of
-    /// models.
+    /// The shapes that the bytes of a model state, as a library for shape inference returns them.
     #[must_use]
     pub fn of_model(bytes: &[u8]) -> Self {
         match ModelProto::decode(bytes) {
@@ -128,14 +126,14 @@ impl Inferred {
         }
     }
 
-    /// No answer, and why.
+    /// A result without shapes, with the reason.
     #[must_use]
     pub fn nothing(complaint: String) -> Self {
         Self { complaint: Some(complaint), ..Self::default() }
     }
 }
 
-/// Infers shapes of what the operators give. Dimensions of the inputs have values already.
+/// Infers the shapes of the operators' results. Dimensions of the inputs already have values.
 fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inferred {
     if let Some(graph) = &mut model.graph {
         if let Some(complaint) = beyond(graph) {
@@ -146,7 +144,7 @@ fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inf
     infer(&model.encode_to_vec())
 }
 
-/// A graph without its weights: what inference needs.
+/// The parts of a graph that inference needs, without weights.
 fn light(graph: &GraphProto) -> GraphProto {
     let bare = |tensor: &TensorProto| {
         if keep(tensor) {
@@ -191,7 +189,7 @@ fn light(graph: &GraphProto) -> GraphProto {
     }
 }
 
-/// The inputs of an operator that are numbers of which it makes a shape.
+/// The inputs from which an operator computes a shape.
 fn shape_inputs(node: &NodeProto) -> &[String] {
     let one_of = |op_types: &[&str]| op_types.iter().any(|op_type| is_standard(node, op_type));
     if one_of(&["ConstantOfShape", "Range"]) {
@@ -203,7 +201,7 @@ fn shape_inputs(node: &NodeProto) -> &[String] {
     }
 }
 
-/// tract cuts some extents to 32 bits: larger ones are refused rather than inferred wrongly.
+/// tract cuts some extents to 32 bits, so larger ones are refused.
 fn beyond(graph: &GraphProto) -> Option<String> {
     let shapes: HashSet<&String> = graph.node.iter().flat_map(shape_inputs).collect();
     let constants = graph.initializer.iter().map(|tensor| (&tensor.name, tensor));
@@ -222,7 +220,7 @@ fn beyond(graph: &GraphProto) -> Option<String> {
     (largest > limit).then(|| format!("extents above {limit} are not inferred, and one is {largest}"))
 }
 
-/// Turns weights into inputs of the same type, and drops what says nothing.
+/// Turns weights into inputs of the same type, and drops fields without a meaning for shapes.
 fn strip(graph: &mut GraphProto) {
     let mut weights = Vec::new();
     graph.initializer.retain(|tensor| {
@@ -247,7 +245,7 @@ fn strip(graph: &mut GraphProto) {
     weights.retain(|weight| !listed.contains(&weight.name));
     graph.input.extend(weights);
     graph.value_info.retain(|value| shape::known(value).is_some());
-    // Names of the outputs are needed, their shapes are not.
+    // Outputs need their names, but not their shapes.
     for output in &mut graph.output {
         output.r#type = None;
     }
@@ -287,8 +285,8 @@ fn squeeze_one(light: &mut GraphProto, shapes: &HashMap<String, Shape>) -> bool 
     true
 }
 
-/// tract takes 64-bit floats where the standard says that a `ConstantOfShape` without a value is of
-/// 32-bit floats.
+/// tract assumes 64-bit floats for a `ConstantOfShape` without a value; the standard says 32-bit
+/// floats.
 fn spell_out(node: &mut NodeProto) {
     if is_standard(node, "ConstantOfShape") && node.attribute.is_empty() {
         let zero =

@@ -1,5 +1,5 @@
-//! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape
-//! inference.
+//! `model.onnx`: the topology from the file, sizes from the stated shapes, and the others from
+//! shape inference.
 
 mod allow;
 mod choose;
@@ -30,7 +30,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
-/// Reads the bytes of a file. Ids of activations count in the order of their production, those of
+/// Reads the bytes of a file. Ids of activations count in the order of their operators; ids of
 /// inputs and constants follow.
 pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
     Reading::of(decode(bytes)?, hints)?.model(hints)
@@ -123,17 +123,17 @@ fn set(graph: &mut GraphProto, values: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a node only carries a constant.
+/// Whether a node only holds a constant.
 fn is_constant(node: &NodeProto) -> bool {
     is_standard(node, "Constant")
 }
 
-/// Whether a node is this operator of the standard.
+/// Whether a node is this standard operator.
 fn is_standard(node: &NodeProto, op_type: &str) -> bool {
     node.op_type == op_type && matches!(node.domain.as_str(), "" | "ai.onnx")
 }
 
-/// How messages call a node: `node 12 "conv1" (Conv)`.
+/// The name of a node in messages: `node 12 "conv1" (Conv)`.
 fn title(index: usize, node: &NodeProto) -> String {
     if node.name.is_empty() {
         format!("node {index} ({})", node.op_type)
@@ -142,15 +142,14 @@ fn title(index: usize, node: &NodeProto) -> String {
     }
 }
 
-/// Which names a graph knows before its first node.
+/// The names that exist before the first node.
 struct Names {
-    /// Inputs that the caller must fill, in order.
+    /// Inputs that the caller must provide, in order.
     inputs: Vec<String>,
 }
 
 impl Names {
-    /// Collects the names, and checks that every node reads what is there already and writes what
-    /// is not.
+    /// Collects the names. Checks that every node reads existing names and writes new ones.
     fn of(graph: &GraphProto) -> Result<Self> {
         let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
         let mut known: HashSet<&str> = HashSet::new();
@@ -194,7 +193,7 @@ impl Names {
     }
 }
 
-/// Inputs and constants: what lies outside of the arena.
+/// Inputs and constants: tensors outside of the arena.
 struct Outside {
     tensors: Vec<(String, TensorKind, u64)>,
 }
@@ -223,7 +222,7 @@ fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
     }
     for (index, node) in graph.node.iter().enumerate().filter(|(_, node)| is_constant(node)) {
         let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
-        // Other attributes hold scalars and lists; nothing outside of the arena is counted.
+        // Other attributes hold scalars and lists; tensors outside of the arena do not count.
         let bytes =
             value.map_or(Ok(0), constant_bytes).map_err(|error| error.in_field(title(index, node)))?;
         for name in node.output.iter().filter(|name| !name.is_empty()) {
@@ -233,7 +232,7 @@ fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
     Ok(Outside { tensors })
 }
 
-/// Size of a constant in bytes, checked against the data in the file.
+/// Size of a constant in bytes, compared with the data in the file.
 fn constant_bytes(tensor: &TensorProto) -> Result<u64> {
     let (data, strings) = (tensor.raw_data.len() as u64, tensor.string_data.len());
     if element::bits(tensor.data_type).is_none() && strings > 0 {
@@ -278,7 +277,7 @@ impl Description {
         }
     }
 
-    /// Names of what the nodes give, in order.
+    /// Names of the nodes' results, in order.
     fn activations(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().flat_map(|(_, node)| outputs(node))
     }
@@ -340,12 +339,12 @@ impl Description {
     }
 }
 
-/// The outputs that a node really has.
+/// The outputs that a node has, without empty names.
 fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
     node.output.iter().map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// Nobody knows the shape of an activation.
+/// The error for an activation without a shape.
 fn unknown(name: &str, complaint: Option<&str>, hints: &Hints<'_>) -> Error {
     let of = format!("the shape of its output {name:?} is not in the file");
     if hints.infer.is_none() {

@@ -1,4 +1,4 @@
-//! Indices that are checked.
+//! Checked indices.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,8 +9,8 @@ use crate::kernel::{ArrayId, Expr, Place};
 use crate::scalar::Scalar;
 
 impl Writer<'_> {
-    /// An index, and what is true where it is inside: it has to be evaluated first. Nothing where
-    /// nothing checks.
+    /// An index, and the condition that it is inside; evaluate the condition first. `None` if the
+    /// function does not check it.
     pub(super) fn index(&mut self, array: ArrayId, index: &Expr, place: Place) -> (String, Option<String>) {
         let number = self.checks.and_then(|checks| checks.number(array, place));
         let index = self.expr(index);
@@ -24,7 +24,7 @@ impl Writer<'_> {
         (name, Some(check))
     }
 
-    /// The function that checks.
+    /// Writes the function that checks.
     fn write_index_check(&mut self) {
         let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
         let (memory, volatile, cas) = match self.dialect {

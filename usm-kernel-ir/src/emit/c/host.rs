@@ -1,6 +1,6 @@
 //! C for the processor: a function that runs a range, group after group and phase after phase.
 //!
-//! Statements and expressions are those of OpenCL C; what C lacks of it stands in front.
+//! Statements and expressions are OpenCL C's; definitions at the start supply what C lacks.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,19 +15,24 @@ use crate::scalar::Scalar;
 /// The name of the function.
 pub const HOST_FUNCTION: &str = "usm_run";
 
-/// The kernel in C, as GCC and Clang read it with `-fwrapv -fsigned-char`: a function
-/// [`HOST_FUNCTION`] that runs some groups of a range in the calling thread.
+/// The kernel in C for GCC and Clang with `-fwrapv -fsigned-char`: a function [`HOST_FUNCTION`]
+/// that runs some groups of a range in the calling thread.
 ///
 /// `unsigned long usm_run(void *const *arrays, const unsigned long *values, const unsigned long
 /// *lengths, const unsigned long *sizes, unsigned char *scratch)`, with 64-bit `unsigned long`:
-/// addresses of the arrays that are parameters, bits of the scalars, elements of all arrays, three
-/// global sizes and three local ones, the first group in each dimension and the end of the groups,
-/// the fastest dimension first and 1, or 0 for a first group, for those that the kernel has not;
-/// memory for groups. It gives the bytes of that memory, and without memory does nothing else.
-/// Where the kernel needs no groups, local sizes are any, and the last group is a shorter one.
-/// Nothing checks indices, and atomic operations are not atomic beside other threads.
 ///
-/// `apart` says that no two arrays that are parameters share memory.
+/// - `arrays`: addresses of the array parameters;
+/// - `values`: bits of the scalars;
+/// - `lengths`: numbers of elements of all arrays;
+/// - `sizes`: three global sizes, three local sizes, the first group and the end of the groups in
+///   each dimension, the fastest dimension first. Absent dimensions have size 1 and first group 0;
+/// - `scratch`: memory for groups, or null.
+///
+/// Returns the size of that memory in bytes; without memory it does nothing else. If the kernel
+/// needs no groups, any local sizes will do, and the last group may be shorter. The function checks
+/// no indices. Atomic operations are not atomic beside other threads.
+///
+/// `apart` states that no two array parameters share memory.
 #[must_use]
 pub fn host_c(kernel: &Kernel, apart: bool) -> String {
     let grouped = kernel.needs_groups();
@@ -43,12 +48,12 @@ pub fn host_c(kernel: &Kernel, apart: bool) -> String {
 
 struct Host<'w, 'k> {
     writer: Writer<'w>,
-    /// The kernel needs groups, and all are as large.
+    /// Whether the kernel needs groups, which are then all of the same size.
     grouped: bool,
     phases: &'w Phases<'k>,
-    /// Items loops so far.
+    /// Number of item loops so far.
     ends: u32,
-    /// Names of what lives in memory of the group.
+    /// Names of the values in group memory.
     macros: String,
 }
 
@@ -201,7 +206,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// A phase: loops over the items, the last dimension innermost.
+    /// Writes a phase: loops over the items, the last dimension innermost.
     fn items(&mut self, body: &[&Stmt]) {
         let kernel = self.writer.kernel;
         let end = self.ends;
@@ -215,7 +220,7 @@ impl Host<'_, '_> {
         }
         for axis in (0..kernel.dimensions).rev() {
             if axis == 0 && !is_atomic {
-                // Items of a phase do not depend on each other.
+                // The items of a phase do not depend on each other.
                 self.writer.text += "#pragma GCC ivdep\n";
             }
             self.line(&format!(
@@ -265,7 +270,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Variables of a block, each behind those of which it is computed anew.
+    /// Variables of a block, each behind those that its recomputation reads.
     fn used(&self, body: &[Stmt], used: &mut Vec<VarId>) {
         let mut named = Vec::new();
         for_each(body, &mut |stmt| named.extend(stmt.sets()), &mut |_| ());

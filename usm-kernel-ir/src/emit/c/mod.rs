@@ -1,4 +1,4 @@
-//! OpenCL C and CUDA C: one writer, two dialects.
+//! OpenCL C and CUDA C: one writer with two dialects.
 
 mod atomic;
 mod check;
@@ -24,8 +24,8 @@ pub fn opencl_c(kernel: &Kernel) -> String {
     module(&[Entry::plain(kernel)], Dialect::OpenCl)
 }
 
-/// Kernels of different names in one text of OpenCL C: a compiler takes most of its time for a
-/// text, whatever is in it.
+/// Kernels with different names in one text of OpenCL C. A compiler's time goes mostly into each
+/// text, whatever it contains.
 #[must_use]
 pub fn opencl_c_module(kernels: &[Kernel]) -> String {
     module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>(), Dialect::OpenCl)
@@ -68,7 +68,7 @@ pub(super) enum Dialect {
 struct Writer<'k> {
     kernel: &'k Kernel,
     dialect: Dialect,
-    /// Functions that the text needs in front of it.
+    /// Functions that the text needs before the kernel.
     helpers: BTreeSet<String>,
     text: String,
     loops: u32,
@@ -77,9 +77,9 @@ struct Writer<'k> {
     together: BTreeSet<usize>,
     /// What an index outside notes in the statement that is written.
     noted: u8,
-    /// Indices that are checked so far; each has a variable.
+    /// Number of checked indices so far; each has a variable.
     indices: u32,
-    /// Where an item of the host ends: the number of its loop.
+    /// Number of the loop that contains a host item's statements; `continue` there ends the item.
     end: Option<u32>,
 }
 
@@ -99,7 +99,7 @@ impl<'k> Writer<'k> {
         }
     }
 
-    /// What the text needs first.
+    /// Writes the required definitions.
     fn head(&self) -> Vec<String> {
         let (kernel, dialect) = (self.kernel, self.dialect);
         let mut lines = Vec::new();
@@ -153,7 +153,7 @@ impl<'k> Writer<'k> {
         }
     }
 
-    /// The type as memory and parameters have it.
+    /// The type in memory and in parameters.
     fn stored(&self, ty: Scalar) -> &'static str {
         self.ty(if ty == Scalar::Bool { Scalar::U8 } else { ty })
     }
@@ -183,8 +183,8 @@ impl<'k> Writer<'k> {
                     let constant =
                         if matches!(array.space, Space::Read | Space::Constant(_)) { "const " } else { "" };
                     let constant = if memory == "__constant " { "" } else { constant };
-                    // Only where nobody writes: what another item writes and this one reads behind
-                    // a barrier, it reaches through a pointer of its own.
+                    // Only if no item writes. Otherwise another item may write, and this item reads
+                    // it behind a barrier through a pointer of its own.
                     let restrict = match (&array.space, open_cl) {
                         (Space::Read, true) => "restrict ",
                         (Space::Read, false) => "__restrict__ ",
@@ -263,7 +263,7 @@ impl<'k> Writer<'k> {
     }
 }
 
-/// A name that C accepts; it gets a number behind it, so that no word of the language is like it.
+/// A name that C accepts. A number behind it distinguishes it from keywords.
 fn plain(name: &str) -> String {
     let letters: String =
         name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();

@@ -53,7 +53,7 @@ impl Writer<'_> {
                 let call = self.compare_exchange(*array, &to, &expected, &new);
                 self.access(check, *old, &call, depth);
             }
-            // Lowered.
+            // Lowered before.
             StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
             StmtKind::If(condition, then, other) => {
                 let condition = self.expr(condition);
@@ -112,7 +112,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The head of a counting loop, which two braces end.
+    /// Writes the head of a counting loop; two braces end the loop.
     pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], depth: usize) {
         let ty = self.kernel.variable(variable).ty;
         let (name, number) = (self.variable_name(variable), self.loops);
@@ -140,7 +140,8 @@ impl Writer<'_> {
         }
     }
 
-    /// An access to memory, whose result a variable may get, where the check finds it inside.
+    /// Writes an access to memory that runs only if its index is inside. A variable may receive the
+    /// result.
     fn access(&mut self, check: Option<String>, old: Option<VarId>, access: &str, depth: usize) {
         let old = old.map(|old| self.variable_name(old));
         let line = match &old {

@@ -1,8 +1,8 @@
 //! Rust for the host: a group's phases as loops over its items.
 //!
-//! The forms are those that compile to the loop one would write by hand: one function a group with
-//! the arrays as separate parameters, which tells the compiler that they do not overlap; a loop for
-//! each dimension, the last one innermost; conditions on ids as bounds of these loops.
+//! The code has the form of a loop written by hand. Each group is one function with the arrays as
+//! separate parameters, which tells the compiler that they do not overlap. Each dimension is a
+//! loop, the last one innermost. Conditions on ids are bounds of these loops.
 
 mod expr;
 mod names;
@@ -26,9 +26,9 @@ use names::{count_users, stored, zero};
 /// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` the
 /// kernel's modules for devices.
 ///
-/// It is one implementation of one unsafe trait, so proof, body and code belong together whatever
-/// `path` names: a program that writes no unsafe code has no unsafe trait of its own to put in its
-/// place. Nothing in it is looked up where the program could answer instead: see [`PRIMITIVE`].
+/// It is one implementation of one unsafe trait, so proof, body and code belong together, whatever
+/// `path` names: a program without unsafe code has no unsafe trait to substitute. The surrounding
+/// program cannot redefine any name in it: see [`PRIMITIVE`].
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
     let lowered = lower(kernel, By::One);
@@ -59,15 +59,13 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.text
 }
 
-/// The proof holds for the language's own types, not for others that the surroundings call by their
-/// names, or that a crate called `core` has: only literals are of the language's types by
-/// themselves.
+/// The proof holds for the language's types only. The surroundings may define other types of these
+/// names, or a crate called `core`. Only literals always have the language's types.
 const PRIMITIVE: &str = "use ::core::{convert::TryInto, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};
 const _: (bool, f32, f64, i8, i16, i32, i64, isize) = (true, 0_f32, 0_f64, 0_i8, 0_i16, 0_i32, 0_i64, 0_isize);
 const _: (u8, u16, u32, u64, usize) = (0_u8, 0_u16, 0_u32, 0_u64, 0_usize);";
 
-/// The lesser of two integers, or the greater. The traits that say so are the surroundings' to
-/// choose.
+/// The minimum or maximum of two integers. A trait's method would depend on the traits in scope.
 fn extreme(is_least: bool, ty: &str, one: &str, two: &str) -> String {
     let sign = if is_least { "<" } else { ">" };
     format!(
@@ -81,9 +79,9 @@ struct Writer<'k> {
     path: &'k str,
     text: String,
     labels: u32,
-    /// For each loop around: whether the group runs it.
+    /// For each enclosing loop, whether the group runs it.
     loops: Vec<bool>,
-    /// Variables that lie in an array for the row of items that runs.
+    /// Variables that are stored in an array for the current row of items.
     rows: Vec<VarId>,
 }
 
@@ -101,7 +99,7 @@ impl Writer<'_> {
         format!("__v{}", id.0)
     }
 
-    /// Variables and private arrays that outlive a phase.
+    /// Variables and private arrays that live across phases.
     fn kept_across_phases(&self) -> (Vec<VarId>, Vec<ArrayId>) {
         let homes = self.phases.homes.iter().enumerate();
         let variables = homes.filter(|(_, home)| **home == Home::Kept).map(|(index, _)| VarId(index as u32));
@@ -166,7 +164,7 @@ impl Writer<'_> {
             local_views += &format!("&mut [{element}], ");
             local_names += &format!("{}, ", self.array(id));
             lengths += &format!("{} as usize, ", self.launch_number(len));
-            // Indices into an array of constant size need no proof.
+            // An index into an array of constant size needs no proof.
             match len.kind {
                 ExprKind::Literal(literal) => {
                     parameters += &format!("{}: &mut [{element}; {}], ", self.array(id), literal.bits);
@@ -183,8 +181,8 @@ impl Writer<'_> {
             }
             count += 1;
         }
-        // What items keep between phases: an array for each type, in which the items of one
-        // variable are neighbours.
+        // Values that live across phases: an array for each type, with the items of one variable as
+        // neighbours.
         let mut splits = String::new();
         let variables = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1));
         let arrays = kept_arrays.iter().map(|id| {
@@ -336,7 +334,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// Sizes of the range, as variables.
+    /// The sizes of the range, as variables.
     fn sizes(&mut self) {
         for dimension in 0..self.kernel.dimensions {
             self.line(&format!(
@@ -354,12 +352,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Where an array stands among the parameters.
+    /// The position of an array among the parameters.
     fn position(&self, id: ArrayId) -> usize {
         self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Array(id)).unwrap_or(0)
     }
 
-    /// A number of the launch as an expression over the variables of [`sizes`](Self::sizes).
+    /// A number of the launch, as an expression of the variables in [`sizes`](Self::sizes).
     fn launch_number(&mut self, expr: &Expr) -> String {
         self.expr(expr)
     }

@@ -1,4 +1,4 @@
-//! Indices that are checked.
+//! Checked indices.
 
 use rspirv::spirv::{Op, StorageClass, Word};
 
@@ -8,7 +8,8 @@ use crate::kernel::{ArrayId, Place};
 use crate::scalar::{Literal, Scalar};
 
 impl Writer<'_> {
-    /// Whether an index is inside; nothing where nothing checks. What is outside is noted.
+    /// Whether an index is inside; records one that is not. `None` if the function does not check
+    /// it.
     fn index_check(&mut self, array: ArrayId, index: Word, place: Place) -> Option<Word> {
         let number = self.checks?.number(array, place)?;
         let len = self.expr(&len(array, place));
@@ -43,7 +44,7 @@ impl Writer<'_> {
         Some(inside)
     }
 
-    /// What is read, or 0 where the index is outside.
+    /// The loaded value, or 0 if the index is outside.
     pub(super) fn read(&mut self, array: ArrayId, index: Word, ty: Scalar, place: Place) -> Word {
         let Some(inside) = self.index_check(array, index, place) else {
             let pointer = self.element(array, index);
@@ -61,7 +62,7 @@ impl Writer<'_> {
         self.builder.phi(word, None, [(none, entry), (loaded, last)]).expect("a block is open")
     }
 
-    /// Does `work` where the index is inside, and `instead` elsewhere.
+    /// Runs `work` if the index is inside, otherwise `instead`.
     pub(super) fn change(
         &mut self,
         (array, index, place): (ArrayId, Word, Place),

@@ -1,7 +1,6 @@
 //! SPIR-V for kernels: 64-bit pointers, the memory model of OpenCL.
 //!
-//! Variables are memory of the function, as an unoptimising compiler has them; drivers make
-//! registers of them.
+//! Variables are memory of the function, as in unoptimised code. Drivers turn them into registers.
 
 mod arithmetic;
 mod atomic;
@@ -27,7 +26,7 @@ use crate::lower::{By, lower};
 use crate::scalar::{Literal, Scalar};
 use crate::uniform::Uniformity;
 
-/// The scope of atomic operations and fences, as the instructions take it.
+/// The scope of atomic operations and fences, as an operand.
 const DEVICE: u32 = 1;
 
 /// The kernel as the bytes of a SPIR-V module.
@@ -36,8 +35,8 @@ pub fn spirv(kernel: &Kernel) -> Vec<u8> {
     module(&[Entry::plain(kernel)])
 }
 
-/// Kernels of different names as the bytes of one SPIR-V module: a driver takes most of its time
-/// for a module, whatever is in it.
+/// Kernels with different names as the bytes of one SPIR-V module. A driver's time goes mostly into
+/// each module, whatever it contains.
 #[must_use]
 pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
     module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>())
@@ -116,7 +115,7 @@ fn uses(kernel: &Kernel, ty: Scalar) -> bool {
 struct Writer<'k> {
     kernel: &'k Kernel,
     checks: Option<&'k Checks>,
-    /// Where a function that checks writes what it found outside, and whether the item was.
+    /// The record of a checking function, and whether the item had an index outside.
     record: Word,
     failed: Word,
     /// Statements that all items of a group run together.
@@ -130,11 +129,11 @@ struct Writer<'k> {
     values: Vec<Word>,
     lengths: Vec<Word>,
     variables: Vec<Word>,
-    /// Label of the block that is written.
+    /// Label of the current block.
     block: Word,
-    /// Whether it has no end yet.
+    /// Whether the current block is not yet terminated.
     open: bool,
-    /// Where `continue` and `break` go.
+    /// Targets of `continue` and `break`.
     loops: Vec<(Word, Word)>,
 }
 

@@ -10,7 +10,7 @@ use crate::uniform::address;
 
 /// The scope of a barrier.
 const WORKGROUP: u32 = 2;
-/// Memory semantics, as the instructions take them.
+/// Memory semantics, as operands.
 const SEQUENTIAL: u32 = 0x10;
 const LOCAL_MEMORY: u32 = 0x100;
 const GLOBAL_MEMORY: u32 = 0x200;
@@ -18,7 +18,7 @@ const GLOBAL_MEMORY: u32 = 0x200;
 impl Writer<'_> {
     pub(super) fn stmts(&mut self, body: &[Stmt]) {
         for stmt in body {
-            // Nothing comes behind a way out.
+            // Statements behind a jump are unreachable.
             if !self.open {
                 return;
             }
@@ -58,7 +58,7 @@ impl Writer<'_> {
                     |writer| writer.set_none(*old),
                 );
             }
-            // Lowered.
+            // Lowered before.
             StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
             StmtKind::Fence { local, global } => {
                 let semantics = SEQUENTIAL
@@ -152,7 +152,7 @@ impl Writer<'_> {
         self.stmts(body);
         self.loops.pop();
         self.jump(next);
-        // What is left has no sign: an overflow ends the loop.
+        // The remaining distance is unsigned; an overflow ends the loop.
         self.begin(Some(next));
         let here = self.load(pointer, scalar);
         let left = self.op(Op::ISub, ty, &[last, here]);

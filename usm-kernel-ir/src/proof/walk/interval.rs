@@ -8,7 +8,7 @@ use crate::proof::linear::{Atom, Linear};
 use crate::proof::number::Number;
 
 impl Walker<'_> {
-    /// Items of a group, which the kernel may say itself.
+    /// Number of items in a group, which the kernel may state.
     pub(in crate::proof) fn local_size(&self, dimension: u8) -> Number {
         let said = self.kernel.group.as_ref().and_then(|group| group.get(usize::from(dimension)));
         match said.and_then(|size| i64::try_from(*size).ok()) {
@@ -17,7 +17,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The values of an atom, whatever the guards say.
+    /// The range of an atom, without the guards.
     pub(in crate::proof) fn limits(&self, atom: Atom) -> (Option<Number>, Option<Number>) {
         let below = |size: Number| (Some(Number::ZERO), Some(size.sub(Number::ONE)));
         match atom {
@@ -31,7 +31,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The values of a sum by the limits of its atoms alone.
+    /// The range of a sum from the limits of its atoms.
     fn plain(
         &self,
         sum: &Linear,
@@ -59,7 +59,7 @@ impl Walker<'_> {
         [low, high]
     }
 
-    /// The values of a sum where the guards hold.
+    /// The range of a sum under the guards.
     pub(in crate::proof) fn interval(&self, sum: &Linear, guards: &[Guard]) -> Interval {
         let mut requires: Vec<Condition> = Vec::new();
         let mut using = |guard: &Guard| {
@@ -112,9 +112,9 @@ impl Walker<'_> {
             found.map_or_else(|| self.limits(atom), |(_, least, most)| (least.clone(), most.clone()))
         };
         let [mut low, mut high] = self.plain(sum, &within);
-        // Guards over several atoms: a sum is at most itself and something that is not negative.
+        // Guards over several atoms: a sum is at most the sum plus something non-negative.
         for guard in guards {
-            // As many times the guard as cancels one of its atoms.
+            // The multiple of the guard that cancels one of its atoms.
             let found = guard.sum.terms.iter().find_map(|(atom, weight)| {
                 let (own, weight) =
                     (sum.weight(*atom), weight.constant().filter(|weight| matches!(weight, 1 | -1))?);
