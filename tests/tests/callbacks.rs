@@ -28,6 +28,9 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
     ("usm-interface/src/dlpack/abi.rs", "delete", Below::Program),
+    // Arithmetic that does not panic.
+    ("usm-kernel-jit/src/math.rs", "fabs fmaf", Below::OurOwn),
+    ("usm-kernel-jit/src/operate.rs", "remainder", Below::OurOwn),
     ("usm-nrt/src/allocator.rs", "plain_malloc plain_realloc plain_free", Below::Frames),
     (
         "usm-nrt/src/api/block.rs",

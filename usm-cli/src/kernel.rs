@@ -62,7 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         verify(&kernel).map_err(|refusal| refused(&kernel, &refusal))?;
         vec![kernel]
     } else {
-        usm_kernel_rust::read(source, &shown).map_err(|refused| Error::bad(refused.to_string()))?
+        usm_kernel_rust::read(source, &shown).map_err(|refused| match refused.out_of_memory {
+            true => Error::unable(refused),
+            false => Error::bad(refused),
+        })?
     };
     let kernel = chosen(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refused(kernel, &refusal))?;

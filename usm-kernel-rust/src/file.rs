@@ -21,11 +21,13 @@ pub struct Refused {
     pub column: usize,
     /// The fault, and its correction.
     pub message: String,
+    /// Whether the machine had no memory for the reader; the text may be right.
+    pub out_of_memory: bool,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, message } = self;
+        let Self { file, line, column, message, .. } = self;
         write!(f, "{file}:{line}:{column}: {message}")
     }
 }
@@ -47,7 +49,7 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
             Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
                 let message = format!("no thread with a stack of {STACK} bytes to read it: {error}");
-                Err(Refused { file: name.into(), line: 1, column: 1, message })
+                Err(Refused { file: name.into(), line: 1, column: 1, message, out_of_memory: true })
             }
         }
     })
@@ -63,7 +65,13 @@ fn read_here(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
         let start = error.span().start();
         // Messages with a second place were written before the file's name was known.
         let message = error.to_string().replace(&error.span().file(), name);
-        Refused { file: name.into(), line: start.line, column: start.column + 1, message }
+        Refused {
+            file: name.into(),
+            line: start.line,
+            column: start.column + 1,
+            message,
+            out_of_memory: false,
+        }
     })?;
     kernels.iter_mut().for_each(|kernel| kernel.files = vec![name.into()]);
     Ok(kernels)

@@ -30,9 +30,9 @@ pub type Result<T> = core::result::Result<T, Error>;
 /// let error = dict::parse::<8>(text, None, &Policy::default(), &mut table).unwrap_err();
 ///
 /// match error.kind() {
-/// A larger table, or more dimensions, would help.
+///     // A larger table, or more dimensions, would help.
 ///     ErrorKind::Limit(LimitError::TooManyFields { limit }) => panic!("more than {limit} members"),
-/// Nothing helps.
+///     // Nothing helps.
 ///     ErrorKind::Layout(LayoutError::NegativeExtent { extent }) => assert_eq!(extent, -3),
 ///     _ => unreachable!(),
 /// }
