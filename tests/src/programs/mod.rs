@@ -8,6 +8,7 @@
 //! unsafe; the steps keep its contract, because they copy only initialised elements.
 
 mod random;
+mod side;
 mod step;
 mod world;
 
