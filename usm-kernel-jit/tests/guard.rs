@@ -30,7 +30,8 @@ fn set_by(operator: &str, turned: bool, scalar: u64) -> Vec<bool> {
 
 #[test]
 fn items_behind_a_bound_do_nothing() {
-    let operators: [(&str, fn(u64, u64) -> bool); 6] = [
+    type Holds = fn(u64, u64) -> bool;
+    let operators: [(&str, Holds); 6] = [
         ("lt", |a, b| a < b),
         ("le", |a, b| a <= b),
         ("gt", |a, b| a > b),

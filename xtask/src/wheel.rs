@@ -125,6 +125,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     // Without it the wheel runs where the C library is at least as new as this machine's.
     if let Some(zig) = zig {
         maturin.args(["--zig", "--compatibility", PLATFORM]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
+        maturin.arg("--").arg(format!("-Clink-arg={}", unwinder()?.display()));
     }
     succeed(&mut maturin).map_err(|status| format!("maturin: {status}"))?;
     let entries = fs::read_dir(&wheels).map_err(|error| folder::at(&wheels, &error))?;
@@ -132,6 +133,15 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
         .ok_or_else(|| format!("no wheel in {}", wheels.display()))
+}
+
+/// The unwinder of the system's C compiler. Zig would link its own into the module, and Python ends
+/// its threads by the unwinder of the C library: it then meets Rust's frames, which call the other
+/// one, and the process faults.
+fn unwinder() -> Result<PathBuf, String> {
+    let said = command::probe(command("cc").arg("-print-file-name=libgcc_s.so.1"));
+    let file = PathBuf::from(said.unwrap_or_default().trim());
+    file.is_absolute().then_some(file).ok_or_else(|| "cc names no libgcc_s.so.1".into())
 }
 
 /// Copies library and header into the package; maturin takes them from there.
