@@ -28,8 +28,13 @@ def described(array):
     return array.tolist(), array.kind, array.dtype.str, array.readonly, array.device.selector
 
 
-def test_a_cluster_passes_arrays_between_its_processes_without_registration(client, queue, kind):
+def test_a_cluster_passes_arrays_between_its_processes_without_registration(client, queue, kind, monkeypatch):
     """Dask's own pickles: from here to one worker, from that to the other, and back."""
+    from distributed.protocol.serialize import dask_deserialize, dask_serialize
+
+    # Another test of this process may have imported `usm.dask`.
+    for table in (dask_serialize, dask_deserialize):
+        monkeypatch.delitem(table._lookup, usm.Array, raising=False)
     first, second = client.scheduler_info()["workers"]
     source = usm.asarray(list(range(6)), dtype="<i4", queue="host").reshape(2, 3)
     array = usm.empty((2, 3), "<i4", kind=kind, queue=queue)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -41,12 +42,22 @@ def test_the_stub_is_what_the_module_is():
     assert status == 0, said
 
 
-def test_everything_public_has_a_complete_type():
+def test_everything_public_has_a_complete_type(tmp_path):
     """As pyright sees a package that says `py.typed`: nothing unknown, nothing ambiguous."""
     require("pyright", "the other checker of types")
+    options = ["--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
+    # By the first Python of the path it finds installed packages; where this one has the package by `PYTHONPATH`, the folder has it.
     folder = pathlib.Path(usm.__file__).parents[1]
-    options = ["--pythonpath", sys.executable, "--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
-    done = subprocess.run([sys.executable, "-m", "pyright", *options], capture_output=True, text=True, timeout=300, cwd=folder)
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", *options],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path if "site-packages" in folder.parts else folder,
+        env=environment,
+    )
     found = json.loads(done.stdout)["typeCompleteness"]
     unknown = [it["name"] for it in found["symbols"] if it["isExported"] and not it["isTypeKnown"]]
     assert unknown == [] and found["completenessScore"] == 1 and found["exportedSymbolCounts"]["withKnownType"] > 200

@@ -195,6 +195,9 @@ def plans() -> None:
     assert_type((plan.peak, plan.lower_bound, len(plan)), tuple[int, int, int])
     assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
     assert_type((plan.certificate, plan.to_dict()), tuple[dict[str, Any], dict[str, Any]])
+    assert_type((plan.dims, plan.range_plan), tuple[list[dict[str, Any]], str | None])
+    if plan.dims:
+        assert_type(plan.at(width=64), usm.Plan)
     plan.verify()
     assert_type(plan._repr_svg_(), str)
     plan.to_html(os.devnull)

@@ -214,7 +214,8 @@ MEMBERS = {
 #: Members and functions that no memory reaches.
 WITHOUT_MEMORY = {
     "Queue": set("_get_capsule barrier context device is_in_order wait".split()) | {"copy"},
-    "Context": set("_get_capsule device history keep_history query queue stats synchronize".split()),
+    "Context": set("_get_capsule device history keep_history query queue stats synchronize".split())
+    | {"can_access_peer", "enable_peer_access", "disable_peer_access"},
     "Device": set(
         "backend capabilities context driver_version global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
         " platform selector type vendor".split()
