@@ -35,7 +35,16 @@ macro_rules! floats {
                 Operation::MultiplyAddDown => {
                     // What is above the sum by rounding, is one step too far.
                     let near = a.mul_add(b, c);
-                    if a.mul_add(b, c - near) < 0.0 { near.next_down() } else { near }
+                    let is_above = a.mul_add(b, c - near) < 0.0;
+                    if !is_above {
+                        near
+                    } else if near == 0.0 {
+                        -<$of>::from_bits(1)
+                    } else if near > 0.0 {
+                        <$of>::from_bits(near.to_bits() - 1)
+                    } else {
+                        <$of>::from_bits(near.to_bits() + 1)
+                    }
                 }
                 Operation::Power => a.exp2(),
                 Operation::Logarithm => a.log2(),
@@ -181,8 +190,8 @@ pub(super) fn convert(to: Type, from: Type, rounding: Rounding, value: u64) -> u
         Rounding::Zero => number.trunc(),
         Rounding::Down => number.floor(),
         Rounding::Up => number.ceil(),
-        // Which makes 0 of what is no number.
-        Rounding::Unit => number.max(0.0).min(1.0),
+        Rounding::Unit if number.is_nan() => 0.0,
+        Rounding::Unit => number.clamp(0.0, 1.0),
     };
     // To integers it saturates.
     match to {
