@@ -213,7 +213,7 @@ MEMBERS = {
 
 #: Members and functions that no memory reaches.
 WITHOUT_MEMORY = {
-    "Queue": set("_get_capsule barrier context device is_in_order wait".split()) | {"copy"},
+    "Queue": set("_get_capsule barrier context device is_in_order number wait".split()) | {"copy"},
     "Context": set("_get_capsule device history keep_history query queue stats synchronize".split())
     | {"can_access_peer", "enable_peer_access", "disable_peer_access"},
     "Device": set(
