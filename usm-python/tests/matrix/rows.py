@@ -175,7 +175,7 @@ MEMBERS = {
         "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
         "__cuda_array_interface__": [Flag(lambda it: it.__cuda_array_interface__["data"][1])],
         "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
-        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
+        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "prefetch", "ipc_handle", "_repr_html_", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
         **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
         **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer queue shape size strides"),
         **attributes("__delitem__ __dlpack_c_exchange_api__"),
@@ -217,7 +217,7 @@ WITHOUT_MEMORY = {
     "Context": set("_get_capsule device history keep_history query queue stats synchronize".split())
     | {"can_access_peer", "enable_peer_access", "disable_peer_access"},
     "Device": set(
-        "backend capabilities context driver_version global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
+        "_repr_html_ backend capabilities context driver_version free_memory global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
         " platform selector type vendor".split()
     ),
     "Event": {"done", "wait"},
@@ -231,7 +231,7 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html at dims range_plan".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
     "usm": set("backends devices empty full history launch open_ipc plan reset_peak snapshot stats zeros".split()),
