@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checker_that_ends_itself_is_told_from_what_it_reports() {
+    fn a_checker_that_dies_is_distinguished_from_its_report() {
         let ended = |lines: &[&str]| {
             let mut seen = Seen::default();
             lines.iter().for_each(|line| seen.count(line));

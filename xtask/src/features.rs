@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_says_which_runtimes_are_in_it() {
+    fn a_tree_lists_its_runtimes() {
         let tree = "usm v0.2.0 (x)\nusm-opencl v0.2.0 (x)\nusm-cuda v0.2.0 (x)\nother v1.0.0\nusm-cuda v0.2.0 (x) (*)";
         assert_eq!(runtimes_in(tree), ["usm-cuda", "usm-opencl"]);
         assert_eq!(check_runtimes(), Ok(()));

@@ -45,7 +45,7 @@ usage: cargo xtask <command>
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
   ci                    test, then documentation, the public interfaces, models and every pair of features of every crate
-  bench NAME [--json]   a benchmark of usm-bench, release build
+  bench NAME [--json]   a benchmark of usm-bench, built as users build by default
   bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz

@@ -28,7 +28,8 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
         "--quiet",
         "-p",
         "usm-nrt",
-        "--release",
+        "--profile",
+        "optimized",
         "--crate-type",
         "cdylib",
         "--features",
@@ -57,7 +58,7 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
     let name = format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let library = target.join("release").join(name);
+    let library = target.join("optimized").join(name);
     if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 

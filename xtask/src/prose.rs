@@ -1,8 +1,8 @@
 //! `cargo xtask prose`: checks comments and pages.
 //!
-//! Comments of Rust files keep to 100 columns. Paragraphs of pages keep to 120 words. The map is
-//! short and names existing files. A decision record has its four parts. Code and pages use the
-//! terms of GLOSSARY.md, and a name says what the function does.
+//! Comments, docstrings and the prose of pages keep to 100 columns. Paragraphs of pages keep to
+//! 120 words. The map is short and names existing files. A decision record has its four parts.
+//! Code and pages use the terms of GLOSSARY.md, and a name says what the function does.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,12 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 pub(crate) fn parts(report: &mut Report) {
-    report.check("prose: comments", || files(&[".rs"], &[], comments));
+    report.check("prose: comments", || {
+        let slashes = |text: &str| comments(text, "//");
+        [".rs", ".c", ".h", ".cl", ".cu"].iter().try_for_each(|end| files(&[end], &[], slashes))?;
+        let hashes = |text: &str| [comments(text, "#"), docstrings(text)].concat();
+        [".py", ".pyi"].iter().try_for_each(|end| files(&[end], &[], hashes))
+    });
     report.check("prose: pages", || files(&[".md"], &[], page));
     report.check("prose: words", || {
         [".rs", ".py", ".pyi", ".h", ".c", ".md"].iter().try_for_each(|end| files(&[end], &OLD_WORDS, words))
@@ -107,16 +112,16 @@ fn verdict(faults: Vec<String>) -> Result<(), String> {
 
 /// Comment lines that are too wide, each as `line: columns`. Tables, addresses and code cannot be
 /// broken.
-fn comments(text: &str) -> Vec<String> {
+fn comments(text: &str, mark: &str) -> Vec<String> {
     let mut code = false;
     let mut faults = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
-        if !trimmed.starts_with("//") {
+        if !trimmed.starts_with(mark) {
             code = false;
             continue;
         }
-        let body = trimmed.trim_start_matches(['/', '!']).trim_start();
+        let body = trimmed.trim_start_matches(['/', '!', '#']).trim_start();
         let fence = body.starts_with("```");
         code ^= fence;
         let fixed = code || fence || body.starts_with('|') || body.contains("://") || body.starts_with('[');
@@ -126,6 +131,26 @@ fn comments(text: &str) -> Vec<String> {
         if width > COLUMNS && !fixed && breakable {
             faults.push(format!("{}: a comment of {width} columns, at most {COLUMNS}", number + 1));
         }
+    }
+    faults
+}
+
+/// Lines of Python docstrings that are too wide. Examples and addresses cannot be broken.
+fn docstrings(text: &str) -> Vec<String> {
+    // A docstring is the first thing in a file or behind the colon of a definition.
+    let (mut string, mut docstring, mut first) = (false, false, true);
+    let mut faults = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if !string {
+            docstring = first && line.trim_start().starts_with("\"\"\"");
+        }
+        let width = line.chars().count();
+        let fixed = line.contains(">>>") || line.contains("://");
+        if docstring && width > COLUMNS && !fixed {
+            faults.push(format!("{}: a docstring of {width} columns, at most {COLUMNS}", number + 1));
+        }
+        string ^= line.matches("\"\"\"").count() % 2 == 1;
+        first = line.ends_with(':') || first && line.trim().is_empty();
     }
     faults
 }
@@ -200,6 +225,11 @@ fn page(text: &str) -> Vec<String> {
         if trimmed.starts_with("```") {
             code = !code;
         }
+        let is_prose = !code && !trimmed.starts_with(['|', '#']) && trimmed.contains(' ');
+        let columns = line.chars().count();
+        if is_prose && columns > COLUMNS {
+            faults.push(format!("{}: {columns} columns, at most {COLUMNS}", number + 1));
+        }
         let item = trimmed.starts_with(['-', '*', '#', '|', '>'])
             || trimmed.split_once(". ").is_some_and(|(digits, _)| digits.parse::<u32>().is_ok());
         if words > PARAGRAPH && (trimmed.is_empty() || item || code) {
@@ -256,7 +286,7 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comments, decision, map, names, page, words};
+    use super::{comments, decision, docstrings, map, names, page, words};
 
     #[test]
     fn retired_words_are_found_in_text_and_in_names() {
@@ -281,16 +311,28 @@ mod tests {
     #[test]
     fn wide_comments_are_found_and_tables_are_not() {
         let words = "word ".repeat(22);
-        assert_eq!(comments(&format!("fn a() {{}}\n    // {words}\n")).len(), 1);
-        assert_eq!(comments(&format!("/// | {words}\n/// http://x {words}\n")), [""; 0]);
-        assert_eq!(comments(&format!("/// ```\n/// {words}\n/// ```\n/// {words}")).len(), 1);
+        assert_eq!(comments(&format!("fn a() {{}}\n    // {words}\n"), "//").len(), 1);
+        assert_eq!(comments(&format!("/// | {words}\n/// http://x {words}\n"), "//"), [""; 0]);
+        assert_eq!(comments(&format!("a = 1\n# {words}\n"), "#").len(), 1);
+        assert_eq!(comments(&format!("/// ```\n/// {words}\n/// ```\n/// {words}"), "//").len(), 1);
+    }
+
+    #[test]
+    fn wide_lines_of_docstrings_and_pages_are_found() {
+        let words = "word ".repeat(22);
+        let faulty = format!("def f():\n    \"\"\"Short.\n\n    {words}\n    \"\"\"\n");
+        assert_eq!(docstrings(&faulty).len(), 1);
+        assert_eq!(docstrings(&format!("\"\"\"One line.\"\"\"\nsource = f(\"{words}\")\n")), [""; 0]);
+        assert_eq!(docstrings(&format!("source = \"\"\"\n{words}\n\"\"\"\n")), [""; 0]);
+        assert_eq!(page(&format!("A\n{words}\n")), ["2: 110 columns, at most 100"]);
+        assert_eq!(page(&format!("| {words}\n# {words}\n```\n{words}\n```\n")), [""; 0]);
     }
 
     #[test]
     fn long_paragraphs_are_found_by_their_first_line() {
-        let long = "word ".repeat(121);
+        let long = "word\n".repeat(121);
         assert_eq!(page(&format!("# A\n\n{long}\n\nshort")), ["3: a paragraph of 121 words, at most 120"]);
-        assert_eq!(page(&format!("- {0}\n- {0}\n", "word ".repeat(80))), [""; 0]);
+        assert_eq!(page(&format!("- {0}\n- {0}\n", "word\n".repeat(80))), [""; 0]);
         assert_eq!(page(&format!("```\n{long}\n```\n")), [""; 0]);
     }
 

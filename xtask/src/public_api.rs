@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_and_what_is_new_are_told_apart() {
+    fn removed_and_new_items_are_distinguished() {
         assert_eq!(differences("a\nb\n", "b\nc\n"), ["- a", "+ c"]);
         assert!(differences("a\n", "a\n").is_empty());
     }
