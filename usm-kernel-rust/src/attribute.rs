@@ -123,8 +123,8 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
 /// # Errors
 /// A refusal, on its tokens.
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    nesting::check(&arguments)?;
-    nesting::check(&item)?;
+    nesting::check_attribute(&arguments)?;
+    nesting::check_attribute(&item)?;
     expand(&syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
 }
 
@@ -229,7 +229,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
             "`#[kernels]` has no arguments: write them at each `#[kernel]`",
         ));
     }
-    nesting::check(&item)?;
+    nesting::check_attribute(&item)?;
     let mut item: syn::ItemMod = syn::parse2(item)?;
     let Some((_, items)) = &mut item.content else {
         return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));

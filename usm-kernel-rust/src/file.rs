@@ -45,7 +45,7 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     // The caller's stack may be of any size.
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().name("usm-kernel-rust".into()).stack_size(STACK);
-        match reader.spawn_scoped(scope, || read_here(source, name)) {
+        match reader.spawn_scoped(scope, || read_parsed(source, name)) {
             Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => {
                 let message = format!("no thread with a stack of {STACK} bytes to read it: {error}");
@@ -55,7 +55,7 @@ pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     })
 }
 
-fn read_here(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
+fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     let found = parse(source).and_then(|file| {
         let mut kernels = Vec::new();
         items(&file.items, &Rc::new(Module::default()), &mut kernels)?;

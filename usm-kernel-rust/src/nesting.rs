@@ -15,14 +15,40 @@ pub(crate) const LEVELS: usize = 512;
 /// takes up to 52 KiB (`Vec<Vec<..`), so 26 MiB are needed at most.
 pub(crate) const STACK: usize = 64 << 20;
 
+/// KiB of the compiler's stack that an attribute may use. The compiler expands attributes on a
+/// thread with 8 MiB, and their tokens are bound to that thread.
+const KIB: usize = 6 << 10;
+
+/// KiB that a level takes at most, in a build without optimization, as measured with the shapes of
+/// `tests/nesting.rs`: operators, calls and branches.
+const LIGHT: usize = 11;
+
+/// The same for a group, a reference, and a keyword, such as those of types.
+const HEAVY: usize = 32;
+
+/// The same for a parameter of a type.
+const PARAMETER: usize = 56;
+
 /// Refuses tokens that are deeper than [`LEVELS`], at the first one that is.
 ///
 /// # Errors
 /// The depth of the deepest token, and the limit.
 pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
-    let mut deepest = 0;
+    check_within(tokens, usize::MAX)
+}
+
+/// As [`check`], for tokens that are parsed on the stack of the compiler.
+///
+/// # Errors
+/// As there, or the KiB of stack for the deepest token, and the limit.
+pub(crate) fn check_attribute(tokens: &TokenStream) -> Result<()> {
+    check_within(tokens, KIB)
+}
+
+fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
+    let mut deepest = Depth::default();
     let mut refused = None;
-    let mut rooms = vec![Room::new(tokens.clone(), 0, false)];
+    let mut rooms = vec![Room::new(tokens.clone(), Depth::default(), false)];
     while let Some(room) = rooms.last_mut() {
         let Some(token) = room.tokens.next() else {
             rooms.pop();
@@ -30,15 +56,35 @@ pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
         };
         let inside = room.count(&token);
         let depth = inside.as_ref().map_or(room.depth, |inside| inside.depth);
-        deepest = deepest.max(depth);
-        if depth > LEVELS && refused.is_none() {
+        deepest.levels = deepest.levels.max(depth.levels);
+        deepest.kib = deepest.kib.max(depth.kib);
+        if refused.is_none() && (depth.levels > LEVELS || depth.kib > limit) {
             refused = Some(token.span());
         }
         rooms.extend(inside);
     }
-    match refused {
-        None => Ok(()),
-        Some(span) => Err(Error::new(span, format!("nested {deepest} levels deep, {LEVELS} are allowed"))),
+    let Some(span) = refused else { return Ok(()) };
+    let Depth { levels, kib } = deepest;
+    Err(Error::new(
+        span,
+        match kib > limit {
+            true => format!("nested for {kib} KiB of the compiler's stack, {limit} are allowed"),
+            false => format!("nested {levels} levels deep, {LEVELS} are allowed"),
+        },
+    ))
+}
+
+/// What is around a token.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    levels: usize,
+    /// KiB of stack for them.
+    kib: usize,
+}
+
+impl Depth {
+    fn more(self, kib: usize) -> Self {
+        Self { levels: self.levels + 1, kib: self.kib + kib }
     }
 }
 
@@ -46,9 +92,9 @@ pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
 struct Room {
     tokens: token_stream::IntoIter,
     /// Levels around its tokens.
-    outside: usize,
+    outside: Depth,
     /// Levels around the next token.
-    depth: usize,
+    depth: Depth,
     /// Whether it belongs to a macro's call, which nobody parses.
     is_opaque: bool,
     last: Last,
@@ -72,7 +118,7 @@ enum Last {
 }
 
 impl Room {
-    fn new(tokens: TokenStream, outside: usize, is_opaque: bool) -> Self {
+    fn new(tokens: TokenStream, outside: Depth, is_opaque: bool) -> Self {
         Self { tokens: tokens.into_iter(), outside, depth: outside, is_opaque, last: Last::Other }
     }
 
@@ -82,12 +128,12 @@ impl Room {
         match token {
             TokenTree::Group(group) => {
                 let is_opaque = self.is_opaque || last == Last::Macro;
-                let inside = Self::new(group.stream(), self.depth + 1, is_opaque);
+                let inside = Self::new(group.stream(), self.depth.more(HEAVY), is_opaque);
                 // Nothing that follows braces or an attribute can have them as a part.
                 if group.delimiter() == Delimiter::Brace {
                     self.last = Last::Braces;
                 } else if last != Last::Attribute {
-                    self.level();
+                    self.level(LIGHT);
                 }
                 return Some(inside);
             }
@@ -96,7 +142,7 @@ impl Room {
                 let word = word.to_string();
                 match word.as_str() {
                     "else" | "as" | "in" | "where" => {
-                        self.level();
+                        self.level(LIGHT);
                         self.last = if word == "else" { Last::Else } else { Last::Other };
                         return None;
                     }
@@ -105,7 +151,7 @@ impl Room {
                 }
                 if last == Last::Else && word == "if" {
                 } else if KEYWORDS.contains(&word.as_str()) {
-                    self.level();
+                    self.level(HEAVY);
                 } else {
                     self.last = if last == Last::Macro { Last::Macro } else { Last::Word };
                 }
@@ -129,7 +175,9 @@ impl Room {
             // The second character of `==`, `->`, `..` and their like. Paths are lists.
             (Last::Joint(_), '=') | (Last::Joint('-'), '>') | (Last::Joint('.'), '.') | (_, ':' | '\'') => {}
             (Last::Attribute, '!') | (_, '#') => {}
-            _ => self.level(),
+            (_, '<') => self.level(PARAMETER),
+            (_, '&') => self.level(HEAVY),
+            _ => self.level(LIGHT),
         }
         match (last, character) {
             (_, '#') | (Last::Attribute, '!') => self.last = Last::Attribute,
@@ -143,8 +191,10 @@ impl Room {
         self.depth = self.outside;
     }
 
-    fn level(&mut self) {
-        self.depth += usize::from(!self.is_opaque);
+    fn level(&mut self, kib: usize) {
+        if !self.is_opaque {
+            self.depth = self.depth.more(kib);
+        }
     }
 }
 

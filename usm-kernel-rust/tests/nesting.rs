@@ -2,8 +2,9 @@
 
 use std::thread;
 
+use proc_macro2::TokenStream;
 use usm_kernel_ir::{emit, proof, text, verify};
-use usm_kernel_rust::{Refused, read};
+use usm_kernel_rust::{Refused, kernel, read};
 
 /// What is repeated: before, in each level before the middle, the middle, in each level after it,
 /// after.
@@ -137,6 +138,56 @@ fn every_shape_has_an_answer_up_to_the_limit() {
     }
 }
 
+/// The answer of the attribute on the function of a text, from a thread with a stack of this many
+/// bytes.
+fn attribute_on(stack: usize, text: &str) -> Result<(), String> {
+    let item = text.strip_prefix("#[kernel]\n").expect("a kernel").to_owned();
+    let expand = move || {
+        let expanded = kernel(TokenStream::new(), item.parse().expect("tokens"));
+        expanded.map(drop).map_err(|error| error.to_string())
+    };
+    thread::Builder::new().stack_size(stack).spawn(expand).expect("a thread").join().expect("no panic")
+}
+
+/// The compiler expands on a thread with 8 MiB, which has other work too.
+#[test]
+fn an_attribute_has_an_answer_within_the_stack_of_the_compiler() {
+    let answer = |levels, shape| attribute_on(6 << 20, &deep(shape, levels));
+    let is_refused = |answer: &Result<(), String>| {
+        answer.as_ref().is_err_and(|message| message.starts_with("nested ") && message.ends_with(" allowed"))
+    };
+    for shape in SHAPES {
+        let kib = |levels| -> usize {
+            let refused = answer(levels, shape).expect_err(shape.0);
+            let kib =
+                refused.strip_prefix("nested for ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+            kib.unwrap_or_else(|| panic!("{}: {refused}", shape.0))
+        };
+        // What each repetition adds, and the most repetitions that fit; fewer where the levels end.
+        let each = (kib(2000) - kib(1000)) / 1000;
+        let most = (6144 - (kib(1000) - 1000 * each)) / each;
+        assert!(is_refused(&answer(most + 1, shape)), "{}", shape.0);
+        let fits = (1..=most).rev().map(|levels| answer(levels, shape)).find(|answer| !is_refused(answer));
+        assert!(fits.is_some(), "{}", shape.0);
+    }
+}
+
+#[test]
+fn an_attribute_takes_what_kernels_have() {
+    let statements = [
+        format!("a[0] = {};", ["x * a[1]"; 90].join(" + ")),
+        format!("a[0] = {};", ["(x << 3)"; 90].join(" ^ ")),
+        format!("if {} {{ a[0] = 1; }}", ["x < 7"; 40].join(" && ")),
+        format!("{} a[0] = 1; {}", "if x > 0 {".repeat(40), "}".repeat(40)),
+    ];
+    for statement in statements {
+        let text =
+            format!("#[kernel]\nfn k(x: u32, a: &mut [u32]) {{ if global_id(0) == 0 {{ {statement} }} }}");
+        let answer = attribute_on(6 << 20, &text);
+        assert!(!answer.as_ref().is_err_and(|message| message.starts_with("nested ")), "{answer:?}");
+    }
+}
+
 #[test]
 fn length_is_no_depth() {
     let many = |what: &str| what.repeat(3000);
@@ -169,7 +220,7 @@ fn a_loaders_line_and_a_mark_of_order_keep_their_places() {
 }
 
 #[test]
-fn what_is_wrong_inside_of_many_sums_is_said_at_once() {
+fn errors_inside_nested_sums_are_found_at_once() {
     // Read twice at each level, this would take longer than the universe is old.
     let sum = " + x".repeat(90);
     for value in [format!("y{sum}"), format!("1{sum} as u64"), format!("(y as u32) as u64{sum}")] {

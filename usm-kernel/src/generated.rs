@@ -208,15 +208,22 @@ impl<const D: usize> NdRange<D> {
     /// below it.
     #[inline]
     #[must_use]
-    pub fn distinct(&self, digits: &mut [(i64, i64)], shift: i64) -> bool {
-        digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
+    pub fn distinct<const N: usize>(&self, mut digits: [(i64, i64); N], shift: i64) -> bool {
+        // In place: there are two or three, and a call would take as long as the rest of a proof.
+        for i in 0..N {
+            for j in i + 1..N {
+                if digits[j].0.unsigned_abs() < digits[i].0.unsigned_abs() {
+                    digits.swap(i, j);
+                }
+            }
+        }
         let mut below = shift;
         for (weight, extent) in digits {
-            if *extent <= 1 {
+            if extent <= 1 {
                 continue;
             }
             let Some(weight) = weight.checked_abs().filter(|weight| *weight > below) else { return false };
-            let reach = weight.checked_mul(*extent - 1).and_then(|reach| reach.checked_add(below));
+            let reach = weight.checked_mul(extent - 1).and_then(|reach| reach.checked_add(below));
             let Some(reach) = reach else { return false };
             below = reach;
         }

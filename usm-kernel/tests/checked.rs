@@ -225,7 +225,7 @@ fn a_barrier_that_not_all_reach_names_who_waits() {
 
 /// Items come to one barrier in different rounds.
 #[test]
-fn rounds_of_a_loop_are_told_apart() {
+fn iterations_of_a_loop_are_distinguished() {
     let at = "@0:1:1";
     let number = |value: u64| format!("(lit u64 0x{value:x} {at})");
     let text = format!(

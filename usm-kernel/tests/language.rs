@@ -168,7 +168,7 @@ fn sums_and_private_arrays_outlive_barriers() {
 }
 
 #[test]
-fn a_scalar_says_how_long_local_memory_is() {
+fn a_scalar_gives_the_length_of_local_memory() {
     let queue = &queue();
     let values: Vec<u32> = (0..64).collect();
     for (by, group) in [(3, 16), (8, 8), (0, 32)] {
@@ -208,7 +208,7 @@ fn functions_of_numbers() {
 }
 
 #[test]
-fn a_length_that_a_scalar_says_is_proven() {
+fn a_length_given_by_a_scalar_is_proven() {
     let range = NdRange::new([64], [16]).unwrap();
     assert_eq!(language::rotate.proof(&range, &[1, 64], &(3, ())), Proof::Proven);
     assert_eq!(language::rotate.proof(&range, &[1, 64], &(16, ())), Proof::Proven);

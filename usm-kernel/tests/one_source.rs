@@ -158,7 +158,7 @@ fn scan_in_groups() {
 }
 
 #[test]
-fn a_launch_says_what_it_proved() {
+fn a_launch_reports_what_it_proved() {
     let range = NdRange::new([40], [10]).unwrap();
     assert_eq!(reverse.proof(&range, &[40], &((),)), Proof::Proven);
     let Proof::Unproven { index, why } = reverse.proof(&range, &[39], &((),)) else {

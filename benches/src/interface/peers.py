@@ -1,4 +1,5 @@
-"""Python's peers of `usm`: one JSON row a line. Thread CPU time, medians of samples taken in turns."""
+"""Python's peers of `usm`: one JSON row a line. Thread CPU time, medians of samples taken in
+turns."""
 import json
 import operator
 import statistics

@@ -340,18 +340,27 @@ fn launches(queue: &Queue<HostHeap>) -> Vec<Row> {
     let local = nanoseconds(Box::new(|| {
         let _ = Launch::new(queue, few).run(reverse_few, (black_box(&mut a),)).expect("launches");
     }));
-    let range = NdRange::new([256, 256], [16, 16]).expect("the sizes divide");
-    let proof = nanoseconds(Box::new(|| {
-        let proof = matmul.proof(
-            black_box(&range),
-            black_box(&[1, 1 << 16, 1 << 16, 1 << 16]),
-            black_box(&(256, (), (), ())),
-        );
+    let tree = grid(1 << 16, 256);
+    let sums = nanoseconds(Box::new(|| {
+        let proof = reduce.proof(black_box(&tree), black_box(&[1 << 16, 1 << 8]), &((), ()));
+        assert_eq!(black_box(proof), Proof::Proven);
+    }));
+    let square = NdRange::new([256, 256], [16, 16]).expect("the sizes divide");
+    let points = nanoseconds(Box::new(|| {
+        let lengths = [1, 1, 1 << 16, 1 << 16];
+        let proof = stencil.proof(black_box(&square), black_box(&lengths), black_box(&(256, 256, (), ())));
+        assert_eq!(black_box(proof), Proof::Proven);
+    }));
+    let products = nanoseconds(Box::new(|| {
+        let lengths = [1, 1 << 16, 1 << 16, 1 << 16];
+        let proof = matmul.proof(black_box(&square), black_box(&lengths), black_box(&(256, (), (), ())));
         assert_eq!(black_box(proof), Proof::Proven);
     }));
     vec![
         Row::new("launch", "limit", "ns", plain, 50.0),
         Row::new("launch with local memory, 4 items", "limit", "ns", local, 50.0),
-        Row::new("proof alone, matmul", "limit", "ns", proof, 5.0),
+        Row::new("proof alone, reduce", "limit", "ns", sums, 5.0),
+        Row::new("proof alone, stencil", "limit", "ns", points, 5.0),
+        Row::new("proof alone, matmul", "limit", "ns", products, 5.0),
     ]
 }

@@ -1,6 +1,7 @@
 //! Numbers that a launch determines.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::claim::Shape;
 use crate::kernel::{ArrayId, ValueId};
@@ -132,9 +133,10 @@ impl Number {
         }
     }
 
-    /// Whether it is a constant that is at most `other` in every launch.
+    /// Whether it is at most `other` in every launch in which both fit. `false` says nothing.
     fn never_exceeds(&self, other: &Self) -> bool {
-        self.constant().zip(other.least()).is_some_and(|(constant, least)| constant <= least)
+        let mut steps = 64;
+        Sum::of(self).never_exceeds(&Sum::of(other), &mut steps)
     }
 
     pub(super) fn neg(self) -> Self {
@@ -180,6 +182,138 @@ impl Number {
             Self::Div(both) => pair(both).and_then(|(one, two)| (two > 0).then(|| one.div_euclid(two))),
             Self::Min(both) => pair(both).map(|(one, two)| one.min(two)),
             Self::Max(both) => pair(both).map(|(one, two)| one.max(two)),
+        }
+    }
+}
+
+/// A number as a sum of terms that are no sums, and a constant.
+#[derive(Clone)]
+struct Sum<'n> {
+    terms: Vec<&'n Number>,
+    /// 128 bits hold the sum of as many constants of 64 bits as fit into memory.
+    constant: i128,
+}
+
+impl<'n> Sum<'n> {
+    fn of(number: &'n Number) -> Self {
+        let mut sum = Self { terms: Vec::new(), constant: 0 };
+        sum.add(number);
+        sum
+    }
+
+    fn add(&mut self, number: &'n Number) {
+        match number {
+            Number::Constant(value) => self.constant += i128::from(*value),
+            Number::Add(pair) => {
+                self.add(&pair.0);
+                self.add(&pair.1);
+            }
+            _ => self.terms.push(number),
+        }
+    }
+
+    /// With `number` in the place of a term.
+    fn with(&self, term: usize, number: &'n Number) -> Self {
+        let mut sum = self.clone();
+        sum.terms.swap_remove(term);
+        sum.add(number);
+        sum
+    }
+
+    /// Without the terms that both have.
+    fn differences(&self, other: &Self) -> (Self, Self) {
+        let (mut one, mut two) = (self.clone(), other.clone());
+        one.terms.retain(|term| match two.terms.iter().position(|found| found == term) {
+            Some(at) => {
+                two.terms.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        (one, two)
+    }
+
+    fn never_exceeds(&self, other: &Self, steps: &mut u32) -> bool {
+        let Some(left) = steps.checked_sub(1) else { return false };
+        *steps = left;
+        let (low, high) = self.differences(other);
+        if low.terms.is_empty() {
+            let least: Option<i128> = high.terms.iter().map(|term| term.least().map(i128::from)).sum();
+            return least.is_some_and(|least| low.constant <= high.constant + least);
+        }
+        // Factors of one product beside those of the other: `a * b <= c * b` for `0 <= b`.
+        if let ([Number::Mul(one), ..], [Number::Mul(two), ..]) = (&low.terms[..], &high.terms[..]) {
+            let shared = one.1 == two.1 && one.1.least().is_some_and(|least| least >= 0);
+            if shared && Self::of(&one.0).never_exceeds(&Self::of(&two.0), steps) {
+                let rest = |sum: &Self| Self { terms: sum.terms[1..].to_vec(), constant: sum.constant };
+                return rest(&low).never_exceeds(&rest(&high), steps);
+            }
+        }
+        // The smaller of two numbers is at most what one of them is at most.
+        low.terms.iter().enumerate().any(|(at, term)| match term {
+            Number::Min(pair) => {
+                low.with(at, &pair.0).never_exceeds(&high, steps)
+                    || low.with(at, &pair.1).never_exceeds(&high, steps)
+            }
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::{Number, Shape, ValueId};
+    use crate::scalar::{Literal, Scalar};
+
+    fn n() -> Number {
+        Number::Value(ValueId(0)).max(Number::ZERO)
+    }
+
+    fn below(size: Number) -> Number {
+        size.sub(Number::ONE).min(n().sub(Number::ONE))
+    }
+
+    #[test]
+    fn bounds_that_exceed_others_are_dropped() {
+        let row = below(Number::GlobalSize(0)).mul(n());
+        let last = n().sub(Number::ONE);
+        let exact = row.clone().add(below(Number::GlobalSize(1)));
+        assert_eq!(exact.clone().min(below(Number::GlobalSize(1)).add(row.clone())), exact);
+        assert_eq!(exact.clone().min(last.clone().mul(n()).add(below(Number::GlobalSize(1)))), exact);
+        assert_eq!(last.clone().add(row.clone()).min(exact.clone()), exact);
+        assert_eq!(exact.clone().max(last.clone().add(row.clone())), last.add(row));
+    }
+
+    #[test]
+    fn a_number_is_dropped_only_where_no_launch_makes_it_the_extreme() {
+        let numbers = [
+            Number::Constant(-3),
+            Number::Constant(2),
+            Number::GlobalSize(0),
+            n(),
+            n().sub(Number::ONE),
+            below(Number::GlobalSize(0)),
+            below(Number::GlobalSize(0)).mul(n()),
+            n().sub(Number::ONE).mul(n()),
+            n().mul(n()),
+            Number::GlobalSize(0).mul(n()),
+        ];
+        let sums = numbers.iter().flat_map(|one| numbers.iter().map(|two| one.clone().add(two.clone())));
+        let all: vec::Vec<Number> = numbers.iter().cloned().chain(sums).collect();
+        for value in [-5_i64, 0, 1, 7] {
+            for size in [1_u64, 3] {
+                let values = [Literal::integer(Scalar::I64, value as u64)];
+                let shape = Shape { global: &[size], local: &[1], lengths: &[], values: &values };
+                for one in &all {
+                    for two in &all {
+                        let (a, b) = (one.of(&shape), two.of(&shape));
+                        assert_eq!(one.clone().min(two.clone()).of(&shape), a.min(b), "{one:?} {two:?}");
+                        assert_eq!(one.clone().max(two.clone()).of(&shape), a.max(b), "{one:?} {two:?}");
+                    }
+                }
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
-//! The launch's conditions, as straight-line code.
+//! The launch's conditions, as straight-line code: each number is computed once.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::Writer;
-use crate::kernel::Parameter;
+use crate::kernel::{Kernel, Parameter};
 use crate::proof::{Claims, Condition, Number};
 
 impl Writer<'_> {
@@ -22,95 +24,186 @@ impl Writer<'_> {
         }
         self.line(&format!("if __range.global().items() == 0 {{ return {path}::Proof::Proven; }}"));
         self.line("let (__global, __local, __groups) = (__range.global().sizes(), __range.local().sizes(), __range.groups().sizes());");
+        let mut numbers = Numbers::new(kernel);
+        let mut faults = Vec::new();
         for race in &claims.races {
+            numbers.begin(faults.len());
             let condition =
-                race.condition.as_ref().map_or("false".to_string(), |condition| self.condition(condition));
+                race.condition.as_ref().map_or("false".to_string(), |condition| numbers.condition(condition));
+            self.line(&numbers.claim(&condition));
             let (array, write, other) =
                 (&kernel.array(race.array).name, kernel.locate(race.write), kernel.locate(race.other));
-            self.line(&format!(
-                "if !{condition} {{ return {path}::Proof::Race {{ array: {array:?}, write: {write:?}, other: {other:?} }}; }}"
-            ));
+            faults.push(format!("Race {{ array: {array:?}, write: {write:?}, other: {other:?} }}"));
         }
         for bound in &claims.bounds {
-            let conditions = match &bound.conditions {
-                Some(conditions) => {
-                    let all: Vec<String> =
-                        conditions.iter().map(|condition| self.condition(condition)).collect();
-                    if all.is_empty() { "true".to_string() } else { all.join(" && ") }
-                }
+            numbers.begin(faults.len());
+            let condition = match &bound.conditions {
+                Some(conditions) => numbers.all(conditions),
                 None => "false".to_string(),
             };
+            self.line(&numbers.claim(&condition));
             let (index, why) = (kernel.locate(bound.place), bound.needs(kernel));
-            self.line(&format!(
-                "if !({conditions}) {{ return {path}::Proof::Unproven {{ index: {index:?}, why: {why:?} }}; }}"
-            ));
+            faults.push(format!("Unproven {{ index: {index:?}, why: {why:?} }}"));
         }
-        self.line(&format!("{path}::Proof::Proven\n}}"));
+        self.line(&format!("return {path}::Proof::Proven;"));
+        self.line(&format!("#[cold]\nfn __fault(claim: u32) -> {path}::Proof {{\nmatch claim {{"));
+        for (claim, fault) in faults.iter().enumerate() {
+            let claim = if claim + 1 == faults.len() { "_".to_string() } else { claim.to_string() };
+            self.line(&format!("{claim} => {path}::Proof::{fault},"));
+        }
+        self.line("}\n}\n}");
+    }
+}
+
+/// The numbers of a proof, each a variable `__n0`, `__n1`, ... of generated code. If one does not
+/// fit, the claim that needs it first does not hold.
+struct Numbers<'k> {
+    kernel: &'k Kernel,
+    /// Definitions that are not written yet.
+    lines: String,
+    /// The variable of each definition in scope.
+    defined: BTreeMap<String, usize>,
+    /// The variable of each node in scope, by its address: nodes are shared.
+    nodes: BTreeMap<*const (Number, Number), usize>,
+    variables: usize,
+    /// What generated code returns where a number does not fit.
+    exit: String,
+}
+
+impl<'k> Numbers<'k> {
+    fn new(kernel: &'k Kernel) -> Self {
+        let (defined, nodes) = (BTreeMap::new(), BTreeMap::new());
+        Self { kernel, lines: String::new(), defined, nodes, variables: 0, exit: String::new() }
     }
 
-    pub(super) fn condition(&self, condition: &Condition) -> String {
-        let inner = match condition {
-            Condition::AtMost(low, high) => format!("{} <= {}", self.number(low), self.number(high)),
+    fn begin(&mut self, claim: usize) {
+        self.exit = format!("__fault({claim})");
+    }
+
+    /// Code that returns if the condition does not hold.
+    fn claim(&mut self, condition: &str) -> String {
+        format!("{}if !{condition} {{ return {}; }}", core::mem::take(&mut self.lines), self.exit)
+    }
+
+    fn all(&mut self, conditions: &[Condition]) -> String {
+        let all: Vec<String> = conditions.iter().map(|condition| self.condition(condition)).collect();
+        if all.is_empty() { "true".to_string() } else { format!("({})", all.join(" && ")) }
+    }
+
+    fn condition(&mut self, condition: &Condition) -> String {
+        match condition {
+            // It fits.
+            Condition::AtMost(low, Number::Constant(i64::MAX)) => {
+                self.number(low);
+                "true".to_string()
+            }
+            Condition::AtMost(low, high) => {
+                format!("(__n{} <= __n{})", self.number(low), self.number(high))
+            }
             Condition::Distinct(digits, shift) => {
-                let digits = digits
-                    .iter()
-                    .map(|digit| format!("({}, {})", self.number(&digit.weight), self.number(&digit.extent)))
-                    .collect::<Vec<_>>();
-                format!("__range.distinct(&mut [{}], {})", digits.join(", "), self.number(shift))
+                let digits: Vec<String> = (digits.iter())
+                    .map(|digit| {
+                        format!("(__n{}, __n{})", self.number(&digit.weight), self.number(&digit.extent))
+                    })
+                    .collect();
+                format!("__range.distinct([{}], __n{})", digits.join(", "), self.number(shift))
             }
             Condition::Any(lists) => {
-                let lists = lists.iter().map(|list| {
-                    let all: Vec<String> = list.iter().map(|one| self.condition(one)).collect();
-                    if all.is_empty() { "true".to_string() } else { format!("({})", all.join(" && ")) }
-                });
-                return format!("({})", lists.collect::<Vec<_>>().join(" || "));
-            }
-        };
-        format!(
-            "(|| -> ::core::option::Option<bool> {{ ::core::option::Option::Some({inner}) }})().unwrap_or(false)"
-        )
-    }
-
-    /// A number as an `i64`, in a function that returns nothing if it does not fit.
-    pub(super) fn number(&self, number: &Number) -> String {
-        let two = |pair: &(Number, Number)| (self.number(&pair.0), self.number(&pair.1));
-        let checked = |name: &str, pair: &(Number, Number)| {
-            let (one, two) = two(pair);
-            format!("i64::checked_{name}({one}, {two})?")
-        };
-        match number {
-            Number::Constant(value) => format!("({value}_i64)"),
-            // A range that an `isize` cannot count is refused when it is made.
-            Number::GlobalSize(dimension) => format!("(__global[{dimension}] as i64)"),
-            Number::LocalSize(dimension) => format!("(__local[{dimension}] as i64)"),
-            Number::Groups(dimension) => format!("(__groups[{dimension}] as i64)"),
-            Number::Len(id) => format!("(__lengths[{}] as i64)", self.position(*id)),
-            Number::Value(id) => {
-                let place =
-                    self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Value(*id));
-                let (place, ty) = (place.unwrap_or(0), self.kernel.value(*id).ty);
-                // As for sizes: a length as `usize` always fits an `isize`.
-                if ty.bits() == 64 && !ty.is_signed() {
-                    format!("__range.signed(__values.{place} as u64)?")
-                } else {
-                    format!("(__values.{place} as i64)")
-                }
-            }
-            Number::Add(pair) => checked("add", pair),
-            Number::Sub(pair) => checked("sub", pair),
-            Number::Mul(pair) => checked("mul", pair),
-            Number::Div(pair) => {
-                let (one, two) = two(pair);
-                format!("__range.quotient({one}, {two})?")
-            }
-            Number::Min(pair) => {
-                let (one, two) = two(pair);
-                super::extreme(true, "i64", &one, &two)
-            }
-            Number::Max(pair) => {
-                let (one, two) = two(pair);
-                super::extreme(false, "i64", &one, &two)
+                // The numbers of a list that does not hold may not fit.
+                let any: Vec<String> = lists.iter().map(|list| self.scoped(list)).collect();
+                format!("({})", any.join(" || "))
             }
         }
+    }
+
+    /// Conditions whose numbers no other condition uses.
+    fn scoped(&mut self, conditions: &[Condition]) -> String {
+        let exit = core::mem::replace(&mut self.exit, "false".to_string());
+        let scope = (core::mem::take(&mut self.lines), self.defined.clone(), self.nodes.clone());
+        let all = self.all(conditions);
+        let text = format!("(|| -> bool {{\n{}{all} }})()", self.lines);
+        (self.lines, self.defined, self.nodes) = scope;
+        self.exit = exit;
+        text
+    }
+
+    /// The variable of a number.
+    fn number(&mut self, number: &Number) -> usize {
+        match number {
+            Number::Constant(value) => self.define(format!("{value}_i64")),
+            // A range that an `isize` cannot count is refused when it is made.
+            Number::GlobalSize(dimension) => self.define(format!("__global[{dimension}] as i64")),
+            Number::LocalSize(dimension) => self.define(format!("__local[{dimension}] as i64")),
+            Number::Groups(dimension) => self.define(format!("__groups[{dimension}] as i64")),
+            // As for sizes: a length as `usize` always fits an `isize`.
+            Number::Len(id) => {
+                let position = self.position(Parameter::Array(*id));
+                self.define(format!("__lengths[{position}] as i64"))
+            }
+            Number::Value(id) => {
+                let (position, ty) = (self.position(Parameter::Value(*id)), self.kernel.value(*id).ty);
+                if ty.bits() == 64 && !ty.is_signed() {
+                    self.define_fitting(format!("__range.signed(__values.{position} as u64)"))
+                } else {
+                    self.define(format!("__values.{position} as i64"))
+                }
+            }
+            Number::Add(pair) => self.node(pair, "i64::checked_add"),
+            Number::Sub(pair) => self.node(pair, "i64::checked_sub"),
+            Number::Mul(pair) => self.node(pair, "i64::checked_mul"),
+            Number::Div(pair) => self.node(pair, "__range.quotient"),
+            Number::Min(pair) => self.extreme(pair, true),
+            Number::Max(pair) => self.extreme(pair, false),
+        }
+    }
+
+    fn position(&self, parameter: Parameter) -> usize {
+        self.kernel.parameters.iter().position(|found| *found == parameter).unwrap_or(0)
+    }
+
+    fn node(&mut self, pair: &Arc<(Number, Number)>, function: &str) -> usize {
+        self.once(pair, |numbers, one, two| numbers.define_fitting(format!("{function}(__n{one}, __n{two})")))
+    }
+
+    fn extreme(&mut self, pair: &Arc<(Number, Number)>, is_least: bool) -> usize {
+        self.once(pair, |numbers, one, two| {
+            numbers.define(super::extreme(is_least, "i64", &format!("__n{one}"), &format!("__n{two}")))
+        })
+    }
+
+    fn once(
+        &mut self,
+        pair: &Arc<(Number, Number)>,
+        define: impl FnOnce(&mut Self, usize, usize) -> usize,
+    ) -> usize {
+        if let Some(variable) = self.nodes.get(&Arc::as_ptr(pair)) {
+            return *variable;
+        }
+        let (one, two) = (self.number(&pair.0), self.number(&pair.1));
+        let variable = define(self, one, two);
+        self.nodes.insert(Arc::as_ptr(pair), variable);
+        variable
+    }
+
+    fn define(&mut self, value: String) -> usize {
+        self.variable(value, |variable, value, _| format!("let __n{variable} = {value};\n"))
+    }
+
+    /// A number that may not fit.
+    fn define_fitting(&mut self, value: String) -> usize {
+        self.variable(value, |variable, value, exit| {
+            format!("let ::core::option::Option::Some(__n{variable}) = {value} else {{ return {exit} }};\n")
+        })
+    }
+
+    fn variable(&mut self, value: String, line: impl FnOnce(usize, &str, &str) -> String) -> usize {
+        if let Some(variable) = self.defined.get(&value) {
+            return *variable;
+        }
+        let variable = self.variables;
+        self.variables += 1;
+        self.lines += &line(variable, &value, &self.exit);
+        self.defined.insert(value, variable);
+        variable
     }
 }
