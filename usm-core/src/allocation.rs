@@ -342,7 +342,11 @@ impl<B: Backend> Allocation<B> {
         if let Owner::Queue(of_queue) = &owner {
             return ordered::free(&self.context, self.block, of_queue, &mut uses);
         }
-        let pending = uses.take(self.context.id());
+        let pending = match &owner {
+            #[cfg(feature = "alloc")]
+            Owner::Source(_) => uses.take_named(self.context.id()),
+            _ => uses.take(self.context.id()),
+        };
         match owner {
             #[cfg(feature = "alloc")]
             Owner::Context(serial) if pending.events().is_empty() => {
@@ -404,7 +408,7 @@ pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, 
     } else {
         // A backend without a list has no pending work. If it has some nevertheless, leaking is
         // safe.
-        context.shared().leaked();
+        context.shared().count_leak();
         core::mem::forget(what);
     }
 }

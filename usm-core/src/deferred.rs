@@ -107,7 +107,7 @@ impl<B: Backend> Deferred<B> {
         // its list.
         let Ok(_entered) = shared.ask() else { return };
         let give_back = |what| release_with(shared, what, &mut free, &mut destroy);
-        self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.leaked());
+        self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.count_leak());
     }
 }
 

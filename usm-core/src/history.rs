@@ -157,7 +157,7 @@ impl History {
         // The lock is released before the call, so that an observer may replace the observer.
         let observer = *self.kept.observer.lock();
         if let Some(observer) = observer {
-            observer(&record);
+            observe(observer, &record);
         }
     }
 
@@ -171,6 +171,20 @@ impl History {
     pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
         self.kept.ring.lock().records()
     }
+}
+
+/// Calls the observer. One that panics while a panic drops memory would end the process, so that
+/// panic ends here.
+fn observe(observer: Observer, record: &Record) {
+    #[cfg(feature = "std")]
+    if std::thread::panicking() {
+        if let Err(payload) = std::panic::catch_unwind(|| observer(record)) {
+            // Its drop may panic as well.
+            core::mem::forget(payload);
+        }
+        return;
+    }
+    observer(record);
 }
 
 /// The number in `USM_VERBOSE`, or 0 if it is unset or no number. Read once.

@@ -123,14 +123,14 @@ impl Outcome {
             Ok(words) => words,
             Err((_, error)) => return self.state.lock().found = Some(Err(error)),
         };
-        let found = self.found_in(&context, &words);
-        if matches!(found, Err(error) if is_for_a_time(&error)) {
-            if let Some(deferred) = context.raw().deferred() {
-                words.into_allocation().leave_block();
-                deferred.push(Pending::none(), Release::Record(block, serial, Arc::clone(&self)));
-            }
-        }
+        let mut again = Again { context: &context, block, serial, outcome: &self, words: Some(words) };
+        let Some(words) = &again.words else { return };
+        let found = self.found_in(&context, words);
+        let is_final = !matches!(found, Err(error) if is_for_a_time(&error));
         self.state.lock().found = Some(found);
+        if is_final {
+            drop(again.words.take());
+        }
     }
 
     fn found_in<B: Backend>(&self, context: &Context<B>, words: &UsmVec<u32, Device, B>) -> Result<()> {
@@ -145,6 +145,26 @@ impl Outcome {
         const UNKNOWN: &IndexPlace = &IndexPlace { kernel: "?", place: "?", array: "?" };
         let at = self.places.get(place).unwrap_or(UNKNOWN);
         Err(ErrorKind::IndexOutside { at, index, len }.into())
+    }
+}
+
+/// Has a record read again later: a host view kept copies away, or an observer panicked meanwhile.
+struct Again<'r, B: Backend> {
+    context: &'r Context<B>,
+    block: Block,
+    serial: u64,
+    outcome: &'r Arc<Outcome>,
+    words: Option<UsmVec<u32, Device, B>>,
+}
+
+impl<B: Backend> Drop for Again<'_, B> {
+    fn drop(&mut self) {
+        let Some(words) = self.words.take() else { return };
+        if let Some(deferred) = self.context.raw().deferred() {
+            words.into_allocation().leave_block();
+            let release = Release::Record(self.block, self.serial, Arc::clone(self.outcome));
+            deferred.push(Pending::none(), release);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Memory shared with other processes: the handle, its export and its import.
 
 #[cfg(feature = "alloc")]
-use crate::backend::{Backend, Ipc};
+use crate::backend::{Backend, ContextOps, Ipc};
 use crate::error::{ErrorKind, Result};
 #[cfg(feature = "alloc")]
 use crate::{Access, Allocation, Block, Context};
@@ -121,6 +121,26 @@ impl IpcHandle {
 }
 
 #[cfg(feature = "alloc")]
+impl IpcHandle {
+    /// Compares the parts that travelled beside the runtime's handle with the block that the
+    /// runtime opened at `base`. Some runtimes do not know it.
+    fn fits(&self, base: usize, found: &crate::backend::PointerInfo) -> Result<()> {
+        let bad = |byte| Err(ErrorKind::BadIpcHandle { byte, len: Self::BYTES }.into());
+        if found.kind == AllocKind::Unknown {
+            return Ok(());
+        }
+        if found.kind != self.kind {
+            return bad(5);
+        }
+        let room = found.size.saturating_sub(base.saturating_sub(found.base)) as u64;
+        match self.offset.checked_add(self.size) {
+            Some(end) if end <= room => Ok(()),
+            _ => bad(if self.offset >= room { 8 } else { 16 }),
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
 impl<B: Backend> Allocation<B> {
     /// A handle by which another process opens this memory, once the work that writes it is
     /// complete. The program tells the other process when it may use the memory, and keeps this
@@ -169,7 +189,8 @@ impl<B: Backend> Context<B> {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the runtime has no such handles or another runtime made this
-    /// one; the runtime's error for a handle that names no memory.
+    /// one; the runtime's error for a handle that names no memory; [`ErrorKind::BadIpcHandle`] for
+    /// memory of another kind, or beyond the block that the runtime names.
     pub unsafe fn open_ipc(&self, handle: &IpcHandle) -> Result<Allocation<B>> {
         let backend = self.info().backend;
         if handle.backend != backend {
@@ -180,6 +201,8 @@ impl<B: Backend> Context<B> {
         // SAFETY: the caller's promise.
         let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
         let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
+        let found = self.raw().query(base.addr().get()).map_err(|error| error.in_backend(backend))?;
+        handle.fits(base.addr().get(), &found)?;
         // Handles come from live blocks or were checked, so the numbers fit an address.
         let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
         let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);

@@ -12,7 +12,7 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use {
     crate::few::Few, crate::index_record::Outcome, crate::sync::Mutex, crate::sync::helgrind::Marks,
-    alloc::boxed::Box, alloc::sync::Arc, alloc::vec::Vec, core::slice,
+    crate::sync::next_id, alloc::boxed::Box, alloc::sync::Arc, alloc::vec::Vec, core::slice,
 };
 
 #[cfg(feature = "alloc")]
@@ -26,12 +26,20 @@ pub struct Pending<B: Backend> {
     /// Id of the context; 0 of none.
     context: u64,
     events: Events<B::Event>,
+    /// Names of the events, or none: an event that comes back to a list by two ways is known there.
+    #[cfg(feature = "alloc")]
+    names: Vec<u64>,
 }
 
 /// A clone serves memory that several later allocations reuse in parts: each of them waits.
 impl<B: Backend> Clone for Pending<B> {
     fn clone(&self) -> Self {
-        Self { context: self.context, events: self.events.clone() }
+        Self {
+            context: self.context,
+            events: self.events.clone(),
+            #[cfg(feature = "alloc")]
+            names: self.names.clone(),
+        }
     }
 }
 
@@ -49,13 +57,18 @@ impl<B: Backend> Pending<B> {
         let events = Vec::new();
         #[cfg(not(feature = "alloc"))]
         let events = [];
-        Self { context: 0, events }
+        Self {
+            context: 0,
+            events,
+            #[cfg(feature = "alloc")]
+            names: Vec::new(),
+        }
     }
 
     /// These events of a context.
     #[cfg(feature = "alloc")]
     pub(crate) fn of(context: u64, events: Vec<B::Event>) -> Self {
-        Self { context, events }
+        Self { context, events, names: Vec::new() }
     }
 
     /// Id of the operations' context; 0 if no work is in flight.
@@ -104,6 +117,8 @@ struct Use<B: Backend> {
     queue: u64,
     access: Access,
     event: B::Event,
+    /// Name of the event among the parts of a block, 0 before it leaves its list.
+    name: u64,
 }
 
 #[cfg(feature = "alloc")]
@@ -124,7 +139,7 @@ impl<B: Backend> InFlight<B> {
     fn next(&mut self, queue: u64, access: Access, event: B::Event) -> Use<B> {
         self.serial += 1;
         self.marks.submitted(access, self.serial);
-        Use { serial: self.serial, queue, access, event }
+        Use { serial: self.serial, queue, access, event, name: 0 }
     }
 
     #[inline]
@@ -159,6 +174,7 @@ impl<B: Backend> InFlight<B> {
                 self.serial += 1;
                 self.marks.submitted(access, self.serial);
                 (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
+                earlier.name = 0;
                 Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
             _ => Err(event),
@@ -168,6 +184,14 @@ impl<B: Backend> InFlight<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Use<B> {
+    /// Its name, which it gets now at the latest.
+    fn named(&mut self) -> u64 {
+        if self.name == 0 {
+            self.name = next_id();
+        }
+        self.name
+    }
+
     #[inline(never)]
     fn hold_back(&self, after: &mut Vec<B::Event>) {
         after.push(self.event.clone());
@@ -210,7 +234,7 @@ impl<B: Backend> Uses<B> {
 impl<B: Backend> Uses<B> {
     /// The uses of a block that begins with one.
     pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
-        let first = Use { serial: 1, queue, access, event };
+        let first = Use { serial: 1, queue, access, event, name: 0 };
         let marks = Marks::none();
         Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks, noted: None }) }
     }
@@ -273,17 +297,26 @@ impl<B: Backend> Uses<B> {
     }
 
     /// Adds the uses of a part that was carved from this block. They are of the block's context.
+    /// Those that it has already stay one each: parts that lie over each other in turn would double
+    /// them.
     pub(crate) fn absorb(&self, pending: Pending<B>) {
         if B::SYNCHRONOUS {
             return;
         }
         let mut list = self.list.lock();
-        for event in pending.events {
-            let latest = list.next(0, Access::Write, event);
+        let names = pending.names.into_iter().chain(core::iter::repeat(0));
+        let mut known = Vec::new();
+        for (event, name) in pending.events.into_iter().zip(names) {
+            if name != 0 && list.uses.as_slice().iter().any(|earlier| earlier.name == name) {
+                known.push(event);
+                continue;
+            }
+            let latest = Use { name, ..list.next(0, Access::Write, event) };
             list.uses.push(latest);
         }
         let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
+        drop(known);
         if crowded {
             self.prune();
         }
@@ -330,14 +363,22 @@ impl<B: Backend> Uses<B> {
 
     /// The uses in flight of a block of this context.
     pub(crate) fn pending(&self, context: u64) -> Pending<B> {
-        let list = self.list.lock();
-        Pending::of(context, list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect())
+        let mut list = self.list.lock();
+        let names = list.uses.as_mut_slice().iter_mut().map(Use::named).collect();
+        let events = list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect();
+        Pending { context, events, names }
     }
 
     /// Takes the uses in flight of a block of this context; the list is empty afterwards.
     pub(crate) fn take(&mut self, context: u64) -> Pending<B> {
         let uses = self.list.get_mut().uses.take();
         Pending::of(context, uses.into_iter().map(|earlier| earlier.event).collect())
+    }
+
+    /// As [`take`](Self::take), for the list of a larger block.
+    pub(crate) fn take_named(&mut self, context: u64) -> Pending<B> {
+        let names = self.list.get_mut().uses.as_mut_slice().iter_mut().map(Use::named).collect();
+        Pending { names, ..self.take(context) }
     }
 
     /// Calls `work` with the events of all uses except those by this queue. An in-order queue has

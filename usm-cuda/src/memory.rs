@@ -317,7 +317,10 @@ impl Inner {
     /// `base` comes from the driver for `kind` and is not freed, and no operation uses it.
     unsafe fn free_at(&self, kind: AllocKind, base: usize) {
         let driver = self.native.driver();
-        let Ok(_current) = self.native.current() else { return self.shared.leaked() };
+        let Ok(_current) = self.native.current() else {
+            // SAFETY: this is the backend, and the block stays.
+            return unsafe { self.shared.leaked() };
+        };
         // A failure has no remedy, because the owner is dropped.
         let _ = match kind {
             // SAFETY: the caller's promise; host memory has its own free.

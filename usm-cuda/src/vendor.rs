@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_said_as_the_vendors_say_them() {
+    fn versions_are_written_as_the_vendors_write_them() {
         assert_eq!((NVIDIA.version)(13_000), "CUDA 13.0");
         assert_eq!((NVIDIA.version)(12_040), "CUDA 12.4");
         assert_eq!((AMD.version)(50_221_153), "HIP 5.2.21153");

@@ -221,7 +221,7 @@ impl MemorySource<Mock> for Mislabelled {
 }
 
 #[test]
-fn parts_belong_to_the_context_of_their_memory_whatever_the_source_says() {
+fn parts_belong_to_the_context_of_their_memory() {
     let (_, plan) = two_sharing();
     let mock = Mock::new(Progress::OnWait);
     let source = Mislabelled { memory: mock.context(), named: mock.context() };

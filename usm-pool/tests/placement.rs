@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_that_fits_is_left_alone(graph in graphs(12)) {
+    fn a_plan_that_fits_does_not_change(graph in graphs(12)) {
         let (_, free) = plan_graph(&graph, &options(Queue::InOrder)).expect("plan");
         let (_, within) = plan_graph_within(&graph, &options(Queue::InOrder), &Limits::new(Some(free.peak), None)).expect("plan");
         prop_assert_eq!(within.rows, free.rows);

@@ -114,7 +114,7 @@ fn the_plan_of_the_lowest_peak_counts() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_numbers() {
+fn faults_are_errors_with_numbers() {
     let plans: [&[(u32, u32)]; 1] = [&[(0, 2)]];
     let at = |items: &[Item<'_>], values: &[u64]| {
         let (mut offsets, mut sizes) = ([0; 3], [0; 3]);

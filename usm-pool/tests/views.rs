@@ -219,7 +219,7 @@ fn the_verifier_refuses_a_result_over_a_view_without_permit() {
 /// A result that another operator writes the rest of must wait for the input that it lies over,
 /// also where nothing orders the two.
 #[test]
-fn the_rest_of_a_result_does_not_come_before_its_input_is_over() {
+fn the_rest_of_a_result_waits_for_the_end_of_its_input() {
     let graph = Graph::builder()
         .tensor(Tensor::new(0, 128))
         .tensor(Tensor::new(1, 128))

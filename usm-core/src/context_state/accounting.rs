@@ -132,7 +132,7 @@ impl ContextState {
     fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>) {
         let _ = self.ledger.remove(self.entry, amount, known);
         #[cfg(feature = "alloc")]
-        self.leaked();
+        self.count_leak();
     }
 
     #[inline(always)]
@@ -218,9 +218,20 @@ impl ContextState {
 
     /// Counts a block that could not be freed safely; its bytes stay in use.
     #[cfg(feature = "alloc")]
-    #[doc(hidden)]
-    pub fn leaked(&self) {
+    pub(crate) fn count_leak(&self) {
         self.ledger.leaked(self.entry);
+    }
+
+    /// The same for a backend. Every program reaches the state of its contexts, and could count
+    /// what is not so.
+    ///
+    /// # Safety
+    /// The caller is the backend of this context and was told to free a block of it, which it keeps
+    /// for ever.
+    #[cfg(feature = "alloc")]
+    #[doc(hidden)]
+    pub unsafe fn leaked(&self) {
+        self.count_leak();
     }
 
     #[inline]

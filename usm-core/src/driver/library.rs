@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_that_is_there_decides_and_of_none_the_first_reason() {
+    fn the_first_present_name_is_taken_else_the_first_reason() {
         let missing = |path: &Path| crate::Error::from(not_found("one", path, "no such file"));
         let opened: Result<()> = open_first(&["x", "y"], |path| Err(missing(path)));
         assert_eq!(reason(opened.unwrap_err().kind), "x: no such file");

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_is_not_there_is_named_with_the_words_of_the_system() {
+    fn a_missing_compiler_is_named_with_the_reason_of_the_system() {
         const FILE: &str = "usm-test-no-such-compiler.so";
         for compiler in [&NVRTC, &HIPRTC] {
             let one_at_a_time = like(compiler, &[FILE, "usm-test-another.so"], "USM_TEST_NO_SUCH_VARIABLE");

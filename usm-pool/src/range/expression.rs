@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_has_the_value_that_it_says() {
+    fn an_expression_has_its_value() {
         let cases = [
             ("12", 12),
             (" w*4 + h_2 ", 31),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_told_with_its_numbers() {
+    fn missing_values_are_errors_with_numbers() {
         let cases = [
             ("h_2 - w", "3 - 7 is below 0"),
             ("w // (h_2 - 3)", "7 // 0 has no value"),

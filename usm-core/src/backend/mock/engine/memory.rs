@@ -182,7 +182,8 @@ impl Engine {
         context: u64,
     ) -> Option<(usize, usize, AllocKind)> {
         let state = self.state.lock();
-        let ours = |live: &&Live| live.context == context && !live.opaque && live.contains(address);
+        let is_known = |live: &Live| live.context == context || state.opened.contains(&live.base);
+        let ours = |live: &&Live| !live.opaque && live.contains(address) && is_known(live);
         let block = state.live.iter().find(ours)?;
         Some((block.base, block.layout.size(), block.kind))
     }
