@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn formats_refuse_names_that_are_there_twice(
+    fn formats_refuse_duplicate_names(
         names in prop_oneof![50..300_u32, 100_000..100_001_u32]
             .prop_flat_map(|names| prop::collection::vec((0..names, any::<bool>()), 1..200)),
     ) {
@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn members_without_names_are_numbered_as_numpy_does_and_may_be_there_already() {
+fn unnamed_members_are_numbered_as_numpy_does_even_if_taken() {
     let numbered = |last: &str| {
         let items: String = (0..200).map(|_| "('', '<i4'), ").collect();
         format!("[{items}('{last}', '<i4')]")

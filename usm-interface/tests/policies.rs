@@ -148,7 +148,7 @@ fn every_syclobj_is_kept_as_what_it_is() {
 }
 
 #[test]
-fn the_streams_of_cuda_are_told_apart() {
+fn the_streams_of_cuda_are_distinguished() {
     for (number, stream) in [
         ("None", Stream::None),
         ("1", Stream::LegacyDefault),

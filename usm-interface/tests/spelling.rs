@@ -20,7 +20,7 @@ fn there_and_back(text: &str) -> (String, String) {
 }
 
 #[test]
-fn json_says_sub_arrays_of_sub_arrays_of_any_depth() {
+fn json_has_sub_arrays_of_any_depth() {
     for (python, json) in [
         ("[('a', '<f4', (2, 3))]", r#"[["a", "<f4", [2, 3]]]"#),
         ("[('a', ('<f4', (2,)), (3,))]", r#"[["a", ["<f4", [2]], [3]]]"#),
@@ -38,7 +38,7 @@ fn json_says_sub_arrays_of_sub_arrays_of_any_depth() {
 }
 
 #[test]
-fn several_shapes_are_for_lists_alone() {
+fn several_shapes_need_a_list() {
     let refused = |text: &str| {
         let mut table = [Field::EMPTY; 8];
         descr::parse(Lexer::new(text), false, &Policy::default(), &mut table).unwrap_err().kind().name()

@@ -5,8 +5,8 @@
 //! frame. Both count it. Without `std`, and in a program built with `panic = "abort"`, no panic can
 //! be caught, and both functions are plain calls.
 //!
-//! usm-nrt and usm-interface do not depend on each other, so they share this file: the one in
-//! usm-interface is a symbolic link, and each package contains a copy.
+//! usm-nrt and usm-interface do not depend on each other, so each contains this file. A test of
+//! usm-tests keeps the two equal.
 
 #[cfg(not(all(feature = "std", panic = "unwind")))]
 pub(crate) use plain::{caught, frame, through};

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_release_says_so_once() {
+    fn the_last_release_is_reported_once() {
         let count = RefCount::one();
         assert!(count.acquire());
         assert_eq!(count.get(), 2);

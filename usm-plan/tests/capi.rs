@@ -52,7 +52,7 @@ fn the_library_has_what_the_header_declares() {
 }
 
 #[test]
-fn a_caller_that_does_wrong_is_told() {
+fn wrong_calls_are_errors() {
     let folder = scratch("plan_hostile");
     let source = crate_dir().join("tests/c/hostile.c");
     let Some(plain) = cc() else { return };

@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn dominance_is_what_the_definition_says(
+        fn dominance_follows_the_definition(
             n in 1u32..12,
             edges in prop::collection::vec((0u32..12, 0u32..12), 0..30),
         ) {

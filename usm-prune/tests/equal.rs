@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
 
     #[test]
-    fn fast_passes_do_what_their_definition_says(graph in graphs(), passes in passes(), limit in prop_oneof![Just(1000usize), 1usize..30]) {
+    fn fast_passes_follow_their_definition(graph in graphs(), passes in passes(), limit in prop_oneof![Just(1000usize), 1usize..30]) {
         let mut options = Options::default();
         (options.passes, options.subgraph_limit) = (passes, limit);
         check(graph.build(), &options)?;

@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1000)))]
 
     #[test]
-    fn webs_alone_keep_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
+    fn webs_without_the_other_passes_keep_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
         check(&graph, &options(Method::Extended, "diamond"), true)?;
     }
 

@@ -77,7 +77,7 @@ fn text_that_is_no_selector_is_refused_with_its_part() {
 }
 
 #[test]
-fn a_backend_of_the_callers_is_used_where_it_is_named() {
+fn a_named_backend_of_the_caller_is_used() {
     let runtimes = host_only().with("mine", mock).unwrap();
     for text in ["mine", "mine:0", "mine:gpu:0", "mine:gpu"] {
         assert_eq!(runtimes.open(text).unwrap().info().backend, BackendKind::Mock, "{text}");
@@ -108,7 +108,7 @@ fn the_default_is_the_first_runtime_with_a_device() {
 }
 
 #[test]
-fn what_is_used_only_where_it_is_named_is_said() {
+fn runtimes_that_are_used_only_by_name_are_listed() {
     let runtimes = host_only().opened_by(BackendKind::Hip, mock);
     assert!(!runtimes.open("gpu").unwrap_err().to_string().contains("mock"));
     assert!(

@@ -1,4 +1,5 @@
-"""What NumPy makes of types: its version, then one JSON string a line in, one JSON answer a line out."""
+"""What NumPy makes of types: its version, then one JSON string a line in, one JSON answer a line
+out."""
 import ast
 import json
 import sys

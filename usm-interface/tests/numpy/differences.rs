@@ -123,7 +123,7 @@ fn member(name: &str, offset: u64, size: u64, shape: &[u32]) -> String {
 }
 
 #[test]
-fn what_is_read_here_is_what_the_list_says() {
+fn our_reader_accepts_what_the_list_has() {
     for [text, expected, ..] in DIFFERENCES {
         assert_eq!(read_type(text), *expected, "{text}");
     }
@@ -140,11 +140,11 @@ fn numpy_reads(numpy: NumPy, column: usize) {
 }
 
 #[test]
-fn what_numpy_2_reads_is_what_the_list_says() {
+fn numpy_2_accepts_what_the_list_has() {
     numpy_reads(NumPy::Two, 2);
 }
 
 #[test]
-fn what_numpy_1_reads_is_what_the_list_says() {
+fn numpy_1_accepts_what_the_list_has() {
     numpy_reads(NumPy::One, 3);
 }

@@ -1,5 +1,5 @@
-"""Buffers of structured types as NumPy exports them: `COUNT` random types, one JSON answer a line: its version first, then format,
-itemsize and where every element of every member lies."""
+"""Buffers of structured types as NumPy exports them: `COUNT` random types, one JSON answer a line:
+its version first, then format, itemsize and where every element of every member lies."""
 import json
 import random
 import sys

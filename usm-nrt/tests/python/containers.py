@@ -63,8 +63,8 @@ class Methods(Structure):
 
 
 class Log:
-    """Callbacks that write down what they saw. Keys are equal when their first two bytes are; a key that begins with
-    0xEE fails every comparison."""
+    """Callbacks that write down what they saw. Keys are equal when their first two bytes are; a key
+    that begins with 0xEE fails every comparison."""
 
     def __init__(self, key_size, value_size):
         self.events = []

@@ -1,4 +1,5 @@
-"""Our helpers beside Numba's own, called through ctypes: `python helpers.py LIBRARY HELPERS.md usm_nrt.h`.
+"""Our helpers beside Numba's own, called through ctypes: `python helpers.py LIBRARY HELPERS.md
+usm_nrt.h`.
 
 Prints what was compared, and ends with `OK`."""
 
