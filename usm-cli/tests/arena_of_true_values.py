@@ -1,9 +1,12 @@
-"""Plans an ONNX model, runs it with onnxruntime, and lays every true value into one arena by the plan: each must be there at each read.
+"""Plans an ONNX model, runs it with onnxruntime, and lays every true value into one arena by the
+plan: each must be there at each read.
 
-    python3 usm-cli/tests/arena_of_true_values.py [--command USM] [--dim NAME=VALUE]... [--option=OPTION]... MODEL
+    arena_of_true_values.py [--command USM] [--dim NAME=VALUE]... [--option=OPTION]... MODEL
 
-Needs the packages onnx, onnxruntime and numpy. Of a view nothing is written: its bytes must be those of the true value already. Writes one line and
-answers 0, or the first wrong read and 1. `--wrong N` moves N tensors first, one after the other, and counts how many of these arenas are refused.
+Needs the packages onnx, onnxruntime and numpy. Of a view nothing is written: its bytes must be
+those of the true value already. Writes one line and answers 0, or the first wrong read and 1.
+`--wrong N` moves N tensors first, one after the other, and counts how many of these arenas are
+refused.
 """
 
 import argparse

@@ -8,7 +8,7 @@ use usm_plan::ranged::Wanted;
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
-use crate::input::bytes;
+use crate::input::{Hints, bytes};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -160,8 +160,21 @@ impl Arguments {
         self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Wanted::Every(_)))
     }
 
+    /// What the reader of a model needs to know.
+    pub(super) fn hints(&self) -> Hints<'_> {
+        Hints {
+            alignment: self.alignment,
+            dims: self.dims(),
+            values: self.values.clone(),
+            keep_order: self.keep_order,
+            no_views: self.no_views,
+            out_of_order: matches!(self.queue, QueueArgument::OutOfOrder),
+            ..crate::hints()
+        }
+    }
+
     /// The dimensions with one value.
-    pub(super) fn dims(&self) -> Vec<(String, u64)> {
+    fn dims(&self) -> Vec<(String, u64)> {
         let one = |(name, values): &(String, Wanted)| match values {
             Wanted::One(value) => Some((name.clone(), *value)),
             Wanted::Every(_) => None,

@@ -17,7 +17,7 @@ use usm_pool::report::{compare, pool_dump_csv, sharing_table};
 use usm_pool::{Options, Queue, html, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input::{self, Hints, Input};
+use crate::input::{self, Input};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
@@ -25,7 +25,6 @@ use crate::shown::Shown;
 use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
-use arguments::QueueArgument;
 
 /// Maximum number of plans along the curve of peak against edges: more are unreadable.
 const CURVE_POINTS: usize = 24;
@@ -35,15 +34,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     if arguments.many_values() {
         return range::run(arguments, json, start);
     }
-    let hints = Hints {
-        alignment: arguments.alignment,
-        dims: arguments.dims(),
-        values: arguments.values.clone(),
-        keep_order: arguments.keep_order,
-        no_views: arguments.no_views,
-        out_of_order: matches!(arguments.queue, QueueArgument::OutOfOrder),
-        ..crate::hints()
-    };
+    let hints = arguments.hints();
     let input = {
         let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
         input::read(&arguments.input, &hints)?

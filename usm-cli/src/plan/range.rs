@@ -6,13 +6,13 @@ use std::time::Instant;
 use serde::Serialize;
 use usm_plan::graph_json::{Found, search};
 use usm_plan::ranged::Wanted;
+use usm_pool::Options;
 use usm_pool::range::Dimension;
-use usm_pool::{Options, Queue};
 
 use super::arguments::Arguments;
 use super::clock;
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input::{self, Hints};
+use crate::input;
 use crate::output;
 use crate::progress::Progress;
 use crate::shown::Shown;
@@ -28,15 +28,7 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     options.queue = arguments.queue.into();
     options.stop = Some(&stop);
     clock.rule(&mut options);
-    let hints = Hints {
-        alignment: arguments.alignment,
-        dims: arguments.dims(),
-        values: arguments.values.clone(),
-        keep_order: arguments.keep_order,
-        no_views: arguments.no_views,
-        out_of_order: options.queue == Queue::OutOfOrder,
-        ..crate::hints()
-    };
+    let hints = arguments.hints();
     let ranges: Vec<(String, Dimension)> = arguments
         .dims
         .iter()

@@ -157,7 +157,7 @@ fn bad_usage_exits_with_2() {
 }
 
 #[test]
-fn to_says_the_same_array_in_another_protocol() {
+fn to_writes_the_same_array_in_another_protocol() {
     let array =
         "{'data': (4096, True), 'shape': (2, 3), 'strides': (24, -8), 'typestr': '<f8', 'version': 3}";
     let to = |target: &str, more: &[&str]| {
@@ -314,7 +314,7 @@ fn conversions_say_what_numpy_exports() {
 
 /// The exports of NumPy, CuPy, torch and dpctl are read with NumPy's own values.
 #[test]
-fn every_real_dictionary_is_answered_as_its_producer_says() {
+fn every_real_dictionary_is_answered_as_its_producer_means() {
     let Some(folder) = shared("interface") else { return };
     let mut checked = 0;
     for name in ["np126.json", "np24.json", "torch212.json"] {

@@ -326,7 +326,7 @@ fn values_that_would_fill_the_memory_are_refused() {
 }
 
 #[test]
-fn large_numbers_that_are_no_extents_are_left_alone() {
+fn large_numbers_that_are_no_extents_stay() {
     let graph = GraphProto {
         node: vec![node("Reshape", &["numbers", "to"], &["y"])],
         output: vec![value("y", INT64, &["M", "2"])],

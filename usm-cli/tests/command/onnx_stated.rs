@@ -30,7 +30,7 @@ fn symbolic_dimensions_of_stated_shapes_get_their_values() {
 }
 
 #[test]
-fn a_missing_shape_says_which_build_infers_it() {
+fn a_missing_shape_names_the_build_that_infers_it() {
     let ran = plan("onnx_not_stated", chain(), &["--dim", "N=10"]);
     if infers_shapes() {
         assert_eq!((ran.code, &ran.json()["peak"]), (0, &json!(2 * 640)));

@@ -76,7 +76,7 @@ fn real_graphs_survive_the_file() {
 }
 
 #[test]
-fn the_curve_says_what_each_edge_buys() {
+fn the_curve_shows_the_gain_of_each_edge() {
     let folder = folder("plan_curve");
     // Two branches, each with a large tensor in the middle. An edge between them orders one after
     // the other.

@@ -12,7 +12,7 @@ const GRAPH: &str = r#" {"tensors":[{"id":0,"size":4096},{"id":1,"size":4096}],
 const BUFFERS: &str = "id,lower,upper,size\n0,0,2,4096\n1,1,3,4096\n";
 
 #[test]
-fn bytes_may_be_said_in_binary_units() {
+fn bytes_may_be_given_in_binary_units() {
     let plan =
         |option: &str, bytes: &str| usm_with(&["plan", "-", "--json", option, bytes], GRAPH.as_bytes(), &[]);
     for (bytes, same) in
