@@ -1,8 +1,10 @@
 //! Makes arrays from existing objects: `usm.asarray`, `usm.copy`, `usm.to_numpy`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
@@ -134,9 +136,9 @@ impl Side {
 
 /// Numbers and nested sequences of numbers, in host memory.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
-    let mut extents = Vec::new();
-    let mut values = Vec::new();
-    flatten(obj, 0, &mut extents, &mut values)?;
+    let mut walk = Walk { extents: Vec::new(), values: room_of(obj)?, barren: HashSet::new() };
+    walk.flatten(obj, 0)?;
+    let Walk { extents, values, .. } = walk;
     let dtype = match dtype {
         Some(dtype) => dtype,
         None => infer(&values)?,
@@ -153,34 +155,87 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     Ok(Side { storage, stream, view })
 }
 
-fn flatten<'py>(
-    value: &Bound<'py, PyAny>,
-    depth: usize,
-    extents: &mut Vec<i64>,
-    values: &mut Vec<Bound<'py, PyAny>>,
-) -> PyResult<()> {
-    let items: Vec<Bound<'py, PyAny>> = if let Ok(list) = value.cast::<PyList>() {
-        list.iter().collect()
-    } else if let Ok(tuple) = value.cast::<PyTuple>() {
-        tuple.iter().collect()
-    } else {
-        if depth != extents.len() {
-            return Err(PyValueError::new_err("the sequences are nested unevenly"));
+/// Room for as many values as the first sequences of each depth announce: all others are as long.
+/// A short text can announce more than any memory holds, because one object may stand in many
+/// places. It is refused here, before anybody walks through them.
+fn room_of<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut count = 1_usize;
+    let mut first = obj.clone();
+    for depth in 0.. {
+        let (extent, next) = if let Ok(list) = first.cast::<PyList>() {
+            (list.len(), list.get_item(0).ok())
+        } else if let Ok(tuple) = first.cast::<PyTuple>() {
+            (tuple.len(), tuple.get_item(0).ok())
+        } else {
+            break;
+        };
+        if depth == MAX_DIMS {
+            return Err(too_deep());
         }
-        values.try_reserve(1).map_err(|_| Failure::NoMemory(values.len() + 1)).or_raise()?;
-        values.push(value.clone());
-        return Ok(());
-    };
-    if depth == MAX_DIMS {
-        return Err(PyValueError::new_err("sequences are nested more than 64 deep"));
+        count = count.saturating_mul(extent);
+        let Some(next) = next else { break };
+        first = next;
     }
-    let extent = items.len() as i64;
-    match extents.get(depth) {
-        None if values.is_empty() => extents.push(extent),
-        Some(known) if *known == extent => {}
-        _ => return Err(PyValueError::new_err("the sequences are nested unevenly")),
+    room::reserved(count).or_raise()
+}
+
+/// The walk through nested sequences.
+struct Walk<'py> {
+    /// Lengths of the sequences, by depth.
+    extents: Vec<i64>,
+    values: Vec<Bound<'py, PyAny>>,
+    /// Sequences that had no value in them, with their depth. One that stands in many places is
+    /// walked through once. All live as long as the outermost one, which holds them.
+    barren: HashSet<(usize, *mut ffi::PyObject)>,
+}
+
+impl<'py> Walk<'py> {
+    fn flatten(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
+        let mut items: Vec<_>;
+        if let Ok(list) = value.cast::<PyList>() {
+            items = room::reserved(list.len()).or_raise()?;
+            items.extend(list.iter());
+        } else if let Ok(tuple) = value.cast::<PyTuple>() {
+            items = room::reserved(tuple.len()).or_raise()?;
+            items.extend(tuple.iter());
+        } else {
+            if depth != self.extents.len() {
+                return Err(uneven());
+            }
+            self.values.try_reserve(1).map_err(|_| Failure::NoMemory(self.values.len() + 1)).or_raise()?;
+            self.values.push(value.clone());
+            return Ok(());
+        }
+        if depth == MAX_DIMS {
+            return Err(too_deep());
+        }
+        let extent = items.len() as i64;
+        match self.extents.get(depth) {
+            None if self.values.is_empty() => self.extents.push(extent),
+            Some(known) if *known == extent => {}
+            _ => return Err(uneven()),
+        }
+        let place = (depth, value.as_ptr());
+        if self.barren.contains(&place) {
+            return Ok(());
+        }
+        items.iter().try_for_each(|item| self.flatten(item, depth + 1))?;
+        if self.values.is_empty() {
+            self.barren.try_reserve(1).map_err(|_| Failure::NoMemory(self.barren.len() + 1)).or_raise()?;
+            self.barren.insert(place);
+        }
+        Ok(())
     }
-    items.iter().try_for_each(|item| flatten(item, depth + 1, extents, values))
+}
+
+#[cold]
+fn too_deep() -> PyErr {
+    PyValueError::new_err("sequences are nested more than 64 deep")
+}
+
+#[cold]
+fn uneven() -> PyErr {
+    PyValueError::new_err("the sequences are nested unevenly")
 }
 
 pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {

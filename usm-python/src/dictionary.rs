@@ -15,6 +15,7 @@ use usm_interface::{
 
 use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
+use crate::literal;
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
 /// Maximum number of members of a structured type, padding included.
@@ -262,12 +263,11 @@ fn structure<'py>(
     Ok(keep(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 
-/// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, which is a literal for usual
-/// objects. The codec refuses others.
+/// The text of `descr` (`typedescr` in SYCL's dictionary).
 #[cold]
 fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<String>> {
     let mut text = |place: usize| -> PyResult<Option<String>> {
-        entries.present(place).map(|value| Ok(value.repr()?.to_str()?.to_owned())).transpose()
+        entries.present(place).map(|value| literal::text(&value)).transpose()
     };
     let descr = text(DESCR)?;
     if protocol != Protocol::Sycl {

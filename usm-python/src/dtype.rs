@@ -1,5 +1,6 @@
 //! `usm.DType`: the type of an array's elements.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -164,6 +165,9 @@ impl PyDtype {
         if dtype.getattr(intern!(py, "names"))?.is_none() {
             return Ok(element);
         }
+        if members_of(dtype, &mut HashMap::new())? > MAX_FIELDS {
+            return Err(Class::Request.error(format!("more than {MAX_FIELDS} structure members")));
+        }
         let members = dtype.getattr(intern!(py, "descr"))?.repr()?;
         Self::structure(&text, members.to_str()?)
     }
@@ -186,6 +190,26 @@ impl PyDtype {
         raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
         Ok(Self { descr: Some(Arc::from(members)), ..element })
     }
+}
+
+/// Members of a `numpy.dtype` and of their structures, which NumPy would list one by one. A type
+/// may be that of many members, and is counted once; the outermost type holds all of them.
+fn members_of(dtype: &Bound<'_, PyAny>, known: &mut HashMap<usize, usize>) -> PyResult<usize> {
+    let py = dtype.py();
+    let place = dtype.as_ptr().addr();
+    if let Some(count) = known.get(&place) {
+        return Ok(*count);
+    }
+    let element = dtype.getattr(intern!(py, "base"))?;
+    let fields = element.getattr(intern!(py, "fields"))?;
+    let mut count = 0_usize;
+    if !fields.is_none() {
+        for field in fields.call_method0(intern!(py, "values"))?.try_iter()? {
+            count = count.saturating_add(1).saturating_add(members_of(&field?.get_item(0)?, known)?);
+        }
+    }
+    known.insert(place, count);
+    Ok(count)
 }
 
 /// The type of an ml_dtypes name, for elements of whole bytes.

@@ -43,7 +43,7 @@ pub(crate) fn dictionary_of<'py>(
     }
 }
 
-/// An array on foreign bytes.
+/// An array over foreign memory.
 ///
 /// # Safety
 /// The bytes of `extent` from `address` are memory of that kind in the stream's context. They live
@@ -69,7 +69,7 @@ pub(crate) unsafe fn adopt(
     Bound::new(py, Array::new(holding))
 }
 
-/// An array without bytes, which needs nothing of its producer.
+/// An array without bytes. It keeps no reference to its producer.
 pub(crate) fn empty(
     py: Python<'_>,
     stream: Arc<Stream>,
@@ -81,22 +81,22 @@ pub(crate) fn empty(
     Bound::new(py, Array::new(Side { storage, stream, view }))
 }
 
-/// Runs `read`, which asks a producer for its memory. A producer may answer by an import of its
-/// own, of itself even, so the interpreter counts these as it counts calls: one level too many is a
-/// `RecursionError`, before the stack of the thread ends.
+/// Runs `read`, which asks a producer for its memory, as one level of the interpreter's recursion.
+/// A producer may import another array while it answers, even itself. Too many levels are then a
+/// `RecursionError` instead of a stack overflow.
 ///
 /// # Errors
-/// What `read` raises, and `RecursionError`.
+/// The errors of `read`, and `RecursionError`.
 #[inline]
 pub(crate) fn entered<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     struct Entered;
     impl Drop for Entered {
         fn drop(&mut self) {
-            // SAFETY: one for each that was entered, by the same thread.
+            // SAFETY: the same thread entered one recursive call for this value.
             unsafe { ffi::Py_LeaveRecursiveCall() };
         }
     }
-    // SAFETY: the interpreter is attached, the text ends with NUL.
+    // SAFETY: the interpreter is attached, and the text ends with NUL.
     if unsafe { ffi::Py_EnterRecursiveCall(c" while an array is imported".as_ptr()) } != 0 {
         return Err(PyErr::fetch(py));
     }
@@ -104,7 +104,7 @@ pub(crate) fn entered<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> 
     read()
 }
 
-/// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.
+/// SYCL memory of another object. `ignore_flag` ignores its read-only flag, as `dpctl.memory` does.
 pub(crate) fn sycl_memory<'py>(
     object: &Bound<'py, PyAny>,
     ignore_flag: bool,
@@ -118,8 +118,8 @@ fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Optio
     sycl::import(object, dict, ignore_flag).map(Some)
 }
 
-/// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted
-/// to own it, as NumPy trusts.
+/// Host memory behind `__array_interface__`. The address cannot be checked; as NumPy does, we trust
+/// the producer to own the memory.
 #[inline]
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
@@ -136,7 +136,7 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
     unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
 }
 
-/// An array over host memory of others, which may lie in a block of our own source.
+/// An array over foreign host memory, which may be a part of a block of our own source.
 ///
 /// # Safety
 /// The bytes of `extent` from `address` are host memory. They live until the owner's keeper is
@@ -208,7 +208,7 @@ pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<B
     entered(object.py(), || first_of_all(object))
 }
 
-/// What the first protocol gives that the object has.
+/// The array of the first protocol that the object has.
 #[inline]
 fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if let Some(array) = array_struct::import(object)? {
@@ -223,7 +223,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = cuda::import(object)? {
         return Ok(Some(array));
     }
-    // Asked first, because a call of a missing method costs an exception.
+    // The attribute is read first, because the call of a missing method costs an exception.
     if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some()
         && let Some(array) = dlpack::import(object, dlpack::Request::default())?
     {
@@ -276,7 +276,7 @@ pub(crate) fn place(
     Ok(Some(queue))
 }
 
-/// The kind that a word names.
+/// The kind with this name.
 pub(crate) fn kind(word: &str) -> PyResult<AllocKind> {
     AllocKind::from_name(word)
         .filter(|kind| *kind != AllocKind::Unknown)

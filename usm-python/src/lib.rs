@@ -40,6 +40,7 @@ mod interpreter;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod large_pages;
+mod literal;
 mod memory;
 mod nrt;
 mod nrt_library;

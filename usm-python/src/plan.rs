@@ -1,4 +1,4 @@
-//! `usm.plan` and `usm.Plan`: the planner of the command, on what Python has.
+//! `usm.plan` and `usm.Plan`: the planner of the command, for Python's inputs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,21 +24,21 @@ use crate::plan_progress::Line;
 use crate::queue::PyQueue;
 use crate::shapes;
 
-/// How often Python is asked for Ctrl-C during a search.
+/// The interval at which a search checks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// Where every tensor lies, how good that is, and the proof.
+/// The offset of every tensor in an arena, in bytes, with a proof of its quality.
 #[pyclass(frozen, weakref, module = "usm", name = "Plan")]
 #[derive(Debug)]
 pub(crate) struct PyPlan {
     outcome: Outcome,
-    /// The plan for every value, of one of which the rest is.
+    /// The plan for every value of the dimensions; `outcome` is for one of them.
     every: Option<Arc<RangePlan>>,
-    /// What pictures call it.
+    /// The title of pictures.
     title: String,
 }
 
-/// What somebody wants planned.
+/// The input of a plan.
 enum Given {
     File(PathBuf),
     Model(Vec<u8>),
@@ -46,7 +46,13 @@ enum Given {
     Table(Problem),
 }
 
-/// Makes a plan, and checks it.
+/// Plans where each tensor or buffer lies in one arena, and checks the plan.
+///
+/// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
+/// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
+/// in seconds. Raises `usm.RequestError` for an input or option that is not valid, `TypeError` or
+/// `KeyError` for an input of another form, and `ImportError` where shapes must be inferred and the
+/// package `onnx` is missing.
 #[pyfunction]
 #[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -156,7 +162,8 @@ pub(crate) fn plan(
     Ok(PyPlan { outcome, every, title })
 }
 
-/// Dimensions of one value, and those of many: text as the command takes it, or a `range`.
+/// The dimensions of one value, and those of many. A value is a number, a `range`, or the command's
+/// text.
 #[allow(clippy::type_complexity, reason = "two lists")]
 fn wanted_dims(
     dims: HashMap<String, Bound<'_, PyAny>>,
@@ -170,7 +177,7 @@ fn wanted_dims(
             text.to_str()?.parse().map_err(refuse)?
         } else if let Ok(range) = value.cast::<PyRange>() {
             match (range.start()?, range.stop()?, range.step()?) {
-                // Python's end is no value.
+                // The end of a Python range is not one of its values.
                 (low @ 0.., high, step @ 1..) if low < high => {
                     Wanted::Every(Dimension { low: low as u64, high: high as u64 - 1, step: step as u64 })
                 }
@@ -187,7 +194,8 @@ fn wanted_dims(
     Ok((ones, ranges))
 }
 
-/// A shape that nobody knows wants a package; all else is what the caller gave.
+/// An unknown shape is an `ImportError`, as a package could infer it; other errors are the
+/// caller's.
 fn refused(error: Error) -> PyErr {
     let text = error.to_string();
     match error.exit() {
@@ -200,12 +208,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Ends a search after its time, or where Python has a signal.
+/// Ends a search at its time limit, or when Python has a signal.
 struct Watch {
     clock: Clock<'static>,
-    /// The caller's: Python tells signals to its main thread alone.
+    /// The caller's thread. Only the main thread can check for signals.
     thread: ThreadId,
-    /// When Python was asked last, and what it raised.
+    /// The time of the last check, and the exception that it raised.
     asked: Mutex<(Instant, Option<PyErr>)>,
 }
 
@@ -275,8 +283,10 @@ impl Given {
         Ok(Self::Table(rows(input, alignment)?))
     }
 
-    /// One plan for every value, where dimensions have many: because the caller says so, or because
-    /// nobody says of a graph with plans for every value which one.
+    /// The plan for every value of the dimensions; `None` where one value is wanted.
+    ///
+    /// The caller wants every value by giving ranges, or by giving no value for a graph that has
+    /// plans for every value.
     fn every_value(
         &self,
         hints: &Hints<'_>,
@@ -316,7 +326,7 @@ impl Given {
     }
 }
 
-/// A table by columns: lower, upper, size, perhaps alignment and id.
+/// A table of columns: `lower`, `upper`, `size`, and optionally `alignment` and `id`.
 fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Problem> {
     let column = |name: &str| -> PyResult<Option<Vec<u64>>> {
         let Some(column) = table.get_item(name)? else { return Ok(None) };
@@ -349,7 +359,7 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
     problem((0..lower.len()).map(row).collect())
 }
 
-/// A table by rows: (lower, upper, size), perhaps with the alignment behind.
+/// A table of rows: `(lower, upper, size)`, optionally with an alignment at the end.
 fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
     let wanted =
         "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
@@ -387,28 +397,28 @@ fn py_text(name: &str) -> String {
     format!("column {name:?}")
 }
 
-/// The same failure, with its place in front.
+/// The same error with its row in front.
 fn place(error: PyErr, what: String, row: usize) -> PyErr {
     Class::Request.error(format!("row {row}: {what}: {error}"))
 }
 
 #[pymethods]
 impl PyPlan {
-    /// Offset of each tensor in bytes from the start of the arena: 64-bit numbers in a buffer that
-    /// is read-only.
+    /// The offset of each tensor from the start of the arena, in bytes: a read-only buffer of
+    /// 64-bit numbers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes: Vec<u8> = self.outcome.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();
         PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
     }
 
-    /// The id of each tensor that has an offset, in the same order.
+    /// The ids of the tensors, in the order of `offsets`.
     #[getter]
     fn ids(&self) -> Vec<u64> {
         self.outcome.plan.rows.iter().map(|row| row.id).collect()
     }
 
-    /// The name of each of them, or None.
+    /// The names of the tensors, in the order of `offsets`; None for a tensor without a name.
     #[getter]
     pub(crate) fn names(&self) -> Vec<Option<&str>> {
         let graph = self.outcome.graph.as_ref();
@@ -416,13 +426,13 @@ impl PyPlan {
         self.outcome.plan.rows.iter().map(|row| name(row.id)).collect()
     }
 
-    /// Bytes of the arena.
+    /// The size of the arena, in bytes.
     #[getter]
     fn peak(&self) -> u64 {
         self.outcome.plan.peak
     }
 
-    /// Bytes that no plan can do without.
+    /// A size that no plan can be below, in bytes.
     #[getter]
     fn lower_bound(&self) -> u64 {
         self.outcome.plan.lower_bound
@@ -434,7 +444,7 @@ impl PyPlan {
         self.outcome.plan.optimal()
     }
 
-    /// Whether the plan keeps within the capacity that was asked for.
+    /// Whether the plan fits the requested capacity.
     #[getter]
     fn feasible(&self) -> bool {
         self.outcome.plan.feasible()
@@ -446,7 +456,7 @@ impl PyPlan {
         self.outcome.graph.as_ref().map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect())
     }
 
-    /// Why no plan needs less than `lower_bound`.
+    /// The proof that no plan needs less than `lower_bound`.
     #[getter]
     fn certificate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.to_dict(py)?.get_item("certificate")
@@ -458,13 +468,13 @@ impl PyPlan {
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// Checks the plan by code that the planners do not share, as was done when it was made.
+    /// Checks the plan again, by code that the planners do not share. Raises `usm.RequestError`.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.outcome.check()).map_err(refused)
     }
 
-    /// What the sizes of a plan for every value depend on: a dict with `name`, `of`, `low`, `high`
-    /// and `step` for each dimension; empty for a plan of one value.
+    /// The dimensions of a plan for every value: a dict with `name`, `of`, `low`, `high` and `step`
+    /// for each. Empty for a plan of one value.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let dims = self.every.iter().flat_map(|every| every.dims());
@@ -480,14 +490,15 @@ impl PyPlan {
         dims.map(dict).collect()
     }
 
-    /// The text of the graph.json that `usm plan --range-plan` writes: `usm.plan` takes it again,
-    /// and so do the command and C. None for a plan of one value.
+    /// The text of the graph.json that `usm plan --range-plan` writes, which `usm.plan`, the
+    /// command and C read again. None for a plan of one value.
     #[getter]
     fn range_plan(&self) -> PyResult<Option<String>> {
         self.every.as_ref().map(|every| every.text()).transpose().map_err(refused)
     }
 
-    /// The plan for these values of the dimensions; nothing is searched.
+    /// The plan for these values of the dimensions, without a search. Raises `usm.RequestError` for
+    /// a plan of one value, and for a value outside of its range.
     #[pyo3(signature = (**dims))]
     fn at(&self, py: Python<'_>, dims: Option<HashMap<String, u64>>) -> PyResult<Self> {
         let Some(every) = &self.every else {
@@ -511,10 +522,10 @@ impl PyPlan {
 }
 
 impl PyPlan {
-    /// The plan, if it places anything.
+    /// The plan, for a picture.
     ///
     /// # Errors
-    /// Where no plan fits the capacity.
+    /// A plan that does not fit the capacity places nothing.
     pub(crate) fn drawn(&self) -> PyResult<&Outcome> {
         let plan = &self.outcome.plan;
         match plan.feasible() {

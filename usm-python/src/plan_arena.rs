@@ -22,8 +22,8 @@ use crate::storage::Storage;
 use crate::transfer::Side;
 use crate::view::View;
 
-/// The memory of a plan: ``arena[name]`` is the array of a tensor, by its name or number. Arrays
-/// with the same bytes share them, so a tensor's bytes hold the last value written by any of them.
+/// The memory of a plan: ``arena[name]`` is the array of a tensor, by its name or number. Tensors
+/// with the same offset share their bytes, which hold what was written last through any of them.
 #[pyclass(frozen, weakref, mapping, module = "usm", name = "Arena")]
 #[derive(Debug)]
 pub(crate) struct PyArena {
@@ -91,14 +91,14 @@ impl PyPlan {
 
 #[pymethods]
 impl PyArena {
-    /// The bytes of a tensor as an array of ``uint8``.
+    /// The bytes of a tensor as an array of ``uint8``. Raises ``KeyError`` for an unknown key.
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Array> {
         let (offset, size) = self.places[self.place(key)?];
         self.array_at(offset, View::contiguous(PyDtype::of_text("uint8")?.dtype, &[size as i64])?)
     }
 
-    /// The elements of a tensor with a shape and a type. They must not need more bytes than the
-    /// tensor has.
+    /// The tensor as an array of a shape and a type. Raises ``usm.RequestError`` where the array
+    /// needs more bytes than the tensor has, and ``KeyError`` for an unknown key.
     #[pyo3(signature = (key, shape, dtype=None))]
     fn array(
         &self,

@@ -1,4 +1,4 @@
-//! Blocks of memory as Python's handles share them, and the transfers between them.
+//! Blocks of memory that Python's handles share, and the transfers between them.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -22,10 +22,10 @@ use crate::track::Tracked;
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// A handle to memory that several arrays may look at. The last one gives it back.
+/// A handle to memory that several arrays may share. Dropping the last handle frees the memory.
 ///
-/// Whether the memory may be written is said here and nowhere else, so every conversion that keeps
-/// the memory keeps it. A handle can lose the right to write and never gain it.
+/// Only this handle knows whether the memory may be written, so every conversion that keeps the
+/// memory keeps that too. A handle can lose the right to write, and never gain it.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
     memory: Arc<Memory>,
@@ -36,10 +36,10 @@ pub(crate) struct Storage {
 #[derive(Debug)]
 struct Memory {
     allocation: ManuallyDrop<Allocation<Dyn>>,
-    /// Held from looking at the uses of the block to noting a new one: handles are shared, so
-    /// nothing else keeps two threads from submitting at once and missing each other's event.
+    /// Held from reading the uses of the block until a new use is recorded. Without it two threads
+    /// could submit at once and miss each other's event, because handles are shared.
     turn: Mutex<()>,
-    /// Whether the memory is somebody else's.
+    /// Whether the memory belongs to another library or process.
     foreign: bool,
     /// The object that foreign memory was imported from.
     owner: Option<Py<PyAny>>,
@@ -47,8 +47,8 @@ struct Memory {
 }
 
 impl Storage {
-    /// `size` bytes, at least one: an array without elements has an address too. For the work of
-    /// `stream`, with or without the interpreter.
+    /// Allocates `size` bytes for work of `stream`, at least one byte: an array without elements
+    /// has an address too. The caller may or may not be attached to the interpreter.
     pub(crate) fn allocate(
         stream: &Stream,
         kind: AllocKind,
@@ -67,8 +67,8 @@ impl Storage {
         Ok(Self::from_allocation(allocation, false, None, tracked))
     }
 
-    /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last
-    /// operation is done; `owner` is the object it was imported from.
+    /// Writable memory of another owner. `keeper` keeps it alive until the last operation is
+    /// complete; `owner` is the object that it was imported from.
     ///
     /// # Safety
     /// As [`Allocation::foreign`].
@@ -91,9 +91,9 @@ impl Storage {
         Self::from_allocation(allocation, true, None, Tracked::default())
     }
 
-    /// Gives the runtime a hint: to move the block near the queue's device, or `advice` on how it
-    /// will be used. An event after earlier work where the runtime takes none. To be called without
-    /// the interpreter, as [`copy`].
+    /// Gives the runtime a hint: `advice` on the use of the block, or a prefetch to the queue's
+    /// device. Where the runtime takes no hints, the event follows earlier work on the block. Call
+    /// it detached from the interpreter, as [`copy`].
     pub(crate) fn hint(&self, queue: &Queue<Dyn>, advice: Option<MemAdvice>) -> Result<Event<Dyn>> {
         let (_turn, allocation) = (self.turn(), self.allocation());
         let given = match advice {
@@ -108,12 +108,12 @@ impl Storage {
         }
     }
 
-    /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the
-    /// host.
+    /// Plain memory of the process, as host memory of the context. Copies of every runtime accept
+    /// it.
     ///
     /// # Safety
-    /// `bytes` lives as long as `keeper` is not dropped. The storage is an end of copies and
-    /// nothing else: its memory is no USM.
+    /// The bytes live until `keeper` is dropped. The storage is used as an end of copies only,
+    /// because its memory is not USM.
     pub(crate) unsafe fn of_process(
         context: &Context<Dyn>,
         (pointer, size): (*mut u8, usize),
@@ -135,7 +135,7 @@ impl Storage {
         Self { memory: Arc::new(memory), readonly: false }
     }
 
-    /// The same memory, only to be read where `readonly` says so.
+    /// The same memory, read-only if `readonly` is set or the memory was read-only before.
     pub(crate) fn restricted(self, readonly: bool) -> Self {
         Self { readonly: self.readonly || readonly, ..self }
     }
@@ -144,19 +144,19 @@ impl Storage {
         self.readonly
     }
 
-    /// Refuses memory that may only be read.
+    /// Refuses read-only memory.
     pub(crate) fn writable(&self) -> Result<()> {
         if self.readonly { Err(Failure::ReadOnly) } else { Ok(()) }
     }
 
-    /// Where `len` bytes from `offset` may be written: every write takes its address from here.
+    /// The address for writing `len` bytes from `offset`. Every write takes its address from here.
     fn target(&self, offset: usize, len: usize) -> Result<*mut u8> {
         self.writable()?;
         self.allocation().check_range(offset, len)?;
         Ok(self.allocation().as_ptr().wrapping_add(offset))
     }
 
-    /// Where `len` bytes from `offset` may be read.
+    /// The address for reading `len` bytes from `offset`.
     fn source(&self, offset: usize, len: usize) -> Result<*const u8> {
         self.allocation().check_range(offset, len)?;
         Ok(self.allocation().as_ptr().wrapping_add(offset))
@@ -196,23 +196,23 @@ impl Storage {
         Turn(self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner), None, inside)
     }
 
-    /// Waits until all work on the memory is complete, for any kind, before a consumer that does
-    /// not know our events gets it.
+    /// Waits until all work on the memory is complete, for a consumer that does not know our
+    /// events.
     pub(crate) fn wait_for_uses(&self) -> usm_core::Result<()> {
         self.allocation().wait_for_uses(Access::Write)
     }
 
-    /// Makes `queue` wait for the work on this memory, and everything that uses it later wait for
-    /// what the queue has been given so far. Does not wait itself. To be called without the
-    /// interpreter, as [`copy`].
+    /// Orders `queue` and this memory without waiting. Later work of the queue waits for the work
+    /// on the memory, and later uses of the memory wait for the queue's work so far. Call it
+    /// detached from the interpreter, as [`copy`].
     pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
         let _turn = self.turn();
         queue.barrier_with_usages(&[Usage::write(self.allocation())], &[]).map(drop)
     }
 
-    /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the
-    /// device writes the target itself; should that not end within the wait limit, the target is
-    /// leaked, for the device may write it yet.
+    /// Copies `len` bytes from `offset` to `target`, and waits. From device memory the device
+    /// writes the target; if that takes longer than the wait limit, the target is leaked, because
+    /// the device may still write it.
     pub(crate) fn read<T: AsMut<[u8]> + 'static>(
         &self,
         queue: &Queue<Dyn>,
@@ -232,16 +232,16 @@ impl Storage {
         if self.is_host_accessible() {
             let _turn = self.turn();
             let _guard = self.allocation().wait_for_host(Access::Read)?;
-            // SAFETY: inside the live block, whose writers have finished; the turn and the guard
-            // keep new work away. The target may be a view of the same block.
+            // SAFETY: the bytes are inside the live block, whose writers have finished; the turn
+            // and the guard keep new work away. The target may be a view of the same block.
             unsafe { to.copy_from(from, len) };
             return Ok(target);
         }
         let turn = self.turn();
-        // SAFETY: inside the live block, which the usage keeps alive and ordered; the target
-        // outlives the copy.
+        // SAFETY: the bytes are inside the live block, which the usage keeps alive and ordered; the
+        // target outlives the copy.
         let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
-        // SAFETY: the copy reads the block, behind what it is given.
+        // SAFETY: the copy reads the block after the events that it is given.
         let event = unsafe { queue.submit(&[Usage::read(self.allocation())], &[], copy) }?;
         drop(turn);
         match event.wait() {
@@ -253,9 +253,9 @@ impl Storage {
         }
     }
 
-    /// Copies all bytes of `source` in and waits for it. Where the host may not write, the device
-    /// reads the source itself; should that not end within the wait limit, the source is leaked,
-    /// for the device may read it yet.
+    /// Copies all bytes of `source` to `offset`, and waits. For device memory the device reads the
+    /// source; if that takes longer than the wait limit, the source is leaked, because the device
+    /// may still read it.
     pub(crate) fn write<S: AsRef<[u8]> + 'static>(
         &self,
         queue: &Queue<Dyn>,
@@ -270,41 +270,41 @@ impl Storage {
         let turn = self.turn();
         if self.is_host_accessible() {
             let _guard = self.allocation().wait_for_host(Access::Write)?;
-            // SAFETY: inside the live block; everything that used it has finished, and the turn and
-            // the guard keep new work away. The source may be a view of the same block.
+            // SAFETY: the bytes are inside the live block; all work on it has finished, and the
+            // turn and the guard keep new work away. The source may be a view of the same block.
             unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             return Ok(());
         }
         let (from, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: inside the live block, which the usage keeps alive and ordered; the source
-        // outlives the copy.
+        // SAFETY: the bytes are inside the live block, which the usage keeps alive and ordered; the
+        // source outlives the copy.
         let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
-        // SAFETY: the copy writes the block, behind what it is given.
+        // SAFETY: the copy writes the block after the events that it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], copy) }?;
         drop(turn);
         Ok(event.wait().inspect_err(|_| std::mem::forget(source))?)
     }
 
-    /// Sets bytes and waits for it.
+    /// Sets `len` bytes from `offset` to `byte`, and waits.
     pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<()> {
         let to = self.target(offset, len)?;
         let turn = self.turn();
         let fill = |queue: &DynQueue, after: &[DynEvent]| match len {
-            // SAFETY: events of the queue's context.
+            // SAFETY: the events are of the queue's context.
             0 => unsafe { queue.barrier(after) },
             // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered;
             // the turn keeps other submissions over it apart.
             _ => unsafe { queue.fill(to, &[byte], len, after) },
         };
-        // SAFETY: the fill writes the block, behind what it is given.
+        // SAFETY: the fill writes the block after the events that it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], fill) }?;
         drop(turn);
         Ok(event.wait()?)
     }
 }
 
-/// Copies between two blocks of one context, without waiting for it. To be called without the
-/// interpreter: it takes locks that another thread may hold while it waits for a device.
+/// Starts a copy between two blocks of one context; the ranges must not overlap. Call it detached
+/// from the interpreter: another thread may hold these locks while it waits for a device.
 pub(crate) fn copy(
     queue: &Queue<Dyn>,
     (dst, dst_offset): (&Storage, usize),
@@ -319,19 +319,19 @@ pub(crate) fn copy(
     let _turns = turns(dst, src);
     let usages = [Usage::write(dst.allocation()), Usage::read(src.allocation())];
     let copy = |queue: &DynQueue, after: &[DynEvent]| match len {
-        // SAFETY: events of the queue's context.
+        // SAFETY: the events are of the queue's context.
         0 => unsafe { queue.barrier(after) },
         // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that),
         // do not overlap, and the usages keep both alive and ordered; the turns keep other
         // submissions over them apart.
         _ => unsafe { queue.copy(to, from, len, after) },
     };
-    // SAFETY: the copy touches both blocks as the usages say, behind what it is given.
+    // SAFETY: the copy uses both blocks as the usages say, after the events that it is given.
     Ok(unsafe { queue.submit(&usages, &[], copy) }?)
 }
 
-/// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is
-/// done. To be called without the interpreter, as [`copy`].
+/// Copies between two layouts in blocks of one context, which may overlap. `None`: the copy is
+/// complete already. Call it detached from the interpreter, as [`copy`].
 pub(crate) fn copy_strided(
     queue: &Queue<Dyn>,
     (dst, to): (&Storage, &Strided<'_>),
@@ -339,14 +339,14 @@ pub(crate) fn copy_strided(
 ) -> Result<Option<Event<Dyn>>> {
     dst.writable()?;
     let _turns = turns(dst, src);
-    // SAFETY: the turns keep other submissions and the host's writes over both blocks apart until
-    // the call returns; what Python code does through addresses it was shown is between its
-    // threads, as with every array.
+    // SAFETY: until the call returns, the turns keep other submissions and our host writes to both
+    // blocks away. Python code that uses an exported address synchronises its own threads, as with
+    // every array.
     Ok(unsafe { queue.copy_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
 }
 
-/// Holds the turns of all blocks, each once, while `submit` submits work over them: in the order of
-/// addresses, as [`turns`]. To be called without the interpreter, as [`copy`].
+/// Holds the turns of all blocks while `submit` submits work on them. Each turn is taken once, in
+/// the order of addresses as in [`turns`]. Call it detached from the interpreter, as [`copy`].
 pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -> R {
     let _inside = fork::enter::<{ fork::TURNS }>();
     let mut blocks: Vec<&Arc<Memory>> = storages.iter().map(|storage| &storage.memory).collect();
@@ -357,8 +357,8 @@ pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -
     submit()
 }
 
-/// The turns of both, one when they are the same: always in the order of addresses, so that two
-/// copies the opposite way do not wait for each other.
+/// The turns of two blocks, or the one turn if they are the same. The order of addresses prevents a
+/// deadlock between two copies in opposite directions.
 fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
     let is_first = Arc::as_ptr(&dst.memory) <= Arc::as_ptr(&src.memory);
     let (first, second) = if is_first { (dst, src) } else { (src, dst) };
@@ -369,18 +369,18 @@ fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
     turn
 }
 
-/// The turn of a block, or of two. Forks wait until it is over.
+/// The turn of one block or of two. A fork waits until it is dropped.
 #[expect(dead_code, reason = "kept for their drops, in this order")]
 struct Turn<'s>(MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>, fork::Inside<{ fork::TURNS }>);
 
 impl Drop for Memory {
-    /// A driver's free may block, and what it waits for may need the interpreter: it is given up
-    /// meanwhile. Producers are let go with the interpreter attached, at once. Without an
-    /// interpreter (the end of the process) the block is freed all the same.
+    /// Frees the block. Our own memory is freed detached from the interpreter, because a driver's
+    /// free may block on a thread that needs the interpreter. Foreign memory is released attached,
+    /// at once. At the end of the process, where there is no interpreter, the block is freed too.
     fn drop(&mut self) {
         let Self { allocation, foreign, owner, .. } = self;
         let free = |allocation: &mut ManuallyDrop<Allocation<Dyn>>| {
-            // SAFETY: called once, as drop runs once, and nothing reads the field afterwards.
+            // SAFETY: drop runs once and calls this once; nothing reads the field afterwards.
             unsafe { ManuallyDrop::drop(allocation) };
         };
         if !*foreign && allocation.context().info().backend == BackendKind::Host {

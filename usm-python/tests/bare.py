@@ -1,6 +1,6 @@
-"""An environment with nothing but NumPy and the wheel: what a user tries first. Run by `cargo xtask wheel --bare`, not by pytest.
+"""Checks in an environment with nothing but NumPy and the wheel: what a user tries first.
 
-Every function whose name begins with `check` runs; none may need another package.
+Run by `cargo xtask wheel --bare`, not by pytest.
 """
 
 import importlib.metadata
@@ -37,7 +37,7 @@ def command(*arguments, module=False, status=0, **more):
     return done.stdout
 
 
-def check_that_nothing_else_is_here():
+def check_that_no_other_package_is_installed():
     for name in ("numba", "dpctl", "onnx", "dask", "IPython", "pytest"):
         assert importlib.util.find_spec(name) is None, f"{name} is here: this is no bare environment"
     assert importlib.util.find_spec("numpy") is not None
@@ -47,9 +47,9 @@ def check_that_nothing_else_is_here():
 def check_import():
     assert "numpy" not in sys.modules or importlib.util.find_spec("numpy") is None
     code = "import sys, time; t = time.process_time(); import usm; print(time.process_time() - t, 'numpy' in sys.modules)"
-    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
-    assert {numpy for _, numpy in said} == {"False"}
-    return f"{min(float(seconds) for seconds, _ in said) * 1e3:.1f} ms of CPU time, first one {IMPORT * 1e3:.0f} ms"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(5)]
+    assert {numpy for _, numpy in runs} == {"False"}
+    return f"{min(float(seconds) for seconds, _ in runs) * 1e3:.1f} ms of CPU time, first one {IMPORT * 1e3:.0f} ms"
 
 
 def check_help():
@@ -63,8 +63,8 @@ def check_help():
             getattr(usm, name)
         except AttributeError as error:
             assert f"pip install {package}" in str(error)
-    said = subprocess.run([sys.executable, "-c", "import usm; help(usm); help('usm.memory'); help('usm.nrt')"], capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0 and not said.stderr, said.stderr
+    done = subprocess.run([sys.executable, "-c", "import usm; help(usm); help('usm.memory'); help('usm.nrt')"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
     assert usm.__version__ == importlib.metadata.version("usm")
 
 
@@ -93,8 +93,8 @@ def check_a_plan():
 
     assert (numpy.asarray(arena["first"]) == 3).all() and len(arena["first"]) == 1024
     (FOLDER / "graph.json").write_text(json.dumps(GRAPH))
-    said = json.loads(command("plan", FOLDER / "graph.json", "--json", "--html", FOLDER / "by_command.html", "--svg", FOLDER / "x.svg"))
-    assert said["peak"] == plan.peak and (FOLDER / "by_command.html").exists() and (FOLDER / "x.svg").exists()
+    document = json.loads(command("plan", FOLDER / "graph.json", "--json", "--html", FOLDER / "by_command.html", "--svg", FOLDER / "x.svg"))
+    assert document["peak"] == plan.peak and (FOLDER / "by_command.html").exists() and (FOLDER / "x.svg").exists()
     assert json.loads(command("plan", "-", "--json", input=json.dumps(GRAPH)))["peak"] == plan.peak
 
 
@@ -241,5 +241,5 @@ if __name__ == "__main__":
     for name, check in [*globals().items()]:
         if name.startswith("check"):
             begun = time.perf_counter()
-            said = check()
-            print(f"{name[6:].replace('_', ' '):40} {time.perf_counter() - begun:6.2f} s  {said or ''}", flush=True)
+            remark = check()
+            print(f"{name[6:].replace('_', ' '):40} {time.perf_counter() - begun:6.2f} s  {remark or ''}", flush=True)

@@ -1,4 +1,8 @@
-"""What the tests need of others. Absent: skipped with the reason, by `lacking` alone; a failure with ``CI=true``, or where ``USM_REQUIRE`` names it."""
+"""Fixtures, and what the tests need from other packages.
+
+What is missing skips the test with the reason, by `lacking` alone. With ``CI=true``, or where
+``USM_REQUIRE`` names it, it is a failure.
+"""
 
 import importlib
 import os
@@ -17,7 +21,7 @@ REQUIRED = os.environ.get("USM_REQUIRE", "").split(",")
 
 
 def lacking(what, reason, module=False):
-    """Leaves the test out, or all of the module, because `what` is not here."""
+    """Skips the test, or all of the module, because `what` is missing."""
     if CI or what in REQUIRED:
         pytest.fail(f"required: {what}: {reason}")
     pytest.skip(f"{what}: {reason}", allow_module_level=module)
@@ -41,7 +45,7 @@ def device_of(backend):
 
 @pytest.fixture(scope="session")
 def cuda_driver():
-    """The variables of a process that uses the CUDA driver that executes on the host (`tests/cuda-driver`)."""
+    """Variables of a process that uses the CUDA driver on the host (`tests/cuda-driver`)."""
     library = os.environ.get("USM_CUDA_DRIVER")
     if library is None:
         lacking("cuda_on_host", "USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")
@@ -91,7 +95,7 @@ def kind(request):
 
 @pytest.fixture
 def nrt_library():
-    """The wheel's C library; one made without it has none, which only CI may not accept."""
+    """The wheel's C library; a package without it fails in CI only."""
     try:
         return usm.nrt.get_library()
     except usm.DeviceError as error:

@@ -1,14 +1,18 @@
-"""The CUDA driver that executes on the host (`tests/cuda-driver`), in a process where usm uses it too, under CUDA's names or HIP's: what it is told, what
-it has written down, and memory and streams as another library of the process would have them. Each function of HIP's there calls its twin of CUDA's."""
+"""The CUDA driver that executes on the host (`tests/cuda-driver`), controlled by ctypes.
+
+The process uses it at the same time through usm, under CUDA's names or HIP's. This module sets
+faults, reads the log, and makes memory and streams as another library of the process would. Each
+function of HIP there calls the same function of CUDA.
+"""
 
 import ctypes
 import os
 
-# By what the tests call them.
+# The tests' names of functions.
 WORDS = {"cuEventRecord": "record", "cuStreamWaitEvent": "wait", "cuMemcpyAsync": "copy"}
 OUT_OF_MEMORY, UNAVAILABLE = 2, 46
 ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemAllocFromPoolAsync")
-# What a device that is lost refuses.
+# The functions that fail on a lost device.
 OF_A_DEVICE = (
     *ALLOCATIONS,
     *(f"cu{name}Async" for name in ("Memcpy", "MemsetD8", "MemsetD16", "MemsetD32", "MemsetD2D32")),
@@ -29,7 +33,7 @@ class Driver:
         assert code == 0, (name, code)
 
     def hold(self, on):
-        """No work starts."""
+        """Holds all work back, or lets it start."""
         self.call("usm_cuda_settings", f"{self.settings},{'hold' if on else ''}".encode())
 
     def fail(self, on, code, *functions):
@@ -51,7 +55,7 @@ class Driver:
         return self.library.usm_cuda_count(b"allocations")
 
     def log(self):
-        """What was said since the last time of records, waits and copies, and of events that were seen to be done: the word, and streams."""
+        """The records, waits, copies and ends of events since the last call, with their streams."""
         text = ctypes.create_string_buffer(1 << 20)
         self.library.usm_cuda_calls(text, ctypes.c_size_t(len(text)))
         if not text.value:
@@ -75,7 +79,7 @@ class Driver:
             self.driver.call("cuCtxPopCurrent_v2", None)
 
     def foreign(self, size, kind="device", device=0):
-        """Memory full of zeros; where it is, and never freed."""
+        """The address of zeroed memory, which is never freed; `size` in bytes."""
         address = ctypes.c_void_p()
         allocate = {"device": "cuMemAlloc_v2", "host": "cuMemHostAlloc", "shared": "cuMemAllocManaged"}[kind]
         flags = () if kind == "device" else (1,)

@@ -1,4 +1,5 @@
-"""One end of an interpreter, by its name, while work is in flight: `python ends_case.py END ORDER`. `USM_DEVICE` selects the runtime."""
+"""One end of an interpreter, by its name, while work is in flight: `python ends_case.py END ORDER`.
+`USM_DEVICE` selects the runtime."""
 
 import atexit
 import ctypes
@@ -84,7 +85,8 @@ def executed():
 
 
 def refused():
-    """What is asked of a runtime in a child: one clear error, or an answer from plain host memory."""
+    """What is asked of a runtime in a child: one clear error, or an answer from plain host
+    memory."""
     on_host = LANES[0].queue.device.backend == "host"
     questions = [submit, LANES[0].queue.wait, lambda: memoryview(LANES[0].dst), lambda: Lane(64)]
     for question in questions:

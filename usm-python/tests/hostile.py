@@ -1,8 +1,7 @@
-"""Dictionaries and tensors that lie, and what an honest reader may say of each: the categories of hostile input that were
-measured in other consumers. Each case runs in a process of its own; see `test_hostile.py`.
+"""False dictionaries and tensors, and what a correct reader may accept.
 
-`python hostile.py FAMILY [PART PARTS]` prints how many cases there are and one line a case: its number, and `ok`, or what is wrong with the answer, or how the process
-died. With PART and PARTS it runs every PARTS-th case.
+The categories are those that were measured in other consumers. Each case runs in a process of its
+own; see `test_hostile.py`.
 """
 
 import ctypes
@@ -67,7 +66,10 @@ def shrinking():
 
 
 def changes(units):
-    """What to change in a dictionary of 16 `<i4` in an allocation of SIZE bytes. `units`: bytes of a step of 1."""
+    """Changes of a dictionary of 16 `<i4` in an allocation of SIZE bytes.
+
+    `units`: the bytes of a step of 1.
+    """
     out = SIZE // units
     yield from ({"shape": value} for value in [
         None, ..., 16, 4.0, "16", b"16", {}, set(), object(), (None,), ("4",), (4.0,), (True,), (False,), (-1,), (MIN,), (MAX,),
@@ -119,7 +121,10 @@ def encoded(change, good, low):
 
 
 def verdict(consume, fields, low, bounded):
-    """`ok` when the dictionary was refused by a typed error, or accepted as what it says and inside its allocation."""
+    """`ok` where the dictionary was refused by a typed error, or read correctly.
+
+    Read correctly means: as the dictionary says, and inside its allocation.
+    """
     import usm
 
     try:
@@ -203,7 +208,10 @@ def other(value, name):
 
 @functools.cache
 def sycl_memory():
-    """Opened by the case, in its own process: a child of a process with an open SYCL runtime could not use it."""
+    """SYCL memory, opened in the process of the case.
+
+    A child of a process with an open SYCL runtime cannot use it.
+    """
     import dpctl.memory
 
     memory = dpctl.memory.MemoryUSMShared(SIZE)
@@ -231,7 +239,10 @@ def sycl_family():
 
 @functools.cache
 def cuda_memory():
-    """Memory of another library's, on the driver of the tests, and the dictionary of 16 `<i4` in it. Opened by the case, as SYCL's."""
+    """CUDA memory of another library on the tests' driver, and a dictionary of 16 `<i4` in it.
+
+    As for SYCL, the process of the case opens it.
+    """
     low = cuda_driver.Driver().foreign(SIZE)
     return low, {"data": (low, False), "shape": (16,), "strides": None, "typestr": "<i4", "version": 3}
 
@@ -302,7 +313,7 @@ class Legacy(ctypes.Structure):
 
 
 def tensor_changes():
-    """What to change in a tensor of 4 x 4 `f8` in an allocation of SIZE bytes, and whether it is then refused."""
+    """Changes of a tensor of 4 x 4 `f8` in SIZE bytes, and whether each must be refused."""
     bad, good = True, False
     yield {}, good
     for ndim in (-1, MIN >> 32, 65, 1000, (1 << 31) - 1):
@@ -429,7 +440,7 @@ def refuses(consume, fields):
     return None
 
 
-def said(change):
+def text_of(change):
     try:
         return ascii(change)[:150]
     except RecursionError:
@@ -451,12 +462,12 @@ def main(family, part, parts):
         if child == 0:
             # A case that hangs is killed, which is an answer too.
             signal.alarm(120)
-            print(number, run(), "|", said(change), flush=True)
+            print(number, run(), "|", text_of(change), flush=True)
             # By the usual way out: a runtime that dies while it closes counts as well.
             sys.exit(0)
         _, status = os.waitpid(child, 0)
         if status != 0:
-            print(number, f"died with status {status}", "|", said(change), flush=True)
+            print(number, f"died with status {status}", "|", text_of(change), flush=True)
 
 
 if __name__ == "__main__":

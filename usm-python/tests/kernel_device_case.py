@@ -1,4 +1,7 @@
-"""Runs the programs on the first device of a backend, in a process with its own variables; prints how many agreed."""
+"""Runs the programs on the first device of a backend, and prints how many agreed.
+
+A process of its own has the variables of that backend.
+"""
 
 import sys
 

@@ -1,5 +1,7 @@
-"""Every row of the matrix on arrays of more elements than the process has room for: `python memory_case.py`. Prints what ended other than by an
-answer or an exception for want of memory; whoever runs it looks at the status too.
+"""Every row of the matrix on arrays that are larger than the process's free memory.
+
+`python memory_case.py` prints each row that ended other than by an answer or an exception for want
+of memory. The caller checks the status too.
 """
 
 import mmap
@@ -28,7 +30,7 @@ def repeated(shape, strides, writable=True):
 
 
 def sparse(shape, strides):
-    """The same from memory of its own, which nobody has touched."""
+    """The same, from fresh memory that is not paged in."""
     memory = np.frombuffer(mmap.mmap(-1, 2 * ELEMENTS), "|u1")
     return usm.asarray(np.lib.stride_tricks.as_strided(memory, shape, strides))
 

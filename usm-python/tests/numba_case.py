@@ -1,5 +1,7 @@
-"""What the tests of `usm.numba` share. Each case is a process of its own, because a process has one Numba and machine code is tied to the runtime
-that it was compiled for.
+"""What the tests of `usm.numba` share.
+
+Each case is a process of its own, because a process has one Numba and machine code is tied to the
+runtime that it was compiled for.
 """
 
 import atexit
@@ -10,7 +12,7 @@ from warm import Warm
 
 require("numba", "usm.numba is for it")
 
-#: What every case begins with.
+#: The beginning of every case.
 SETUP = """
 import gc
 import numpy as np
@@ -43,7 +45,7 @@ SOURCES = [("host", "host"), ("host", "shared"), ("opencl", "host"), ("opencl", 
 
 
 def run(script):
-    """What the script prints; it must end well."""
+    """What the script prints; its status must be 0."""
     code, printed = WARM.run(textwrap.dedent(script))
     assert code == 0, printed
     return printed

@@ -1,10 +1,12 @@
 """Numba's own tests on its own runtime and on usm's, side by side.
 
-    python numba_compare.py [--all] [--refresh] [--cache FOLDER] [--kind KIND] [--source SELECTOR] [MODULE ...]
+    python numba_compare.py [--all] [--refresh] [--cache FOLDER] [--kind KIND] [--source SELECTOR]
+    [MODULE ...]
 
-What comes of them on Numba's runtime is kept in ``FOLDER``, for that release of it: ``--refresh`` runs them there again. Without modules
-the eight that the runtime is about, with ``--all`` those of the containers too. Exit status 1 when a test differs without a reason that is
-known, or when what is left is not what Numba leaves.
+What comes of them on Numba's runtime is kept in ``FOLDER``, for that release of it: ``--refresh``
+runs them there again. Without modules the eight that the runtime is about, with ``--all`` those of
+the containers too. Exit status 1 when a test differs without a reason that is known, or when what
+is left is not what Numba leaves.
 """
 
 import argparse
@@ -25,14 +27,14 @@ OUTCOMES = ["passed", "failed", "skipped", "expected failure"]
 
 
 def versions():
-    """What decides how Numba's tests go there."""
+    """The versions that decide the outcomes of Numba's tests."""
     script = hashlib.sha256(numba_modules.SCRIPT.read_bytes()).hexdigest()[:12]
     packages = [f"{name}-{importlib.metadata.version(name)}" for name in ("numba", "llvmlite", "numpy", "cffi")]
     return [f"python-{platform.python_version()}", *packages, script]
 
 
 class Reference:
-    """What came of the tests on Numba's runtime: a file for each module, of one set of versions."""
+    """Saved outcomes of the tests on Numba's runtime: a file for each module and its versions."""
 
     def __init__(self, folder, refresh):
         self.folder, self.refresh = folder and folder / "_".join(versions()), refresh
@@ -56,7 +58,7 @@ class Reference:
 
 
 def run_all(modules, reference, ours):
-    """What came of each module on both runtimes, as many processes at a time as there are processors."""
+    """The outcomes of each module on both runtimes, with a process for each processor."""
     found = {(module, "numba"): reference.read(module) for module in modules}
     known = {module for module in modules if found[module, "numba"]}
     jobs = [(module, runtime, part) for module in modules for part in numba_modules.parts(module) for runtime in ("numba", "usm")]
@@ -92,7 +94,7 @@ def run_all(modules, reference, ours):
 
 
 def compare(module, theirs, ours):
-    """What differs: with a reason that is known, and without."""
+    """The differences: those with a known reason, and the others."""
     explained, unexplained = [], []
     for test in sorted({*theirs["tests"], *ours["tests"]}):
         one, other = (found["tests"].get(test, {"outcome": "did not run"}) for found in (theirs, ours))
@@ -110,8 +112,11 @@ def compare(module, theirs, ours):
 
 
 def blocks(module, theirs, ours):
-    """What is wrong with what a module left. What its tests leak themselves (by raising out of compiled code) is leaked on both,
-    block for block."""
+    """Faults in the blocks that a module left.
+
+    What its tests leak themselves, by raising out of compiled code, leaks on both runtimes, block
+    for block.
+    """
     if theirs is None or ours is None:
         return [f"{module}: a process did not get to its end"]
     if module in UNCOUNTED:

@@ -1,4 +1,7 @@
-"""What is known of Numba's test modules, and how one of them is run: in parts, each in a process of its own, which may crash or hang."""
+"""Facts about Numba's test modules, and how to run one of them.
+
+A module runs in parts, each in a process of its own, which may crash or hang.
+"""
 
 import json
 import os
@@ -21,7 +24,8 @@ NAMED = [
 ]
 #: Those of the containers that are replaced too.
 CONTAINERS = ["test_dictobject", "test_typedlist", "test_listobject", "test_dictimpl", "test_listimpl", "test_setimpl", "test_setobject"]
-#: In how many parts a module is run; the others are short. Parts are the same on both runtimes, so that what they leave can be compared.
+# : In how many parts a module is run; the others are short. Parts are the same on both runtimes, so
+# that what they leave can be compared.
 PARTS = {
     "test_dictobject": 8,
     "test_typedlist": 6,
@@ -38,16 +42,19 @@ DIFFERENT = {
         "TestNRTIssue.test_no_nrt_on_njit_decoration": "install() initialises the runtime, before anything is decorated",
     }
 }
-#: Blocks that only ours count: the header and the table of every container. On Numba's runtime they are the C heap's.
+# : Blocks that only ours count: the header and the table of every container. On Numba's runtime
+# they are the C heap's.
 TABLES = {"test_dictimpl", "test_listimpl", "test_setimpl", "test_setobject", "test_dictobject", "test_typedlist", "test_listobject"}
-#: Numba's runtime counts allocations that fail: these tests ask it for too much by its Python interface.
+# : Numba's runtime counts allocations that fail: these tests ask it for too much by its Python
+# interface.
 FAILED_ALLOCATIONS = {"test_nrt": 2}
 #: As above, but from compiled code, so that ours is asked, which counts what is made.
 FAILED_IN_COMPILED_CODE = {"test_lists": 1, "test_dyn_array": 1}
 #: Modules that ask whether Numba counts: on its own runtime nobody else may count there.
 UNCOUNTED = {"test_nrt"}
 
-#: Seconds that one test may take, and one part of a module; `USM_NUMBA_SLOWER` is a factor for slow machines.
+# : Seconds that one test may take, and one part of a module; `USM_NUMBA_SLOWER` is a factor for
+# slow machines.
 SLOWER = float(os.environ.get("USM_NUMBA_SLOWER", "1"))
 TEST_LIMIT = 300 * SLOWER
 PART_LIMIT = 1800 * SLOWER
@@ -58,9 +65,13 @@ SCRIPT = pathlib.Path(__file__).with_name("numba_suite.py")
 
 
 def run_part(module, part, *arguments):
-    """The outcome of each test, `{TEST: {"outcome", "seconds", "text"}}`, and what was left, `None` where the process did not get to its end."""
+    """The outcome of each test, and the blocks that were left.
+
+    Outcomes are `{TEST: {"outcome", "seconds", "text"}}`. The blocks are `None` where the process
+    did not reach its end.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        tests, left, after, said = {}, None, None, ""
+        tests, left, after, text = {}, None, None, ""
         for _ in range(RESTARTS):
             report = pathlib.Path(folder, "report")
             report.write_text("")
@@ -77,18 +88,18 @@ def run_part(module, part, *arguments):
                     left = line["left"]
             if left is not None:
                 break
-            said = f"{ended}\n{printed[-4000:]}"
+            text = f"{ended}\n{printed[-4000:]}"
             if open_test is None:
                 # Before the first test, between two or after the last one.
-                tests[f"{module} {part}"] = {"outcome": "failed", "text": said}
+                tests[f"{module} {part}"] = {"outcome": "failed", "text": text}
                 break
-            tests[open_test] = {"outcome": "failed", "text": said}
+            tests[open_test] = {"outcome": "failed", "text": text}
             after = open_test
         return tests, left
 
 
 def run_process(command):
-    """How the process ended, in words, and what it printed. Nothing of it is left, its children neither."""
+    """The end of the process, in words, and what it printed; its children are ended too."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         try:
@@ -114,7 +125,7 @@ def parts(module):
 
 
 def counted(tests):
-    """How many tests have each outcome."""
+    """The number of tests with each outcome."""
     counts = {}
     for test in tests.values():
         counts[test["outcome"]] = counts.get(test["outcome"], 0) + 1
@@ -122,7 +133,7 @@ def counted(tests):
 
 
 def total(lefts):
-    """What all parts left together; `None` where one did not get to its end."""
+    """The blocks that all parts left together; `None` where one did not reach its end."""
     if any(left is None for left in lefts):
         return None
     number = lambda key: sum(left.get(key) or 0 for left in lefts)  # noqa: E731

@@ -1,12 +1,4 @@
-"""Runs one of Numba's own test modules, or a part of it, on usm's runtime, and reports each test as it goes.
-
-    python numba_suite.py MODULE REPORT [--part I/N] [--after TEST] [--test-limit SECONDS]
-                          [--stock [--uncounted] | --kind KIND --source SELECTOR]
-
-``REPORT`` gets a JSON document a line: ``{"start": TEST}`` and ``{"end": TEST, "outcome": ...}`` of each test, and at last ``{"left": ...}``,
-what was not freed. Who reads it knows which test was on when the process was ended. ``--stock`` runs on Numba's runtime, for comparison, and
-counts there too unless ``--uncounted``. A test that takes longer than the limit ends the process with a stack trace.
-"""
+"""Runs one of Numba's test modules, or a part of it, on usm's runtime, and reports each test."""
 
 import argparse
 import atexit
@@ -25,26 +17,26 @@ import unittest
 
 
 class Reporting(unittest.TextTestResult):
-    """Writes what comes of each test."""
+    """Writes the outcome of each test as a line of JSON."""
 
     def __init__(self, report, limit):
         super().__init__(unittest.runner._WritelnDecorator(io.StringIO()), False, 0)
         self.report, self.limit = report, limit
 
-    def tell(self, **line):
+    def write(self, **line):
         self.report.write(json.dumps(line) + "\n")
         self.report.flush()
 
     def startTest(self, test):
         super().startTest(test)
         self.outcome = {"outcome": "passed"}
-        self.tell(start=name(test))
+        self.write(start=name(test))
         self.started = time.perf_counter()
         faulthandler.dump_traceback_later(self.limit, exit=True)
 
     def stopTest(self, test):
         faulthandler.cancel_dump_traceback_later()
-        self.tell(end=name(test), seconds=round(time.perf_counter() - self.started, 2), **self.outcome)
+        self.write(end=name(test), seconds=round(time.perf_counter() - self.started, 2), **self.outcome)
         super().stopTest(test)
 
     def addFailure(self, test, problem):
@@ -63,7 +55,7 @@ class Reporting(unittest.TextTestResult):
     def failed(self, test, text):
         if not isinstance(test, unittest.TestCase):
             # What a class or module needs beforehand: there is no test to stop.
-            self.tell(end=str(test), outcome="failed", text=text)
+            self.write(end=str(test), outcome="failed", text=text)
         self.outcome = {"outcome": "failed", "text": text}
 
     def addSkip(self, test, reason):
@@ -146,7 +138,7 @@ def main():
             left = {"blocks": now.alloc - now.free, "headers": now.mi_alloc - now.mi_free}
         if not arguments.stock:
             left |= {"live": usm.numba.installed().live, "tracked": len(usm.nrt.leaks()), "kind": usm.numba.installed().kind}
-        result.tell(left=left)
+        result.write(left=left)
     sys.stdout.flush()
 
 

@@ -1,7 +1,8 @@
 """One random program over the package: `python random_programs.py SEED STEPS BACKEND...`.
 
-Each step takes objects that earlier steps made, whatever they are, and calls something with them: it is refused by a typed error, or gives
-an object for later steps. What was made of `bytes` may be read only, and is looked at all the time. The program ends with `held`.
+Each step takes objects that earlier steps made, whatever they are, and calls something with them:
+it is refused by a typed error, or gives an object for later steps. What was made of `bytes` may be
+read only, and is looked at all the time. The program ends with `held`.
 """
 
 import copy
@@ -193,7 +194,10 @@ class Program:
         )
 
     def of_kernels(self):
-        """Launches over whatever there is: the same array twice, read-only ones, those of others, work that pends."""
+        """Kernel launches on arbitrary arrays.
+
+        Among them are one array twice, read-only and foreign arrays, and arrays with pending work.
+        """
         one = self.choice
         argument = lambda: one([self.of(usm.Array, np.ndarray), self.of(usm.Array), one(self.pool or [1]), 1, -1.5])
         size = lambda: one([1, 2, 3, 8, (2, 2), 0, Late(self)])
@@ -266,7 +270,8 @@ class Program:
             number = self.random.randrange(len(operations))
             print(step, number, file=sys.stderr)
             made = refused(operations[number], lambda number=number: done.add(number))
-            # NumPy lets everybody write over the pointers of its arrays of objects: test_buffers.py asks whether we do.
+            # NumPy lets everybody write over the pointers of its arrays of objects: test_buffers.py
+            # asks whether we do.
             has_objects = isinstance(made, np.ndarray) and made.dtype.hasobject
             if made is not None and not isinstance(made, (bool, int, str)) and not has_objects:
                 if len(self.pool) >= 60:

@@ -32,7 +32,7 @@ def same(np, array, expected):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_every_number_makes_the_round_trip(np, queue, kind, dtype):
+def test_every_number_round_trips(np, queue, kind, dtype):
     data = np.arange(24).reshape(2, 3, 4).astype(dtype)
     array = build(np, queue, kind, data)
     same(np, array, data)
@@ -109,7 +109,7 @@ def test_assignment_agrees_with_numpy(np, queue, kind, seed):
         same(np, array, data)
 
 
-def test_copies_between_overlapping_views_are_as_if_by_way_of_a_copy(np, queue, kind):
+def test_copies_between_overlapping_views_read_all_before_they_write(np, queue, kind):
     data = np.arange(10, dtype="<i8")
     array = build(np, queue, kind, data)
     array[2:] = array[:-2]
@@ -155,7 +155,7 @@ def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, s
 
 @pytest.mark.parametrize("other", KINDS)
 def test_large_views_are_copied_in_every_way(np, queue, kind, other):
-    """Few long runs, rows, columns, and one row for all: each may be another operation of the runtime."""
+    """Few long runs, rows, columns, and one row for all, each by another call of the runtime."""
     data = np.arange(300 * 1000, dtype="<i4").reshape(300, 1000)
     source_data = data * 7
     for take in (
@@ -204,7 +204,7 @@ def test_views_share_memory_and_keep_it_alive(queue, kind):
     assert row.tolist() == [7] * 4
 
 
-def test_memory_is_given_back(queue, kind):
+def test_memory_is_freed_with_its_last_view(queue, kind):
     context = usm.Context(queue.device)
     before = context.stats()["sum"]
     array = usm.zeros(1 << 16, kind=kind, queue=context)
@@ -219,7 +219,7 @@ def test_memory_is_given_back(queue, kind):
     assert context.stats()["sum"]["current"] == before["current"]
 
 
-def test_reshape_keeps_the_memory_or_says_why_not(queue):
+def test_reshape_keeps_the_memory_or_names_the_reason(queue):
     array = usm.asarray([[1, 2, 3], [4, 5, 6]], queue=queue)
     assert array.reshape(3, 2).tolist() == [[1, 2], [3, 4], [5, 6]]
     assert array.reshape((-1,)).pointer == array.pointer
@@ -249,7 +249,7 @@ def test_scalars_and_their_ranges(queue):
     assert swapped.tolist() == [1, 258] and swapped.tobytes() == b"\0\1\1\2"
 
 
-def test_a_boolean_is_no_index(queue):
+def test_a_boolean_index_is_refused(queue):
     """It is a mask to NumPy, and to Python the number 1."""
     array = usm.asarray([1, 2, 3], queue=queue)
     for key in (True, False, (True,), (..., False)):
@@ -293,7 +293,7 @@ def test_nested_lists_become_arrays(queue):
         usm.asarray("text", queue=queue)
 
 
-def test_types_are_not_converted_behind_the_back(np, queue):
+def test_types_are_never_converted_implicitly(np, queue):
     array = usm.zeros(3, "<f4", queue=queue)
     with pytest.raises(usm.RequestError, match="does not convert"):
         usm.copy(array, np.zeros(3, "<f8"))
@@ -384,7 +384,7 @@ def test_read_only_memory_stays_read_only(np, queue):
     assert data.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_copy_goes_anywhere(np, queue, kind):
+def test_copy_reaches_every_kind_and_device(np, queue, kind):
     data = np.arange(1000, dtype="<f8")
     source = build(np, queue, kind, data)
     for device in usm.devices():
@@ -414,7 +414,7 @@ def test_asarray_copies_only_when_it_must(np, queue):
     assert usm.asarray(array, queue=other).context == other
 
 
-def test_asynchronous_copies_say_when_they_are_done(np, queue, kind):
+def test_events_of_asynchronous_copies_report_completion(np, queue, kind):
     data = np.arange(1 << 18, dtype="<i4")
     source = build(np, queue, kind, data)
     target = usm.zeros(1 << 18, "<i4", kind=kind, queue=queue)
@@ -487,7 +487,7 @@ def test_statistics_and_history(queue):
     assert isinstance(usm.history(keep=2), dict)
 
 
-def test_an_array_does_not_compute_and_says_what_does(np):
+def test_arithmetic_is_refused_and_names_what_computes(np):
     first, second = usm.zeros(3, queue="host"), usm.zeros(3, queue="host")
     for compute in (
         lambda: first == second,
@@ -510,7 +510,7 @@ def test_an_array_does_not_compute_and_says_what_does(np):
     assert {first: 1}[first] == 1 and len({first, second}) == 2
 
 
-def test_a_shape_is_asked_for_where_nothing_can_be_imported():
+def test_a_shape_is_required_where_nothing_can_be_imported():
     """In a process of its own: the class of sequences is looked up once."""
     code = """
 import sys, usm
@@ -528,7 +528,7 @@ for make in (usm.empty, usm.zeros, lambda shape: usm.asarray(b"ab").reshape(shap
     assert (done.returncode, len(done.stdout.split()), done.stderr) == (0, 3, ""), done
 
 
-def test_numpys_functions_do_as_with_any_array(np):
+def test_numpys_functions_accept_arrays(np):
     """And leave the answer to others who have functions of their own."""
     array = usm.asarray(np.arange(6.0).reshape(2, 3))
 
@@ -548,7 +548,7 @@ def test_numpys_functions_do_as_with_any_array(np):
         np.zeros(3, like=array)
 
 
-def test_numpy_is_refused_device_memory_and_told_why(np, queue):
+def test_numpy_is_refused_device_memory_with_a_remedy(np, queue):
     array = usm.zeros(3, "<i4", kind="device", queue=queue)
     for view in (array, array[1:], usm.memory.as_usm_memory(array)):
         for convert in (np.asarray, np.array, lambda it: it.__array__(), lambda it: np.add(it, 1)):

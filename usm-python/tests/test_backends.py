@@ -1,8 +1,4 @@
-"""The same cases on every backend: devices, contexts, queues, events, `usm.memory`, `usm.Array` and their exchange.
-
-Each configuration (`backends/configurations.py`) is a process of its own, because runtimes read their environment once and two of them in one
-process meet; `backends/worker.py` runs the cases (`backends/cases`) there by name. A process that dies or hangs is a failed case, and the next case gets a new one.
-"""
+"""The same cases on every backend: devices to events, `usm.memory`, `usm.Array`, exchange."""
 
 import json
 import os
@@ -47,14 +43,14 @@ class Worker:
         hangs.cancel()
         if line:
             return json.loads(line)
-        return ["died", f"the process ended with status {self.process.wait()}\n{self.said()}"]
+        return ["died", f"the process ended with status {self.process.wait()}\n{self.error_output()}"]
 
     def run(self, case):
         self.process.stdin.write(f"{case}\n".encode())
         self.process.stdin.flush()
         return self.answer()
 
-    def said(self):
+    def error_output(self):
         self.errors.seek(0)
         return self.errors.read()[-4000:].decode(errors="replace")
 
@@ -73,7 +69,7 @@ def workers(request):
     """The running processes by configuration."""
     running = {}
     yield running
-    ends = {name: (worker.end(), worker.said()) for name, worker in running.items() if worker.outcome == "ready"}
+    ends = {name: (worker.end(), worker.error_output()) for name, worker in running.items() if worker.outcome == "ready"}
     assert all(status == 0 for status, _ in ends.values()), ends
 
 

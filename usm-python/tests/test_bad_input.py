@@ -1,4 +1,4 @@
-"""One case for each kind of bad input that a program meets: an exception that says what is wrong, and never a crash."""
+"""One case for each kind of bad input: an exception that names the fault, never a crash."""
 
 import ctypes
 import html.parser
@@ -21,19 +21,19 @@ import usm.memory
         ("kind", lambda: usm.empty(3, kind=1, device="host")),
     ],
 )
-def test_a_wrong_type_names_the_argument_and_what_fits(argument, call):
+def test_a_wrong_type_is_an_error_that_names_argument_and_right_types(argument, call):
     with pytest.raises(TypeError, match=f"^{argument}: .* does not fit; .* does"):
         call()
 
 
-def test_an_odd_alignment_is_a_bad_request_and_no_lack_of_memory():
+def test_an_odd_alignment_is_a_request_error_not_a_memory_error():
     for make in (lambda: usm.empty(3, device="host", alignment=3), lambda: usm.memory.MemoryUSMHost(8, alignment=3, queue="host")):
         with pytest.raises(usm.RequestError, match="alignment 3") as caught:
             make()
         assert not isinstance(caught.value, MemoryError)
 
 
-def test_a_pickle_that_was_cut_or_altered():
+def test_a_cut_or_altered_pickle_is_refused():
     array = usm.full((3, 4), 7, "<i4", device="host")
     for protocol in (2, 4, 5):
         data = pickle.dumps(array, protocol)
@@ -51,7 +51,7 @@ def test_a_pickle_that_was_cut_or_altered():
                 assert found.nbytes <= 48 and len(found.tobytes()) == found.nbytes
 
 
-def test_a_handle_of_no_process():
+def test_malformed_handles_are_refused():
     for handle in (b"", b"usm", bytes(64), bytes(10_000), bytes(range(256))):
         with pytest.raises((usm.InterfaceError, usm.DeviceError)):
             usm.open_ipc(handle)
@@ -68,7 +68,7 @@ class Memory:
         self.address = ctypes.addressof(self.bytes)
 
 
-def test_a_dictionary_that_changes_between_reads():
+def test_a_dictionary_is_read_once_even_if_it_changes():
     memory = Memory()
     reads = []
 
@@ -81,7 +81,7 @@ def test_a_dictionary_that_changes_between_reads():
     assert usm.asarray(Changing()).tolist() == [1, 2, 3, 4] and len(reads) == 1
 
 
-def test_an_index_that_raises_or_comes_back():
+def test_an_index_that_raises_or_reenters_is_harmless():
     memory = Memory()
 
     class Raises:
@@ -111,7 +111,7 @@ def test_an_index_that_raises_or_comes_back():
         usm.zeros((2, Raises()), device="host")
 
 
-def test_a_capsule_that_was_used():
+def test_a_used_capsule_is_refused():
     class Once:
         def __init__(self):
             self.capsule = usm.zeros(4, device="host").__dlpack__()
@@ -128,7 +128,7 @@ def test_a_capsule_that_was_used():
         usm.from_dlpack(once)
 
 
-def test_members_ten_thousand_deep():
+def test_members_nested_ten_thousand_deep_are_refused():
     memory = Memory()
     descr = "<i4"
     for _ in range(10_000):
@@ -175,7 +175,7 @@ def test_a_name_with_markup_is_text_in_every_picture(tmp_path):
         usm.history(0, lines=False)
 
 
-def test_a_number_beyond_any_memory():
+def test_a_size_beyond_any_memory_is_refused():
     for extent in (sys.maxsize, -1, 1 << 70):
         with pytest.raises((usm.InterfaceError, usm.RequestError, usm.AllocationError)):
             usm.empty(extent, device="host")

@@ -1,4 +1,7 @@
-"""The buffer protocol (PEP 3118) both ways, structures included, and dictionaries whose `data` a buffer stands in for."""
+"""The buffer protocol (PEP 3118) in both directions, structures included.
+
+Also dictionaries without `data`, whose memory is the producer's buffer.
+"""
 
 import array as stdlib_array
 import ctypes
@@ -20,7 +23,7 @@ STRUCTURES = [
 
 @pytest.mark.parametrize("fields", STRUCTURES, ids=repr)
 @pytest.mark.parametrize("align", [False, True])
-def test_structures_go_out_and_come_back(np, fields, align):
+def test_structures_round_trip_through_buffers(np, fields, align):
     dtype = np.dtype(fields, align=align)
     data = np.zeros((2, 3), dtype)
     data.view("u1")[:] = np.arange(data.nbytes).reshape(2, -1) % 2
@@ -53,7 +56,7 @@ def leaves(ours, theirs):
         leaves(ours[name], theirs[name])
 
 
-def test_a_format_that_can_be_read_in_two_ways_is_refused(np):
+def test_an_ambiguous_format_is_refused(np):
     inner = [("x", "<f4"), ("y", "<i2", (3,))]
     padded = np.zeros(2, np.dtype([("n", inner, (2,)), ("k", "<i2")], align=True))
     with pytest.raises(usm.InterfaceError, match="cannot be told"):
@@ -74,7 +77,7 @@ def test_formats_are_the_ones_that_numpy_reads(np, dtype):
         assert memoryview(ours).tolist() == data.tolist(), "formats of numbers are ones that memoryview reads"
 
 
-def test_what_has_no_format_is_refused_and_still_goes_out_as_bytes(np):
+def test_types_without_a_format_are_exported_as_bytes_only(np):
     for dtype in ("M8[ns]", "V7"):
         ours = usm.asarray(np.zeros(3, dtype))
         with pytest.raises(BufferError, match="format"):
@@ -102,7 +105,7 @@ def test_a_view_of_ctypes_keeps_its_members(np):
     assert data[1].inner.y == 2.5
 
 
-def test_a_buffer_is_given_as_it_is_asked_for():
+def test_a_buffer_honours_the_flags_of_its_request():
     ours = usm.asarray([[1, 2, 3], [4, 5, 6]], dtype="<i4", queue="host")
     assert bytearray(ours) == ours.tobytes()
     stepped = ours[:, ::2]
@@ -145,7 +148,7 @@ def test_data_may_be_an_object_with_a_buffer():
         usm.asarray(Host(None, data=np.zeros(16, "u1")[::2]))
 
 
-def test_without_data_the_producers_own_buffer_stands_in():
+def test_without_data_the_producers_own_buffer_is_the_memory():
     class Own(bytearray):
         __array_interface__ = {"shape": (2, 2), "typestr": ">u2", "version": 3, "data": None}
 
@@ -229,8 +232,8 @@ def test_structures_of_sycl_have_one_description(dpctl, sycl):
 
 
 @pytest.mark.parametrize("members", ["O", [("a", "O"), ("b", "i8")], [("O", "i8"), ("n", [("x", "O")])]], ids=repr)
-def test_objects_are_no_bytes(np, members):
-    """Nothing takes an array of Python's objects for bytes, which would write over pointers or show them."""
+def test_python_objects_are_never_imported_as_bytes(np, members):
+    """Imported as bytes, pointers to Python objects could be read and overwritten."""
     data = np.zeros(4, members)
     memory = usm.memory.MemoryUSMHost(data.nbytes, queue="host")
     byte = usm.DType("|u1")

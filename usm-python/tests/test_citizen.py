@@ -1,4 +1,4 @@
-"""What Python programs expect of every object: help, names, weak references, sizes, texts, and errors that name the argument."""
+"""What Python expects of every object: help, names, weak references, sizes, texts, errors."""
 
 import gc
 import importlib.metadata
@@ -16,13 +16,13 @@ import usm.memory
 import usm.nrt
 
 
-def test_the_package_can_be_looked_at():
+def test_the_package_can_be_inspected():
     assert usm.__version__ == importlib.metadata.version("usm") and "__version__" in dir(usm)
     assert "Unified Shared Memory" in pydoc.render_doc(usm)
     assert {name for name, _ in inspect.getmembers(usm)} >= set(usm.__all__)
 
 
-def test_the_package_can_be_looked_at_without_numba():
+def test_the_package_can_be_inspected_without_numba():
     program = """
 import sys
 class Hidden:
@@ -65,18 +65,18 @@ for name in ("numba", "dask"):
         ("kind", lambda: usm.zeros(3, queue="host").copy(kind=None or 7)),
     ],
 )
-def test_a_wrong_type_is_named_with_what_fits(name, call):
+def test_a_wrong_type_is_an_error_that_names_the_right_ones(name, call):
     with pytest.raises(TypeError, match=f"{name}: an object of type .* does not fit; .* does"):
         call()
 
 
-def test_an_extent_that_no_array_has_is_a_bad_request():
+def test_an_impossible_extent_is_a_request_error():
     for shape in (1 << 100, (1 << 100,), (2, -(1 << 70)), (1 << 62, 1 << 62)):
         with pytest.raises(ValueError, match="shape"):
             usm.empty(shape, device="host")
 
 
-def test_objects_can_be_referred_to_weakly():
+def test_objects_accept_weak_references():
     array = usm.zeros(3, queue="host")
     objects = [array, usm.memory.as_usm_memory(array), array.queue, array.context, usm.Device("host"), array.queue.barrier(), array.dtype]
     references = [weakref.ref(it) for it in objects]
@@ -122,7 +122,7 @@ def test_an_array_of_members_has_a_text(np):
     assert repr(usm.asarray(np.zeros(2, "i4,f4"))).startswith('usm.Array(..., shape=(2,), dtype="|V8", ')
 
 
-def test_backends_say_what_is_there_and_why_not():
+def test_backends_lists_runtimes_and_reasons():
     rows = {row["name"]: row for row in usm.backends()}
     assert set(rows) == {"sycl", "level_zero", "cuda", "opencl", "hip", "host"}
     for row in rows.values():
@@ -133,7 +133,7 @@ def test_backends_say_what_is_there_and_why_not():
     assert host["capabilities"] == usm.Device("host").capabilities and json.dumps(list(rows.values()))
 
 
-def test_no_device_matches_says_why(tmp_path):
+def test_a_selector_without_a_match_names_the_reason(tmp_path):
     program = """
 import usm
 for text in ("cuda", "gpu"):
@@ -147,7 +147,7 @@ assert "/nonexistent/cuda.so" in {row["name"]: row["error"] for row in usm.backe
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60, env={**__import__("os").environ, **environment})
 
 
-def test_device_and_queue_name_a_place(queue):
+def test_device_and_queue_must_name_one_device(queue):
     device = queue.device
     for given in ({"device": device}, {"device": device.selector}, {"device": device, "queue": queue}, {"device": device, "queue": None}):
         for make in (lambda **more: usm.zeros(3, **more), lambda **more: usm.asarray([1], **more), lambda **more: usm.full(2, 1, **more)):
@@ -157,7 +157,7 @@ def test_device_and_queue_name_a_place(queue):
         usm.zeros(3, device=other, queue=queue)
 
 
-def test_an_array_goes_to_a_device_and_keeps_its_kind(queue, kind):
+def test_to_device_keeps_the_kind(queue, kind):
     start = usm.empty((2, 3), "<i4", kind=kind, device="host")
     start.fill(7)
     moved = start.to_device(queue.device)
@@ -168,7 +168,7 @@ def test_an_array_goes_to_a_device_and_keeps_its_kind(queue, kind):
     assert moved.to_device(queue.device, stream=there).context == there
 
 
-def test_arrays_like_another(queue, kind, np):
+def test_like_functions_copy_shape_and_type(queue, kind, np):
     like = usm.empty((2, 3), "<i2", kind=kind, queue=queue)
     for made in (usm.empty_like(like), usm.zeros_like(like), usm.full_like(like, 5)):
         assert (made.shape, made.dtype, made.kind, made.context) == ((2, 3), "<i2", kind, like.context)

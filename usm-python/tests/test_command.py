@@ -16,14 +16,14 @@ def command(*arguments, **options):
     return subprocess.run([sys.executable, "-m", "usm", *arguments], capture_output=True, timeout=120, **options)
 
 
-def test_devices_are_those_of_the_package():
+def test_the_command_lists_the_packages_devices():
     done = command("devices", "--json")
     assert done.returncode == 0, done.stderr
     listed = {device["selector"] for backend in json.loads(done.stdout)["backends"] for device in backend["devices"]}
     assert {device.selector for device in usm.devices()} <= listed
 
 
-def test_a_plan_is_that_of_usm_plan(tmp_path):
+def test_the_command_plans_as_usm_plan_does(tmp_path):
     path = tmp_path / "graph.json"
     path.write_text(json.dumps(CHAIN))
     done = command("plan", path, "--json", "--queue", "out-of-order")
@@ -48,7 +48,7 @@ def test_shapes_come_from_onnx_or_the_error_names_it(tmp_path):
     assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 1024, done.stderr
 
 
-def test_what_is_wrong_has_the_exit_codes_of_the_command(tmp_path):
+def test_errors_have_the_commands_exit_codes(tmp_path):
     for arguments, code in (["nothing"], 2), (["plan", tmp_path / "missing.json"], 2), (["--help"], 0), (["--version"], 0):
         done = command(*arguments)
         assert done.returncode == code, (arguments, done)
@@ -56,6 +56,6 @@ def test_what_is_wrong_has_the_exit_codes_of_the_command(tmp_path):
     assert usm.__version__.encode() in command("--version").stdout
 
 
-def test_a_wheel_brings_the_command():
+def test_a_wheel_contains_the_command():
     entries = importlib.metadata.entry_points(group="console_scripts", name="usm")
     assert [entry.value for entry in entries] == ["usm.__main__:main"]

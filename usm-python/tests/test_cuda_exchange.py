@@ -1,5 +1,8 @@
-"""`__cuda_array_interface__` and CUDA's streams, over a driver that executes on the host (`tests/cuda-driver`), each case in a process of
-its own; dictionaries that lie are in `hostile.py`. What a GPU does is tested by `gpu/exchange.py`."""
+"""`__cuda_array_interface__` and CUDA's streams.
+
+The driver executes on the host (`tests/cuda-driver`); each case is a process of its own. False
+dictionaries are in `hostile.py`. `gpu/exchange.py` tests a real GPU.
+"""
 
 import os
 import subprocess
@@ -47,7 +50,7 @@ def run(cuda_driver):
     return run
 
 
-def test_memory_of_each_kind_goes_out_and_comes_back(run):
+def test_memory_of_each_kind_round_trips(run):
     run("""
         assert [d.selector for d in usm.devices() if d.backend == "cuda"] == ["cuda:gpu:0", "cuda:gpu:1"]
         for kind, code in (("device", 2), ("host", 3), ("shared", 13)):
@@ -77,7 +80,7 @@ def test_memory_of_each_kind_goes_out_and_comes_back(run):
     """)
 
 
-def test_foreign_memory_is_what_the_driver_says(run):
+def test_foreign_memory_is_of_the_kind_that_the_driver_reports(run):
     run("""
         for kind in ("device", "host", "shared"):
             address = foreign(64, kind, 1)
@@ -109,9 +112,9 @@ def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
             array = usm.asarray(Producer(address, stream=stream))
             assert log()[0] == f"record {handle}", "an event after the producer's work"
             array.fill(1)
-            said = log()
+            lines = log()
             # Our work waits for it, on the device or by polling.
-            assert any(line.startswith("wait") and line.endswith(handle) or line == f"done {handle}" for line in said), said
+            assert any(line.startswith("wait") and line.endswith(handle) or line == f"done {handle}" for line in lines), lines
         del array
         log()
         array = usm.asarray(Producer(address, stream=None))
@@ -122,10 +125,10 @@ def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
         event = other.copy(ours, array)
         log()
         stream = ours.__cuda_array_interface__["stream"]
-        said = log()
+        lines = log()
         # The stream that is named waits for the copy on the other queue, and nothing was waited for
         # by the host.
-        assert said[0].startswith(f"wait {stream:#x} ") and not any(line.startswith("done") for line in said), said
+        assert lines[0].startswith(f"wait {stream:#x} ") and not any(line.startswith("done") for line in lines), lines
         driver.hold(False)
     """)
 
@@ -210,7 +213,7 @@ def test_owners_live_until_the_work_is_done(run):
     """)
 
 
-def test_without_a_driver_the_error_says_so():
+def test_without_a_driver_the_error_names_it():
     class Producer:
         __cuda_array_interface__ = {"data": (4096, False), "shape": (2,), "typestr": "<f4", "version": 3}
 

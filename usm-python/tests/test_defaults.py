@@ -12,7 +12,7 @@ import usm.memory
 
 
 def everything():
-    """What is made without naming a device, with the context that it is of."""
+    """Objects that are made without naming a device, each with its context."""
     return {
         "zeros": usm.zeros(3).context,
         "full": usm.full(3, 1.0).context,
@@ -35,7 +35,7 @@ def test_a_queue_is_the_default_of_its_block(queue):
     assert context not in everything().values()
 
 
-def test_the_innermost_block_counts(queue):
+def test_the_innermost_block_decides(queue):
     device = queue.device
     with usm.Device("host") as outer, queue:
         assert usm.zeros(1).queue == queue
@@ -67,7 +67,7 @@ def test_the_end_of_a_block_waits_for_the_queue(queue):
         assert given == queue
 
 
-def test_blocks_that_end_out_of_order():
+def test_blocks_may_end_out_of_order():
     def block(device):
         with device:
             yield usm.zeros(1).device
@@ -83,7 +83,7 @@ def test_blocks_that_end_out_of_order():
     assert list(block(host)) == [host]
 
 
-def test_a_pickle_of_a_device_that_is_not_here_comes_to_the_default(queue):
+def test_a_pickle_of_an_absent_device_opens_on_the_default(queue):
     # The warning comes once for each device.
     absent = "host:host:" + str(["host", "opencl", "sycl"].index(queue.device.backend) + 10)
     data = pickle.dumps(usm.full(3, 2, device="host"), 0).replace(b"host:host:0", absent.encode())
@@ -92,7 +92,7 @@ def test_a_pickle_of_a_device_that_is_not_here_comes_to_the_default(queue):
 
 
 @pytest.mark.parametrize("wrong", [5, 1.5, [], "no such device"])
-def test_what_is_no_device(wrong):
+def test_an_unknown_device_is_refused(wrong):
     with pytest.raises((TypeError, usm.DeviceError), match="device"):
         usm.device_context(wrong)
 

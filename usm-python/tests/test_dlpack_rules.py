@@ -1,4 +1,4 @@
-"""The rules of DLPack's capsules, arguments and deleters, to the letter, with a producer made by hand."""
+"""DLPack's rules of capsules, arguments and deleters, with a producer written by hand."""
 
 import ctypes
 import gc
@@ -115,7 +115,7 @@ def test_arrays_of_others_may_die_on_any_thread():
     assert len(producer.deleted) == 1 and producer.deleted != [threading.get_ident()]
 
 
-def test_the_producer_is_asked_by_the_protocol():
+def test_the_producer_gets_the_protocols_arguments():
     producer = Producer()
     usm.from_dlpack(producer)
     # The host has no streams, so none is passed; options that were not set are not passed on.
@@ -152,13 +152,13 @@ def test_flags_are_honoured():
 
 
 @pytest.mark.parametrize("version", [None, (0, 8), (1, 0), (1, 3), (1, 99), (2, 0), (99, 0)])
-def test_the_structure_is_the_one_that_is_asked_for(version):
+def test_the_capsule_has_the_requested_version(version):
     array = usm.zeros((2, 3), queue="host")
     name = repr(array.__dlpack__(max_version=version)).split('"')[1]
     assert name == ("dltensor_versioned" if version and version[0] >= 1 else "dltensor")
 
 
-def test_streams_of_the_host_are_none(queue):
+def test_the_host_accepts_no_stream(queue):
     array = usm.zeros(3, queue=queue)
     for stream in (0, 1, 2, 5, True, 1.5, "1", object()):
         with pytest.raises((usm.InterfaceError, TypeError)):
@@ -169,7 +169,7 @@ def test_streams_of_the_host_are_none(queue):
             array.__dlpack__(dl_device=device)
 
 
-def test_an_export_waits_for_what_is_under_way(queue):
+def test_an_export_waits_for_work_in_flight(queue):
     source, target = usm.zeros(1 << 22, "|u1", queue=queue), usm.zeros(1 << 22, "|u1", queue=queue)
     for value in range(1, 6):
         source.fill(value)
@@ -183,7 +183,7 @@ def test_an_export_waits_for_what_is_under_way(queue):
         assert target.__array_interface__["version"] == 3 and event.done
 
 
-def test_a_copy_is_another_memory(queue):
+def test_a_copy_has_its_own_memory(queue):
     array = usm.zeros(3, "<i4", queue=queue)
     copied = usm.from_dlpack(array, copy=True)
     copied.fill(1)
@@ -193,7 +193,7 @@ def test_a_copy_is_another_memory(queue):
 
 
 @pytest.mark.parametrize(("code", "bits"), [(0, 4), (1, 1), (1, 2), (17, 4), (15, 6)])
-def test_elements_of_less_than_a_byte_are_read_only_where_each_has_its_own(code, bits):
+def test_sub_byte_elements_are_imported_only_if_padded_to_bytes(code, bits):
     """Packed, eight of four bits are four bytes; an array here would read eight."""
     packed, padded = Producer(), Producer(flags=4)
     for producer in packed, padded:
@@ -204,7 +204,7 @@ def test_elements_of_less_than_a_byte_are_read_only_where_each_has_its_own(code,
     array = usm.from_dlpack(padded)
     assert array.shape == (2, 3) and array.itemsize == 1
     again = array.__dlpack__(max_version=(1, 3))
-    told = Versioned.from_address(pointer_of(again, b"dltensor_versioned"))
-    assert told.flags & 4 and (told.tensor.code, told.tensor.bits) == (code, bits)
+    exported = Versioned.from_address(pointer_of(again, b"dltensor_versioned"))
+    assert exported.flags & 4 and (exported.tensor.code, exported.tensor.bits) == (code, bits)
     with pytest.raises(usm.AccessError, match="without a flag"):
         array.__dlpack__()

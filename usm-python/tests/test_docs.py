@@ -1,4 +1,4 @@
-"""What is written holds: the examples of the README, the types, the list of names."""
+"""The documentation is right: examples of the README, types, the list of names."""
 
 import ast
 import doctest
@@ -53,7 +53,7 @@ TYPES_ONLY = {"Counters", "Record"}
 BUFFER = {"__buffer__", "__release_buffer__"}
 
 
-def test_the_stub_names_what_is_there_and_nothing_else():
+def test_the_stub_names_exactly_the_members():
     declared = stubbed()
     public = {name for name in vars(_usm) if not name.startswith("__") and not isinstance(getattr(_usm, name), usm.DType)}
     assert set(declared) - TYPES_ONLY == public
@@ -66,7 +66,7 @@ def test_the_stub_names_what_is_there_and_nothing_else():
         assert members - BUFFER == written, name
 
 
-def test_the_stub_has_the_parameters_that_are_there():
+def test_the_stub_has_the_modules_parameters():
     for name, node in stubbed().items():
         if isinstance(node, dict) or name in TYPES_ONLY:
             continue
@@ -88,7 +88,7 @@ def test_every_public_member_is_documented():
     assert len(members) > 100 and [name for name, member in members.items() if not member.__doc__] == []
 
 
-def test_every_error_is_of_the_tree():
+def test_every_error_derives_from_error():
     for name in usm.errors.__all__:
         error = getattr(usm.errors, name)
         assert issubclass(error, usm.Error) and getattr(usm, name) is error

@@ -1,6 +1,8 @@
-"""What dpctl 0.22.1 and dpnp 0.20.0 were measured to do wrong with `__sycl_usm_array_interface__`, each answered here by a
-right import or a typed error. Where the defect does no harm to the process the test also shows it, so that a release
-that mends it is noticed."""
+"""Defects of dpctl 0.22.1 and dpnp 0.20.0 with `__sycl_usm_array_interface__`, as measured.
+
+usm answers each with a right import or a typed error. Where the defect does not harm the process,
+the test shows it too, so that a release without it is noticed.
+"""
 
 import gc
 import subprocess
@@ -65,7 +67,7 @@ def test_d1_a_context_and_a_pointer_that_is_no_usm(dpctl):
 
 
 def test_d2_memory_objects_may_be_written(dpctl, block):
-    """dpnp takes the memory's flag for read-only; the documents and the producer mean opposite things by it."""
+    """dpnp reads the memory's flag as read-only; documents and producer mean opposite things."""
     assert block.memory.__sycl_usm_array_interface__["data"][1] is True
     array = usm.asarray(block.memory)
     assert not array.readonly
@@ -124,7 +126,7 @@ def test_d7_strides_that_wrap(block, stride):
 
 
 def test_d8_memory_below_the_pointer(dpctl, block):
-    """dpctl classifies the memory below as a neighbour's. Bytes below ours are refused where the allocation is known."""
+    """dpctl accepts bytes below the pointer; usm refuses them where it knows the allocation."""
     ours = usm.zeros(4096, "|u1", queue=block.memory.sycl_queue)
     fields = ours.__sycl_usm_array_interface__
     refused(Producer({**fields, "shape": (4096,), "strides": (-1,)}), "allocation")

@@ -33,15 +33,15 @@ def swapped():
 exec(swapped())
 SWAPPED = {name for name in globals() if name.startswith("test_")}
 
-# Skipped, each for its reason in the table: a package without that C structure has nothing to run.
-# The case below counts the rest, so that no other item is lost here.
 for name, reason in NOT_PORTABLE.items():
     assert name in globals(), f"dpctl has no {name} any more"
+    # It cannot pass: it asks for dpctl's own C structure, which no other package has (NOT_PORTABLE
+    # has each reason). `test_all_but_three_of_dpctls_tests_run` fails if any other item is skipped.
     globals()[name] = pytest.mark.skip(reason=reason)(globals()[name])
 
 
-def test_all_but_three_items_are_run(request):
-    """What pytest found in their file, by the name of the function."""
+def test_all_but_three_of_dpctls_tests_run(request):
+    """Counts the tests that pytest found in dpctl's file, by function name."""
     theirs = [item for item in request.session.items if item.path.name == "test_sycl_usm.py" or item.module.__name__ == __name__]
     found = [item.originalname for item in theirs if item.originalname in SWAPPED]
     if request.config.getoption("keyword") or len(request.config.args) > 1 or "::" in request.config.args[0]:
@@ -51,6 +51,6 @@ def test_all_but_three_items_are_run(request):
     assert len(found) - 3 >= 42
 
 
-def test_the_swap_reached_the_classes():
+def test_dpctls_tests_run_on_the_classes_of_usm():
     assert MemoryUSMShared.__module__ == "usm.memory"  # noqa: F821
     assert importlib.util.find_spec("dpctl.memory") is not None

@@ -24,7 +24,7 @@ def test_a_type_equals_what_means_the_same(np):
     assert repr(dtype) == 'usm.DType("<f4")'
 
 
-def test_equal_types_hash_alike_and_make_numpys(np):
+def test_equal_types_have_equal_hashes_and_numpy_dtypes(np):
     words = ["<f4", ">f4", "<i8", "|u1", "|b1", "<c16", "<M8[ns]", "|S3", "<U2"]
     types = {usm.DType(word) for word in words}
     assert len(types) == len(words) and types == {usm.DType(np.dtype(word)) for word in words}
@@ -47,7 +47,7 @@ def test_a_structure_keeps_its_members(np):
         assert way(dtype) == dtype and way(usm.DType("<f4")) == "<f4"
 
 
-def test_what_is_no_type_is_refused():
+def test_values_that_are_not_types_are_refused():
     for wrong in (5, 2.5, None, object(), b"<f4", ("<f4",), {}):
         with pytest.raises(TypeError, match="dtype: an object of type .* fit"):
             usm.DType(wrong)
@@ -56,7 +56,7 @@ def test_what_is_no_type_is_refused():
             usm.DType(text)
 
 
-def test_numpy_is_not_imported_for_it():
+def test_a_dtype_does_not_import_numpy():
     program = """
 import sys, usm
 a = usm.zeros(3, "float32", queue="host")
@@ -70,7 +70,7 @@ assert "numpy" not in sys.modules
 
 
 def test_structures_are_copied_only_to_structures_of_the_same_members(np):
-    """Every pair of types of eight bytes: numbers mean what their type says, raw bytes (`|V8`) nothing."""
+    """Every pair of types of eight bytes: numbers mean values, raw bytes (`|V8`) do not."""
     members = [
         [("a", "<i4"), ("b", "<f4")],
         [("b", "<f4"), ("a", "<i4")],
@@ -100,7 +100,7 @@ def test_members_are_equal_however_they_are_spelled():
     assert one == two and hash(one) == hash(two)
 
 
-def test_types_have_names_in_the_package(np):
+def test_the_package_has_a_name_for_each_type(np):
     numbers = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
     for name in numbers:
         dtype = getattr(usm, name)

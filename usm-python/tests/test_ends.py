@@ -1,7 +1,9 @@
-"""Interpreters end in every way while work is in flight on every runtime: the status is what the program said, standard error is empty, nothing hangs.
+"""Interpreters end in every way while work is in flight on every runtime: the status is what the
+program said, standard error is empty, nothing hangs.
 
-The ends are in `ends_case.py`, each a process of its own. Each runs once, and the orders of queues take turns; with `USM_ENDS_RUNS` each runs so often with
-both. `USM_FORKS` is the number of children of the end that forks.
+The ends are in `ends_case.py`, each a process of its own. Each runs once, and the orders of queues
+take turns; with `USM_ENDS_RUNS` each runs so often with both. `USM_FORKS` is the number of children
+of the end that forks.
 """
 
 import os

@@ -13,7 +13,7 @@ SCRIPTS = sorted((pathlib.Path(__file__).parents[2] / "examples/python").glob("*
 NEEDS = {"with_dask": "distributed", "with_mpi": "mpi4py"}
 
 
-def test_there_is_one_for_each_task():
+def test_each_task_has_an_example():
     assert {"first_copy", "exchange", "with_dask", "with_mpi", "a_plan", "leak_hunt", "own_source"} <= {it.stem for it in SCRIPTS}
 
 

@@ -1,6 +1,9 @@
-"""Both ways with every real producer and consumer that is here: the same pointer, and a write seen on the other side.
-torch brings 3 GB of CUDA libraries with it and is tested where a GPU is (`gpu/exchange.py`); here tvm-ffi and pyarrow speak
-DLPack beside NumPy, both as producers and as consumers, tvm-ffi through the table for C that torch has too."""
+"""Exchange in both directions with every real producer and consumer that is installed.
+
+The pointers are the same, and each side sees the other's writes. torch needs 3 GB of CUDA libraries
+and is tested where a GPU is (`gpu/exchange.py`). Here tvm-ffi and pyarrow speak DLPack beside
+NumPy, as producers and as consumers; tvm-ffi also uses the table for C that torch has.
+"""
 
 import gc
 import weakref
@@ -60,7 +63,7 @@ def test_tvm_ffi(np, tvm_ffi, dtype):
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_tvm_ffi_between_numpy_and_ours(np, tvm_ffi, dtype):
-    """Its tensors as the third side: what NumPy owns is read and written here, what is ours is read and written by NumPy."""
+    """tvm-ffi's tensors between NumPy and usm: each side reads and writes the other's memory."""
     below = np.zeros((2, 3), dtype)
     ours = usm.from_dlpack(tvm_ffi.from_dlpack(below))
     assert (ours.pointer, ours.shape, ours.readonly) == (below.ctypes.data, (2, 3), False)
@@ -127,7 +130,7 @@ def test_pyarrow(np, pyarrow, dtype):
 
 @pytest.mark.parametrize("dtype", [name for name in NUMBERS if name != "?"])
 def test_pyarrow_takes_dlpack(np, pyarrow, dtype):
-    """Since release 26 Arrow consumes capsules too: tensors of any strides, which may be written, and arrays."""
+    """Arrow consumes capsules since release 26: writable tensors of any strides, and arrays."""
     mine = usm.zeros((4, 3), np.dtype(dtype).str, kind="host", queue="host")
     for ours in (mine, mine[::2], mine.T):
         theirs = pyarrow.Tensor.from_dlpack(ours)

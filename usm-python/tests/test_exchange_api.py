@@ -1,4 +1,4 @@
-"""DLPack 1.3's table for C, `__dlpack_c_exchange_api__`: called through ctypes, and by a consumer that uses it."""
+"""DLPack 1.3's table for C, `__dlpack_c_exchange_api__`: by ctypes, and by a real consumer."""
 
 import ctypes
 import gc
@@ -126,7 +126,7 @@ def test_a_tensor_is_borrowed_without_a_new_reference(table):
     assert table.borrow(point, ctypes.byref(tensor)) == 0 and tensor.ndim == 0
 
 
-def test_what_cannot_be_said_is_an_exception(table):
+def test_what_dlpack_cannot_express_is_an_exception(table):
     managed, tensor = P(Managed)(), Tensor()
     wrong = usm.zeros(2, ">f8", queue="host")
     for call, target in ((table.from_object, managed), (table.borrow, tensor)):
@@ -223,7 +223,7 @@ def test_an_array_is_allocated_like_a_prototype(table):
 
 
 def test_tvm_ffi_uses_the_table_both_ways():
-    """A consumer that takes arrays by the table, as torch's extensions do, and gives back arrays of the same type."""
+    """tvm-ffi reads arrays by the table and returns arrays of the same type, as torch does."""
     tvm_ffi = require("tvm_ffi", "a consumer of the exchange table")
     array = usm.zeros((3, 4), "<f4", queue="host")
     echo = tvm_ffi.get_global_func("testing.echo")

@@ -1,4 +1,7 @@
-"""The page of a plan in a browser without a network: search, click, wheel; no script error; an answer within 100 ms."""
+"""The page of a plan in a browser without network: search, click and wheel.
+
+There is no script error, and each answer takes at most 100 ms.
+"""
 
 import json
 import os
@@ -23,7 +26,7 @@ QUIET += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usa
 
 
 def programs():
-    """Chromium and its driver: those of the set-up, else the system's, and where their libraries are."""
+    """The paths of Chromium, its driver and their libraries: of the set-up, else the system's."""
     unpacked = os.environ.get("USM_DEBIAN_LIBRARIES")
     if unpacked:
         libraries = pathlib.Path(unpacked)
@@ -73,7 +76,7 @@ class Browser:
         return self.run("return document.querySelector(arguments[0]).textContent", selector)
 
     def facts(self):
-        """What the page says of the block that was chosen."""
+        """The page's description of the selected block."""
         return self.run("return Object.fromEntries([...document.querySelectorAll('#facts dt')].map((it) => [it.textContent, it.nextSibling?.textContent ?? null]))")
 
     def search(self, words):
@@ -110,12 +113,12 @@ def browser(tmp_path_factory):
     server = subprocess.Popen([driver, "--port=0"], stdout=log, stderr=log, env=environment, start_new_session=True)
     try:
         for _ in range(300):
-            said = (folder / "log").read_text()
-            if "started successfully on port" in said or server.poll() is not None:
+            text = (folder / "log").read_text()
+            if "started successfully on port" in text or server.poll() is not None:
                 break
             time.sleep(0.1)
-        assert server.poll() is None and "on port" in said, said
-        port = int(said.rsplit("on port ", 1)[1].split(".")[0])
+        assert server.poll() is None and "on port" in text, text
+        port = int(text.rsplit("on port ", 1)[1].split(".")[0])
         found = Browser(f"http://127.0.0.1:{port}", [*QUIET, *CUT, f"--user-data-dir={folder / 'profile'}"], binary)
         yield found
         found.ask("DELETE", "")
@@ -157,7 +160,7 @@ def test_a_name_and_enter_find_a_block(page):
     assert page.text("#found") == "nothing has this name" and page.facts() == {}
 
 
-def test_a_click_tells_what_is_there_and_the_wheel_zooms(page):
+def test_a_click_describes_the_block_and_the_wheel_zooms(page):
     # The hostile tensor: live from 1 to 3, the largest, so the middle of the picture is its.
     page.pointer(0.5, 0.6)
     facts = page.facts()
@@ -175,7 +178,7 @@ def test_names_are_text(page):
     assert page.facts()["name"] == HOSTILE and page.run("return [window.hit ?? null, document.images.length]") == [None, 0]
 
 
-def test_the_head_says_peak_bound_and_certificate(page):
+def test_the_head_shows_peak_bound_and_certificate(page):
     plan = usm.plan(GRAPH)
     assert f"({plan.peak} bytes)" in page.text("#summary") and "optimal" in page.text("#summary")
     assert f"({plan.lower_bound} bytes)" in page.text("#proof")
@@ -187,7 +190,8 @@ def test_four_thousand_buffers_answer_within_a_tenth_of_a_second(browser, tmp_pa
     ops = [{"name": f"op{id}", "inputs": [id - 1] if id else [], "outputs": [id]} for id in range(count)]
     usm.plan({"tensors": tensors, "ops": ops, "outputs": [count - 1]}).to_html(tmp_path / "large.html")
     browser.open(tmp_path / "large.html")
-    # From Enter to the frame that shows the answer; the best of some, for the machine has other work.
+    # From Enter to the frame that shows the answer; the best of some, for the machine has other
+    # work.
     took = browser.later("""
         const done = arguments[0], field = document.querySelector("#search"), times = [];
         const step = (turn) => {
@@ -204,7 +208,7 @@ def test_four_thousand_buffers_answer_within_a_tenth_of_a_second(browser, tmp_pa
 
 
 def test_an_error_of_a_script_and_a_request_are_seen(browser, tmp_path):
-    """What the other cases rely on."""
+    """The other cases rely on these two observations."""
     (tmp_path / "bad.html").write_text("<script>nothing.here()</script><img src='http://example.invalid/x.png'>")
     browser.open(tmp_path / "bad.html")
     assert any("nothing is not defined" in it for it in browser.errors())

@@ -1,5 +1,8 @@
-"""Failures that no event tells, on OpenCL: a layer of its loader (`OPENCL_LAYERS`) refuses what the test says. Each case in a process of its own, because the
-layer is chosen when the loader is opened."""
+"""Failures that no event reports, on OpenCL.
+
+A layer of OpenCL's loader (`OPENCL_LAYERS`) refuses calls on demand. Each case is a process of its
+own, because the layer is chosen when the loader is opened.
+"""
 
 import os
 import subprocess
@@ -111,18 +114,18 @@ def run(compiler, tmp_path):
     return run
 
 
-def test_a_queue_that_went_without_an_event_is_told_once(run):
+def test_the_failure_of_a_dropped_queue_is_reported_once(run):
     run("""
         assert reported_error() is None
         for _ in range(2):
             end_without_a_marker()
-            said = reported_error()
-            assert said and "clEnqueueMarkerWithWaitList" in said, said
-            assert reported_error() is None, "nobody can do anything about it any more"
+            message = reported_error()
+            assert message and "clEnqueueMarkerWithWaitList" in message, message
+            assert reported_error() is None, "a failure is reported once"
     """)
 
 
-def test_who_hears_of_a_queue_that_is_gone_has_waited_for_the_others(run):
+def test_the_report_of_a_dropped_queues_failure_waits_for_other_work(run):
     run("""
         queue = usm.Queue(context)
         source, target = (usm.zeros(1 << 24, "|u1", kind="device", queue=context) for _ in range(2))
@@ -133,7 +136,7 @@ def test_who_hears_of_a_queue_that_is_gone_has_waited_for_the_others(run):
     """)
 
 
-def test_a_queue_that_is_there_tells_its_refusal_every_time_and_hides_no_other(run):
+def test_a_live_queue_reports_its_refusal_every_time(run):
     run("""
         end_without_a_marker()
         queue = usm.Queue(context)
@@ -142,6 +145,6 @@ def test_a_queue_that_is_there_tells_its_refusal_every_time_and_hides_no_other(r
         refuse(1)
         assert reported_error() and reported_error() and reported_error()
         refuse(0)
-        assert reported_error() is None, "what is gone was told beside it"
+        assert reported_error() is None, "the dropped queue's failure was reported too"
         queue.wait()
     """)

@@ -1,5 +1,8 @@
-"""HIP from Python: when it is opened, DLPack's ROCm types and their streams, and dictionaries that are there for its memory all the same. Over HIP's
-names of the driver that executes on the host (`tests/cuda-driver`), each case in a process of its own. Nothing of it has run on an AMD GPU."""
+"""HIP from Python: when its library is opened, DLPack's ROCm types, streams, dictionaries.
+
+The driver executes on the host under HIP's names (`tests/cuda-driver`); each case is a process of
+its own. Nothing of it has run on an AMD GPU.
+"""
 
 import os
 import subprocess
@@ -45,7 +48,7 @@ def run(request):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux which files are mapped")
-def test_hip_is_opened_for_who_names_it(run):
+def test_hip_is_opened_only_when_named(run):
     run("""
         class Nowhere:
             __cuda_array_interface__ = {"data": (4096, False), "shape": (2,), "typestr": "<f4", "version": 3}
@@ -66,7 +69,7 @@ def test_hip_is_opened_for_who_names_it(run):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux which files are mapped")
-def test_the_list_of_all_devices_has_those_of_hip_before_the_host(run):
+def test_the_device_list_has_hips_devices_before_the_host(run):
     run("""
         assert not opened()
         assert [device.selector for device in usm.devices()] == ["hip:gpu:0", "hip:gpu:1", "host:host:0"]
@@ -77,14 +80,14 @@ def test_the_list_of_all_devices_has_those_of_hip_before_the_host(run):
     """)
 
 
-def test_the_environment_may_name_it(run):
+def test_the_environment_can_name_hip(run):
     run("""
         os.environ["USM_DEVICE"] = "hip:gpu:1"
         assert usm.zeros(3, kind="shared").device.selector == "hip:gpu:1"
     """)
 
 
-def test_without_hip_the_error_says_which_file_and_why(run):
+def test_without_hip_the_error_names_file_and_reason(run):
     code = """
         class Tensor:
             def __dlpack_device__(self):
@@ -92,8 +95,8 @@ def test_without_hip_the_error_says_which_file_and_why(run):
             def __dlpack__(self, *, stream=None, max_version=None):
                 raise AssertionError("there is no stream to give")
         for asked in (lambda: usm.Device("hip:gpu:0"), lambda: usm.Queue("hip"), lambda: usm.from_dlpack(Tensor()), lambda: usm.asarray(Tensor())):
-            said = refused(asked, usm.DeviceError)
-            assert "hip" in said.lower() and said.count("/nonexistent/runtime.so") == 1, said
+            message = refused(asked, usm.DeviceError)
+            assert "hip" in message.lower() and message.count("/nonexistent/runtime.so") == 1, message
         assert [device.selector for device in usm.devices()] == ["host:host:0"]
         assert "hip" not in refused(lambda: usm.Device("gpu"), usm.DeviceError)
     """
@@ -101,8 +104,8 @@ def test_without_hip_the_error_says_which_file_and_why(run):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for what is loaded")
-def test_of_several_libraries_the_one_that_the_process_has_is_taken(run, compiler, tmp_path):
-    """Packages bring HIP along under names of their own, and a second copy would know nothing of the first one's memory."""
+def test_the_library_that_the_process_has_loaded_is_used(run, compiler, tmp_path):
+    """Packages include HIP under names of their own; a second copy would not know their memory."""
     def built(name, code):
         folder = tmp_path / name
         folder.mkdir()
@@ -118,8 +121,8 @@ def test_of_several_libraries_the_one_that_the_process_has_is_taken(run, compile
         import ctypes
         if os.environ["LOADED"]:
             ctypes.CDLL(os.environ["LOADED"])
-        said = refused(lambda: usm.Device("hip"), usm.DeviceError)
-        assert said.endswith(os.environ["MISSING"]), said
+        message = refused(lambda: usm.Device("hip"), usm.DeviceError)
+        assert message.endswith(os.environ["MISSING"]), message
     '''
     run(code, **{HIP: "", "LD_LIBRARY_PATH": str(system.parent), "LOADED": "", "MISSING": "hipInit"})
     run(code, **{HIP: "", "LD_LIBRARY_PATH": str(system.parent), "LOADED": str(theirs), "MISSING": "hipGetDeviceCount"})
@@ -156,8 +159,8 @@ def test_numbers_of_streams_are_those_of_rocm(run):
             usm.Queue("hip:gpu").copy(ours, source)
             driver.log()
             capsule = ours.__dlpack__(stream=stream, max_version=(1, 3))
-            said = driver.log()
-            assert any(line.startswith(f"wait {handle} ") for line in said), (stream, said)
+            lines = driver.log()
+            assert any(line.startswith(f"wait {handle} ") for line in lines), (stream, lines)
         driver.log()
         usm.Queue("hip:gpu").copy(ours, source)
         driver.log()
@@ -189,8 +192,8 @@ def test_numbers_of_streams_are_those_of_rocm(run):
     """)
 
 
-def test_who_offers_both_protocols_is_taken_by_dlpack(run):
-    """As torch, whose tensors on ROCm have the dictionary of CUDA too. Nobody has named HIP yet, but the tensor does."""
+def test_dlpack_is_preferred_where_an_object_has_both_protocols(run):
+    """torch's tensors on ROCm have CUDA's dictionary too. Here only the tensor names HIP."""
     run("""
         driver = cuda_driver.Driver("USM_HIP_LIBRARY")
         class Tensor(Dictionary):
@@ -205,7 +208,7 @@ def test_who_offers_both_protocols_is_taken_by_dlpack(run):
     """)
 
 
-def test_a_dictionary_alone_is_taken_once_hip_is_open(run):
+def test_a_dictionary_is_enough_once_hip_is_open(run):
     """As AMD's own bindings have it."""
     run("""
         driver = cuda_driver.Driver("USM_HIP_LIBRARY")
@@ -216,15 +219,15 @@ def test_a_dictionary_alone_is_taken_once_hip_is_open(run):
         for stream, handle in ((None, None), (1, "0x0"), (2, "0x2"), (own, hex(own))):
             driver.log()
             taken = usm.asarray(Dictionary(address, version=3, stream=stream))
-            said = driver.log()
+            lines = driver.log()
             assert (taken.device.selector, taken.kind, taken.pointer) == ("hip:gpu:1", "device", address)
-            assert said[:1] == ([f"record {handle}"] if stream else []), (stream, said)
+            assert lines[:1] == ([f"record {handle}"] if stream else []), (stream, lines)
             taken.fill(5)
             assert taken.tolist() == [5] * 8
         # Page-locked memory is every device's; the stream says whose work is meant.
         locked = driver.foreign(32, "host", 0)
         assert usm.asarray(Dictionary(locked, version=3, stream=own)).device.selector == "hip:gpu:1"
         # Nobody knows whose it is: what both say.
-        said = refused(lambda: usm.asarray(Dictionary(4096)), usm.InterfaceError)
-        assert "CUDA device 0: " in said and said.endswith("is unknown memory in the hip context, not USM of one kind"), said
+        message = refused(lambda: usm.asarray(Dictionary(4096)), usm.InterfaceError)
+        assert "CUDA device 0: " in message and message.endswith("is unknown memory in the hip context, not USM of one kind"), message
     """)

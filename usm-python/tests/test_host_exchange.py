@@ -1,4 +1,4 @@
-"""Memory shared with NumPy and everything that speaks DLPack or the buffer protocol, on the host."""
+"""Memory shared on the host with NumPy, DLPack and the buffer protocol."""
 
 import array as stdlib_array
 import ctypes
@@ -14,7 +14,7 @@ DTYPES = ["?", "i1", "u2", "<i4", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16", "
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_numpy_arrays_become_ours_and_back(np, dtype):
+def test_numpy_arrays_round_trip(np, dtype):
     data = np.zeros((3, 4), dtype)
     data.reshape(-1).view("u1")[:] = 1
     for view in (data, data[::-1, ::2], data.T, data[1, 2, ...], data[:0]):
@@ -28,21 +28,25 @@ def test_numpy_arrays_become_ours_and_back(np, dtype):
 
 
 class Dictionary:
-    """What an array of NumPy's says by its dictionary, and nothing else."""
+    """An object with the dictionary of a NumPy array, and nothing else."""
 
     def __init__(self, array):
         self.__array_interface__ = array.__array_interface__
         self.array = array
 
 
-def said(array):
-    """Strides only where there is a second element: NumPy's dictionary of a contiguous array has none."""
+def description(array):
+    """What two imports of one array have in common.
+
+    Strides count only along axes with a second element: NumPy's dictionary of a contiguous array
+    has none.
+    """
     steps = [step for extent, step in zip(array.shape, array.strides) if extent > 1 and array.size]
     return array.dtype, array.shape, steps, array.readonly, array.kind, array.pointer if array.size else None
 
 
-def test_numpys_structure_for_c_says_what_its_dictionary_says(np):
-    """`numpy.ndarray` is read by `__array_struct__`; a thousand views of every type are the same by the dictionary."""
+def test_numpys_structure_for_c_equals_its_dictionary(np):
+    """A thousand views of every type, read by `__array_struct__` and by the dictionary."""
     random = np.random.default_rng(7)
     types = [np.dtype(code).newbyteorder(order) for code in np.typecodes["All"] if code not in "OSUVMm" for order in "<>"]
     types += [np.dtype(text) for text in ("S5", "U3", "V7", "M8[ns]", "m8[25us]", "f8,i4", "(2,)i4", "f8, 3i2")]
@@ -57,7 +61,7 @@ def test_numpys_structure_for_c_says_what_its_dictionary_says(np):
         view = view.transpose(random.permutation(view.ndim))
         view.flags.writeable = random.random() < 0.5
         ours, by_dictionary = usm.asarray(view), usm.asarray(Dictionary(view))
-        assert said(ours) == said(by_dictionary), (view.dtype, view.shape, view.strides)
+        assert description(ours) == description(by_dictionary), (view.dtype, view.shape, view.strides)
         assert ours.base is view or not view.size
 
 
@@ -196,7 +200,7 @@ def test_capsules_are_renamed_and_deleted_once(np):
     assert live() == before - 1
 
 
-def test_producers_without_versions_are_asked_again(np):
+def test_producers_without_versions_get_a_second_call(np):
     data = np.arange(3.0)
 
     class Old:
@@ -216,7 +220,7 @@ def test_producers_without_versions_are_asked_again(np):
             usm.asarray(wrong)
 
 
-def test_what_dlpack_is_asked_for(queue):
+def test_dlpack_honours_its_arguments(queue):
     array = usm.zeros((2, 3), "<f4", queue=queue)
     device = array.__dlpack_device__()
     assert device == ((14, 0) if array.device.backend == "sycl" else (1, 0))
@@ -253,7 +257,7 @@ def test_torch_shares_memory():
     assert back.tolist() == [0.0] * 3
 
 
-def test_the_exporter_lives_until_the_consumer_is_done(np):
+def test_the_exporter_lives_as_long_as_its_consumer(np):
     class Exporter(bytearray):
         pass
 

@@ -1,4 +1,4 @@
-"""Every category of hostile input, each case in a process of its own: no crash, and nothing accepted that is not so."""
+"""Every category of hostile input, each in a process: no crash, and nothing false accepted."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ SCRIPT = pathlib.Path(__file__).with_name("hostile.py")
     ("family", "part", "parts", "least"),
     [("array", 0, 1, 200), ("dlpack", 0, 1, 100), ("sycl", 0, 2, 200), ("sycl", 1, 2, 200), ("cuda", 0, 1, 260)],
 )
-def test_hostile_input_is_refused_or_right(family, part, parts, least, request):
+def test_hostile_input_is_refused_or_read_correctly(family, part, parts, least, request):
     if family == "sycl" and importlib.util.find_spec("dpctl") is None:
         lacking("dpctl", "not installed: no SYCL memory")
     if not hasattr(os, "fork"):

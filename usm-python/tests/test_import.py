@@ -1,4 +1,4 @@
-"""What ``import usm`` costs and touches."""
+"""The time of ``import usm``, and what it loads."""
 
 import importlib.util
 import os
@@ -23,7 +23,7 @@ def run(code, **env):
     return done.stdout.strip()
 
 
-def test_importing_usm_imports_nothing_of_others():
+def test_importing_usm_imports_no_other_package():
     out = run("""
         import sys
         import usm
@@ -71,12 +71,12 @@ def test_devices_are_found_without_any_environment_variable():
     assert int(out) > 0
 
 
-def test_a_variable_that_is_set_is_left_alone():
+def test_a_set_variable_is_kept():
     out = run("import os, usm; print(os.environ['OCL_ICD_FILENAMES'])", OCL_ICD_FILENAMES="/somewhere/else.so")
     assert out == "/somewhere/else.so"
 
 
-def test_without_sycl_the_host_serves_everything():
+def test_without_sycl_everything_works_on_the_host():
     out = run(
         """
         import usm
@@ -98,7 +98,7 @@ def test_without_sycl_the_host_serves_everything():
     assert "sycl:gpu" in error and "libDPCTLSyclInterface" in error
 
 
-def test_a_runtime_that_cannot_be_opened_says_which_file_and_why():
+def test_a_runtime_that_cannot_be_opened_names_file_and_reason():
     out = run(
         """
         import usm
@@ -156,7 +156,7 @@ def test_usm_device_names_the_default():
     assert "host:gpu:7" in out
 
 
-def test_the_process_ends_quietly_whatever_is_alive():
+def test_the_process_ends_quietly_with_live_objects():
     """Arrays, memory, capsules and queues that outlive the interpreter's end do not crash it."""
     run("""
         import sys

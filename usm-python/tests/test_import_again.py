@@ -1,4 +1,4 @@
-"""Producers that import themselves while they are imported: a `RecursionError`, and the process lives."""
+"""Producers that import themselves during their import get a `RecursionError`, not a crash."""
 
 import contextlib
 import sys
@@ -57,7 +57,7 @@ def test_a_producer_that_imports_itself_is_a_recursion(entry, way):
 
 
 def asks(entry, way):
-    """Whether an entry asks a producer for this."""
+    """Whether an import reads this attribute of a producer."""
     if entry == "validate":
         return way in PROPERTIES
     if entry == "from_dlpack":

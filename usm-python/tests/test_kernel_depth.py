@@ -1,4 +1,4 @@
-"""Kernels that are nested as deep as nobody writes them: a refusal with a place, whatever lies in what."""
+"""Kernels that are nested very deeply, in every construct, are refused with a place."""
 
 import importlib.util
 
@@ -30,17 +30,17 @@ def kernel(folder, name, levels):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_is_nested_deeply_is_refused_with_its_place_and_depth(name, tmp_path):
+def test_deep_nesting_is_refused_with_place_and_depth(name, tmp_path):
     with pytest.raises(usm.KernelError, match=r"deep\.py:\d+:\d+: nested (4|5|6)\d\d levels deep, 160 are allowed$"):
         kernel(tmp_path, name, 420)[8](np.zeros(8, np.float32))
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name not in ("attribute", "comparison")])
-def test_more_levels_than_nodes_have_are_refused_at_the_users_line(name, tmp_path):
+def test_too_many_levels_for_the_nodes_are_refused_at_the_users_line(name, tmp_path):
     with pytest.raises(usm.KernelError, match=r"deep\.py:\d+:\d+: more than 96 nested"):
         kernel(tmp_path, name, 97)[8](np.zeros(8, np.float32))
 
 
 @pytest.mark.parametrize("name", [name for name in SHAPES if name not in ("attribute", "comparison")])
-def test_few_levels_run(name, tmp_path):
+def test_moderate_nesting_runs(name, tmp_path):
     kernel(tmp_path, name, 40)[8](np.zeros(8, np.float32))

@@ -1,4 +1,4 @@
-"""Kernels on drivers that execute on the host, code that is kept for devices, and many threads at once."""
+"""Kernels on drivers that execute on the host, cached code, and many threads at once."""
 
 import gc
 import os
@@ -47,7 +47,7 @@ def test_programs_agree_with_numpy(name, request):
 
 
 @pytest.mark.parametrize("name", ["opencl", "cuda_on_host"])
-def test_what_a_runtime_made_is_kept(name, request, tmp_path):
+def test_a_runtimes_code_is_cached(name, request, tmp_path):
     device_of("opencl")
     backend, few = CONFIGURATIONS[name].backend, NAMES[:4]
     variables = {**environment(name, request), "USM_KERNEL_CACHE": str(tmp_path / "kept")}
@@ -70,7 +70,7 @@ def test_what_a_runtime_made_is_kept(name, request, tmp_path):
     assert all(file.stat().st_size > size or number % 4 == 3 for number, (file, size) in enumerate(sorted(wholes.items())))
 
 
-def test_threads_that_launch_first_at_once_make_the_code_once(monkeypatch):
+def test_concurrent_first_launches_compile_once(monkeypatch):
     made = []
     make = compiler.make
     monkeypatch.setattr(compiler, "make", lambda source, key: (made.append(tuple(key)), make(source, key))[1])
@@ -96,7 +96,7 @@ def test_threads_that_launch_first_at_once_make_the_code_once(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["host", "opencl"])
-def test_many_launches_do_not_grow(backend):
+def test_many_launches_leak_no_memory(backend):
     @usm.kernel
     def add(a, x, n):
         i = usm.get_global_id(0)

@@ -1,4 +1,7 @@
-"""The example of numba-dppy's documentation, character for character but for its imports, the `#` before the decorator and the device's name."""
+"""The example of numba-dppy's documentation, unchanged but for three places.
+
+These are its imports, the `#` before the decorator, and the device's name.
+"""
 
 import numpy as np
 import pytest

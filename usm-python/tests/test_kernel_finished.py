@@ -40,7 +40,7 @@ def test_kernels_of_a_module(queue):
     assert event.done and usm.to_numpy(a).tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
 
 
-def test_code_of_a_python_kernel_is_a_module_too(queue):
+def test_generated_code_can_be_loaded_as_a_module(queue):
     @usm.kernel
     def double(a):
         a[usm.get_global_id(0)] *= 2
@@ -50,7 +50,7 @@ def test_code_of_a_python_kernel_is_a_module_too(queue):
     assert usm.to_numpy(a).tolist() == [0, 2, 4, 6]
 
 
-def test_what_is_wrong_is_said(queue):
+def test_bad_modules_and_launches_are_errors(queue):
     module = usm.Module(SOURCE, queue=queue)
     with pytest.raises(usm.KernelError, match="no function \"nothing\""):
         module["nothing"]
@@ -67,6 +67,6 @@ def test_what_is_wrong_is_said(queue):
         usm.launch(3, 4, [])
 
 
-def test_the_host_takes_no_code():
+def test_the_host_refuses_modules():
     with pytest.raises(usm.KernelError, match="host"):
         usm.Module(SOURCE, queue="host")

@@ -1,4 +1,4 @@
-"""Kernels on the host: by built-in code, or by the C compiler that is there, whose code is kept in a folder."""
+"""Kernels on the host: by built-in code, or by the C compiler, whose code is cached."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ def test_programs_in_built_in_code_agree_with_numpy():
     assert run(USM_KERNEL_HOST="builtin") == COUNT
 
 
-def test_compiled_programs_agree_with_numpy_and_are_kept(compiler, tmp_path):
+def test_compiled_programs_agree_with_numpy_and_are_cached(compiler, tmp_path):
     folder = tmp_path / "kept"
     kept = {"USM_KERNEL_HOST": "cc", "USM_KERNEL_CACHE": str(folder)}
     both = [start(**kept), start(**kept)]
@@ -49,17 +49,17 @@ def test_compiled_programs_agree_with_numpy_and_are_kept(compiler, tmp_path):
     assert run(**kept) == COUNT
 
 
-def test_code_is_kept_nowhere_where_that_is_off(compiler, tmp_path):
+def test_nothing_is_cached_where_the_cache_is_off(compiler, tmp_path):
     home = tmp_path / "home"
     assert run(USM_KERNEL_HOST="cc", USM_KERNEL_CACHE="off", HOME=str(home), XDG_CACHE_HOME=str(home)) == COUNT
     assert not home.exists()
 
 
 @pytest.mark.parametrize(
-    "variables, said",
+    "variables, message",
     [({"USM_KERNEL_HOST": "jit"}, "USM_KERNEL_HOST is \"jit\""), ({"USM_KERNEL_HOST": "cc", "PATH": ""}, "there is no cc, gcc or clang")],
 )
-def test_what_is_not_there_is_said(variables, said):
+def test_missing_code_is_an_error(variables, message):
     child = start(**variables)
     _, errors = child.communicate(timeout=300)
-    assert child.returncode == 1 and "usm.errors.KernelError" in errors and said in errors
+    assert child.returncode == 1 and "usm.errors.KernelError" in errors and message in errors

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a kernel on the host, by a compiler or by built-in code, and its array can be used afterwards."""
+"""Ctrl-C ends a kernel on the host, and its array can be used afterwards."""
 
 import os
 import pathlib

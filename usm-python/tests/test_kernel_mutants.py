@@ -115,7 +115,7 @@ def sources():
         yield tree, [type_of(one) for one in arguments], dimensions
 
 
-def test_each_mutant_is_made_or_refused_with_a_place():
+def test_each_mutant_compiles_or_is_refused_with_a_place():
     seed = int(os.environ.get("USM_KERNEL_SEED", "1"))
     chance = random.Random(seed)
     trees = list(sources())

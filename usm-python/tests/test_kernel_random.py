@@ -23,7 +23,7 @@ TYPES = ["np.int32", "np.int64"]
 
 
 class Writer:
-    """Writes a function of the arrays a, b, c (integers), x (floats), and of the results r and f."""
+    """Writes a function of the arrays a, b, c (integers) and x (floats), with results r and f."""
 
     def __init__(self, chance):
         self.chance = chance
@@ -136,7 +136,7 @@ def by_python(text, arguments):
 
 
 @pytest.mark.parametrize("backend", ["host", "opencl"])
-def test_random_kernels_are_what_python_says(backend, monkeypatch):
+def test_random_kernels_equal_python(backend, monkeypatch):
     # A compiler would take most of the time.
     monkeypatch.setenv("USM_KERNEL_HOST", "builtin")
     queue = device_of(backend).selector

@@ -1,4 +1,4 @@
-"""What kernels are refused, where, and with what to write instead."""
+"""Code that kernels refuse: the place in the error, and the remedy."""
 
 import math
 import re
@@ -27,7 +27,7 @@ def helper(x):
     return x
 
 
-def refused(said):
+def refused(pattern):
     """The kernel is refused, with this text, at the line that ends with `# here`."""
 
     def check(function):
@@ -35,7 +35,7 @@ def refused(said):
         source = open(__file__).read().splitlines()
         first = function.__code__.co_firstlineno
         line = next(number for number in range(first, len(source) + 1) if source[number - 1].endswith("# here"))
-        CASES.append((function.__name__, kernel, line, said))
+        CASES.append((function.__name__, kernel, line, pattern))
         return kernel
 
     return check
@@ -182,9 +182,9 @@ def of_lists(a):
     a[0] = b[0]
 
 
-@pytest.mark.parametrize("name, kernel, line, said", CASES, ids=[case[0] for case in CASES])
-def test_a_refusal_has_a_place_and_says_what_to_write(name, kernel, line, said):
-    with pytest.raises(usm.KernelError, match=f"^{FILE}:{line}:\\d+: .*(?:{said})"):
+@pytest.mark.parametrize("name, kernel, line, pattern", CASES, ids=[case[0] for case in CASES])
+def test_a_refusal_has_a_place_and_a_remedy(name, kernel, line, pattern):
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:{line}:\\d+: .*(?:{pattern})"):
         kernel[8](np.zeros(8, np.float32))
 
 
@@ -253,13 +253,13 @@ LAUNCHES = {
 }
 
 
-@pytest.mark.parametrize("said", LAUNCHES)
-def test_a_launch_is_refused_with_both_numbers(said):
-    with usm.device_context("host"), pytest.raises(usm.KernelError, match=said):
-        LAUNCHES[said](np.zeros(8, np.float32))
+@pytest.mark.parametrize("pattern", LAUNCHES)
+def test_a_launch_is_refused_with_both_numbers(pattern):
+    with usm.device_context("host"), pytest.raises(usm.KernelError, match=pattern):
+        LAUNCHES[pattern](np.zeros(8, np.float32))
 
 
-def test_a_size_that_raises_is_heard():
+def test_an_exception_in_a_size_is_raised():
     class Size:
         def __index__(self):
             raise ZeroDivisionError("no size")
@@ -268,7 +268,7 @@ def test_a_size_that_raises_is_heard():
         plain[Size()](np.zeros(8, np.float32), 8)
 
 
-def test_memory_that_may_only_be_read_is_not_written():
+def test_read_only_memory_is_not_written():
     a = np.zeros(8, np.float32)
     a.flags.writeable = False
     with pytest.raises(usm.AccessError, match="argument 0, `a` is read-only"):
@@ -279,8 +279,8 @@ def test_memory_that_may_only_be_read_is_not_written():
 def test_functions_without_source_are_refused():
     space = {}
     exec("def made(a): a[0] = 1", space)
-    for function, said in [(space["made"], "no source"), (eval("lambda a: 1"), "<lambda>"), (len, "no function of Python")]:
-        with pytest.raises(usm.KernelError, match=said):
+    for function, pattern in [(space["made"], "no source"), (eval("lambda a: 1"), "<lambda>"), (len, "no function of Python")]:
+        with pytest.raises(usm.KernelError, match=pattern):
             usm.kernel(function)
 
 
@@ -325,7 +325,7 @@ def test_the_check_finds_what_is_wrong_and_where():
         unset.check[8](np.zeros(8, np.float32))
 
 
-def test_a_proof_says_what_is_not_proven_and_strict_kernels_refuse_it():
+def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():
     a = np.zeros(8, np.float32)
     assert plain.proof[8](a, 8) == "proven"
     assert "that the index of `a` is inside is not proven" in plain.proof[9](a, 9)

@@ -144,7 +144,8 @@ def test_asynchronous_launches_follow_each_other(queue):
     assert first.done and ndpx.to_numpy(a).tolist() == [3.0] * 1000
 
 
-# The lines of the README's table for numba.cuda: `x` is the fastest dimension there, the last one here.
+# The lines of the README's table for numba.cuda: `x` is the fastest dimension there, the last one
+# here.
 
 
 @ndpx.kernel
@@ -174,7 +175,7 @@ def test_what_numba_cuda_has(queue):
     assert ndpx.to_numpy(out).tolist() == [[6] * 12] * 4 and ndpx.to_numpy(sums).tolist() == [48, 11, 5]
 
 
-def test_code_is_made_without_arguments():
+def test_code_is_generated_without_arguments():
     kernel = ndpx.kernel(vecadd.__wrapped__)
     types = "float32[:], float32[:], float32[:]"
     assert "__kernel void usm_vecadd" in kernel.code("opencl-c", types)
@@ -182,8 +183,8 @@ def test_code_is_made_without_arguments():
     assert kernel.code("spir-v", types)[:4] == b"\x03\x02\x23\x07"
     assert kernel.code("ir", types).startswith('(kernel "vecadd" 1')
     assert (kernel.local_mem_size, kernel.max_work_group_size) == (0, None)
-    for wrong, said in {"float32[:]": "3 types are needed", types.replace("float32", "float16"): '"float16[:]" is no type'}.items():
-        with pytest.raises(ndpx.KernelError, match=said.replace("[", r"\[")):
+    for wrong, message in {"float32[:]": "3 types are needed", types.replace("float32", "float16"): '"float16[:]" is no type'}.items():
+        with pytest.raises(ndpx.KernelError, match=message.replace("[", r"\[")):
             kernel.code("ir", wrong)
     with pytest.raises(ndpx.KernelError, match="no target"):
         kernel.code("metal", types)

@@ -1,4 +1,4 @@
-"""Python functions as kernels: programs of many kinds beside NumPy, on every device of the machine."""
+"""Python functions as kernels, compared with NumPy on every device of the machine."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Every source of memory x conversions x writes, reads and exports: a typed refusal or the right bytes, and nothing written that is read-only.
+"""Every source of memory x conversions x writes, reads and exports.
 
-Here all of one conversion and a fixed sample of two; `USM_MATRIX=1` runs the whole. See `matrix/__init__.py`.
+Each gives the right bytes or a typed refusal, and nothing read-only is written.
 """
 
 import inspect
@@ -26,7 +26,7 @@ PARTS = int(os.environ.get("USM_MATRIX", "7"))
 
 
 def run(backend, environment, place, parts=PARTS):
-    """What is wrong, where a process died, and how often each row was done."""
+    """The faults, the cases in which a process died, and the count of each row."""
     first, wrong, deaths, counts = (0, -1), [], [], {}
     while True:
         place.write_bytes(bytes(16))
@@ -45,7 +45,7 @@ def run(backend, environment, place, parts=PARTS):
 
 
 @pytest.mark.parametrize("name", ["host", "opencl", "sycl", "cuda_on_host_late"])
-def test_read_only_stays_and_bytes_are_right(name, request, tmp_path):
+def test_read_only_memory_stays_read_only_and_bytes_are_right(name, request, tmp_path):
     require("numpy", "a consumer and a producer")
     require("numba", "a consumer and a producer")
     if name == "sycl":

@@ -25,7 +25,7 @@ def test_memory_has_a_size_an_address_and_a_kind(make, kind, queue):
     assert memory.queue.device == queue.device
 
 
-def test_bytes_go_in_and_out(make, kind):
+def test_bytes_are_copied_in_and_out(make, kind):
     memory = make(16)
     memory.memset()
     assert memory.tobytes() == bytes(memory) == bytes(16)
@@ -59,7 +59,7 @@ def test_sizes_that_do_not_fit_are_refused(make):
         memory.memset(256)
 
 
-def test_what_cannot_be_allocated_is_refused(make):
+def test_an_impossible_request_is_refused(make):
     for nbytes in (0, -1, -(1 << 70)):
         with pytest.raises(ValueError, match="positive"):
             make(nbytes)
@@ -90,7 +90,7 @@ def test_kinds_are_copied_only_on_request(queue, kind):
     assert type(as_usm_memory(memory)) is CLASSES[kind]
 
 
-def test_an_array_is_memory_too(queue, kind):
+def test_an_array_becomes_a_memory_object(queue, kind):
     array = usm.zeros((4, 4), "<i2", kind=kind, queue=queue)
     part = as_usm_memory(array[1:3])
     assert part._pointer == array.pointer + 8 and part.nbytes == 16
@@ -140,7 +140,7 @@ def test_memory_over_a_read_only_array_is_read_only(queue):
     assert bytes(copied) == b"AAA" and key == b"key"
 
 
-def test_a_read_only_dictionary_of_memory_says_so(dpctl, np):
+def test_the_dictionary_of_read_only_memory_is_read_only(dpctl, np):
     values = np.arange(4, dtype="|u1")
     values.setflags(write=False)
     array = usm.asarray(values, queue=usm.Queue(device_of("sycl")), kind="shared")

@@ -1,4 +1,4 @@
-"""Where the process has no room for what is asked, there is an exception, and the process lives."""
+"""Without free memory there is an exception, and the process lives."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from conftest import require
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux processes")
-def test_no_member_or_conversion_ends_a_process_without_room():
+def test_no_member_crashes_a_process_without_free_memory():
     require("numpy", "a producer")
     case = Path(__file__).with_name("memory_case.py")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the package says of memory: history from a context's first use on, peaks that start anew, and what a block of code allocates."""
+"""Statistics of memory: history from a context's first use, peaks, and tracked blocks."""
 
 import gc
 import subprocess
@@ -30,7 +30,7 @@ assert later.history() == [] and usm.history()["host:host:0"] == []
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-def test_peaks_start_anew(queue, kind):
+def test_reset_peak_restarts_the_peaks(queue, kind):
     def sums():
         return queue.context.stats()["sum"]
 

@@ -1,4 +1,4 @@
-"""What notebooks show: devices and arrays as tables, and how far a search is."""
+"""Output in notebooks: devices and arrays as tables, and the progress of a search."""
 
 import html.parser
 import re
@@ -108,7 +108,7 @@ def hard(count):
     return rows
 
 
-def test_a_search_shows_how_far_it_is_and_wipes_that(notebook):
+def test_a_search_shows_its_progress_and_removes_it(notebook):
     plan = usm.plan(hard(1000), strategy="search", time_limit=2)
     assert plan.feasible
     [pages] = notebook
@@ -119,7 +119,7 @@ def test_a_short_plan_shows_nothing(notebook):
     assert usm.plan([(0, 3, 4096), (1, 2, 256)]).peak == 4352 and notebook == []
 
 
-def test_a_notebook_that_refuses_the_line_gets_the_plan(notebook, monkeypatch):
+def test_a_notebook_without_progress_still_gets_the_plan(notebook, monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("no output here")
 

@@ -1,4 +1,4 @@
-"""`usm.nrt`: blocks over memory of Python objects, statistics, leaks, the C library that the package ships."""
+"""`usm.nrt`: blocks over memory of Python objects, statistics, leaks, and the C library."""
 
 import array
 import ctypes
@@ -21,7 +21,7 @@ def library(nrt_library):
 
 @pytest.fixture
 def balanced():
-    """What the test makes is freed at its end."""
+    """The blocks that a test makes are freed at its end."""
     gc.collect()
     before = usm.nrt.get_allocation_stats()
     yield
@@ -52,7 +52,7 @@ def exporters():
 
 
 @pytest.mark.parametrize("name", [name for name, _ in exporters()])
-def test_an_exporter_becomes_a_block_and_comes_back_unchanged(name, balanced):
+def test_an_exporter_round_trips_through_a_block(name, balanced):
     obj = dict(exporters())[name]
     block = MemInfo(obj)
     assert block.parent is obj
@@ -144,14 +144,14 @@ KINDS = {"host": 1, "device": 2, "shared": 3}
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_c_is_told_the_kind_of_a_block(library, name, balanced):
+def test_c_reads_the_kind_of_a_block(library, name, balanced):
     kind = entry(library, 13, ctypes.c_uint32, ctypes.c_void_p)
     block = MemInfo(usm.zeros(4, kind=name, queue="host"))
     assert (block.kind, kind(block.address)) == (name, KINDS[name])
     assert kind(MemInfo.allocate(8).address) == kind(None) == 0
 
 
-def test_requests_that_cannot_be_served_are_errors():
+def test_impossible_requests_are_errors():
     before = usm.nrt.get_allocation_stats()
     for size, alignment, error in [
         (1 << 62, 16, usm.AllocationError),
@@ -169,7 +169,7 @@ def test_requests_that_cannot_be_served_are_errors():
     assert usm.nrt.get_allocation_stats() == before
 
 
-def test_leaks_tells_what_lives_and_where_it_was_made():
+def test_leaks_lists_live_blocks_with_their_origins():
     untracked = MemInfo.allocate(1)
     usm.nrt.track(origins=True)
     try:
@@ -194,7 +194,7 @@ def test_leaks_tells_what_lives_and_where_it_was_made():
     del kept, untracked
 
 
-def test_a_block_of_c_at_the_address_of_a_freed_one_has_no_line_of_python(library):
+def test_a_c_block_at_a_reused_address_has_no_python_line(library):
     c = ctypes.CDLL(library)
     c.NRT_MemInfo_alloc.restype = ctypes.c_void_p
     c.NRT_MemInfo_alloc.argtypes = [ctypes.c_size_t]
@@ -274,7 +274,7 @@ def test_a_program_without_python_compiles_against_what_the_package_ships(librar
     assert (done.returncode, done.stdout) == (0, "100 1\n")
 
 
-def test_a_library_that_is_not_there_is_named(tmp_path):
+def test_a_missing_library_is_named(tmp_path):
     missing = tmp_path / "libusm_nrt.so"
     script = "import usm\ntry:\n    usm.nrt.MemInfo(b'x')\nexcept usm.DeviceError as error:\n    print(error)\n"
     environment = {"USM_NRT_LIBRARY": str(missing)}
@@ -282,7 +282,7 @@ def test_a_library_that_is_not_there_is_named(tmp_path):
     assert str(missing) in done
 
 
-def test_a_library_that_is_another_is_refused(dpctl):
+def test_a_library_of_another_version_is_refused(dpctl):
     other = pathlib.Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"
     script = "import usm\ntry:\n    usm.nrt.get_allocation_stats()\nexcept usm.DeviceError as error:\n    print(error)\n"
     done = run(script, {"USM_NRT_LIBRARY": str(other)})

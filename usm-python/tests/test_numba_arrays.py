@@ -10,7 +10,7 @@ from numba_case import run, selector
 pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
-def test_an_array_goes_in_and_comes_back_as_itself():
+def test_compiled_code_returns_the_same_array():
     run("""
     @njit
     def double(a):
@@ -75,7 +75,7 @@ def test_what_is_computed_is_numpys_and_what_is_copied_is_ours():
     """)
 
 
-def test_every_element_type_that_both_know():
+def test_every_common_element_type_works():
     run("""
     first = njit(lambda a: a[0])
     for dtype in "?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16":
@@ -86,7 +86,7 @@ def test_every_element_type_that_both_know():
     """)
 
 
-def test_parallel_code():
+def test_parallel_code_takes_arrays():
     run("""
     from numba import prange
 
@@ -101,7 +101,7 @@ def test_parallel_code():
     """)
 
 
-def test_read_only_arrays_stay_so():
+def test_read_only_arrays_stay_read_only():
     run("""
     from numba.core.errors import TypingError
 
@@ -160,7 +160,7 @@ def test_no_block_is_left():
     """)
 
 
-def test_numba_learns_the_type_by_itself():
+def test_numba_registers_the_type_by_itself():
     found = importlib.metadata.entry_points().select(group="numba_extensions")
     if not any(entry.value.startswith("usm.numba:") for entry in found):
         lacking("usm", "the package is not installed, only imported")

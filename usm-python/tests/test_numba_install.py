@@ -7,7 +7,7 @@ from numba_case import run
 pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
-def test_uninstall_waits_for_the_last_block_and_another_source_may_follow():
+def test_uninstall_needs_no_live_block_and_allows_another_source():
     run(f"""
     usm.numba.install("host")
     make = njit(lambda n: np.ones(n))
@@ -30,7 +30,7 @@ def test_uninstall_waits_for_the_last_block_and_another_source_may_follow():
     """)
 
 
-def test_what_would_crash_is_refused():
+def test_an_installation_that_would_crash_is_refused():
     run("""
     import numba
     refused(usm.RequestError, "kind must be", usm.numba.install, "host", "device")
@@ -50,7 +50,7 @@ def test_what_would_crash_is_refused():
     """)
 
 
-def test_it_is_too_late_once_something_was_compiled():
+def test_install_is_refused_after_a_compilation():
     run("""
     from numba.core.runtime import _nrt_python
     make = njit(lambda: np.ones(3))
@@ -62,7 +62,7 @@ def test_it_is_too_late_once_something_was_compiled():
     """)
 
 
-def test_threads_that_compile_meanwhile_are_before_or_after():
+def test_install_races_with_compilations_without_a_deadlock():
     run("""
     import sys
     import threading
@@ -88,7 +88,7 @@ def test_threads_that_compile_meanwhile_are_before_or_after():
     """)
 
 
-def test_numbas_statistics_are_ours():
+def test_numbas_statistics_show_the_counts_of_usm():
     run("""
     from numba.core.runtime import _nrt_python, rtsys
     usm.numba.install("host")

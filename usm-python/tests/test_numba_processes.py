@@ -41,7 +41,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_fork_finds_no_lock_held():
+def test_no_lock_is_held_after_a_fork():
     run(
         """
         import ctypes, os, threading
@@ -83,7 +83,7 @@ def test_a_fork_finds_no_lock_held():
     )
 
 
-def test_a_fork_goes_on_with_what_it_has():
+def test_compiled_code_works_on_after_a_fork():
     run("""
     import os, threading
     usm.numba.install("host")
@@ -135,7 +135,7 @@ def test_a_child_of_a_fork_may_uninstall():
 
 @pytest.mark.parametrize("first", ["host/host", "numba"])
 def test_cached_code_names_what_it_calls_and_runs_on_every_runtime(tmp_path, first):
-    """The cache has names, not the addresses of the process that filled it, and iterators are of the same size."""
+    """The cache has names, not addresses, and iterators have one size on both runtimes."""
     script = tmp_path / "cached.py"
     script.write_text(SCRIPT)
     runtimes = [first, "host/shared", "numba", f"{selector('opencl')}/shared", "host/host"]
@@ -154,7 +154,7 @@ def test_cached_code_names_what_it_calls_and_runs_on_every_runtime(tmp_path, fir
 
 
 def test_functions_travel_by_pickle_between_runtimes(tmp_path):
-    """A pickle has the Python function: the other process compiles it for the runtime that it has."""
+    """A pickle has the Python function, which the other process compiles for its own runtime."""
     (tmp_path / "travelling.py").write_text(
         "import numpy as np\nfrom numba import njit\n@njit\ndef make(n):\n    return np.arange(n)\ndef maker(k):\n"
         "    @njit\n    def inner(n):\n        return np.full(n, k)\n    return inner\n"
@@ -179,7 +179,7 @@ def test_functions_travel_by_pickle_between_runtimes(tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["opencl", "sycl"])
-def test_a_process_ends_in_order_whatever_it_holds(backend):
+def test_a_process_ends_normally_with_live_objects(backend):
     """Also with blocks alive in globals, on threads and in what threads keep."""
     code = f"""
     import threading

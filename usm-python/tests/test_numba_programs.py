@@ -29,7 +29,7 @@ def test_threads_without_the_interpreter_allocate_too():
     """)
 
 
-def test_what_a_sleeping_thread_keeps_goes_back_too():
+def test_blocks_that_a_sleeping_thread_keeps_are_freed_too():
     run("""
     import threading
     usm.numba.install("host")
@@ -90,8 +90,11 @@ def test_parallel_loops_make_arrays_and_dictionaries(backend, kind):
     """)
 
 
-def test_an_exception_leaks_what_it_leaks_on_numbas_runtime_and_that_is_named():
-    """Compiled code does not free what is alive where a function that it calls raises; it is found by number and by line."""
+def test_an_exception_leaks_as_on_numbas_runtime_and_leaks_names_it():
+    """Compiled code does not free live blocks where a function that it calls raises.
+
+    `leaks` finds them by number and by line.
+    """
     run("""
     usm.numba.install("host")
 
@@ -122,7 +125,7 @@ def test_an_exception_leaks_what_it_leaks_on_numbas_runtime_and_that_is_named():
     """)
 
 
-def test_a_raising_callback_leaves_what_is_freed_afterwards():
+def test_compiled_code_catches_its_exceptions():
     run("""
     usm.numba.install("host")
 

@@ -1,5 +1,8 @@
-"""Compiled code on our runtime: where its blocks lie, and who is told of them. Small ones are carved out of slabs of the source and kept by
-the threads that free them, which must not show anywhere else."""
+"""Compiled code on usm's runtime: where its blocks are, and what counts them.
+
+Small blocks are parts of slabs of the source. The threads that free them keep them, which must not
+show anywhere else.
+"""
 
 import os
 import subprocess
@@ -92,7 +95,7 @@ def test_instances_of_compiled_classes_are_freed_and_counted():
     """)
 
 
-def test_memory_that_is_not_there_is_a_memory_error():
+def test_missing_memory_is_a_memory_error():
     run("""
     usm.numba.install("host")
     make = njit(lambda n: np.empty(n))
@@ -103,7 +106,7 @@ def test_memory_that_is_not_there_is_a_memory_error():
     """)
 
 
-def test_c_is_told_the_kind_of_blocks_that_compiled_code_makes():
+def test_c_reads_the_kind_of_blocks_of_compiled_code():
     run(
         """
         import ctypes
@@ -201,7 +204,7 @@ def test_a_loop_of_small_blocks_asks_the_source_for_slabs(backend, kind):
     """)
 
 
-def test_slabs_are_off_where_the_environment_says_so():
+def test_the_environment_switches_slabs_off():
     code = textwrap.dedent("""
     @njit
     def loop(n):

@@ -1,5 +1,7 @@
-"""Numba's own tests on usm's runtime: those that are short pass and leave no block. `cargo xtask numba` runs the others too, and all of
-them beside Numba's own runtime (`numba_compare.py`).
+"""Short tests of Numba's own pass on usm's runtime and leave no block.
+
+`cargo xtask numba` runs the others too, and all of them beside Numba's own runtime
+(`numba_compare.py`).
 """
 
 import pytest
@@ -43,7 +45,8 @@ def test_a_module_passes_in_shared_memory(kind):
     assert left == {"blocks": 0, "headers": 0, "live": 0, "tracked": 0, "kind": kind}
 
 
-# ---- What tells us so --------------------------------------------------------------------------------------------------
+# ---- What tells us so
+# --------------------------------------------------------------------------------------------------
 
 
 def found(*, blocks=0, headers=0, live=0, **outcomes):
@@ -51,7 +54,7 @@ def found(*, blocks=0, headers=0, live=0, **outcomes):
     return {"tests": tests, "left": [{"blocks": blocks, "headers": headers, "live": live, "tracked": 0}], "seconds": 1}
 
 
-def test_a_difference_is_found():
+def test_the_comparison_finds_a_difference():
     good = found(a="passed", b="skipped", c="expected_failure")
     assert numba_compare.compare("test_recursion", good, good) == ([], [])
     for worse in (
@@ -67,14 +70,14 @@ def test_a_difference_is_found():
     assert numba_compare.compare("test_recursion", found(a="failed"), found(a="failed"))[1], "failed on both is no success"
 
 
-def test_what_is_known_to_differ_is_named_with_its_reason():
+def test_known_differences_are_listed_with_their_reason():
     known = "TestNRTIssue.test_no_nrt_on_njit_decoration"
     theirs, ours = found(**{known: "passed"}), found(**{known: "failed"}, blocks=2)
     (line,), unexplained = numba_compare.compare("test_nrt", theirs, ours)
     assert known in line and "before anything is decorated" in line and unexplained == []
 
 
-def test_a_test_that_hangs_or_crashes_ends_alone(monkeypatch, tmp_path):
+def test_a_test_that_hangs_or_crashes_ends_no_other(monkeypatch, tmp_path):
     """The others of its part run on in a process of their own."""
     (tmp_path / "numba_hostile.py").write_text(
         "import ctypes, time, unittest\n"

@@ -17,7 +17,7 @@ def test_hints_change_no_value(queue, kind):
     usm.asarray(b"fixed").prefetch().wait()
 
 
-def test_hints_of_the_wrong_kind(queue):
+def test_unknown_hints_are_refused(queue):
     array = usm.zeros(4, queue=queue)
     with pytest.raises(usm.RequestError, match='"often" is not "read_mostly"'):
         array.advise("often")
@@ -79,7 +79,7 @@ def test_a_handle_that_was_altered_is_refused(altered):
         usm.open_ipc(altered, device="host")
 
 
-def test_what_is_no_handle():
+def test_bytes_that_are_not_a_handle_are_refused():
     for wrong in ("text", 5, None, bytearray(88)):
         with pytest.raises(TypeError, match="handle: an object of type"):
             usm.open_ipc(wrong)

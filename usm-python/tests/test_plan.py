@@ -92,7 +92,7 @@ def test_a_graph_is_planned_with_its_names():
     assert "5120" in repr(plan)
 
 
-def test_the_queue_counts():
+def test_the_order_of_the_queue_matters():
     assert usm.plan(CHAIN, queue="in-order").to_dict()["queue"] == "in-order"
     assert usm.plan(CHAIN, queue="out-of-order").to_dict()["queue"] == "out-of-order"
     queue = usm.Queue("host", in_order=False)
@@ -115,7 +115,7 @@ def test_files_are_read_as_by_the_command(tmp_path):
         usm.plan(tmp_path / "nothing.graph.json")
 
 
-def test_a_capacity_is_decided():
+def test_a_capacity_makes_a_plan_feasible_or_not():
     rows = [(0, 2, 10), (1, 3, 10)]
     assert usm.plan(rows, capacity=20).feasible
     plan = usm.plan(rows, capacity=19)
@@ -146,14 +146,14 @@ def test_a_capacity_is_decided():
         (b"", {}, ["ONNX"]),
     ],
 )
-def test_what_is_wrong_is_named(given, options, parts):
+def test_errors_name_the_fault(given, options, parts):
     with pytest.raises(usm.RequestError) as raised:
         usm.plan(given, **options)
     for part in parts:
         assert part in str(raised.value), raised.value
 
 
-def test_what_is_no_input_is_a_type_error():
+def test_a_wrong_input_is_a_type_error():
     for given in (3, None, object()):
         with pytest.raises(TypeError, match="table"):
             usm.plan(given)
@@ -161,7 +161,7 @@ def test_what_is_no_input_is_a_type_error():
         usm.plan({"lower": [0], "size": [1]})
 
 
-def test_nothing_is_a_plan_too():
+def test_an_empty_table_has_a_plan():
     plan = usm.plan([])
     assert (plan.peak, len(plan), bytes(plan.offsets), plan.optimal) == (0, 0, b"", True)
 
@@ -226,7 +226,7 @@ def field(number, content):
 
 
 def model(stated):
-    """x[N, 64] -> Relu -> h -> Relu -> y, in the format of ONNX; the shape of h is stated or not."""
+    """The ONNX model x[N, 64] -> Relu -> h -> Relu -> y, with or without the shape of h."""
 
     def value(name):
         extents = field(1, field(2, "N")) + field(1, field(1, 64))
@@ -294,14 +294,14 @@ def test_a_plan_for_every_value_is_that_of_the_command_and_of_c(tmp_path):
         at.verify()
         assert list(again.at(n=values[0], width=values[1]).offsets) == list(at.offsets)
         out = tmp_path / "plan.csv"
-        said = [f"n={values[0]}", "--dim", f"images.width={values[1]}", "--output", str(out)]
-        subprocess.run([sys.executable, "-m", "usm", "plan", str(path), "--dim", *said], check=True, timeout=60)
+        options = [f"n={values[0]}", "--dim", f"images.width={values[1]}", "--output", str(out)]
+        subprocess.run([sys.executable, "-m", "usm", "plan", str(path), "--dim", *options], check=True, timeout=60)
         header, *rows = (line.split(",") for line in out.read_text().splitlines())
         assert [int(row[header.index("offset")]) for row in rows] == list(at.offsets)
         assert by_c(plan.range_plan, values) in (None, list(at.offsets))
 
 
-def test_a_value_that_no_plan_is_for_is_refused():
+def test_a_value_outside_of_the_plan_is_refused():
     plan = usm.plan(RANGED, dims={"n": 2, "width": "32..512:64"})
     for dims, words in (
         ({"n": 2}, ["width"]),

@@ -131,7 +131,7 @@ def test_the_arena_hands_out_arrays_by_name(plan, queue, kind):
     assert gone() is None and set(shaped.tolist()[0]) == {1.5}
 
 
-def test_names_that_come_twice_are_numbers():
+def test_tensors_with_duplicate_names_have_number_keys():
     twice = {"tensors": [{"id": id, "size": 64, "name": "same"} for id in (3, 4)], "ops": [{"inputs": [], "outputs": [3, 4]}], "outputs": [3, 4]}
     assert usm.plan(twice).arena("host").keys() == [3, 4]
     table = usm.plan([(0, 1, 10), (0, 2, 0)])

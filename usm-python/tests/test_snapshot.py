@@ -1,4 +1,4 @@
-"""What is live and what happened, in the files of two viewers: their keys, their rules, and hostile names as text."""
+"""Snapshots and history, in the files of two viewers: keys, rules, and hostile names as text."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ACTIONS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segmen
 
 @pytest.fixture
 def taken(queue, kind):
-    """A snapshot of a context of its own with two blocks live, one freed and one refused, and the two arrays."""
+    """A snapshot of a new context, and its two live arrays; one block was freed, one refused."""
     usm.history(1000)
     context = usm.Device(queue.device.selector).context
     context.keep_history(0)
@@ -53,10 +53,10 @@ def test_the_pickle_has_the_keys_of_memory_viz(taken, queue, tmp_path):
     assert sum(blocks.values()) == queue.device.context.stats()["sum"]["current"]
     trace = document["device_traces"][place]
     assert {it["action"] for it in trace} <= ACTIONS and all({"addr", "size", "stream", "time_us", "frames"} <= set(it) for it in trace)
-    said = [(it["action"], it["addr"], it["size"]) for it in trace]
+    events = [(it["action"], it["addr"], it["size"]) for it in trace]
     for array in held:
-        assert ("alloc", array.pointer, array.nbytes) in said
-    assert said.index(("alloc", freed, 500)) < said.index(("free_requested", freed, 500)) < said.index(("free_completed", freed, 500))
+        assert ("alloc", array.pointer, array.nbytes) in events
+    assert events.index(("alloc", freed, 500)) < events.index(("free_requested", freed, 500)) < events.index(("free_completed", freed, 500))
     refused = next(it for it in trace if it["action"] == "oom")
     assert refused["size"] == 1 << 60 and refused["device_free"] >= 0
     times = [it["time_us"] for it in trace]

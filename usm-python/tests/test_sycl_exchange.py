@@ -1,4 +1,7 @@
-"""Memory shared with dpctl and dpnp on a real SYCL device: same pointer, owner kept alive, writes seen on both sides."""
+"""Memory shared with dpctl and dpnp on a real SYCL device.
+
+Pointers are the same, owners are kept alive, and each side sees the other's writes.
+"""
 
 import ctypes
 import gc
@@ -242,7 +245,7 @@ def test_every_variant_of_syclobj_is_read(dpctl, memory_of, kind):
 
 
 def test_dpctl_reads_every_variant_over_memory_of_ours(dpctl, sycl, kind):
-    """The nine documented ones, of dpctl's own queue and of ours, as the `syclobj` of an array of ours."""
+    """The nine documented variants, of dpctl's own queue and of ours."""
     array = usm.zeros(16, "|u1", kind=kind, queue=sycl)
     queue = dpctl.SyclQueue(sycl._get_capsule())
     ours = {
@@ -262,7 +265,7 @@ def test_dpctl_reads_every_variant_over_memory_of_ours(dpctl, sycl, kind):
         assert theirs.reference_obj is producer and theirs.sycl_context == queue.sycl_context, name
 
 
-def test_capsules_serve_once_and_outlive_their_use(dpctl):
+def test_capsules_are_used_once_and_may_outlive_their_use(dpctl):
     queue = dpctl.SyclQueue()
     theirs = dpctl.memory.MemoryUSMShared(16, queue=queue)
     for make in (queue._get_capsule, queue.sycl_context._get_capsule):
@@ -289,7 +292,7 @@ def test_our_capsules_are_taken_by_dpctl(dpctl, sycl):
     assert usm.asarray(memory).context == sycl.context
 
 
-def test_syclobj_of_other_sorts_is_refused(dpctl):
+def test_a_syclobj_of_another_class_is_refused(dpctl):
     theirs = dpctl.memory.MemoryUSMShared(16)
 
     class Text(str):
@@ -469,8 +472,8 @@ def test_a_dictionary_is_read_once_and_hostile_objects_only_raise(dpctl):
 
 
 @pytest.mark.parametrize("pointer", [0, 1, 4096, (1 << 47) - 64, (1 << 64) - 64])
-def test_an_address_that_is_no_usm_does_not_end_the_process(dpctl, pointer):
-    """With a context as syclobj another consumer aborts here; a process of its own, so that an abort is seen."""
+def test_an_address_outside_of_usm_does_not_crash(dpctl, pointer):
+    """Another consumer aborts here, so this runs in a process of its own."""
     code = f"""
         import dpctl, usm, usm.memory
         queue = dpctl.SyclQueue()
@@ -514,7 +517,7 @@ def test_freed_memory_is_refused(dpctl):
 
 
 def test_memory_of_another_context_is_refused(dpctl):
-    """A second native context over the same device does not know the pointers of the default one, nor the reverse."""
+    """Two native contexts of one device do not know each other's pointers."""
     library = ctypes.CDLL(str(pathlib.Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"))
     create = library.DPCTLContext_Create
     create.restype, create.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
@@ -539,7 +542,7 @@ def test_memory_of_another_context_is_refused(dpctl):
         elsewhere.queue.copy(elsewhere, array)
 
 
-def test_zero_size_arrays_pass_both_ways(dpctl, dpnp, sycl):
+def test_empty_arrays_are_exchanged_both_ways(dpctl, dpnp, sycl):
     theirs = dpnp.zeros((0, 3), dtype="f4")
     array = usm.asarray(theirs)
     assert (array.shape, array.size, array.tolist()) == ((0, 3), 0, [])
@@ -550,7 +553,7 @@ def test_zero_size_arrays_pass_both_ways(dpctl, dpnp, sycl):
     assert usm.asarray(null).shape == (0, 3)
 
 
-def test_dictionaries_of_ours_are_what_the_documents_say(sycl, dpctl):
+def test_our_dictionaries_follow_the_documents(sycl, dpctl):
     array = usm.zeros((2, 3, 4), "<i4", queue=sycl)
     whole = array.__sycl_usm_array_interface__
     assert whole["version"] == 1 and whole["data"] == (array.pointer, False)
@@ -575,8 +578,8 @@ def test_structures_pass_with_their_members(np, sycl):
     assert np.array_equal(np.asarray(back), data)
 
 
-def test_every_queue_of_a_program_is_remembered(dpctl):
-    """However many there are; those that the program lets go are let go here too."""
+def test_every_queue_keeps_its_identity(dpctl):
+    """There may be any number, and what the program drops is dropped here too."""
     import gc
 
     def alive():

@@ -101,7 +101,7 @@ def test_memory_in_use_is_freed_after_its_work(queue):
 
 
 def test_first_use_by_many_threads_at_once():
-    """Devices are found once, whoever comes first, and nobody waits for ever."""
+    """Devices are listed once by whichever thread is first, without a deadlock."""
     import subprocess
     import sys
 
@@ -117,8 +117,8 @@ assert len(seen) == 8 and len(set(seen)) == 1, seen
     assert done.returncode == 0, done.stderr
 
 
-def test_the_first_uses_of_a_lent_array_race_for_one_storage():
-    """What is lent becomes a storage at first use, once, and its producer goes with the last array, once."""
+def test_concurrent_first_uses_of_an_import_share_one_storage():
+    """An import becomes one storage at first use, and releases its producer once."""
     released = []
 
     class Producer:
@@ -152,7 +152,7 @@ def test_the_first_uses_of_a_lent_array_race_for_one_storage():
         released.clear()
 
 
-def test_a_lent_array_that_nobody_uses_lets_its_producer_go_at_once():
+def test_an_unused_import_releases_its_producer_at_once():
     released = []
 
     class Producer:

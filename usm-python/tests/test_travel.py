@@ -1,4 +1,4 @@
-"""Arrays that are copied and that travel: `copy`, `deepcopy` and pickles, in one process and to another."""
+"""Copies and pickles of arrays, in one process and to another."""
 
 import copy
 import multiprocessing
@@ -41,7 +41,7 @@ def test_a_pickle_keeps_values_kind_and_device(queue, kind, way):
     assert array.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-def test_views_travel_alone_and_large_arrays_beside_the_pickle():
+def test_views_pickle_only_their_elements_and_large_arrays_out_of_band():
     array = usm.zeros(1 << 20, "|u1", kind="host", device="host")
     assert len(pickle.dumps(array[5:15])) < 1000
     buffers = []
@@ -53,7 +53,7 @@ def test_views_travel_alone_and_large_arrays_beside_the_pickle():
     assert back.pointer == array.pointer and array[7].item() == 3
 
 
-def test_read_only_stays(queue):
+def test_pickles_keep_read_only(queue):
     array = usm.asarray(b"fixed")
     for way in ways():
         back = way(array)
@@ -75,13 +75,13 @@ def test_copies_have_memory_of_their_own(queue, kind):
     assert twice[0] is twice[1]
 
 
-def test_members_travel(np):
+def test_pickles_keep_members(np):
     array = usm.asarray(np.ones(3, "i4,f8"))
     back = pickle.loads(pickle.dumps(array))
     assert back.dtype == array.dtype and (np.asarray(back) == np.asarray(array)).all()
 
 
-def test_a_device_that_is_not_here_gives_way_with_one_warning(monkeypatch):
+def test_an_absent_device_is_replaced_with_one_warning(monkeypatch):
     monkeypatch.setenv("USM_DEVICE", "host")
     data = pickle.dumps(usm.full(3, 2, kind="shared", device="host"), 2).replace(b"host:host:0", b"host:host:9")
     with pytest.warns(RuntimeWarning, match="host:host:9 is not here, so it is on host:host:0"):
@@ -92,7 +92,7 @@ def test_a_device_that_is_not_here_gives_way_with_one_warning(monkeypatch):
         assert pickle.loads(data).tolist() == [2, 2, 2]
 
 
-def test_what_was_altered_is_refused():
+def test_an_altered_pickle_is_refused():
     rebuild, state = usm.zeros((2, 3), "<i4", kind="host", device="host").__reduce_ex__(4)
     assert rebuild(*state).tolist() == [[0] * 3] * 2
     altered = [
@@ -115,14 +115,14 @@ def child(array):
     return array[::-1]
 
 
-def test_another_process_takes_and_gives_them(queue, kind):
+def test_arrays_are_sent_to_another_process_and_back(queue, kind):
     array = made(queue, kind, [1, 2, 3, 4, 5, 6])
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         back = pool.map(child, [array])[0]
     assert (back.tolist(), back.kind, back.device) == ([[4, 5, 6], [1, 2, 3]], kind, queue.device)
 
 
-def test_numpy_is_not_needed():
+def test_pickles_do_not_need_numpy():
     program = """
 import pickle, sys, usm
 a = usm.full((2, 2), 1.5, device="host")

@@ -11,7 +11,7 @@ NOTEBOOK = pathlib.Path(__file__).parents[2] / "docs/python/tutorial.ipynb"
 
 
 def shown(value):
-    """What a notebook would show of the last line of a cell."""
+    """The output that a notebook shows for the last line of a cell."""
     names = ("_repr_html_", "_repr_svg_")
     return next((getattr(value, name)() for name in names if hasattr(value, name)), repr(value))
 

@@ -1,5 +1,8 @@
-"""Two GPUs: arrays on both, copies both ways with and without peer access, work of both at once, and exchange of the second one's
-arrays. Over the CUDA driver that executes on the host, each case in a process of its own; `gpu/exchange.py` does the same on two GPUs."""
+"""Two GPUs: copies with and without peer access, concurrent work, exchange.
+
+The CUDA driver executes on the host, and each case is a process of its own; `gpu/exchange.py` does
+the same on two GPUs.
+"""
 
 import os
 import subprocess
@@ -56,7 +59,7 @@ def test_arrays_live_on_the_second_device(run):
 
 
 @pytest.mark.parametrize("peers", [False, True])
-def test_copies_go_both_ways(run, peers):
+def test_copies_work_in_both_directions(run, peers):
     run(f"        peers = {peers}" + """
         if peers:
             for one, other in ((first.context, second.context), (second.context, first.context)):
@@ -78,7 +81,7 @@ def test_copies_go_both_ways(run, peers):
     """)
 
 
-def test_a_device_of_another_runtime_is_no_peer(run):
+def test_a_device_of_another_runtime_cannot_be_a_peer(run):
     run("""
         host = usm.Context("host")
         assert not first.context.can_access_peer(host) and not host.can_access_peer(first.context)
@@ -142,7 +145,7 @@ def test_threads_work_on_a_device_each(run):
     """)
 
 
-def test_arrays_of_the_second_are_exchanged(run):
+def test_arrays_of_the_second_device_are_exchanged(run):
     run("""
         array = made(second)
 

@@ -1,4 +1,4 @@
-"""The types that the package ships: checked as a user's checker does, and against the module that runs."""
+"""The types of the package: checked as by a user's checker, and against the running module."""
 
 import ast
 import json
@@ -21,32 +21,33 @@ def python(*arguments):
 
 
 def test_mypy_accepts_the_whole_surface_in_strict_mode_and_refuses_what_it_must():
-    """An unused `type: ignore` is an error there, so each of those lines is one that mypy refuses."""
+    """An unused `type: ignore` is an error, so mypy refuses each line that has one."""
     require("mypy", "the checker of types")
-    status, said = python("-m", "mypy", "--config-file", HERE / "mypy.ini", "--no-incremental", SURFACE)
-    assert status == 0, said
+    status, output = python("-m", "mypy", "--config-file", HERE / "mypy.ini", "--no-incremental", SURFACE)
+    assert status == 0, output
 
 
 def test_the_whole_surface_runs():
     assert python(SURFACE) == (0, "ok\n")
 
 
-def test_the_stub_is_what_the_module_is():
+def test_the_stub_matches_the_module():
     require("mypy", "the checker of types")
     # With all that is below it.
     require("numba", "a module of the package is for it")
     require("distributed", "a module of the package is for it")
     modules = ["usm"]
     options = ["--mypy-config-file", HERE / "mypy.ini", "--allowlist", HERE / "stubtest.txt", "--ignore-unused-allowlist"]
-    status, said = python("-m", "mypy.stubtest", *options, "--concise", *modules)
-    assert status == 0, said
+    status, output = python("-m", "mypy.stubtest", *options, "--concise", *modules)
+    assert status == 0, output
 
 
 def test_everything_public_has_a_complete_type(tmp_path):
     """As pyright sees a package that says `py.typed`: nothing unknown, nothing ambiguous."""
     require("pyright", "the other checker of types")
     options = ["--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
-    # By the first Python of the path it finds installed packages; where this one has the package by `PYTHONPATH`, the folder has it.
+    # By the first Python of the path it finds installed packages; where this one has the package by
+    # `PYTHONPATH`, the folder has it.
     folder = pathlib.Path(usm.__file__).parents[1]
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
@@ -63,7 +64,7 @@ def test_everything_public_has_a_complete_type(tmp_path):
     assert unknown == [] and found["completenessScore"] == 1 and found["exportedSymbolCounts"]["withKnownType"] > 200
 
 
-def test_the_surface_is_whole():
+def test_the_surface_uses_every_public_name():
     """Every public name of the stub is used in the file that mypy reads."""
     stub = pathlib.Path(usm.__file__).with_name("_usm.pyi")
     used = {node.attr for node in ast.walk(ast.parse(SURFACE.read_text())) if isinstance(node, ast.Attribute)}

@@ -1,7 +1,6 @@
-"""A process of its own for each script, without each paying for the imports: they are made once, and every script runs in a fork of
-the process that made them.
+"""Runs each script in a process of its own, without repeating the imports.
 
-The forks start where a fresh interpreter stands after the imports: no context, no device, no thread of ours, nothing compiled.
+The imports are made once; every script runs in a fork of the process that made them.
 """
 
 import os
@@ -12,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-#: Reads the length of a script, the script and the file for its output; a fork leaves the loop and runs it to its end.
+# : Reads the length of a script, the script and the file for its output; a fork leaves the loop and
+# runs it to its end.
 SERVER = """
 import os, struct, sys
 while True:

@@ -1,4 +1,4 @@
-"""Unified Shared Memory: arrays and memory that SYCL, dpctl, dpnp, NumPy and others share without a copy."""
+"""Unified Shared Memory: arrays that SYCL, CUDA, NumPy and others share without a copy."""
 
 import os as _os
 import sys as _sys
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 def _register_opencl_runtime() -> None:
     """Makes Intel's OpenCL CPU runtime known to the OpenCL loader.
 
-    ``pip install intel-opencl-rt`` does not: the loader then finds no device. The C library reads the variable when it
-    first looks for devices, so this must happen before; a value that is there already is left alone.
+    ``pip install intel-opencl-rt`` does not do so, and the loader then finds no device. The loader
+    reads the variable when it first lists devices, so the variable must be set before. A variable
+    that is set already stays as it is.
     """
     if "OCL_ICD_FILENAMES" in _os.environ:
         return
@@ -177,7 +178,7 @@ if TYPE_CHECKING:
         private as private,
     )
 
-# Loaded when one of them is asked for: kernels need a front end, which `import usm` does not.
+# The first use of one of these names imports the compiler of kernels. `import usm` does not.
 _KERNEL_NAMES = frozenset(
     "CLK_GLOBAL_MEM_FENCE CLK_LOCAL_MEM_FENCE DEFAULT_LOCAL_SIZE Local NdRange Range atomic barrier call_kernel call_kernel_async constant "
     "device_func get_global_id get_global_size get_group_id get_local_id get_local_size get_num_groups group kernel local "
@@ -185,7 +186,7 @@ _KERNEL_NAMES = frozenset(
 )
 
 
-# Checkers of types would take it for the promise of every name.
+# A type checker would take this function as a promise that every name exists.
 if not TYPE_CHECKING:
 
     def __getattr__(name):
@@ -201,12 +202,13 @@ if not TYPE_CHECKING:
         return _optional(name)
 
 
-# Submodules that work with another package, and what brings that. They are imported when somebody asks for them.
+# Submodules that need another package: its module, and what `pip install` calls it. The first use
+# of a submodule imports it.
 _OPTIONAL = {"dask": ("distributed", "dask[distributed]"), "numba": ("numba", "numba")}
 
 
 def _optional(name: str) -> object:
-    """Without its package there is no such attribute."""
+    """The submodule `name`. Raises `AttributeError` where its package is not installed."""
     if name in _OPTIONAL:
         import importlib
 

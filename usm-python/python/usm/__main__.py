@@ -1,4 +1,4 @@
-"""The command ``usm``, also as ``python -m usm``: devices, plans, array interfaces, sample kernels, a tour."""
+"""The command ``usm``, also as ``python -m usm``."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from collections.abc import Sequence as _Sequence
 
 
 def _prepare() -> None:
-    """Names dpctl's library, which the command has no importer to look for."""
+    """Sets ``USM_DPCTL_LIBRARY``, because the command itself cannot look up Python packages."""
     from importlib.util import find_spec
 
     if "USM_DPCTL_LIBRARY" in os.environ:
@@ -21,13 +21,13 @@ def _prepare() -> None:
 
 
 def main(arguments: _Sequence[str] | None = None) -> int:
-    """Runs the command with ``arguments``, those of the process when they are not given, and returns its exit code."""
+    """Runs the command and returns its exit code; ``arguments`` default to ``sys.argv[1:]``."""
     from ._usm import _run_command
 
     _prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
     sys.stdout.flush()
-    # The interpreter's handler only notes the signal, and the command never asks it.
+    # Python's handler only sets a flag, which the command never reads: Ctrl-C would have no effect.
     before = signal.getsignal(signal.SIGINT)
     if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
         return _run_command(["usm", *given])

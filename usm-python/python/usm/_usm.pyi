@@ -11,7 +11,7 @@ from .device_list import DeviceList
 
 Kind: TypeAlias = Literal["host", "device", "shared"]
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-# A usm queue, context or device, a device selector, or a queue of dpctl's.
+# A queue, context or device of usm, a device selector, or a queue of dpctl.
 QueueLike: TypeAlias = Any
 
 __version__: str
@@ -31,7 +31,7 @@ complex64: DType
 complex128: DType
 bfloat16: DType
 
-# A type string, a name, a DType, a type of NumPy's, or bool, int, float, complex.
+# A type string, a name, a DType, a NumPy dtype, or bool, int, float, complex.
 DTypeLike: TypeAlias = Any
 DeviceLike: TypeAlias = "Device | str | None"
 
@@ -56,7 +56,7 @@ class Record(TypedDict):
 
 @final
 class Device:
-    """A device of a runtime."""
+    """A device of a runtime; sizes of memory are in bytes."""
 
     def __new__(cls, selector: Device | str | None = None) -> Device: ...
     @property
@@ -105,7 +105,7 @@ class device_context:
 
 @final
 class Context:
-    """The scope of pointers, statistics and limits: a context over one device."""
+    """A context over one device: the scope of pointers, statistics and limits."""
 
     def __new__(cls, device: Device | str | None = None) -> Context: ...
     @property
@@ -126,7 +126,7 @@ class Context:
 
 @final
 class Queue:
-    """Ordered submission of work."""
+    """A queue of a device, to which work is submitted."""
 
     def __new__(cls, device: QueueLike = None, in_order: bool = True) -> Queue: ...
     @property
@@ -148,7 +148,7 @@ class Queue:
 
 @final
 class Module:
-    """Code built for the device of a queue."""
+    """Kernels in source or binary form, built for the device of a queue."""
 
     def __new__(
         cls,
@@ -175,7 +175,7 @@ class Kernel:
 
 @final
 class KernelFunction:
-    """A Python function that work-items run: ``k[global, local](*arguments)`` launches it and waits."""
+    """A kernel in Python: ``k[global, local](*arguments)`` launches it and waits."""
 
     def __new__(
         cls,
@@ -323,7 +323,8 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any: ...
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
-    # An array does not compute: a TypeError says what does, unless the other operand computes, as NumPy's arrays do.
+    # An array does not compute: these raise TypeError, unless the other operand computes, as a
+    # NumPy array does.
     def __eq__(self, other: object, /) -> Any: ...
     def __ne__(self, other: object, /) -> Any: ...
     def __lt__(self, other: Any, /) -> Any: ...
@@ -366,7 +367,7 @@ class Array:
 
 @final
 class Snapshot:
-    """Memory of all contexts in use at one moment."""
+    """The memory of all contexts at one moment."""
 
     def dump(self, path: builtins.str | os.PathLike[builtins.str]) -> None: ...
     def trace(self, path: builtins.str | os.PathLike[builtins.str]) -> None: ...
@@ -375,7 +376,7 @@ class Snapshot:
 def snapshot() -> Snapshot: ...
 @final
 class track:
-    """Counts the memory that this thread makes within a ``with`` block."""
+    """Counts the memory that this thread allocates within a ``with`` block, in bytes."""
 
     def __new__(cls) -> track: ...
     @property
@@ -450,7 +451,7 @@ class MemoryUSMShared(_Memory):
 
 @final
 class MemInfo:
-    """A reference-counted block of the runtime that compiled code, C and Python share."""
+    """A reference-counted memory block that compiled code, C and Python share; sizes in bytes."""
 
     def __new__(cls, obj: Any) -> MemInfo: ...
     @staticmethod
@@ -490,7 +491,7 @@ def backends() -> list[dict[str, Any]]: ...
 
 @final
 class Plan:
-    """Where every tensor lies, how good that is, and the proof."""
+    """The offset of every tensor in an arena, in bytes, with a proof of its quality."""
 
     @property
     def offsets(self) -> memoryview: ...
@@ -525,7 +526,7 @@ class Plan:
 
 @final
 class Arena:
-    """The memory of a plan: the arrays of its tensors by name."""
+    """The memory of a plan, with the arrays of its tensors by name or id."""
 
     @property
     def nbytes(self) -> int: ...

@@ -1,7 +1,8 @@
 """Serialisers for Dask: import this module in the client and in the workers.
 
-Without it arrays travel all the same, as pickles. With it Dask sends an array's elements as they lie, and knows how many bytes
-it has. ``client.run(__import__, "usm.dask")`` imports it in all workers.
+Without this module Dask pickles arrays. With it Dask sends the bytes of an array without a pickle,
+and knows the array's size in bytes. ``client.run(__import__, "usm.dask")`` imports the module in
+all workers.
 """
 
 import pickle as _pickle
@@ -17,13 +18,13 @@ __all__ = ["deserialize", "serialize"]
 
 
 def serialize(array: Array) -> tuple[dict[str, _Any], list[memoryview]]:
-    """An array as a header and a frame. What the host does not reach is copied."""
+    """The header and the one frame of an array; device memory is copied to the host."""
     _, (content, *state) = array.__reduce_ex__(5)
     return {"state": _pickle.dumps(state)}, [content.raw()]
 
 
 def deserialize(header: dict[str, _Any], frames: list[_Any]) -> Array:
-    """The array of a header and its frame. A device that is not here gives way to the default one."""
+    """The array of a header and its frame; on the default device where its own is not there."""
     return _rebuild_array(frames[0] if frames else b"", *_pickle.loads(header["state"]))
 
 
@@ -31,7 +32,7 @@ def _nbytes(array: Array) -> int:
     return array.nbytes
 
 
-# Calls, not decorators: a checker of types does not know what those make of the functions.
+# Calls, not decorators: a type checker does not know the types of the decorated functions.
 _dask_serialize.register(Array, serialize)
 _dask_deserialize.register(Array, deserialize)
 _sizeof.register(Array, _nbytes)

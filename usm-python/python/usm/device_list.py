@@ -1,4 +1,4 @@
-"""The list of devices, which notebooks show as a table."""
+"""The type of :func:`usm.devices`'s result."""
 
 from ._usm import Device, _devices_html
 

@@ -1,4 +1,4 @@
-"""The exceptions of usm. Each is an :class:`Error` and also the built-in exception that callers would expect."""
+"""The exceptions of usm: each is an :class:`Error` and the matching built-in exception."""
 
 __all__ = [
     "AccessError",
@@ -17,28 +17,35 @@ class Error(Exception):
 
 
 class AllocationError(Error, MemoryError):
-    """Memory could not be had: the message names the limit and the bytes asked."""
+    """Memory could not be allocated; the message has the limit and the requested bytes."""
 
 
 class RequestError(Error, ValueError):
-    """An argument that cannot be served: a size, a range, a kind, memory of another context."""
+    """An argument is not valid: a size, a range, a kind, or memory of another context."""
 
 
 class InterfaceError(Error, ValueError):
-    """A dictionary, buffer or capsule that is malformed or lies; the message names the key and the reason."""
+    """A dictionary, buffer or capsule is malformed or false; the message names the key."""
 
 
 class AccessError(Error, BufferError):
-    """Access that the memory's kind does not allow: a host view of device memory, a write to a read-only array."""
+    """The memory does not allow the access.
+
+    Examples are a host view of device memory, and a write to a read-only array.
+    """
 
 
 class DeviceError(Error, RuntimeError):
-    """No such device, a runtime library that is missing, or a call that the runtime refused."""
+    """A device or a runtime library is missing, or the runtime refused a call."""
 
 
 class WaitTimeout(Error, TimeoutError):
-    """A wait gave up at its limit; the work may still run."""
+    """A wait reached its time limit; the work may still run."""
 
 
 class KernelError(Error, RuntimeError):
-    """A kernel that is refused, or a launch of one: the message begins with ``file:line:column:`` and says what to write."""
+    """A kernel or its launch is refused.
+
+    For code that cannot be a kernel the message begins with ``file:line:column:`` and names a
+    remedy.
+    """

@@ -1,9 +1,14 @@
 """Kernels as numba-dpex 0.23 spells them: ``from usm import kernel_api as kapi``."""
 
-import enum
+# The declarations have no bodies: only the compiler of kernels knows what they do.
+# mypy: disable-error-code="empty-body"
 
-from ._kernel.names import ITEM_WORDS, Word
-from ._kernel.ranges import Local as LocalAccessor, NdRange, Range
+import enum as _enum
+from collections.abc import Callable as _Callable
+from typing import Any as _Any, TypeVar as _TypeVar, cast as _cast
+
+from ._kernel import Local as LocalAccessor, NdRange, Range
+from ._kernel.names import Word as _Word
 
 __all__ = [
     "AddressSpace",
@@ -21,9 +26,16 @@ __all__ = [
     "group_barrier",
 ]
 
+_T = _TypeVar("_T", bound=_Callable[..., _Any])
 
-class MemoryScope(enum.IntEnum):
-    """Who sees what is ordered. Kernels order for the whole device."""
+
+def _in_kernels(declared: _T) -> _T:
+    """Replaces a declaration by a name that only the compiler of kernels knows."""
+    return _cast(_T, _Word(f"kernel_api.{declared.__qualname__}", declared.__doc__))
+
+
+class MemoryScope(_enum.IntEnum):
+    """The work-items that see memory in order. Kernels always order for the whole device."""
 
     WORK_ITEM = 0
     SUB_GROUP = 1
@@ -32,8 +44,8 @@ class MemoryScope(enum.IntEnum):
     SYSTEM = 4
 
 
-class MemoryOrder(enum.IntEnum):
-    """What an atomic operation orders. Kernels' own are relaxed; fences order the rest."""
+class MemoryOrder(_enum.IntEnum):
+    """The order of an atomic operation. Kernels' own are relaxed; fences order the rest."""
 
     RELAXED = 0
     ACQUIRE = 1
@@ -43,8 +55,8 @@ class MemoryOrder(enum.IntEnum):
     SEQ_CST = 5
 
 
-class AddressSpace(enum.IntEnum):
-    """Which memory a reference is to. The array says it."""
+class AddressSpace(_enum.IntEnum):
+    """The memory that a reference is to. Kernels take it from the array."""
 
     PRIVATE = 0
     GLOBAL = 1
@@ -54,22 +66,133 @@ class AddressSpace(enum.IntEnum):
 
 
 class Item:
-    """The item of a range: the annotation of a kernel's first parameter, which a launch does not give."""
+    """A work-item of a range: the annotation of a kernel's first parameter.
 
+    The launch does not pass this parameter.
+    """
 
-class NdItem:
-    """The item of a range with groups: the annotation of a kernel's first parameter, which a launch does not give."""
+    @_in_kernels
+    def get_id(self, dimension: int, /) -> int:
+        """The item's index in the range."""
+
+    @_in_kernels
+    def get_linear_id(self) -> int:
+        """The item's linear index in the range; the last dimension is the fastest."""
+
+    @_in_kernels
+    def get_range(self, dimension: int, /) -> int:
+        """The size of the range in a dimension, in items."""
+
+    @_in_kernels
+    def get_linear_range(self) -> int:
+        """The size of the range, in items."""
 
 
 class Group:
-    """The group of an item, by `NdItem.get_group`."""
+    """The work-group of an item, from :meth:`NdItem.get_group`."""
+
+    @_in_kernels
+    def get_group_id(self, dimension: int, /) -> int:
+        """The group's index."""
+
+    @_in_kernels
+    def get_group_linear_id(self) -> int:
+        """The group's linear index; the last dimension is the fastest."""
+
+    @_in_kernels
+    def get_group_range(self, dimension: int, /) -> int:
+        """The number of groups in a dimension."""
+
+    @_in_kernels
+    def get_group_linear_range(self) -> int:
+        """The number of groups."""
+
+    @_in_kernels
+    def get_local_range(self, dimension: int, /) -> int:
+        """The size of a work-group in a dimension, in items."""
+
+    @_in_kernels
+    def get_local_linear_range(self) -> int:
+        """The size of a work-group, in items."""
 
 
-for _class, _words in ((Item, ITEM_WORDS["Item"]), (NdItem, ITEM_WORDS["NdItem"]), (Group, ITEM_WORDS["Group"])):
-    for _name, _doc in _words.items():
-        setattr(_class, _name, Word(f"kernel_api.{_class.__name__}.{_name}", _doc))
+class NdItem:
+    """A work-item of a range with groups: the annotation of a kernel's first parameter.
 
-AtomicRef = Word("kernel_api.AtomicRef", "``AtomicRef(array, index)``: an element for atomic operations such as ``fetch_add``.")
-PrivateArray = Word("kernel_api.PrivateArray", "``PrivateArray(shape, dtype, fill_zeros=False)``: memory of an item.")
-group_barrier = Word("kernel_api.group_barrier", "``group_barrier(group, fence_scope)``: waits for all items of the group.")
-atomic_fence = Word("kernel_api.atomic_fence", "``atomic_fence(order, scope)``: orders the item's own accesses; waits for nobody.")
+    The launch does not pass this parameter.
+    """
+
+    @_in_kernels
+    def get_global_id(self, dimension: int, /) -> int:
+        """The item's index in the range."""
+
+    @_in_kernels
+    def get_global_linear_id(self) -> int:
+        """The item's linear index in the range; the last dimension is the fastest."""
+
+    @_in_kernels
+    def get_global_range(self, dimension: int, /) -> int:
+        """The size of the range in a dimension, in items."""
+
+    @_in_kernels
+    def get_global_linear_range(self) -> int:
+        """The size of the range, in items."""
+
+    @_in_kernels
+    def get_local_id(self, dimension: int, /) -> int:
+        """The item's index in its group."""
+
+    @_in_kernels
+    def get_local_linear_id(self) -> int:
+        """The item's linear index in its group; the last dimension is the fastest."""
+
+    @_in_kernels
+    def get_local_range(self, dimension: int, /) -> int:
+        """The size of a work-group in a dimension, in items."""
+
+    @_in_kernels
+    def get_local_linear_range(self) -> int:
+        """The size of a work-group, in items."""
+
+    @_in_kernels
+    def get_group(self) -> Group:
+        """The item's group."""
+
+
+@_in_kernels
+class AtomicRef:
+    """``AtomicRef(array, index)``: an element of 32 or 64 bits for atomic operations.
+
+    Each ``fetch_`` method and ``exchange`` return the old value. Orders, scopes and address
+    spaces are ignored.
+    """
+
+    def __init__(
+        self, ref: _Any, index: _Any, memory_order: int = ..., memory_scope: int = ..., address_space: int = ...
+    ) -> None: ...
+    def fetch_add(self, value: _Any, /) -> _Any: ...
+    def fetch_sub(self, value: _Any, /) -> _Any: ...
+    def fetch_min(self, value: _Any, /) -> _Any: ...
+    def fetch_max(self, value: _Any, /) -> _Any: ...
+    def fetch_and(self, value: _Any, /) -> _Any: ...
+    def fetch_or(self, value: _Any, /) -> _Any: ...
+    def fetch_xor(self, value: _Any, /) -> _Any: ...
+    def load(self) -> _Any: ...
+    def store(self, value: _Any, /) -> None: ...
+    def exchange(self, value: _Any, /) -> _Any: ...
+    def compare_exchange(self, expected: _Any, desired: _Any, expected_idx: int = 0, /) -> bool: ...
+
+
+@_in_kernels
+def PrivateArray(shape: int | tuple[int, ...], dtype: _Any, fill_zeros: bool = False) -> _Any:
+    """``PrivateArray(shape, dtype, fill_zeros=False)``: memory of one item."""
+
+
+@_in_kernels
+def group_barrier(group: Group, fence_scope: int = ...) -> None:
+    """``group_barrier(group, fence_scope)``: waits for all items of the group."""
+
+
+@_in_kernels
+def atomic_fence(memory_order: int, memory_scope: int) -> None:
+    """``atomic_fence(order, scope)``: orders the item's own accesses without waiting."""

@@ -1,4 +1,7 @@
-"""The surface of ``dpctl.memory``: code works with the import swapped, on SYCL devices and on the plain host."""
+"""The classes and functions of ``dpctl.memory``, on SYCL devices and on all others.
+
+Code written for dpctl works when the import is changed.
+"""
 
 from ._usm import (
     MemoryUSMDevice,

@@ -1,7 +1,7 @@
-"""The reference-counted memory runtime that compiled code, C and Python share: blocks, statistics, leaks.
+"""Reference-counted memory blocks that compiled code, C and Python share.
 
-The runtime is the C library ``libusm_nrt``, which the package ships with its header; everything here is a view of it.
-It needs neither Numba nor anything else; :mod:`usm.numba` puts a running Numba on it.
+The runtime is the C library ``libusm_nrt``. The package has the library and its header; this module
+calls it. The runtime does not need Numba; :mod:`usm.numba` makes Numba use it.
 """
 
 import os as _os
@@ -31,9 +31,10 @@ _NAMES = {"win32": "usm_nrt.dll", "darwin": "libusm_nrt.dylib"}
 
 
 class AllocationStats(NamedTuple):
-    """How many blocks were made and freed, as Numba's ``rtsys.get_allocation_stats()`` counts them."""
+    """Counts of blocks, with the fields of Numba's ``rtsys.get_allocation_stats()``."""
 
-    #: Memory blocks allocated: a block with its header counts once, a list's header and payload twice.
+    #: Memory blocks allocated. A block with its header counts once, a list's header and payload
+    #: twice.
     alloc: int
     #: Memory blocks freed.
     free: int
@@ -50,21 +51,22 @@ class LiveBlock(NamedTuple):
     address: int
     #: Address of the data.
     data: int
-    #: Bytes of data, 0 where the block's maker did not say.
+    #: Bytes of data, 0 where the allocating code did not give a size.
     size: int
     #: References at the moment of the report.
     refcount: int
-    #: How many blocks were tracked before this one.
+    #: The number of blocks that were tracked before this one.
     sequence: int
-    #: The Python lines that made it, outermost first; empty unless asked for.
+    #: The Python lines that made it, outermost first; empty unless ``track(origins=True)``.
     origin: str
 
 
 def get_library() -> str:
-    """The path of the C library, for linking and for ``ctypes``: the very runtime that this module looks at.
+    """The path of the C library, for linking and for ``ctypes``.
 
-    ``USM_NRT_LIBRARY`` names another one of the same version. Raises :class:`usm.DeviceError` when the package was built
-    without it (``cargo xtask wheel`` builds it in).
+    It is the library that this module itself uses. The environment variable ``USM_NRT_LIBRARY``
+    names another file of the same version. Raises :class:`usm.DeviceError` where the package has no
+    library (``cargo xtask wheel`` includes it).
     """
     given = _os.environ.get("USM_NRT_LIBRARY")
     if given:
@@ -77,47 +79,54 @@ def get_library() -> str:
 
 
 def get_include() -> str:
-    """The folder of ``usm_nrt.h``, for ``-I``."""
+    """The folder of ``usm_nrt.h``, for the compiler's option ``-I``.
+
+    Raises :class:`usm.DeviceError` where the package has no header.
+    """
     path = _HERE / "include"
     if not (path / "usm_nrt.h").is_file():
         raise _DeviceError("usm_nrt.h is not in this package: build the wheel with `cargo xtask wheel`")
     return str(path)
 
 
-#: What Numba's own runtime counted, once :func:`usm.numba.install` has added it: a callable, or ``None``.
+#: The counts of Numba's own runtime; ``None`` before :func:`usm.numba.install`.
 _numba_stats: _Callable[[], tuple[int, int, int, int]] | None = None
 
 
 def get_allocation_stats() -> AllocationStats:
-    """Blocks made and freed since the library was opened, as :class:`AllocationStats`; counting is always on.
+    """Counts of the blocks made and freed since the library was opened.
 
-    After :func:`usm.numba.install` these are all blocks of Numba, also those that its own runtime makes around Python
-    objects.
+    After :func:`usm.numba.install` the counts include the blocks that Numba's own runtime makes
+    around Python objects. Counting cannot be turned off.
     """
     counts, foreign = _usm._nrt_stats()
     if _numba_stats is None:
         return AllocationStats(*counts)
-    # Both runtimes count a block of ours that Numba's runtime destroyed.
+    # A block of usm that Numba's runtime destroyed is counted by both runtimes.
     both = (0, foreign, 0, foreign)
     return AllocationStats(*(ours + theirs - twice for ours, theirs, twice in zip(counts, _numba_stats(), both)))
 
 
 def drain() -> None:
-    """Gives back what the calling thread keeps for its next blocks: up to 256 KiB of small ones that it has freed, and as much of those
-    that lived in a source (:func:`usm.numba.install`). A thread does so at its end, and :func:`usm.numba.uninstall` for all threads.
+    """Frees the memory that the calling thread keeps for its next blocks.
+
+    A thread keeps up to 256 KiB of small blocks that it has freed, and as much again in the source
+    of :func:`usm.numba.install`. The end of a thread also frees them, and
+    :func:`usm.numba.uninstall` frees those of all threads.
     """
     _usm._nrt_drain(False)
 
 
 def track(on: bool = True, *, origins: bool = False) -> None:
-    """Starts (or stops) the record of live blocks that :func:`leaks` shows: of blocks made from now on.
+    """Starts or stops recording the blocks that :func:`leaks` shows.
 
-    With ``origins`` each has the Python lines that made it: for arrays of ``@njit`` functions the line of the call, if
-    they live in a source (:func:`usm.numba.install`). That costs a stack trace a block.
+    Only blocks made later are recorded. With ``origins`` each record has the Python lines that made
+    the block, at the cost of a stack trace for each block. For an array that an ``@njit`` function
+    makes in the source of :func:`usm.numba.install`, this is the line of the call.
     """
     _usm._nrt_track(on, origins)
 
 
 def leaks() -> list[LiveBlock]:
-    """The tracked blocks that are alive, oldest first, as :class:`LiveBlock`; empty unless :func:`track` is on."""
+    """The tracked blocks that are alive, oldest first; empty unless :func:`track` is on."""
     return [LiveBlock(*block) for block in _usm._nrt_leaks()]

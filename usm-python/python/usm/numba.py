@@ -1,7 +1,8 @@
 """Numba on usm's runtime, and :class:`usm.Array` in ``@njit`` functions.
 
-Importing this module teaches Numba the type :class:`usm.Array`; Numba does so by itself when it compiles its first function
-(entry point ``numba_extensions``). :func:`install` makes the arrays, lists, sets and dictionaries of compiled code live in USM.
+Importing this module registers the type :class:`usm.Array` with Numba. Numba imports it before it
+compiles its first function (entry point ``numba_extensions``). :func:`install` places the arrays,
+lists, sets and dictionaries of compiled code in USM.
 """
 
 import atexit as _atexit
@@ -37,12 +38,12 @@ from .errors import RequestError as _RequestError
 
 __all__ = ["ArrayType", "Installed", "install", "installed", "uninstall"]
 
-# ---- Numba's runtime ---------------------------------------------------------------------------------------------------
+# ---- Numba's runtime
 
-#: Releases of Numba whose runtime has the layout and the functions that are replaced here.
+#: Releases of Numba whose runtime has the layout and the functions that this module replaces.
 _RELEASES = ("0.68",)
 
-#: Functions that compiled code calls by name, and that come from the library instead.
+#: Functions that compiled code calls by name; the library's replace them.
 _OURS = (
     "MemInfo_alloc",
     "MemInfo_alloc_safe",
@@ -60,9 +61,10 @@ _OURS = (
     "Free",
     "get_api",
 )
-#: Functions that meet blocks of both runtimes.
+#: Functions that must handle blocks of both runtimes.
 _BOTH = ("MemInfo_call_dtor", "MemInfo_release")
-#: Functions that make blocks around Python objects, or from an allocator that the caller names: Numba's own.
+#: Functions that stay Numba's: they make blocks around Python objects, or from an allocator that
+#: the caller names.
 _THEIRS = (
     "MemInfo_alloc_safe_aligned_external",
     "adapt_ndarray_from_python",
@@ -73,7 +75,7 @@ _THEIRS = (
     "meminfo_from_pyobject",
     "_nrt_get_sample_external_allocator",
 )
-#: Functions of typed containers: all of them, because only they know the layout of what they share.
+#: All functions of typed containers, because they share a layout that nothing else knows.
 _CONTAINERS = tuple(
     f"{kind}_{name}"
     for kind, names in {
@@ -84,43 +86,45 @@ _CONTAINERS = tuple(
     }.items()
     for name in names.split()
 )
-#: Functions of another purpose that begin with the same words.
+#: Functions of other purposes whose names begin alike.
 _OTHERS = {"set_fnclex", "set_pyobject_private_data"}
 _COUNTERS = ("alloc", "free", "mi_alloc", "mi_free")
 
 
 class Installed(NamedTuple):
-    """Where blocks of compiled code live."""
+    """The source of the blocks of compiled code."""
 
-    #: The queue whose context gives the memory.
+    #: The queue whose context allocates the memory.
     queue: _usm.Queue
     #: ``"host"`` or ``"shared"``.
     kind: str
-    #: Blocks that are alive there.
+    #: The number of live blocks.
     live: int
 
 
 _lock = _threading.Lock()
-#: Whether machine code calls the library: once so, for ever.
+#: Whether machine code calls the library. This cannot be undone.
 _routed = False
 
 
 def install(source: object = None, kind: str = "host") -> None:
-    """Puts Numba on usm's runtime: arrays, strings, lists, sets and the containers of ``numba.typed`` then live in ``kind``
-    memory (``"host"`` or ``"shared"``) of ``source``, a queue, context, device or selector; without one the default device.
+    """Makes Numba use usm's runtime for the memory of compiled code.
 
-    To be called before anything is compiled, because machine code is tied to the runtime that it was compiled for. So no
-    container is older than its functions: making the first one compiles.
+    Arrays, strings, lists, sets and the containers of ``numba.typed`` then live in memory of
+    ``kind`` (``"host"`` or ``"shared"``) of ``source``: a queue, context, device or selector, by
+    default the default device.
 
-    Raises :class:`usm.RequestError` when Numba has compiled already, when something is installed already and for device
-    memory, and :class:`usm.DeviceError` for a Numba other than 0.68 or without the functions that are replaced. Then
-    nothing has changed.
+    Call this before anything is compiled, because machine code stays with the runtime that it was
+    compiled for. Making a container compiles too, so no container can be older than its functions.
+
+    Raises :class:`usm.RequestError` where Numba has compiled already, where a source is installed
+    already, and for device memory. Raises :class:`usm.DeviceError` for a Numba other than 0.68, and
+    for one without the functions to replace. After an error nothing has changed.
     """
-    # Made once, under a lock of its own and then under Numba's: here it must be there before
-    # Numba's lock is taken, or a thread that makes it at this moment and this one wait for each
-    # other.
+    # Numba makes this context once: it takes the context's lock, then the compiler's. Asking for it
+    # before the compiler's lock is taken here avoids a deadlock with a thread that makes it now.
     context = _cpu_target.target_context
-    # Numba's lock keeps other threads from compiling meanwhile.
+    # Numba's lock keeps other threads from compiling in the meantime.
     with _lock, _global_compiler_lock:
         if _usm._nrt_source() is not None:
             raise _RequestError(f"installed already, in {installed().kind} memory of {installed().queue}; uninstall() first")
@@ -137,10 +141,11 @@ def install(source: object = None, kind: str = "host") -> None:
 
 
 def uninstall() -> None:
-    """Gives the source back: from now on new blocks of compiled code live in the heap.
+    """Releases the source: new blocks of compiled code then live in the heap.
 
-    Raises :class:`usm.RequestError` while blocks live in the source; then nothing has changed. Compiled code stays on usm's
-    runtime, which its machine code calls; :func:`install` may be called again, with any source.
+    Raises :class:`usm.RequestError` while blocks live in the source, and where none is installed;
+    after an error nothing has changed. Compiled code still calls usm's runtime. :func:`install` may
+    be called again, with any source.
     """
     with _lock:
         if _usm._nrt_source() is None:
@@ -149,7 +154,7 @@ def uninstall() -> None:
 
 
 def installed() -> Installed | None:
-    """The source in use, as :class:`Installed`, or ``None``."""
+    """The source in use, or ``None``."""
     source = _usm._nrt_source()
     return None if source is None else Installed(*source)
 
@@ -173,7 +178,7 @@ def _check_numba():
 
 
 def _route(context):
-    """Replaces the functions, then has Numba register them: both under Numba's lock."""
+    """Replaces the functions and lets Numba register them. The caller holds Numba's lock."""
     global _routed
     before, before_containers = dict(_nrt.c_helpers), dict(_helperlib.c_helpers)
     ours = _symbols("NRT_", _OURS)
@@ -194,7 +199,7 @@ def _route(context):
             _register("NRT_", {name: before[name] for name in (*_OURS, *_BOTH)})
         raise
     _route_statistics()
-    # The memory that threads keep goes back while there is a runtime to take it.
+    # At exit, threads' kept memory is freed while the runtime is still there.
     _atexit.register(_usm._nrt_drain, True)
     _routed = True
 
@@ -209,14 +214,16 @@ def _symbols(prefix, names):
 
 
 def _register(prefix, addresses):
-    """Code that is compiled or loaded from now on calls these."""
+    """Makes code that is compiled or loaded later call these functions."""
     for name, address in addresses.items():
         _llvm.add_symbol(prefix + name, address)
 
 
 def _route_statistics():
-    """``rtsys.get_allocation_stats()`` shows our counts. Numba's own counters run from now on, because they are one half of
-    ours; its switch only decides what is shown: nothing while off, and nothing of what happened meanwhile later.
+    """Makes ``rtsys.get_allocation_stats()`` show the counts of both runtimes.
+
+    Numba's own counters always run from now on, because the sum needs them. Numba's switch only
+    hides: while it is off nothing is shown, and what is counted then is never shown.
     """
     shown = _nrt.memsys_stats_enabled()
     counters = [getattr(_nrt, f"memsys_get_stats_{name}") for name in _COUNTERS]
@@ -252,14 +259,14 @@ def _route_statistics():
         setattr(_nrt, f"memsys_get_stats_{name}", getter(index))
 
 
-# ---- usm.Array in compiled code ----------------------------------------------------------------------------------------
+# ---- usm.Array in compiled code
 
 
 class ArrayType(_types.Array):
-    """Numba's type of :class:`usm.Array`: an array type, so that compiled code does with it what it does with NumPy's.
+    """Numba's type of :class:`usm.Array`; compiled code treats it as a NumPy array.
 
-    What compiled code makes *of* such an array (slices, transposes, ``copy``) is a :class:`usm.Array` again; what it
-    computes (``a + b``, ``np.sin(a)``) is a NumPy array.
+    Slices, transposes and ``copy`` of such an array give a :class:`usm.Array`. Computations
+    (``a + b``, ``np.sin(a)``) give a NumPy array.
     """
 
     def __init__(self, dtype, ndim, layout, readonly=False, aligned=True):
@@ -268,7 +275,7 @@ class ArrayType(_types.Array):
         super().__init__(dtype, ndim, layout, readonly=readonly, name=name, aligned=aligned)
 
     def copy(self, dtype=None, ndim=None, layout=None, readonly=None):
-        """The type with some parts exchanged."""
+        """The same type with other parts; ``None`` keeps a part."""
         return type(self)(
             dtype=self.dtype if dtype is None else dtype,
             ndim=self.ndim if ndim is None else ndim,
@@ -278,7 +285,11 @@ class ArrayType(_types.Array):
         )
 
     def unify(self, typingctx, other):
-        """Two of them that differ in layout or access are one of any layout; with a NumPy array, a NumPy array."""
+        """The common type of two arrays.
+
+        Two of this type that differ in layout or access have one of any layout. One of this type
+        and a NumPy array have a NumPy array.
+        """
         common = super().unify(typingctx, other)
         if common is None or not isinstance(other, ArrayType):
             return common
@@ -292,7 +303,7 @@ class ArrayType(_types.Array):
 
 _register_model(ArrayType)(_ArrayModel)
 
-#: (type string, dimensions, layout, read-only, aligned) → type; a program has few.
+#: Types by (type string, dimensions, layout, read-only, aligned). A program has few.
 _known_types = {}
 
 
@@ -314,7 +325,10 @@ def _typeof_array(array, context):
 
 @_unbox(ArrayType)
 def _unbox_array(typ, obj, c):
-    """Through the buffer protocol, which waits for pending work; the block that Numba makes keeps the object."""
+    """Unboxes by the buffer protocol, which waits for pending work.
+
+    The block that Numba makes keeps a reference to the array.
+    """
     buffer = c.pyapi.alloca_buffer()
     failed = _cgutils.is_not_null(c.builder, c.pyapi.get_buffer(obj, buffer))
     native = c.context.make_array(typ)(c.context, c.builder)
@@ -330,13 +344,13 @@ def _unbox_array(typ, obj, c):
 
 @_lower_cast(ArrayType, _types.Array)
 def _array_to_array(context, builder, fromty, toty, val):
-    """To an array type that promises no more (Numba has checked that): the native structure is the same."""
+    """Casts to a weaker array type, as Numba has checked; the native structure is the same."""
     return val
 
 
 @_overload_classmethod(ArrayType, "_allocate")
 def _allocate(cls, allocsize, align):
-    """Where Numba allocates a new array of this type: as for NumPy's."""
+    """Allocates a new array of this type as Numba does for NumPy's."""
 
     def impl(cls, allocsize, align):
         return _intrin_alloc(allocsize, align)
@@ -346,7 +360,7 @@ def _allocate(cls, allocsize, align):
 
 @_box(ArrayType)
 def _box_array(typ, val, c):
-    """Numba makes a NumPy array over the memory, and :func:`_of_numpy` finds out what it is a part of."""
+    """Boxes as a NumPy array over the memory, which :func:`_of_numpy` makes a `usm.Array`."""
     native = c.context.make_array(typ)(c.context, c.builder, value=val)
     constants = c.env_manager
     dtype = constants.read_const(constants.add_const(_numpy_support.as_dtype(typ.dtype)))
@@ -365,8 +379,10 @@ def _box_array(typ, val, c):
 
 
 def _of_numpy(view, parent):
-    """The :class:`usm.Array` over the memory of ``view``: ``parent`` itself when it is the same, a part of it when it lies
-    there, else one of its own.
+    """The :class:`usm.Array` over the memory of ``view``, a NumPy array.
+
+    The result is ``parent`` itself where both are the same array, a view of ``parent`` where the
+    memory is a part of its memory, else a new array.
     """
     if type(parent) is not _usm.Array:
         return _usm.asarray(view)
@@ -378,4 +394,4 @@ def _of_numpy(view, parent):
 
 
 def _init_extension():
-    """The entry point ``numba_extensions``: importing this module is all that is needed."""
+    """The entry point ``numba_extensions``; importing this module does all the work."""

@@ -7,7 +7,7 @@ from ._usm import Queue
 __all__ = ["ArrayType", "Installed", "install", "installed", "uninstall"]
 
 class Installed(NamedTuple):
-    """What :func:`install` chose, and how many blocks live there."""
+    """The source of the blocks of compiled code, and the number of live blocks."""
 
     queue: Queue
     kind: str
@@ -17,7 +17,7 @@ def install(source: object = None, kind: str = "host") -> None: ...
 def uninstall() -> None: ...
 def installed() -> Installed | None: ...
 
-# Numba, which has no types, has its base.
+# Its base is a type of Numba, which has no type annotations.
 class ArrayType:
     """Numba's type of :class:`usm.Array`."""
 

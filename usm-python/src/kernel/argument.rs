@@ -1,4 +1,4 @@
-//! What a kernel is called with.
+//! The arguments of a kernel.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use crate::import;
 use crate::runtime::Stream;
 use crate::transfer::{self, Side};
 
-/// An argument.
+/// An argument of a kernel.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are arrays, and a launch has few")]
 pub(crate) enum Argument {
     /// Memory, and the type of its elements.
     Array(Memory),
     Scalar(Literal),
-    /// Local memory: the type of its elements, and its extents.
+    /// Local memory: the type of its elements, and its extents in elements.
     Local(Scalar, Vec<u64>),
 }
 
-/// An array on its way to a kernel.
+/// An array that is passed to a kernel.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) element: Scalar,
     pub(crate) side: Side,
-    /// Memory of the process, which a device gets a copy of.
+    /// Whether it is plain memory of the process, of which a device gets a copy.
     pub(crate) of_process: bool,
-    /// Where the elements go back to, where `side` is a copy.
+    /// The original, if `side` is a copy.
     pub(crate) origin: Option<Side>,
 }
 
 impl Argument {
-    /// `name` says which argument it is, for messages.
+    /// Reads an argument. `name` names it in messages.
     pub(crate) fn of(given: &Bound<'_, PyAny>, name: &dyn Fn() -> String) -> PyResult<Self> {
         let py = given.py();
         if let Ok(array) = given.cast_exact::<Array>() {
@@ -72,14 +72,14 @@ impl Argument {
         };
         let memory = Memory::new(array.get().side(), name)?;
         if memory.of_process && memory.side.view.ndim() == 0 {
-            // A number of NumPy's.
+            // A NumPy scalar.
             let bytes = transfer::to_bytes(py, &memory.side)?;
             return Ok(Self::Scalar(Literal::from_ne_bytes(memory.element, &bytes)));
         }
         Ok(Self::Array(memory))
     }
 
-    /// Whether an index of each dimension tells more than the place of the element.
+    /// Whether an index can be outside of its dimension while the element is inside of the array.
     pub(crate) fn has_dimensions(&self) -> bool {
         match self {
             Self::Array(memory) => memory.side.view.ndim() != 1 || !memory.side.view.is_c_contiguous(),
@@ -88,7 +88,7 @@ impl Argument {
         }
     }
 
-    /// What code is made for: the sort of the argument in one number.
+    /// The kind and the type of the argument in one number, for the key of generated code.
     pub(crate) fn key(&self) -> u32 {
         match self {
             Self::Array(memory) => {
@@ -121,7 +121,7 @@ impl Memory {
         self.origin.as_ref().unwrap_or(&self.side).storage.is_readonly()
     }
 
-    /// Takes a copy where the queue does not reach the process's memory.
+    /// Copies plain memory of the process to the device of `stream`, if that is not the host.
     pub(crate) fn move_to(&mut self, py: Python<'_>, stream: &Arc<Stream>) -> PyResult<()> {
         if self.of_process && !stream.is_host() {
             let copy = transfer::duplicate(py, &self.side, stream, AllocKind::Device, 0)?;
@@ -130,8 +130,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes from the storage's start to the lowest element, and bytes from there to the end of the
-    /// highest.
+    /// The bytes from the start of the storage to the lowest element, and the bytes from there to
+    /// the end of the highest.
     pub(crate) fn span(&self) -> (usize, usize) {
         let span = self.side.view.span();
         (span.start, span.len())
@@ -143,12 +143,12 @@ impl Memory {
     }
 }
 
-/// The sort of an array in one number.
+/// The kind and the type of an array in one number.
 pub(crate) fn array_key(element: Scalar, dimensions: u32, strided: bool, readonly: bool) -> u32 {
     1 << 24 | dimensions << 16 | u32::from(readonly) << 9 | u32::from(strided) << 8 | element as u32
 }
 
-/// Types by the names that NumPy has for them.
+/// Types by their names in NumPy.
 pub(crate) const TYPES: [(&str, Scalar); 12] = [
     ("bool", Scalar::Bool),
     ("bool_", Scalar::Bool),

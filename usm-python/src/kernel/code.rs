@@ -16,7 +16,7 @@ use super::kept;
 use crate::error::Class;
 use crate::runtime::Stream;
 
-/// Where a parameter of the nodes comes from: the position of the argument, and a dimension.
+/// The origin of a parameter of the nodes: the position of an argument, and a dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Array(usize),
@@ -26,40 +26,41 @@ pub(crate) enum Source {
     Offset(usize),
     /// A table in constant memory, by its position.
     Table(usize),
-    /// Where an item notes an index outside.
+    /// The array in which an item records an index outside.
     Fault,
-    /// An array as long as a dimension of an argument, or as a number: nothing but a length, of
-    /// which a proof speaks.
+    /// An array without memory, for proofs only. It is as long as a dimension of an argument, or as
+    /// the number.
     Bound(Option<usize>, usize),
 }
 
-/// Nodes that were verified.
+/// Verified nodes.
 #[derive(Debug)]
 pub(crate) struct Code {
     pub(crate) ir: Kernel,
     /// One for each parameter of the nodes.
     pub(crate) sources: Vec<Source>,
     pub(crate) tables: Vec<Vec<u8>>,
-    /// Of checked code each index: where it stands, the argument and the dimension.
+    /// The checked indices: place in the source, name of the array, argument and dimension.
     pub(crate) indices: Vec<(String, String, usize, usize)>,
     pub(crate) bounds: Claims,
-    /// That, and that no two items race; or why that is not known.
+    /// The conditions for `bounds` and for the absence of races, or the reason why there are none.
     pub(crate) claims: Result<Claims, Refusal>,
     /// Whether no two arrays share memory.
     apart: bool,
-    /// For each parameter whether the kernel changes it.
+    /// Whether the kernel writes each parameter.
     written: Vec<bool>,
-    /// Machine code of the host, once it was asked for; nothing where it is interpreted.
+    /// Machine code of the host, after the first use; `None` inside where the kernel is
+    /// interpreted.
     host: Mutex<Option<Result<Option<Arc<Compiled>>, String>>>,
-    /// By the number of the context.
+    /// Functions by the number of their context.
     functions: Mutex<Vec<(u64, Function<Dyn>)>>,
 }
 
-/// Words of the array in which an index outside is noted: its number from 1, and the index.
+/// Words of the array that records an index outside: its number from 1, and the index.
 pub(crate) const FAULT_WORDS: u64 = 2;
 
-/// What the front end gives: text of the nodes, sources as `(sort, argument, dimension)`, tables,
-/// indices. The dimension of an array is 1 where the kernel changes it.
+/// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`, tables
+/// and indices. An array that the kernel writes has dimension 1, other arrays have 0.
 type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(String, String, usize, usize)>);
 
 impl Code {
@@ -161,7 +162,7 @@ impl Code {
         }
     }
 
-    /// The array behind a source.
+    /// The array of a source.
     pub(crate) fn memory<'a>(&self, source: Source, arguments: &'a [Argument]) -> PyResult<&'a Memory> {
         match self.of(source, arguments) {
             Some(Argument::Array(memory)) => Ok(memory),
@@ -169,7 +170,7 @@ impl Code {
         }
     }
 
-    /// Elements of each array of the nodes; 0 for local and private ones.
+    /// The length of each array of the nodes, in elements; 0 for local and private ones.
     pub(crate) fn lengths(&self, arguments: &[Argument]) -> PyResult<Vec<u64>> {
         let mut lengths = vec![0; self.ir.arrays.len()];
         for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {
@@ -200,19 +201,19 @@ impl Code {
         Ok(lengths)
     }
 
-    /// Bytes of local memory of a group that are known without a launch.
+    /// The local memory of a group in bytes, as far as it is known without a launch.
     pub(crate) fn local_bytes(&self) -> u64 {
         let locals = emit::locals(&self.ir);
         locals.iter().map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
     }
 
-    /// The most work-items of a group on a device that it was built for.
+    /// The most work-items of a group on all devices that the code was built for.
     pub(crate) fn group_limit(&self, py: Python<'_>) -> Option<u64> {
         let functions = self.functions.lock_py_attached(py).ok()?;
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
-    /// Machine code of the host, made once; nothing where the kernel is interpreted.
+    /// Machine code of the host, compiled once; `None` where the kernel is interpreted.
     pub(crate) fn compiled(&self, py: Python<'_>) -> PyResult<Option<Arc<Compiled>>> {
         let mut host = self.host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
         let found = host.get_or_insert_with(|| {
@@ -222,8 +223,7 @@ impl Code {
         found.clone().map_err(|reason| self.error(&reason))
     }
 
-    /// The function for a device, of code that was kept where there is some. What the runtime made
-    /// is kept.
+    /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
     fn build(&self, context: &Context<Dyn>) -> Result<Function<Dyn>, BuildError> {
         let (name, formats) = (emit::function(&self.ir), Module::formats(context));
         let (text, bytes);
@@ -242,7 +242,7 @@ impl Code {
             [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
         let file = kept::name_of((source, info.backend.to_string(), device));
         let known = kept::read(&file).and_then(|code| Module::build_native(context, &code).ok());
-        // What a driver does not take any more is made anew.
+        // Cached code that the driver refuses is built again.
         if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
             return Ok(function);
         }

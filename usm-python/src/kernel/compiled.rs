@@ -1,4 +1,4 @@
-//! Machine code of the host: by the C compiler that is there, kept in a folder, or our own.
+//! Machine code of the host: by an installed C compiler, with a cache, or by our own compiler.
 
 use std::ffi::c_void;
 use std::io::Write;
@@ -18,25 +18,25 @@ type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *con
 /// Machine code of a kernel.
 #[derive(Debug)]
 pub(crate) enum Compiled {
-    /// A compiler's: the function, and what keeps it loaded.
+    /// Code of the C compiler: the function, and the library that must stay loaded.
     Compiler(Run, #[expect(dead_code, reason = "kept to be dropped")] Library),
     Builtin(Box<usm_kernel_jit::Code>),
 }
 
-/// What a run is given.
+/// The arguments of a run.
 #[derive(Debug)]
 pub(crate) struct Given<'g> {
-    /// Addresses of the arrays that are parameters.
+    /// Addresses of the arrays among the parameters.
     pub(crate) arrays: &'g [usize],
     /// Bits of the scalars.
     pub(crate) values: &'g [u64],
-    /// Elements of all arrays.
+    /// Lengths of all arrays, in elements.
     pub(crate) lengths: &'g [u64],
-    /// Which groups, and how large: see [`Groups`].
+    /// The groups of this run and their sizes, from [`Groups`].
     pub(crate) sizes: [u64; 12],
 }
 
-/// A launch in parts of some groups, so that it can be left in between.
+/// Divides a launch into parts of some groups, so that it can be interrupted between them.
 #[derive(Debug)]
 pub(crate) struct Groups {
     /// Three global sizes and three local ones, the fastest dimension first.
@@ -44,17 +44,17 @@ pub(crate) struct Groups {
     counts: [u64; 3],
     /// Groups of a part in each dimension.
     steps: [u64; 3],
-    /// The next part; nothing behind the last.
+    /// The first group of the next part; `None` after the last part.
     next: Option<[u64; 3]>,
 }
 
-/// Items of a part, or one group: below a millisecond for usual kernels, and much more than a call
-/// costs.
+/// The most items of a part, which has at least one group. A part takes less than a millisecond for
+/// usual kernels, and much longer than a call.
 const PART: u64 = 1 << 16;
 
 impl Groups {
-    /// `sizes` are those of a launch, the fastest dimension first. Without `local` the kernel needs
-    /// no groups, and the last one of a dimension is a shorter one.
+    /// Sizes of a launch, the fastest dimension first. Without `local` the kernel needs no groups,
+    /// and the last group of a dimension may be shorter.
     pub(crate) fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
         let local = local.unwrap_or_else(|| filled(global, 1));
         let counts = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
@@ -65,7 +65,7 @@ impl Groups {
     }
 }
 
-/// What of these sizes, the fastest dimension first, makes a part, if each counts for `items`.
+/// The part of these sizes, the fastest dimension first, that fits [`PART`] at `items` items each.
 fn filled(sizes: [u64; 3], items: u64) -> [u64; 3] {
     let mut left = PART / items.clamp(1, PART);
     sizes.map(|size| {
@@ -87,7 +87,7 @@ impl Iterator for Groups {
             _ => end(place - 9),
         });
         let mut next = first;
-        // The first dimension in which it goes on; those before it begin anew.
+        // The first dimension that is not at its end advances; those before it restart.
         self.next = (0..3).find_map(|axis| {
             next[axis] = end(axis);
             let goes_on = next[axis] < self.counts[axis];
@@ -103,18 +103,18 @@ impl Iterator for Groups {
 /// How kernels run on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the compiler where there is one, else our own code.
+    /// The C compiler if there is one, else our own.
     Best,
     Builtin,
     Compiler,
 }
 
 impl Compiled {
-    /// Compiles a kernel, or takes what was compiled before. Nothing for a processor that neither a
-    /// compiler nor we have code for.
+    /// Compiles a kernel, or reads it from the cache. `None` for a processor that no compiler here
+    /// supports.
     ///
     /// # Errors
-    /// With `USM_KERNEL_HOST=cc`, why it could not be compiled.
+    /// With `USM_KERNEL_HOST=cc`, the reason why the kernel could not be compiled.
     pub(crate) fn of(kernel: &Kernel, apart: bool) -> Result<Option<Self>, String> {
         let way = match env::var("USM_KERNEL_HOST").as_deref() {
             Err(_) | Ok("") => Way::Best,
@@ -129,7 +129,7 @@ impl Compiled {
             };
             match made {
                 Err(reason) if way == Way::Compiler => return Err(reason),
-                // What the compiler cannot do, we can.
+                // Our own compiler takes over.
                 Err(_) => {}
                 Ok(compiled) => return Ok(Some(compiled)),
             }
@@ -158,16 +158,16 @@ impl Compiled {
 
     fn load(file: &Path) -> Result<Self, String> {
         let name = |error: libloading::Error| format!("{}: {error}", file.display());
-        // SAFETY: the file is what the compiler made of the kernel, which has no initialisers.
+        // SAFETY: the compiler made the file from the kernel, which has no initialisers.
         let library = unsafe { Library::new(file) }.map_err(name)?;
-        // SAFETY: the function has this type, as its text says.
+        // SAFETY: the generated text defines the function with this type.
         let run = unsafe { library.get::<Run>(emit::HOST_FUNCTION.as_bytes()) }.map(|run| *run);
         Ok(Self::Compiler(run.map_err(name)?, library))
     }
 
-    /// Memory for the groups of a launch, of any of its parts.
+    /// Memory for the groups of a launch, for all of its parts in turn.
     pub(crate) fn scratch(&self, given: &Given<'_>) -> Result<Vec<u8>, String> {
-        // SAFETY: without memory it only counts.
+        // SAFETY: with a null pointer the function only returns the size in bytes.
         let bytes = unsafe { self.call(given, std::ptr::null_mut()) };
         let words = usize::try_from(bytes).ok().and_then(|bytes| bytes.checked_add(128));
         let mut memory: Vec<u8> = Vec::new();
@@ -182,11 +182,11 @@ impl Compiled {
     /// Runs a part of a launch in this thread.
     ///
     /// # Safety
-    /// The arrays are live, as long as the lengths say, and nobody else works on them; the kernel's
+    /// The arrays are live and have the given lengths. No other work uses them, and the kernel's
     /// indices are inside of them. The memory is the [`scratch`](Self::scratch) of this launch.
     pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8]) {
         let start = memory.as_ptr().align_offset(64).min(64);
-        // SAFETY: the caller's promise; the memory is as large as it said, and aligned.
+        // SAFETY: the caller's promise; the memory has the size that `scratch` asked for, aligned.
         unsafe { self.call(given, memory.as_mut_ptr().wrapping_add(start)) };
     }
 
@@ -204,7 +204,7 @@ impl Compiled {
     }
 }
 
-/// The compiler that is found first.
+/// The first C compiler on `PATH`.
 fn compiler() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -216,7 +216,7 @@ fn compiler() -> Option<&'static Path> {
     found.as_deref()
 }
 
-/// A name for what a compiler makes of a text on this machine.
+/// The cache name of the code that a compiler makes from a text on this machine.
 fn name_of(text: &str, compiler: &Path) -> String {
     static MACHINE: OnceLock<String> = OnceLock::new();
     let machine = MACHINE.get_or_init(|| {
@@ -228,8 +228,8 @@ fn name_of(text: &str, compiler: &Path) -> String {
     kept::name_of((text, compiler, machine))
 }
 
-/// Compiles into a file of its own and then gives that its name, so that another process finds all
-/// of it or nothing.
+/// Compiles to a temporary file and then renames it, so that another process finds the whole file
+/// or none.
 fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> {
     let own = kept::own(name);
     let (made, file) = (folder.join(format!("{own}.so")), folder.join(format!("{name}.so")));
@@ -248,7 +248,7 @@ fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<Pat
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", compiler.display());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
     if let Some(mut input) = child.stdin.take() {
-        // A compiler that stops reading says why.
+        // A compiler that stops reading reports the reason itself.
         let _ = input.write_all(text.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
@@ -267,12 +267,12 @@ fn sum_file(file: &Path) -> PathBuf {
     file.with_extension("sum")
 }
 
-/// Length and hash of a file.
+/// The length and the hash of a file, as text.
 fn sum_of(file: &Path) -> io::Result<String> {
     Ok(kept::sum_of(&fs::read(file)?))
 }
 
-/// Whether the file is there as it was made: what was cut would end the process when it is loaded.
+/// Whether the file is unchanged. Loading a truncated file would crash the process.
 fn is_whole(file: &Path) -> bool {
     let said = fs::read_to_string(sum_file(file));
     matches!((said, sum_of(file)), (Ok(said), Ok(found)) if said == found)

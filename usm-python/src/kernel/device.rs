@@ -14,14 +14,14 @@ use crate::error::OrRaise;
 use crate::runtime::Stream;
 use crate::storage::{Storage, with_turns};
 
-/// An argument of a call.
+/// An argument in the form of the runtimes.
 pub(crate) enum Passed {
     Pointer(usize),
     Value(Literal),
     Local(usize, usize),
 }
 
-/// Submits a launch. `fault` is the memory of code that notes indices outside.
+/// Submits a launch. `fault` is the array in which the code records an index outside.
 pub(crate) fn run(
     py: Python<'_>,
     prepared: &Prepared,
@@ -37,7 +37,7 @@ pub(crate) fn run(
         py.detach(|| table.write(&stream.queue, 0, bytes.clone())).or_raise()?;
         tables.push(table);
     }
-    // An array without elements may have no address; what is noted of it touches one element.
+    // An empty array may have no address, and code for an index outside of it uses one element.
     let is_empty = |argument: &Argument| matches!(argument, Argument::Array(memory) if memory.span().1 == 0);
     let nothing = arguments.iter().any(is_empty);
     let nothing = nothing.then(|| Storage::allocate(stream, AllocKind::Device, 16, 0));
@@ -82,9 +82,9 @@ pub(crate) fn run(
     let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let sizes = (global.as_slice(), local.as_deref());
-    // SAFETY: the code was made of nodes that were verified. Its indices are inside: that was
-    // proven for this launch, or the code looks at each. Races between items are the kernel's own,
-    // as with every array of Python.
+    // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for this
+    // launch or is checked by the code. Races between items are the kernel author's, as for every
+    // array of Python.
     let event = py.detach(|| unsafe { submit(stream, &function, sizes, &slots, &memory, after) });
     event.map_err(|error| code.error(&error.to_string()))
 }
@@ -98,7 +98,7 @@ impl Passed {
         }
     }
 
-    /// As runtimes take it; `word` has the bytes of a value.
+    /// The argument for a runtime; `word` has the bytes of a value.
     pub(crate) fn slot<'w>(&self, word: &'w [u8; 8]) -> Slot<'w> {
         match self {
             Self::Pointer(address) => Slot::Pointer(*address),
@@ -108,10 +108,10 @@ impl Passed {
     }
 }
 
-/// Submits a call over some memory; an array that is given twice is changed where one of them is.
+/// Submits a call that uses `memory`. A block that is listed twice is written if one entry is.
 ///
 /// # Safety
-/// With these arguments over this range the code stays inside of the memory that it is given.
+/// With these arguments and this range the code accesses only the given memory.
 pub(crate) unsafe fn submit(
     stream: &Stream,
     function: &Function<Dyn>,
@@ -141,11 +141,11 @@ pub(crate) unsafe fn submit(
         2 => submit_in::<2>,
         _ => submit_in::<3>,
     };
-    // SAFETY: the caller's promise, and the turns of all blocks are held.
+    // SAFETY: the caller's promise; the turns of all blocks are held.
     with_turns(&storages, || unsafe { run(queue, function, sizes, slots, &usages, after) })
 }
 
-/// The array of sizes that a range has.
+/// The sizes of a range as an array; missing dimensions are 1.
 fn sizes_of<const D: usize>(sizes: &[u64]) -> [u64; D] {
     core::array::from_fn(|dimension| sizes.get(dimension).copied().unwrap_or(1))
 }
@@ -168,7 +168,7 @@ unsafe fn submit_in<const D: usize>(
     unsafe { launch.after(after).call_slots(function, slots, usages) }
 }
 
-/// Runs a launch of code that notes an index outside, waits for it and raises what was noted.
+/// Runs code that records an index outside, waits, and raises the recorded index.
 pub(crate) fn run_noting(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
     let stream = &prepared.stream;
     let bytes = FAULT_WORDS as usize * 8;
@@ -184,7 +184,7 @@ pub(crate) fn run_noting(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn
     outside(prepared, word(0), word(1))
 }
 
-/// Raises what was noted: the number of the index from 1, and its value.
+/// Raises the recorded index: its number from 1, and its value. Number 0 is no error.
 pub(crate) fn outside(prepared: &Prepared, number: u64, index: u64) -> PyResult<()> {
     let Some(place) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
         return Ok(());

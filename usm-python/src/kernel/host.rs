@@ -12,13 +12,13 @@ use super::launch::Prepared;
 use crate::error::OrRaise;
 use crate::storage::with_turns;
 
-/// Statements that all items of a checked launch run together in one order: about a minute.
+/// The most statements of a checked launch in one order, for all items: about a minute.
 const STEPS: u64 = 1 << 30;
 
-/// How long a launch runs before it asks whether it was interrupted.
+/// The interval at which a launch checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Runs a launch in place and returns when it is done.
+/// Runs a launch and returns when it is complete.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let (code, stream) = (&prepared.code, &prepared.stream);
     if let Some(compiled) = code.compiled(py)? {
@@ -69,7 +69,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
     let code = &prepared.code;
     let values: Vec<u64> = code.values(&prepared.arguments)?.iter().map(|value| value.bits).collect();
     let lengths = code.lengths(&prepared.arguments)?;
-    // What an array without elements is noted to touch.
+    // The element that code uses for an index outside of an empty array.
     let mut nothing = [0_u64; 2];
     let mut fault = [0_u64; FAULT_WORDS as usize];
     let (mut addresses, mut storages) = (Vec::new(), Vec::new());
@@ -95,7 +95,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
     };
     let mut parts = Groups::new(three(&prepared.global), prepared.local.as_deref().map(three)).peekable();
     let mut scratch: Option<Vec<u8>> = None;
-    // The turns are given back before Python's handlers of signals run, which may use the arrays.
+    // The turns are released before Python's signal handlers run, because these may use the arrays.
     while parts.peek().is_some() {
         let ran = py.detach(|| {
             with_turns(&storages, || {
@@ -112,9 +112,9 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
                         Some(scratch) => scratch,
                         none => none.insert(compiled.scratch(&given)?),
                     };
-                    // SAFETY: the arrays live as long as their storages, which nobody else works
-                    // on: what did has finished, and the turns are held. Indices are inside: that
-                    // was proven for this launch, or the code looks at each.
+                    // SAFETY: the arrays live as long as their storages. No other work uses these:
+                    // earlier work has finished, and the turns are held. Indices are inside, which
+                    // was proven for this launch or is checked by the code.
                     unsafe { compiled.run(&given, scratch) };
                 }
                 Ok::<(), String>(())
@@ -126,7 +126,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
     outside(prepared, fault[0], fault[1])
 }
 
-/// Interprets a launch on copies, in three orders.
+/// Interprets a launch on copies of its arrays, in three orders of items.
 pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let bytes = read(py, prepared)?;
     let arguments = interpreter_arguments(prepared, &bytes)?;
@@ -164,7 +164,7 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     })
 }
 
-/// The sources of the nodes' arrays, and whether the kernel changes them.
+/// The sources of the nodes' arrays, and whether the kernel writes them.
 fn arrays(prepared: &Prepared) -> impl Iterator<Item = (Source, bool)> {
     let code = &prepared.code;
     let parameters = code.sources.iter().zip(&code.ir.parameters).enumerate();
@@ -172,7 +172,7 @@ fn arrays(prepared: &Prepared) -> impl Iterator<Item = (Source, bool)> {
     arrays.map(|(place, (source, _))| (*source, code.writes(place)))
 }
 
-/// The bytes of all arrays, once what writes them has finished.
+/// The bytes of all arrays, after pending writes.
 fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
     let one = |(source, _): (Source, bool)| match source {
         Source::Table(place) => Ok(prepared.code.tables[place].clone()),

@@ -1,7 +1,7 @@
-//! The folder in which code is kept that a compiler made.
+//! The cache of compiled code, a folder of files.
 //!
-//! A file gets its name when it is whole, so two processes may write the same one, and what was cut
-//! or altered afterwards does not have its sum.
+//! A file gets its final name when it is complete, so two processes may write the same one. Each
+//! file has a checksum, by which a truncated or altered file is recognised.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, io};
 
-/// Where code is kept: `USM_KERNEL_CACHE`, or the user's folder for caches; nothing where that says
-/// `off`.
+/// The folder of the cache: `USM_KERNEL_CACHE`, or one in the user's folder for caches. `None` if
+/// the variable is `off`.
 pub(crate) fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| match env::var_os("USM_KERNEL_CACHE") {
@@ -26,7 +26,7 @@ pub(crate) fn folder() -> Option<&'static Path> {
     folder.as_deref()
 }
 
-/// A folder that nobody else may write to, because its files are run.
+/// Creates the folder. It must not be writable for other users, because its files are run.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -44,7 +44,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A name for what a compiler makes of `parts`, by this version of the package.
+/// The name of the code that this version of the package compiles from `parts`.
 pub(crate) fn name_of(parts: impl Hash) -> String {
     let mut words = [0_u64; 2];
     for (seed, word) in words.iter_mut().enumerate() {
@@ -55,13 +55,13 @@ pub(crate) fn name_of(parts: impl Hash) -> String {
     format!("{:016x}{:016x}", words[0], words[1])
 }
 
-/// A number that no other thread of the process got.
+/// A number that is unique in this process.
 pub(crate) fn fresh() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A file's own name while it is written.
+/// The temporary name of a file while it is written.
 pub(crate) fn own(name: &str) -> String {
     format!("{name}.{}.{}", std::process::id(), fresh())
 }
@@ -73,7 +73,7 @@ pub(crate) fn sum_of(bytes: &[u8]) -> String {
     format!("{} {:016x}", bytes.len(), hasher.finish())
 }
 
-/// What is kept under a name, as it was written.
+/// The cached bytes of a name; `None` if they are missing or altered.
 pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     let folder = folder()?;
     make_folder(folder).ok()?;
@@ -83,7 +83,7 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     (sum == sum_of(bytes).as_bytes()).then(|| bytes.to_vec())
 }
 
-/// Keeps bytes under a name, where there is a folder; a full disk costs time and nothing else.
+/// Caches bytes under a name. A full disk is not an error.
 pub(crate) fn write(name: &str, bytes: &[u8]) {
     let Some(folder) = folder() else { return };
     let made = folder.join(own(name));

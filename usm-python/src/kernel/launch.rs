@@ -19,7 +19,7 @@ use crate::queue::PyEvent;
 use crate::runtime::Stream;
 use crate::transfer;
 
-/// What is done with a launch.
+/// The purpose of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Run,
@@ -27,16 +27,16 @@ pub(crate) enum Mode {
     Proof,
 }
 
-/// How code is made.
+/// The index checks in generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Nothing is looked at as it runs.
+    /// No check as the kernel runs.
     Plain = 0,
-    /// Each index that is outside is noted.
+    /// The first index outside is recorded.
     Noting = 1,
-    /// An index outside of a dimension is outside of the whole array, for the interpreter.
+    /// An index outside of its dimension is outside of the whole array, for the interpreter.
     Checked = 2,
-    /// Says of each dimension what its index is, for proofs; never run.
+    /// Each index becomes an access of its own, for proofs; this code never runs.
     Bounds = 3,
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct PyLaunch {
     mode: Mode,
 }
 
-/// All that a launch needs.
+/// The arguments, the code and the queue of a launch.
 pub(crate) struct Prepared {
     pub(crate) code: Arc<Code>,
-    /// What the proof speaks of.
+    /// The code for proofs.
     bounds: Arc<Code>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) stream: Arc<Stream>,
@@ -95,8 +95,9 @@ impl PyLaunch {
         }
     }
 
-    /// Launches and does not wait. The event says when it is done; where the process's memory takes
-    /// part, or indices are checked, that is now. `after`: events that it starts behind.
+    /// Launches without waiting, after the events in `after`, and returns the event of the end. The
+    /// launch is complete on return where an argument is plain memory of the process, or where
+    /// indices are checked as it runs.
     #[pyo3(signature = (*arguments, after=Vec::new()))]
     fn submit(
         &self,
@@ -155,7 +156,7 @@ impl PyLaunch {
                 }
             }
         }
-        // What was copied lies densely.
+        // Copies are dense, so the key may have changed.
         let code = match key == self::key(&self.sizes, way, &arguments) {
             true => code,
             false => function.made(py, &self::key(&self.sizes, way, &arguments))?,
@@ -168,7 +169,7 @@ impl PyLaunch {
         Ok(Prepared { code, bounds, arguments, stream, global: self.sizes.global.clone(), local })
     }
 
-    /// The local size: what was asked for, or one group where the kernel needs groups.
+    /// The local size: the caller's, or one group where the kernel needs groups.
     fn local(&self, code: &Code, stream: &Stream) -> PyResult<Option<Vec<u64>>> {
         let global = &self.sizes.global;
         if let Some(local) = &self.sizes.local {
@@ -189,7 +190,7 @@ impl PyLaunch {
         Ok(Some(global.iter().map(|size| (*size).max(1)).collect()))
     }
 
-    /// Runs a launch. The event of one that is not known to have finished.
+    /// Runs a launch. `None`: it is complete.
     fn start(
         &self,
         py: Python<'_>,
@@ -237,7 +238,7 @@ impl PyLaunch {
 }
 
 impl Prepared {
-    /// Whether all indices are inside, whatever the arrays hold.
+    /// Whether all indices are inside for any contents of the arrays.
     fn bounds_hold(&self) -> PyResult<bool> {
         self.with_shape(|shape| self.bounds.bounds.holds(shape))
     }
@@ -250,7 +251,7 @@ impl Prepared {
         Ok(ask(&Shape { global: &self.global, local, lengths: &lengths, values: &values }))
     }
 
-    /// What of the launch is proven.
+    /// `proven`, or the place and the condition that is not proven.
     fn proof(&self) -> PyResult<String> {
         let ir = &self.bounds.ir;
         self.with_shape(|shape| {
@@ -277,7 +278,7 @@ impl Prepared {
         })
     }
 
-    /// Copies what the kernel wrote to where it came from.
+    /// Copies written arrays back to the process's arrays.
     fn give_back(&self, py: Python<'_>) -> PyResult<()> {
         for (place, source) in self.code.sources.iter().enumerate() {
             if !matches!(source, Source::Array(_)) || !self.code.writes(place) {
@@ -292,7 +293,7 @@ impl Prepared {
     }
 }
 
-/// What code is made for. The first number also says whether arrays share memory.
+/// The key of generated code. Its first number also tells whether arrays share memory.
 fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for argument in arguments {
@@ -307,7 +308,7 @@ fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
     std::iter::once(head).chain(arguments.iter().map(Argument::key)).collect()
 }
 
-/// The queue of the arguments: one for all of them.
+/// The queue of all arguments; an error where they have several.
 pub(crate) fn stream(
     py: Python<'_>,
     arguments: &[Argument],

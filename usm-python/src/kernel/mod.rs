@@ -1,7 +1,7 @@
 //! `usm.kernel`: Python functions as kernels.
 //!
-//! The package's module `usm._kernel` makes nodes of a function and of the types that it is called
-//! with; all that runs at a launch is here.
+//! The Python module `usm._kernel` compiles a function, for the types of its arguments, to nodes of
+//! usm-kernel-ir. This module holds everything that runs at a launch.
 
 mod argument;
 mod code;

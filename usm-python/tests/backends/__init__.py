@@ -1,1 +1,1 @@
-"""One set of cases for every backend, each configuration in a process of its own: see `test_backends.py`."""
+"""Cases for every backend; each configuration runs in a process of its own: `test_backends.py`."""

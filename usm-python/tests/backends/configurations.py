@@ -1,4 +1,4 @@
-"""Where the cases run: which runtime answers, and what its process needs for that."""
+"""The configurations: the runtime of each, and what its process needs."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Missing(Exception):
-    """What is not on this machine, in words."""
+    """What is missing on this machine, in words."""
 
 
 # A file that is not there: a runtime that a configuration is not about stays closed.
@@ -33,7 +33,7 @@ def sycl(_):
 
 
 def level_zero(_):
-    """The driver that executes on the host, behind the unmodified loader: see `tests/level-zero-driver`."""
+    """The driver that executes on the host (`tests/level-zero-driver`), behind the real loader."""
 
     def file(variable, hint, name=""):
         if variable not in os.environ:
@@ -55,14 +55,17 @@ def level_zero(_):
 
 
 def level_zero_strict(tools):
-    """Work starts as late as it may and runs in any order that is allowed, on two devices, with the loader's validation layer."""
+    """The same driver, where work starts late and runs in any allowed order.
+
+    There are two devices, and the loader's validation layer is on.
+    """
     late = {"USM_ZE_LAZY": "1", "USM_ZE_REORDER": "1", "USM_ZE_DEVICES": "2"}
     layer = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"}
     return {**level_zero(tools), **late, **layer}
 
 
 def cuda_on_host(tools):
-    """The driver that executes on the host, in the place of NVIDIA's: see `tests/cuda-driver`. Nothing of it runs on a GPU."""
+    """The driver that executes on the host (`tests/cuda-driver`), in the place of NVIDIA's."""
     return {**only(CUDA), **tools("cuda_driver")}
 
 
@@ -72,7 +75,7 @@ def cuda_on_host_late(tools):
 
 
 def hip_on_host(tools):
-    """The same driver under HIP's names, with HIP's signatures and numbers. Nothing of it has run on an AMD GPU."""
+    """The same driver under HIP's names, with HIP's signatures and numbers; not an AMD GPU."""
     return {**tools("cuda_driver"), **only(HIP), HIP: tools("cuda_driver")[CUDA]}
 
 

@@ -1,4 +1,4 @@
-"""What a case gets: a device of one backend, and what that backend's driver can be told to do."""
+"""The argument of a case: a device of one backend, and control over that backend's driver."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ class Backend:
         self.start = self.driver.misuses() if self.driver else 0
 
     def context(self):
-        """A context that nobody else uses."""
+        """A new context of its own."""
         return usm.Context(self.device)
 
     def queue(self, context=None, in_order=True):
@@ -51,7 +51,7 @@ class Backend:
 
     @contextlib.contextmanager
     def held(self):
-        """Nothing that is submitted is seen to end, until the block ends or what this gives is called."""
+        """Delays the end of all submitted work until the block ends or the result is called."""
         driver = self.need_driver("no way to hold work back")
         driver.hold(True)
         try:
@@ -74,14 +74,14 @@ class Backend:
         return self.driver
 
     def check_nothing_is_left(self):
-        """What the driver itself has to say after a case."""
+        """Faults that the driver itself has counted after a case."""
         gc.collect()
         if self.driver:
             assert self.driver.misuses() == self.start, "the driver was misused: see standard error"
 
 
 class Driver:
-    """A driver of the tests, which does as it is told."""
+    """A driver that executes on the host, whose behaviour the tests control."""
 
     @staticmethod
     def of(name):

@@ -2,8 +2,11 @@
 
 
 def views_of_one_shape(rng):
-    """Two keys of views of one shape, in steps of either direction, of an array of 9 x 9 x 9 x 9; along some axes the second view has one
-    element only, to be repeated."""
+    """Two keys of views of one shape, of an array of 9 x 9 x 9 x 9.
+
+    The steps go in either direction. Along some axes the second view has one element only, to be
+    repeated.
+    """
     shape = [rng.randint(1, 8) for _ in range(rng.randint(1, 4))]
 
     def key(repeats):

@@ -1,5 +1,8 @@
-"""The process of one configuration: `python worker.py CONFIGURATION`. Reads names of cases, a line each, and answers with a line of JSON each:
-what became of it, and why. The first answer is about the runtime: an empty reason, or why it is not there."""
+"""The process of one configuration: `python worker.py CONFIGURATION`.
+
+It reads names of cases, one a line, and answers each with a line of JSON: the outcome and the
+reason. The first answer is about the runtime: an empty reason, or why the runtime is missing.
+"""
 
 import faulthandler
 import json

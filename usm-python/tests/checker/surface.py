@@ -235,7 +235,7 @@ def kernels() -> None:
 
 
 def finished(module: usm.Module, array: usm.Array) -> None:
-    """Not run: the host takes no code."""
+    """Not run, because the host refuses modules."""
     kernel = module["fill"]
     assert_type(kernel, usm.Kernel)
     assert_type((kernel.name, kernel.max_work_group_size, kernel.local_mem_size), tuple[str, int, int])
@@ -245,7 +245,7 @@ def finished(module: usm.Module, array: usm.Array) -> None:
 
 
 def refused(array: usm.Array) -> None:
-    """What the types forbid: each line is an error of mypy's, or the comment on it is."""
+    """Lines that mypy refuses; where it accepts one, the unused comment is an error."""
     usm.zeros(3, kind="unified")  # type: ignore[arg-type]
     usm.zeros("3")  # type: ignore[arg-type]
     usm.asarray([1], place="host")  # type: ignore[call-arg]

@@ -1,10 +1,6 @@
-"""Exchange on a machine with an NVIDIA GPU: CuPy, torch and NumPy, both ways, zero copy by pointer and by writes that the
-other side sees, in the order that the streams ask for.
+"""Exchange with CuPy, torch and NumPy on a machine with an NVIDIA GPU, in both directions.
 
-    python exchange.py
-
-Runs every case, prints a line for each and fails if one did. A package that is missing skips its cases and says so; a
-missing driver is a failure. Not part of the tests that run everywhere: those have a driver that executes on the host.
+The pointers are the same, each side sees the other's writes, and streams order the work.
 """
 
 import gc
@@ -151,7 +147,7 @@ def our_work_is_waited_for_by_cupy():
 
 
 @case("cupy")
-def what_lies_is_refused_by_the_driver():
+def false_dictionaries_are_refused():
     theirs = cupy.zeros(64, "f4")
     good = theirs.__cuda_array_interface__
     own = usm.zeros(64, "<f4", kind="device", queue="cuda:gpu:0")

@@ -1,4 +1,4 @@
-"""What turns one object into another: each takes a state and gives the next, or refuses with a typed error."""
+"""Conversions: each takes a state and returns the next, or raises a typed error."""
 
 import functools
 import pickle
@@ -47,7 +47,7 @@ def to_tensor(state):
 
 
 def to_old_tensor(state):
-    """It has no flag, so what is read-only is not exported, and what comes is read-only."""
+    """Without a flag read-only arrays are not exported, and imports are read-only."""
     of = usm.asarray(state.object)
     holder = Only(of, __dlpack__=lambda max_version=None, **more: of.__dlpack__(**more), __dlpack_device__=of.__dlpack_device__)
     if of.kind == "device" and of.__dlpack_device__()[0] == 1:

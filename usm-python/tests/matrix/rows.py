@@ -1,4 +1,4 @@
-"""What is done to an object: for each public member of each class a row, and for each public function."""
+"""The operations: a row for each public member of each class and each public function."""
 
 import copy
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Flag:
-    """Gives whether the memory is said to be read-only."""
+    """Whether the memory reports that it is read-only."""
 
     call: Callable
 

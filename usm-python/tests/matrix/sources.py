@@ -1,4 +1,4 @@
-"""Where memory comes from: read-only by each protocol, of each kind, of other contexts, with work pending."""
+"""Sources of memory: read-only by each protocol, of each kind and context, with pending work."""
 
 import array
 import ctypes
@@ -18,7 +18,7 @@ SIZE = len(CONTENT)
 
 
 class Only:
-    """An object with some attributes of another and no more."""
+    """An object with only these attributes of another one."""
 
     def __init__(self, of, **attributes):
         self.of = of
@@ -60,7 +60,7 @@ def of_buffer(writable):
 
 
 class Tensor:
-    """NumPy's DLPack alone; the older one has no flag and is read-only."""
+    """NumPy's DLPack without versions, which has no flag, so the array is read-only."""
 
     def __init__(self, kept, versioned=True):
         self.kept, self.versioned = kept, versioned
@@ -154,7 +154,7 @@ def block(kind, place):
 
 
 def pending(kind, place):
-    """A copy into it is under way, on a queue that keeps no order."""
+    """A copy into the memory is pending, on an out-of-order queue."""
 
     def source():
         queue = usm.Queue(place(), in_order=False)
@@ -167,7 +167,10 @@ def pending(kind, place):
 
 
 def sycl(writable, with_offset):
-    """A dictionary of SYCL's. Without an offset it looks as dpctl's own memory does, whose flag means the opposite."""
+    """A dictionary of SYCL.
+
+    Without an offset it looks like that of dpctl's memory, whose flag means the opposite.
+    """
 
     def source():
         made = ours("shared", lambda: "sycl")()

@@ -1,4 +1,4 @@
-"""What a case knows of an object: which bytes of the source it shows, and whether it may change them."""
+"""The expected state of an object: the bytes of the source that it shows, and its access."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +9,7 @@ CONTENT = bytes(range(1, 25))
 
 @dataclass
 class Source:
-    """Memory with CONTENT in it, and how to look at it without going through the object that is converted."""
+    """Memory with CONTENT, and a way to read it without the object that is converted."""
 
     object: Any
     writable: bool

@@ -1,6 +1,8 @@
-"""The process of one runtime: `python worker.py BACKEND PLACE FIRST PARTS`. Runs every row of the cases from number FIRST, one in PARTS of those
-two conversions deep, and prints what is wrong, a line of JSON each, then what was counted. PLACE is a file that always holds the number of the
-case and of the row that runs: the parent starts a new process behind them should this one die.
+"""The process of one runtime: `python worker.py BACKEND PLACE FIRST PARTS`.
+
+It runs every row of the cases from number FIRST, and one in PARTS of those two conversions deep. It
+prints each fault as a line of JSON, then the counts. The file PLACE always holds the numbers of the
+case and the row that run now: if the process dies, the parent starts a new one after them.
 """
 
 import json
@@ -32,7 +34,10 @@ def refusals():
 
 
 def cases(backend, parts):
-    """`(source, conversion, conversion)`; all of depth one, one in `parts` of depth two: every pair of conversions with another part of the sources."""
+    """`(source, conversion, conversion)`: all of depth one, and one in `parts` of depth two.
+
+    Every pair of conversions gets another part of the sources.
+    """
     names = list(CONVERSIONS)
     for number, source in enumerate(sources(backend)):
         yield source, ()

@@ -1,4 +1,7 @@
-"""Python functions as kernels: what `usm.kernel` and its words are. Loaded when one of them is asked for."""
+"""Python functions as kernels: `usm.kernel` and the functions that kernels call.
+
+The package imports this module when one of these names is used first.
+"""
 
 from .._usm import KernelFunction
 from ..errors import KernelError
@@ -52,10 +55,14 @@ __all__ = [
 
 
 def kernel(function=None, /, *, strict=False):
-    """Makes a kernel of a function; a decorator, also with a signature's text, which is not looked at.
+    """Makes a kernel of a function; a decorator.
 
-    ``k[global, local](*arguments)`` runs it for each work-item of the range and waits. Types come from the arguments.
-    With ``strict`` a launch of which something is not proven is refused.
+    ``k[global, local](*arguments)`` runs the function for each work-item of the range and waits.
+    The types are those of the arguments; a signature, given as text, is ignored. With ``strict`` a
+    launch that is not proven free of races and of indices outside is refused.
+
+    Raises :class:`usm.KernelError` where the function has no source to read. What the body may not
+    contain is refused at the first launch, with its file, line and column.
     """
     if function is None or isinstance(function, str):
         return lambda function: kernel(function, strict=strict)
@@ -76,7 +83,7 @@ def kernel(function=None, /, *, strict=False):
 
 
 def _item(function, parameters):
-    """The class of the item that numba-dpex's kernels have as their first parameter."""
+    """The class that annotates the first parameter of numba-dpex's kernels, or None."""
     annotation = function.__annotations__.get(parameters[0]) if parameters else None
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     name = name.rpartition(".")[2]
@@ -89,7 +96,10 @@ def _item(function, parameters):
 
 
 def device_func(function=None, /):
-    """Makes a function that kernels call: with numbers and arrays, local memory and barriers too."""
+    """Makes a function that kernels call; a decorator.
+
+    Its parameters may be numbers and arrays, and its body may use local memory and barriers.
+    """
     if function is None:
         return device_func
     return DeviceFunction(function)
@@ -103,10 +113,11 @@ def call_kernel(function, index, /, *arguments):
 
 
 def call_kernel_async(function, index, /, *arguments, after=()):
-    """As `call_kernel`, but it does not wait: the event says when the kernel is done.
+    """Runs a kernel as `call_kernel` does, without waiting, and returns the event of its end.
 
-    ``after``: events that it starts behind, of the same context. Where the process's own memory takes part, as that of
-    NumPy's arrays, or indices are checked as the kernel runs, it is done when this returns.
+    The kernel starts after the events in ``after``, which are of the same context. It is complete
+    on return where an argument is plain host memory, such as a NumPy array, or where indices are
+    checked as it runs.
     """
     if not isinstance(function, KernelFunction):
         raise KernelError(f"{function!r} is no kernel: decorate it with `@usm.kernel`")

@@ -1,4 +1,4 @@
-"""Python functions as kernels: what `usm.kernel` and its words are."""
+"""Python functions as kernels: `usm.kernel` and the functions that kernels call."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, overload
@@ -15,14 +15,14 @@ class _DefaultLocalSize: ...
 DEFAULT_LOCAL_SIZE: Final[_DefaultLocalSize]
 
 class Range(tuple[int, ...]):
-    """Sizes of a range, one to three; dimension 0 is the slowest."""
+    """The sizes of a range in work-items, one to three; dimension 0 is the slowest."""
 
     def __new__(cls, *sizes: int) -> Range: ...
     @property
     def ndim(self) -> int: ...
 
 class NdRange:
-    """Sizes of a range and of its groups."""
+    """The sizes of a range and of its work-groups, in work-items."""
 
     global_range: tuple[int, ...]
     local_range: tuple[int, ...]
@@ -31,7 +31,7 @@ class NdRange:
     def __hash__(self) -> int: ...
 
 class Local:
-    """An argument: local memory of a group, whose extents in elements the launch says."""
+    """An argument: local memory of a work-group, with extents in elements."""
 
     dtype: Any
     def __init__(self, shape: int | tuple[int, ...], dtype: Any) -> None: ...

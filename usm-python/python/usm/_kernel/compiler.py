@@ -1,38 +1,66 @@
-"""From a function's tree and the types of its arguments to the nodes of usm-kernel-ir, as text."""
+"""Compiles a function, for the types of its arguments, to the text of usm-kernel-ir's nodes."""
 
 import ast
 
+from .atomics import Atomics
 from .calls import Calls
+from .comparisons import Comparisons
+from .conversions import Conversions
+from .dpex import Dpex
 from .expressions import Expressions
+from .indexing import Indexing
+from .inline import Inline
+from .keys import ARRAY, FROM_ARRAY, FROM_EXTENT, FROM_FAULT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, NOTING, SCALAR
+from .mathematics import Mathematics
+from .memory import Memory
+from .operators import Operators
+from .order import Order
 from .source import Source
 from .statements import Statements
 from .types import NAMES, SCALARS, STORED, promote
 from .values import Arr, Frame, Static, Val
+from .work_items import WorkItems
 
-#: Items and elements that no machine has.
-MOST = (1 << 40) - 1
-PLAIN, NOTING, CHECKED, BOUNDS = range(4)
-#: How often types are looked at again; each time a variable has got a wider one.
-ROUNDS = 40
-DEPTH = 16
+#: The most rounds. A further round is needed when the type of a variable became wider.
+_ROUNDS = 40
 
 
-class Compiler(Statements, Expressions, Calls):
-    """Makes the nodes of one kernel for one key."""
+class Compiler(
+    Statements,
+    Expressions,
+    Operators,
+    Comparisons,
+    Indexing,
+    Conversions,
+    Order,
+    Calls,
+    Mathematics,
+    WorkItems,
+    Memory,
+    Atomics,
+    Dpex,
+    Inline,
+):
+    """Makes the nodes of one kernel for one key.
+
+    Each round walks the whole function. It starts with the types that the round before found, until
+    none changes.
+    """
 
     def __init__(self, source, key):
         self.source = source
         head = key[0]
-        self.dimensions, self.way, self.shares = head & 0xFF, head >> 8 & 0xFF, bool(head >> 16)
+        self.dimensions, self.mode, self.shares = head & 0xFF, head >> 8 & 0xFF, bool(head >> 16)
         self.sorts = key[1:]
-        # What later rounds know.
+        # What a round finds out for the next one.
         self.types = {}
         self.highs = {}
         self.unset = set()
         self.atomics = set()
 
     def make(self):
-        for _ in range(ROUNDS):
+        """The text of the nodes, the sources of their parameters, tables, and checked indices."""
+        for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
@@ -42,6 +70,7 @@ class Compiler(Statements, Expressions, Calls):
     # One round.
 
     def round(self):
+        """The text of the nodes with the types that are known now."""
         self.files = []
         self.numbers = {}
         self.arrays = []
@@ -66,10 +95,10 @@ class Compiler(Statements, Expressions, Calls):
         self.at = self.place_of(tree)
         place = self.at
         self.bind_parameters(tree)
-        if self.way == NOTING:
-            self.fault = self.new_array("fault", "u64", "atomic", "fault")
+        if self.mode == NOTING:
+            self.fault = self.new_array("fault", "u64", "atomic")
             self.parameters.append(f"#{self.fault}")
-            self.sources.append((6, 0, 0))
+            self.sources.append((FROM_FAULT, 0, 0))
         self.block(tree.body)
         zeros = [f"(set ${self.numbers[key]} {self.zero(self.types[key], place)} {place})" for key in sorted(self.unset) if key in self.numbers]
         arrays = "".join(self.array_text(array) for array in self.arrays)
@@ -78,7 +107,7 @@ class Compiler(Statements, Expressions, Calls):
         files = " ".join(quoted(source.file) for source in self.files)
         sources = []
         for sort, argument, dimension in self.sources:
-            sources.append((sort, argument, int(argument in self.stored or argument in self.atomics) if sort == 0 else dimension))
+            sources.append((sort, argument, int(argument in self.stored or argument in self.atomics) if sort == FROM_ARRAY else dimension))
         self.sources = sources
         return (
             f'(kernel {quoted(self.source.function.__name__)} {self.dimensions} {place}(files {files}){arrays}{values}{variables}'
@@ -115,6 +144,7 @@ class Compiler(Statements, Expressions, Calls):
     # Parameters.
 
     def bind_parameters(self, tree):
+        """Gives the parameters their meaning, by the kinds and types in the key."""
         arguments = tree.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
             raise self.error(tree, "parameters of a kernel are plain names, without `*`, `**` and defaults")
@@ -126,15 +156,15 @@ class Compiler(Statements, Expressions, Calls):
             name, ty = parameter.arg, SCALARS[sort & 0xFF]
             self.at = self.place_of(parameter)
             dimensions = sort >> 16 & 0xFF
-            if sort >> 24 == 0:
+            if sort >> 24 == SCALAR:
                 weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
-                value = self.parameter_value(name, ty, (1, number, 0))
+                value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
                 value = Val(value, weak)
-                if name in assigned_names(self.source):
+                if name in self.source.assigned_names():
                     self.assign(name, value, parameter)
                 else:
                     self.frame.names[name] = value
-            elif sort >> 24 == 1:
+            elif sort >> 24 == ARRAY:
                 self.frame.names[name] = self.parameter_array(name, number, ty, dimensions, bool(sort >> 8 & 1))
             else:
                 self.frame.names[name] = self.parameter_local(name, number, ty, dimensions)
@@ -146,40 +176,41 @@ class Compiler(Statements, Expressions, Calls):
         return f"(val {ty} %{len(self.values) - 1} {self.at})"
 
     def parameter_array(self, name, number, ty, dimensions, strided):
-        array = self.new_array(name, ty, "param", "", number)
+        array = self.new_array(name, ty, "param", number)
         self.parameters.append(f"#{array}")
-        self.sources.append((0, number, 0))
+        self.sources.append((FROM_ARRAY, number, 0))
         at = self.at
         if dimensions == 1 and not strided:
             extents = [Val(f"(cast i64 (len u64 #{array} {at}) {at})", "i64", None, MOST)]
             return Arr(name, array, ty, extents, "param", number)
         extents = []
         for dimension in range(dimensions):
-            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (2, number, dimension))
+            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
             extents.append(Val(f"(cast i64 {text} {at})", "i64", None, MOST))
         if not strided:
             return Arr(name, array, ty, extents, "param", number)
-        strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (3, number, d)) for d in range(dimensions)]
-        offset = self.parameter_value(f"{name}.offset", "u64", (4, number, 0))
+        strides = [self.parameter_value(f"{name}.strides[{d}]", "i64", (FROM_STRIDE, number, d)) for d in range(dimensions)]
+        offset = self.parameter_value(f"{name}.offset", "u64", (FROM_OFFSET, number, 0))
         return Arr(name, array, ty, extents, "param", number, strides, offset)
 
     def parameter_local(self, name, number, ty, dimensions):
         extents = []
         length = None
         for dimension in range(dimensions):
-            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (2, number, dimension))
+            text = self.parameter_value(f"{name}.shape[{dimension}]", "u64", (FROM_EXTENT, number, dimension))
             extents.append(Val(f"(cast i64 {text} {self.at})", "i64", None, MOST))
             length = text if length is None else f"(mul u64 {length} {text} {self.at})"
         array = self.new_array(name, ty, f"(local {length or f'(lit u64 0x1 {self.at})'})")
         return Arr(name, array, ty, extents, "local", number)
 
-    def new_array(self, name, ty, space, _kind="", argument=-1):
+    def new_array(self, name, ty, space, argument=-1):
         self.arrays.append((name, ty, space, self.at, argument))
         return len(self.arrays) - 1
 
     # Variables.
 
     def variable(self, key, name):
+        """The number of the variable of a key."""
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.variables)
@@ -187,12 +218,13 @@ class Compiler(Statements, Expressions, Calls):
         return number
 
     def temporary(self, ty):
+        """The number of a new variable."""
         key = f"{self.frame.key}#{len(self.variables)}"
         self.types[key] = ty
         return self.variable(key, "t")
 
     def set_temporary(self, value):
-        """The value in a variable of its own."""
+        """A value, kept in a temporary variable unless it is a known number."""
         if value.const is not None:
             return value
         ty = value.ty
@@ -201,7 +233,7 @@ class Compiler(Statements, Expressions, Calls):
         return Val(f"(var {STORED[ty]} ${number} {self.at})", ty, None, value.high)
 
     def assign(self, name, value, node):
-        """Sets a variable; its type is the promotion of all that it is set to."""
+        """Sets a variable. Its type is the promotion of the types of all its values."""
         key = f"{self.frame.key}.{name}"
         before = self.types.get(key)
         ty = value.ty
@@ -220,7 +252,7 @@ class Compiler(Statements, Expressions, Calls):
                     self.changed = True
             high = self.highs[key]
             if high is not None and (value.high is None or value.high > high):
-                # What grows once may grow again.
+                # A bound that grew twice is given up, so that the rounds end.
                 self.highs[key] = value.high if value.high is not None and f"{key}+" not in self.highs else None
                 self.highs[f"{key}+"] = None
                 self.changed = True
@@ -230,6 +262,7 @@ class Compiler(Statements, Expressions, Calls):
         self.frame.names[name] = key
 
     def read_variable(self, key, node):
+        """The value of a variable; one that may be unset begins as zero."""
         name = key.rpartition(".")[2]
         ty = self.types[key]
         if key not in self.known and key not in self.unset:
@@ -240,6 +273,7 @@ class Compiler(Statements, Expressions, Calls):
     # Names.
 
     def lookup(self, node):
+        """What a name means: a variable, a parameter, or an object from outside of the kernel."""
         name = node.id
         frame = self.frame
         found = frame.names.get(name)
@@ -247,10 +281,10 @@ class Compiler(Statements, Expressions, Calls):
             return self.read_variable(found, node) if found.__class__ is str else found
         if frame.outside is None:
             frame.outside = frame.source.outside()
-        if name in assigned_names(frame.source):
+        if name in frame.source.assigned_names():
             key = f"{frame.key}.{name}"
             if key in self.types:
-                # Set further down, in a loop around.
+                # Set by a later line of an enclosing loop.
                 frame.names[name] = key
                 return self.read_variable(key, node)
             raise self.error(node, f"`{name}` has no value here: set it before")
@@ -259,24 +293,13 @@ class Compiler(Statements, Expressions, Calls):
         raise self.error(node, f"unknown name `{name}`: parameters, variables, and names of the module can be used")
 
 
-def assigned_names(source):
-    """Names that a function sets."""
-    if source.names is None:
-        found = set()
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-        source.names = found
-    return source.names
-
-
 def quoted(text):
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
 
 
 def make(source: Source, key):
-    """Text of the nodes, sources, tables and indices for a key."""
+    """What `Compiler.make` gives for a function and a key."""
     try:
         return Compiler(source, key).make()
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What kernels call: names that mean something to the front end only."""
+"""Functions that exist in kernels only; the compiler knows them by name."""
 
 from ..errors import KernelError
 
@@ -34,7 +34,7 @@ class Words:
 
 
 class DefaultLocalSize:
-    """The local size that a launch chooses itself."""
+    """Stands for a local size that the launch chooses."""
 
     _usm_default_local_size = True
 
@@ -75,34 +75,5 @@ group = Words(
     },
 )
 
-_GROUPED = {
-    "get_local_range": "``(d)``: items of a group, int64.",
-    "get_local_linear_range": "Items of a group, int64.",
-}
-#: What items and groups of numba-dpex are asked.
-ITEM_WORDS = {
-    "Item": {
-        "get_id": "``(d)``: the item's place in the range, int64.",
-        "get_linear_id": "The item's number in the range, the last dimension fastest, int64.",
-        "get_range": "``(d)``: items of the range, int64.",
-        "get_linear_range": "Items of the range, int64.",
-    },
-    "NdItem": {
-        "get_global_id": "``(d)``: the item's place in the range, int64.",
-        "get_global_linear_id": "The item's number in the range, int64.",
-        "get_global_range": "``(d)``: items of the range, int64.",
-        "get_global_linear_range": "Items of the range, int64.",
-        "get_local_id": "``(d)``: the item's place in its group, int64.",
-        "get_local_linear_id": "The item's number in its group, int64.",
-        "get_group": "The item's group.",
-        **_GROUPED,
-    },
-    "Group": {
-        "get_group_id": "``(d)``: the group's place, int64.",
-        "get_group_linear_id": "The group's number, int64.",
-        "get_group_range": "``(d)``: groups of the range, int64.",
-        "get_group_linear_range": "Groups of the range, int64.",
-        **_GROUPED,
-    },
-}
+#: Operations of `usm.atomic` behind the methods of `AtomicRef`.
 FETCHED = {f"fetch_{name}": name for name in ("add", "sub", "min", "max")} | {"fetch_and": "and_", "fetch_or": "or_", "fetch_xor": "xor"}

@@ -1,10 +1,10 @@
-"""Ranges, and local memory whose size a launch says."""
+"""Ranges, and local memory whose size the launch gives."""
 
 from ..errors import KernelError
 
 
 class Range(tuple):
-    """Sizes of a range, one to three; dimension 0 is the slowest."""
+    """The sizes of a range in work-items, one to three; dimension 0 is the slowest."""
 
     __slots__ = ()
 
@@ -15,7 +15,7 @@ class Range(tuple):
 
     @property
     def ndim(self):
-        """Dimensions."""
+        """The number of dimensions."""
         return len(self)
 
     def __repr__(self):
@@ -23,7 +23,7 @@ class Range(tuple):
 
 
 class NdRange:
-    """Sizes of a range and of its groups."""
+    """The sizes of a range and of its work-groups, in work-items."""
 
     __slots__ = ("global_range", "local_range")
 
@@ -44,7 +44,7 @@ class NdRange:
 
 
 class Local:
-    """An argument: local memory of a group, whose extents in elements the launch says."""
+    """An argument: local memory of a work-group, with extents in elements."""
 
     __slots__ = ("_usm_local_shape", "dtype")
 

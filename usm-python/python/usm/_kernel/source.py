@@ -1,4 +1,4 @@
-"""The source of a function, as a tree with places."""
+"""The syntax tree of a function, with the file and line of each node."""
 
 import ast
 import inspect
@@ -7,13 +7,13 @@ import textwrap
 
 from ..errors import KernelError
 
-# Levels of Python's own tree. The nodes of a kernel have 96; constants fold, and names and
-# arguments have levels here that they have not there.
+# The most levels of a syntax tree. The nodes of a kernel may have 96; Python's tree needs more,
+# because constants fold, and names and arguments have levels of their own.
 DEPTH = 160
 
 
 class Source:
-    """A function's tree, and what its names mean outside of it."""
+    """A function's syntax tree, and what the names from outside of it mean."""
 
     __slots__ = ("column", "file", "function", "item", "line", "names", "tree")
 
@@ -29,11 +29,11 @@ class Source:
         self.check_depth()
 
     def check_depth(self):
-        """Refuses what the compiler, which goes down recursively, could not follow."""
+        """Refuses a tree that is too deep for the compiler, which is recursive."""
         deepest, refused, rest = 0, None, [(self.tree, 0)]
         while rest:
             node, depth = rest.pop()
-            # Nodes put an operator of many operands around each in turn.
+            # An operator with many operands becomes as many nested nodes.
             depth += len(node.values) - 1 if isinstance(node, ast.BoolOp) else len(node.ops) if isinstance(node, ast.Compare) else 1
             if depth > DEPTH and hasattr(node, "lineno"):
                 refused = min(refused or node, node, key=lambda node: (node.lineno, node.col_offset))
@@ -43,7 +43,7 @@ class Source:
             raise self.error(refused, f"nested {deepest} levels deep, {DEPTH} are allowed")
 
     def outside(self):
-        """Names of closure, module and built-ins; read when code is made."""
+        """Names of the closure, the module and the built-ins, as they are when code is made."""
         import builtins
 
         names = dict(vars(builtins))
@@ -55,10 +55,18 @@ class Source:
                 names.pop(name, None)
         return names
 
+    def assigned_names(self):
+        """The names that the function sets."""
+        if self.names is None:
+            self.names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        return self.names
+
     def place(self, node):
+        """Line and column of a node, both from 1."""
         return node.lineno + self.line, node.col_offset + self.column + 1
 
     def error(self, node, message):
+        """A `KernelError` whose message begins with the place of a node."""
         line, column = self.place(node)
         return KernelError(f"{self.file}:{line}:{column}: {message}")
 
@@ -97,7 +105,7 @@ def _parse(text):
 
 
 def _block(lines):
-    """The lines of the definition that begins at the first one, by indentation."""
+    """The lines of the definition that begins at the first line, by indentation."""
     indent = len(lines[0]) - len(lines[0].lstrip())
     inside = False
     for number, line in enumerate(lines):

@@ -2,6 +2,7 @@
 
 import ast
 
+from .operators import ARITHMETIC
 from .types import STORED, is_int, promote
 from .values import Arr, Reference, Static, Tup, Val, number
 
@@ -10,8 +11,9 @@ class Statements:
     """Methods of the compiler."""
 
     def block(self, body):
+        """The statements of a block."""
         if self.frame.key:
-            self.block_of_function(body)
+            self.function_block(body)
             return
         for node in body:
             self.statement(node)
@@ -23,8 +25,8 @@ class Statements:
             raise self.error(node, self.REFUSED_STATEMENTS.get(node.__class__, f"{type(node).__name__} is not for kernels"))
         method(self, node)
 
-    def inside(self, body):
-        """A block's text; what it sets is known inside only."""
+    def nested_block(self, body):
+        """The text of a nested block, and the names that have values at its end."""
         kept, self.out = self.out, []
         known = set(self.known)
         at = self.at
@@ -40,43 +42,43 @@ class Statements:
 
     def assignment(self, node):
         if len(node.targets) == 1:
-            self.set(node.targets[0], node.value, node)
+            self.assign_target(node.targets[0], node.value, node)
             return
         value = self.expr(node.value)
         if value.__class__ is Val:
-            value = self.simple(value)
+            value = self.reusable(value)
         for target in node.targets:
-            self.put(target, value, node)
+            self.bind_target(target, value, node)
 
     def annotated(self, node):
         if node.value is None:
             raise self.error(node, "a variable without a value: set it")
-        self.set(node.target, node.value, node)
+        self.assign_target(node.target, node.value, node)
 
-    def set(self, target, value, node):
+    def assign_target(self, target, value, node):
         if isinstance(target, (ast.Tuple, ast.List)):
-            self.unpack(target, self.expr(value), node)
+            self.unpack_target(target, self.expr(value), node)
         elif isinstance(target, ast.Subscript):
-            self.store(target, value, node)
+            self.store_expression(target, value, node)
         else:
-            self.put(target, self.expr(value), node)
+            self.bind_target(target, self.expr(value), node)
 
-    def unpack(self, target, found, node):
+    def unpack_target(self, target, found, node):
+        """`a, b = ..`: all values are read before a name is set."""
         if found.__class__ is Static and isinstance(found.value, (tuple, list)):
             found = Tup([Static(item) for item in found.value])
         if found.__class__ is not Tup:
             raise self.error(node, "a number cannot be taken apart: a tuple can")
         if len(found.items) != len(target.elts):
             raise self.error(node, f"{len(target.elts)} names for {len(found.items)} values")
-        # All are read before one is set.
         items = [self.set_temporary(item) if item.__class__ is Val else item for item in found.items]
         for one, item in zip(target.elts, items):
-            self.put(one, item, node)
+            self.bind_target(one, item, node)
 
-    def put(self, target, found, node):
-        """Gives a target what an expression is."""
+    def bind_target(self, target, found, node):
+        """Binds a name to what an expression is, or stores a value in an element."""
         if isinstance(target, (ast.Tuple, ast.List)):
-            self.unpack(target, found, node)
+            self.unpack_target(target, found, node)
             return
         if isinstance(target, ast.Subscript):
             self.store_value(target, self.as_value(found, node), node)
@@ -99,8 +101,8 @@ class Statements:
         value = self.as_value(found, node)
         self.assign(name, value, target)
 
-    def store(self, target, value, node):
-        # As Python does: the value first, then the array and its index.
+    def store_expression(self, target, value, node):
+        # Python evaluates the value first, then the array and its index.
         self.store_value(target, self.value(value), node)
 
     def store_value(self, target, value, node):
@@ -108,14 +110,15 @@ class Statements:
         found = self.expr(target.value)
         if found.__class__ is not Arr:
             raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
-        index, _ = self.index(found, target)
+        index, _ = self.element_index(found, target)
         if len(self.out) != start:
             kept = [value]
             self.spill(kept, start)
             value = kept[0]
-        self.put_element(found, index, value, target)
+        self.store_element(found, index, value, target)
 
-    def put_element(self, array, index, value, node):
+    def store_element(self, array, index, value, node):
+        """Stores a value in an element, atomically where the kernel has atomic operations on it."""
         if array.kind == "constant":
             raise self.error(node, f"`{array.name}` is constant: it cannot be set")
         if value.ty == "wi" and value.const is not None and is_int(array.ty):
@@ -130,9 +133,8 @@ class Statements:
         self.out.append(f"(store #{array.number} {index} {text} {self.at})")
 
     def augmented(self, node):
-        from .expressions import _ARITHMETIC
-
-        operator = _ARITHMETIC.get(node.op.__class__)
+        """`a += b` and the like."""
+        operator = ARITHMETIC.get(node.op.__class__)
         if operator is None:
             raise self.error(node, "`@=` is not for kernels: write the sums in a loop")
         target = node.target
@@ -140,14 +142,14 @@ class Statements:
             if self.frame.names.get(target.id).__class__ is Arr:
                 raise self.error(target, f"the array `{target.id}` cannot be bound anew: set its elements")
             one, two = self.operands((ast.copy_location(ast.Name(target.id, ast.Load()), target), node.value))
-            self.put(target, self.arithmetic(operator, one, two, node), node)
+            self.bind_target(target, self.arithmetic(operator, one, two, node), node)
             return
         if not isinstance(target, ast.Subscript):
             raise self.error(target, "only variables and elements of arrays can be set")
         found = self.expr(target.value)
         if found.__class__ is not Arr:
             raise self.error(target, f"`{ast.unparse(target.value)}` is no array: its elements cannot be set")
-        index, pure = self.index(found, target)
+        index, pure = self.element_index(found, target)
         load = Val(f"(load {found.ty} #{found.number} {index} {self.at})", found.ty, None, None, False)
         start = len(self.out)
         two = self.value(node.value)
@@ -161,20 +163,21 @@ class Statements:
             if later:
                 load = self.set_temporary(load)
             self.out.extend(later)
-        self.put_element(found, index, self.arithmetic(operator, load, two, node), target)
+        self.store_element(found, index, self.arithmetic(operator, load, two, node), target)
 
     # Branches and loops.
 
     def branch(self, node):
+        """`if`."""
         condition = self.condition(node.test)
         if condition.const is not None:
-            # Known when code is made: the other branch is not looked at, as `if DEBUG:` wants it.
+            # Known when code is made. The other branch is not compiled, as for `if DEBUG:`.
             self.block(node.body if condition.const else node.orelse)
             return
         at = self.at
         before = set(self.known)
-        then, one = self.inside(node.body)
-        other, two = self.inside(node.orelse)
+        then, one = self.nested_block(node.body)
+        other, two = self.nested_block(node.orelse)
         one_leaves, two_leaves = leaves(node.body), leaves(node.orelse)
         if one_leaves and two_leaves:
             self.known = one | two
@@ -187,12 +190,13 @@ class Statements:
         self.out.append(f"(if {condition.text} {then} {other} {at})")
 
     def while_loop(self, node):
+        """`while`, whose condition may need statements."""
         if node.orelse:
             raise self.error(node.orelse[0], "`else` of a loop is not for kernels: use a variable")
         at = self.at
-        condition, first = self.aside(lambda: self.condition(node.test))
+        condition, first = self.with_own_statements(lambda: self.condition(node.test))
         self.loops.append(None)
-        body, _ = self.inside(node.body)
+        body, _ = self.nested_block(node.body)
         self.loops.pop()
         if not first:
             self.out.append(f"(while {condition.text} {body} {at})")
@@ -201,6 +205,7 @@ class Statements:
         self.out.append(f"(while (lit bool 0x1 {at}) (do {' '.join(first)} {stop} {body[4:-1]}) {at})")
 
     def for_loop(self, node):
+        """`for i in range(..)`."""
         if node.orelse:
             raise self.error(node.orelse[0], "`else` of a loop is not for kernels: use a variable")
         call = node.iter
@@ -217,7 +222,7 @@ class Statements:
                 raise self.error(one, f"`range` of {bound.ty if bound.ty == 'bool' else 'floating point numbers'}: only integers are counted")
         zero, one = number(0, "wi", self.at), number(1, "wi", self.at)
         start, end, step = [(zero, *bounds, one), (*bounds, one), tuple(bounds)][len(bounds) - 1][:3]
-        # What it counts are Python's numbers, whatever its bounds are.
+        # The loop counts Python's integers, whatever the types of its bounds are.
         ty = "wi"
         name = node.target.id
         key = f"{self.frame.key}.{name}"
@@ -236,19 +241,19 @@ class Statements:
             if before is not None and before != ty and promote(before, ty) != before:
                 plain = False
         if plain:
-            self.loop_by(node, name, key, ty, (start, end, step), high)
+            self.count_by_loop_variable(node, name, key, ty, (start, end, step), high)
             return
-        # Counted by a variable of its own, because the loop's is set inside, or read behind it.
+        # A separate variable counts, because the loop's variable is set in the body or read later.
         stored = STORED[ty]
         if step.const is not None and step.const > 0:
             counter = self.temporary(ty)
             value = Val(f"(var {stored} ${counter} {at})", ty, None, high)
-            body = self.body_with(node, name, value, "")
+            body = self.loop_body(node, name, value, "")
             bounds = " ".join(self.to(bound, ty) for bound in (start, end, step))
             self.out.append(f"(for ${counter} {bounds} {body} {at})")
             return
         counter = self.temporary(ty)
-        end, step = self.simple(end), self.simple(step)
+        end, step = self.reusable(end), self.reusable(step)
         self.out.append(f"(set ${counter} {self.to(start, ty)} {at})")
         text = f"(var {stored} ${counter} {at})"
         down = f"(gt bool {text} {self.to(end, ty)} {at})"
@@ -258,10 +263,11 @@ class Statements:
             down = f"(and-then bool (lt bool {self.to(step, ty)} {zero} {at}) {down} {at})"
             down = f"(or-else bool {up} {down} {at})"
         further = f"(set ${counter} (add {stored} {text} {self.to(step, ty)} {at}) {at})"
-        body = self.body_with(node, name, Val(text, ty, None, high), further)
+        body = self.loop_body(node, name, Val(text, ty, None, high), further)
         self.out.append(f"(while {down} {body} {at})")
 
-    def loop_by(self, node, name, key, ty, bounds, high):
+    def count_by_loop_variable(self, node, name, key, ty, bounds, high):
+        """A loop whose own variable counts."""
         at = self.at
         known = self.types.get(key)
         if known is None:
@@ -278,14 +284,14 @@ class Statements:
         outer = key in self.known
         self.known.add(key)
         self.loops.append(None)
-        body, _ = self.inside(node.body)
+        body, _ = self.nested_block(node.body)
         self.loops.pop()
         if not outer:
             self.known.discard(key)
         self.out.append(f"(for ${variable} {texts} {body} {at})")
 
-    def body_with(self, node, name, value, first):
-        """The body of a loop, which begins with its variable's value."""
+    def loop_body(self, node, name, value, first):
+        """The text of a loop's body, which first sets the loop's variable."""
         kept, self.out = self.out, []
         known = set(self.known)
         self.depth += 1
@@ -300,17 +306,18 @@ class Statements:
         self.known = known
         return f"(do {' '.join(found)})"
 
-    def leave(self, node):
+    def break_or_continue(self, node):
         word = "break" if isinstance(node, ast.Break) else "continue"
         self.out.append(f"({word} {self.at})")
 
-    def give(self, node):
+    def return_statement(self, node):
+        """`return` of a kernel, or of a function that it calls."""
         if self.frame.key == "":
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 raise self.error(node, "a kernel returns nothing: write the result to an array")
             self.out.append(f"(return {self.at})")
             return
-        self.give_back(node)
+        self.return_to_caller(node)
 
     def lone_expression(self, node):
         if isinstance(node.value, ast.Constant):
@@ -318,8 +325,7 @@ class Statements:
         if isinstance(node.value, ast.Call):
             self.call(node.value, alone=True)
             return
-        found = self.expr(node.value)
-        del found
+        self.expr(node.value)
 
     REFUSED_STATEMENTS = {
         ast.Try: "`try` is not for kernels: they raise nothing",
@@ -341,7 +347,7 @@ class Statements:
 
 
 def leaves(body):
-    """Whether what follows never runs after it."""
+    """Whether a block never continues with what follows it."""
     for node in body:
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
             return True
@@ -366,9 +372,9 @@ Statements.STATEMENTS = {
     ast.If: Statements.branch,
     ast.While: Statements.while_loop,
     ast.For: Statements.for_loop,
-    ast.Break: Statements.leave,
-    ast.Continue: Statements.leave,
-    ast.Return: Statements.give,
+    ast.Break: Statements.break_or_continue,
+    ast.Continue: Statements.break_or_continue,
+    ast.Return: Statements.return_statement,
     ast.Expr: Statements.lone_expression,
     ast.Pass: lambda self, node: None,
 }

@@ -2,7 +2,7 @@
 
 import struct
 
-#: As the nodes number them.
+#: Types of elements, in the order of their numbers in usm-kernel-ir.
 SCALARS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64")
 BITS = {name: 8 if name == "bool" else int(name[1:]) for name in SCALARS}
 NAMES = {
@@ -19,7 +19,7 @@ _TYPESTR = {
     "f4": "f32",
     "f8": "f64",
 }
-#: Python's numbers take the other side's type; alone they are 64 bits wide.
+#: Python's numbers (`wi`, `wf`) take the type of the other operand; otherwise they have 64 bits.
 STORED = {name: name for name in SCALARS} | {"wi": "i64", "wf": "f64"}
 
 
@@ -42,7 +42,10 @@ def limits(ty):
 
 
 def promote(one, two):
-    """The type that NumPy 2 gives the sum; None for int64 beside uint64, which no integer type holds."""
+    """The type that NumPy 2 gives a sum.
+
+    None for int64 with uint64: no integer type holds both.
+    """
     if one == two:
         return one
     if one[0] == "w" or two[0] == "w":
@@ -68,7 +71,7 @@ def promote(one, two):
 
 
 def literal(value, ty):
-    """The bits of a number, as the nodes write them."""
+    """The bits of a number in a type, as an integer."""
     if ty == "f32":
         try:
             packed = struct.pack("<f", value)
@@ -84,7 +87,7 @@ def literal(value, ty):
 
 
 def of_dtype(value):
-    """The type that a dtype of anybody means; None where kernels have none like it."""
+    """The type that a dtype of any library means; None where kernels have no such type."""
     from .._usm import DType
 
     try:

@@ -4,10 +4,10 @@ from .types import STORED, is_int, literal
 
 
 class Val:
-    """A value: its nodes' text, its type, and the number where it is known.
+    """A value: the text of its nodes, its type, and the number where it is known.
 
-    ``high``: the value is a whole number from 0 up to it; None where that is not known. ``pure``: nothing that is done
-    meanwhile changes it.
+    ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``pure``: no
+    later statement changes the value.
     """
 
     __slots__ = ("const", "high", "pure", "text", "ty")
@@ -21,14 +21,17 @@ class Val:
 
 
 def number(value, ty, at):
-    """A number that is known."""
+    """The value of a known number."""
     stored = STORED[ty]
     high = value if is_int(ty) and value >= 0 else None
     return Val(f"(lit {stored} {literal(value, stored):#x} {at})", ty, value, high)
 
 
 class Arr:
-    """An array: elements of ``ty``, extents as values, strides in elements where it does not lie densely."""
+    """An array with elements of type ``ty``.
+
+    ``extents`` are values, in elements. ``strides``, in elements, are None for a dense array.
+    """
 
     __slots__ = ("argument", "extents", "kind", "name", "number", "offset", "strides", "ty")
 
@@ -44,7 +47,7 @@ class Arr:
 
 
 class Tup:
-    """Several values."""
+    """A tuple of values, arrays or objects."""
 
     __slots__ = ("items",)
 
@@ -53,7 +56,7 @@ class Tup:
 
 
 class Static:
-    """An object of Python's that is known when the nodes are made."""
+    """A Python object that is known when the nodes are made."""
 
     __slots__ = ("value",)
 
@@ -62,7 +65,7 @@ class Static:
 
 
 class Reference:
-    """An element for atomic operations: the array, and the indices."""
+    """An element for atomic operations: its array and its indices."""
 
     __slots__ = ("array", "node", "places")
 
@@ -72,8 +75,18 @@ class Reference:
         self.node = node
 
 
+class Method:
+    """A method of a reference, such as `fetch_add`, before it is called."""
+
+    __slots__ = ("name", "reference")
+
+    def __init__(self, reference, name):
+        self.reference = reference
+        self.name = name
+
+
 class Frame:
-    """Names of one function; of each place where a function is called one."""
+    """The names of one function; each call of a function has a frame of its own."""
 
     __slots__ = ("file", "key", "names", "outside", "result", "source")
 

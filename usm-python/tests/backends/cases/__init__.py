@@ -1,4 +1,7 @@
-"""The cases: functions of a `Backend`, without a word about which one it is. What one cannot do is a `Skip` with its reason."""
+"""The cases: functions of a `Backend`, independent of which one it is.
+
+A case that a backend cannot run raises `Skip` with the reason.
+"""
 
 import importlib
 

@@ -1,4 +1,7 @@
-"""What arrays show to others and take from them. Exchange with particular libraries has files of its own; here is what holds for each backend."""
+"""What holds on each backend for the exchange of arrays with other libraries.
+
+Exchange with particular libraries has files of its own.
+"""
 
 import array as plain
 import gc
@@ -37,7 +40,7 @@ def an_array_has_the_dictionaries_of_its_memory(b):
                 getattr(array, name)
 
 
-def a_dictionary_of_ours_is_the_array_again(b):
+def a_dictionary_of_usm_imports_as_the_same_array(b):
     views = [lambda a: a, lambda a: a[1:, ::-1], lambda a: a.T, lambda a: a[::2, 1::3], lambda a: a[1, 2], lambda a: a[:0]]
     for kind in KINDS:
         for name in _own(b, kind):
@@ -75,7 +78,7 @@ def a_dictionary_keeps_its_producer_alive(b):
             assert context.stats()["sum"]["current"] == 0
 
 
-def a_dictionary_that_lies_is_refused(b):
+def a_false_dictionary_is_refused(b):
     for kind in KINDS:
         for name in _own(b, kind):
             array = usm.zeros(64, "|u1", kind=kind, queue=b.device)
@@ -90,7 +93,7 @@ def a_dictionary_that_lies_is_refused(b):
                         usm.asarray(_Wrapped(name, {**good, **lie}, array))
 
 
-def dlpack_names_the_device_and_comes_back(b):
+def dlpack_names_the_device_and_round_trips(b):
     for kind in KINDS:
         array = b.array(np.arange(12, dtype="<i4").reshape(3, 4), kind)
         host = (1, 0)
@@ -110,7 +113,7 @@ def dlpack_names_the_device_and_comes_back(b):
                 array.__dlpack__(dl_device=wrong)
 
 
-def numpy_shares_what_the_host_reaches(b):
+def numpy_shares_memory_that_the_host_can_access(b):
     for kind in ("host", "shared"):
         array = b.array(np.arange(12, dtype="<f8").reshape(3, 4), kind)
         for seen in (np.asarray(array), np.asarray(memoryview(array)), np.asarray(array.T).T, np.from_dlpack(usm.asarray(np.asarray(array)))):
@@ -125,7 +128,7 @@ def numpy_shares_what_the_host_reaches(b):
     assert usm.to_numpy(device).tolist() == [0, 1, 2, 3]
 
 
-def anything_of_the_host_is_copied_into_memory_of_each_kind(b):
+def host_objects_are_copied_to_memory_of_each_kind(b):
     producers = [
         ([[1, 2], [3, 4]], [[1, 2], [3, 4]]),
         (np.arange(6).reshape(2, 3)[:, ::-1], [[2, 1, 0], [5, 4, 3]]),
@@ -155,7 +158,7 @@ def asarray_copies_only_when_it_must(b):
             usm.asarray(array, kind=other, copy=False)
 
 
-def memory_shows_the_dictionary_of_sycl_alone(b):
+def memory_shows_only_the_dictionary_of_sycl(b):
     from ..fixture import MEMORY
 
     for kind in KINDS:

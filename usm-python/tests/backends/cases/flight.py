@@ -58,8 +58,11 @@ def an_interrupt_ends_a_wait(b):
         assert target.tolist() == [3] * 1000
 
 
-def a_wait_takes_its_place_in_the_queue_once(b):
-    """A wait looks at signals ten times a second. Were each look a new place behind what others submitted meanwhile, a wait under steady load never ended."""
+def a_wait_enters_the_queue_once(b):
+    """A wait polls ten times a second, and keeps its place in the queue.
+
+    If each poll took a new place behind later work, a wait under steady load would never end.
+    """
     driver = b.need_driver("nobody writes down what is submitted")
     if not hasattr(driver, "log"):
         raise Skip(f"{b.name}: the driver does not write down what is submitted")
@@ -71,8 +74,8 @@ def a_wait_takes_its_place_in_the_queue_once(b):
             driver.log()
             with pytest.raises(usm.WaitTimeout, match="450 ms"):
                 wait(timeout=0.45)
-            said = driver.log()
-            assert sum(line.startswith("record ") for line in said) == places, said
+            lines = driver.log()
+            assert sum(line.startswith("record ") for line in lines) == places, lines
 
 
 def other_threads_run_during_a_wait(b):

@@ -12,7 +12,7 @@ from usm.memory import USMAllocationError, as_usm_memory
 from ..fixture import KINDS, MEMORY
 
 
-def the_host_looks_at_host_and_shared_memory_only(b):
+def only_host_and_shared_memory_have_a_host_view(b):
     for kind in KINDS:
         array, memory = usm.zeros(16, "|u1", kind=kind, queue=b.device), MEMORY[kind](16, queue=b.device)
         assert (array.kind, memory.get_usm_type()) == (kind, kind)
@@ -36,7 +36,7 @@ def a_host_view_waits_for_the_work_that_writes_it(b):
         assert event.done and (seen == 5).all()
 
 
-def a_pointer_is_known_from_its_first_byte_to_its_last(b):
+def every_byte_of_a_block_is_known_and_no_other(b):
     context = b.context()
     for kind in KINDS:
         memory = MEMORY[kind](1000, queue=context)
@@ -62,7 +62,7 @@ def a_freed_pointer_is_unknown(b):
         assert context.query(pointer) == ("unknown", 0, 0)
 
 
-def pointers_of_nobody_are_unknown(b):
+def pointers_outside_of_all_blocks_are_unknown(b):
     context = b.context()
     local = ctypes.create_string_buffer(64)
     for pointer in (0, 1, 4096, ctypes.addressof(local), id(local), (1 << 47) - 8, (1 << 64) - 1):
@@ -82,7 +82,7 @@ def pointers_of_another_context_are_unknown(b):
     assert two.query(array.pointer)[0] == expected
 
 
-def memory_is_aligned_as_asked(b):
+def memory_has_the_requested_alignment(b):
     for kind in KINDS:
         for alignment in (1, 2, 64, 4096, 65536):
             assert MEMORY[kind](100, alignment=alignment, queue=b.device)._pointer % alignment == 0
@@ -98,7 +98,7 @@ def memory_is_aligned_as_asked(b):
             usm.empty(100, "|u1", kind=kind, queue=b.device, alignment=-1)
 
 
-def what_cannot_be_allocated_is_refused_with_its_size(b):
+def an_impossible_request_is_refused_with_its_size(b):
     for kind in KINDS:
         for size in (b.device.max_alloc_size + 1, 1 << 46, 1 << 62):
             with pytest.raises(usm.AllocationError) as error:
@@ -118,7 +118,7 @@ def what_cannot_be_allocated_is_refused_with_its_size(b):
             usm.empty(1, kind=wrong, queue=b.device)
 
 
-def memory_that_runs_out_is_an_error_and_no_more(b):
+def the_context_works_on_after_memory_ran_out(b):
     context = b.context()
     for kind in KINDS:
         with b.out_of_memory():
@@ -130,7 +130,7 @@ def memory_that_runs_out_is_an_error_and_no_more(b):
         assert usm.zeros(100, "|u1", kind=kind, queue=context).tobytes() == bytes(100)
 
 
-def memory_takes_and_gives_bytes(b):
+def bytes_are_copied_to_memory_and_back(b):
     for kind in KINDS:
         memory = MEMORY[kind](16, queue=b.device)
         assert (memory.nbytes, memory.size, len(memory)) == (16, 16, 16) and memory.__sizeof__() > 16
@@ -149,7 +149,7 @@ def memory_takes_and_gives_bytes(b):
             memory.memset(256)
 
 
-def memory_of_any_kind_goes_to_any_other(b):
+def memory_of_any_kind_is_copied_to_any_other(b):
     for kind in KINDS:
         memory = MEMORY[kind](64, queue=b.device)
         memory.copy_from_host(bytes(range(64)))
@@ -170,7 +170,7 @@ def memory_of_any_kind_goes_to_any_other(b):
                 memory.copy_from_device(target)
 
 
-def an_array_and_memory_are_two_faces_of_one_block(b):
+def an_array_and_a_memory_object_share_one_block(b):
     for kind in KINDS:
         array = usm.zeros((4, 4), "<i2", kind=kind, queue=b.device)
         part = as_usm_memory(array[1:3])
@@ -182,7 +182,7 @@ def an_array_and_memory_are_two_faces_of_one_block(b):
         assert bytes(part) == bytes([1] * 16)
 
 
-def memory_knows_what_a_queue_or_a_context_thinks_of_it(b):
+def memory_has_a_kind_for_a_queue_and_for_a_context(b):
     numbers = {"device": 1, "shared": 2, "host": 3}
     for kind in KINDS:
         memory = MEMORY[kind](64, queue=b.device)
@@ -193,7 +193,7 @@ def memory_knows_what_a_queue_or_a_context_thinks_of_it(b):
             memory.get_usm_type(5)
 
 
-def memory_pickles_by_way_of_the_host(b):
+def memory_is_pickled_through_the_host(b):
     for kind in KINDS:
         memory = MEMORY[kind](16, queue=b.device)
         memory.copy_from_host(bytes(range(16)))
@@ -202,7 +202,7 @@ def memory_pickles_by_way_of_the_host(b):
         assert again._pointer != memory._pointer and again.queue.device == b.device
 
 
-def statistics_are_alike_everywhere(b):
+def statistics_and_records_are_equal_on_every_backend(b):
     """Numbers and records of one program, whatever the backend."""
     context = b.context()
     context.keep_history(8)
@@ -227,7 +227,7 @@ def statistics_are_alike_everywhere(b):
 
 
 def copies_of_views_leave_no_memory_behind(b):
-    """What a copy needs on its way is given back with it."""
+    """Temporary memory of a copy is freed with it."""
     context = b.context()
     array = usm.zeros((512, 512), "<i4", kind="device", queue=context)
     other = usm.zeros((512, 512), "<i4", kind="device", queue=context)

@@ -8,7 +8,7 @@ import pytest
 import usm
 
 
-def a_device_says_what_it_is(b):
+def a_device_describes_itself(b):
     device = b.device
     assert device in usm.devices() and device.backend == b.kind
     assert device.selector.startswith(b.kind) and device.name and device.type in ("cpu", "gpu", "accelerator", "host")
@@ -32,7 +32,7 @@ def the_device_of_the_environment_is_the_default(b):
     assert usm.zeros(1).device == usm.Queue().device == usm.Context().device == b.device
 
 
-def a_selector_of_nothing_is_an_error_with_the_choices(b):
+def a_selector_without_a_device_is_an_error_that_lists_the_devices(b):
     for wrong in (f"{b.kind}:gpu:77", "nothing", "", "::", f"{b.kind}:nothing", "\0", "x" * 1000):
         with pytest.raises(usm.DeviceError) as error:
             usm.Device(wrong)
@@ -61,7 +61,7 @@ def a_device_has_one_default_context(b):
     assert own != context and own != b.context() and own.device == b.device
 
 
-def objects_of_one_sort_are_not_equal_to_others(b):
+def objects_equal_only_objects_of_their_class(b):
     for one in (b.device, b.context()):
         assert one != b.device.selector and one != 1 and one is not None and one != object()
 
@@ -76,7 +76,7 @@ def a_queue_knows_its_context_and_order(b):
     assert context.queue.is_in_order and context.queue.context == context
 
 
-def queues_are_made_of_what_can_stand_for_one(b):
+def a_queue_is_made_from_a_device_context_queue_or_selector(b):
     for wrong in (7, 1.5, object(), [1]):
         with pytest.raises((TypeError, usm.Error)):
             usm.Queue(wrong)
@@ -141,7 +141,7 @@ def a_queue_in_order_runs_in_order(b):
 
 
 def work_on_one_array_is_ordered_on_any_queue(b):
-    """Read after write and write after read, out of order and across queues, without a wait in between."""
+    """Read after write and write after read, out of order and across queues, without waits."""
     context = b.context()
     for queues in ([b.queue(context, in_order=False)] * 3, [b.queue(context) for _ in range(3)]):
         one = b.array(np.arange(50_000, dtype="<i4"), queue=context)
@@ -185,7 +185,7 @@ def an_event_outlives_what_it_came_from(b):
     assert event.done
 
 
-def many_queues_and_events_can_be_had(b):
+def many_queues_and_events_can_exist(b):
     context = b.context()
     source, target = (usm.zeros(8, "|u1", kind="device", queue=context) for _ in range(2))
     events = [b.queue(context, in_order=bool(n % 2)).copy(target, source) for n in range(100)]

@@ -34,8 +34,11 @@ def _together(*runs):
         raise errors[0]
 
 
-def every_wait_gives_the_interpreter_up(b):
-    """The thread that lets the work end can only run while the other one waits: otherwise the wait fails at its limit."""
+def every_wait_releases_the_interpreter(b):
+    """The thread that lets the work end runs only if the wait releases the interpreter.
+
+    Otherwise the wait fails at its limit.
+    """
     context = b.context()
     queue = usm.Queue(context)
 

@@ -19,7 +19,7 @@ def _same(array, expected):
     assert array.tobytes() == expected.tobytes()
 
 
-def every_number_makes_the_round_trip(b):
+def every_number_round_trips(b):
     for kind in KINDS:
         for dtype in NUMBERS:
             data = np.arange(24).reshape(2, 3, 4).astype(dtype)
@@ -45,7 +45,7 @@ def values_fill_arrays_and_views(b):
             usm.zeros(3, "|u1", kind=kind, queue=b.device).fill(256)
 
 
-def views_are_numpys_views(b):
+def views_equal_numpys_views(b):
     data = np.arange(2 * 3 * 4, dtype="<i4").reshape(2, 3, 4)
     keys = [np.s_[1], np.s_[:, ::-1], np.s_[::-1, ::-1, ::-1], np.s_[:, 1:, ::2], np.s_[0, ...], np.s_[..., 3], np.s_[None, 1, :, None]]
     keys += [np.s_[:, 3:], np.s_[1:, :, 1::3], np.s_[-1, -3:-1, ::-2], np.s_[5:], np.s_[:, :0]]
@@ -65,7 +65,7 @@ def views_are_numpys_views(b):
 
 
 def copies_between_any_two_views_agree_with_numpy(b):
-    """Negative strides, strides of zero (a repeated source), every pair of kinds, other contexts too."""
+    """Strides that are negative or zero, every pair of kinds, and other contexts."""
     for seed, (to_kind, from_kind) in enumerate(PAIRS):
         rng = random.Random(seed)
         data = np.arange(9**4).astype(rng.choice(["|u1", "<i2", "<f8", "<c16"])).reshape(9, 9, 9, 9)
@@ -81,7 +81,7 @@ def copies_between_any_two_views_agree_with_numpy(b):
 
 
 def large_views_are_copied_in_every_way(b):
-    """By runs, by rows, by the processor through memory that it reaches: each many times, so that what is reused is seen."""
+    """Copies by runs, by rows and by the host, many times, so that reused objects are tested."""
     data = np.arange(600 * 400, dtype="<i4").reshape(600, 400)
     ways = [np.s_[:, ::2], np.s_[:, :200], np.s_[::-1, 1::2], np.s_[::60], np.s_[:, 7:8], np.s_[::-3, ::-3], np.s_[1:, 1:-1]]
     for to_kind, from_kind in PAIRS:
@@ -127,7 +127,7 @@ def views_that_overlap_are_copied_as_if_read_before(b):
         _same(array, np.ascontiguousarray(square.T))
 
 
-def what_lies_between_the_elements_stays(b):
+def bytes_between_the_elements_stay_unchanged(b):
     for to_kind, from_kind in PAIRS:
         for size in (30, 30_000):
             target, source = b.array(np.full(size, 7, "<i2"), to_kind), b.array(np.arange(size).astype("<i2"), from_kind)
@@ -150,7 +150,7 @@ def a_copy_waits_for_the_work_on_both_sides(b):
         _same(third, np.arange(1 << 16, dtype="<i4").reshape(256, 256)[:, ::2])
 
 
-def copies_across_contexts_go_by_way_of_the_process(b):
+def copies_across_contexts_go_through_the_host(b):
     one, two = b.context(), b.context()
     for to_kind, from_kind in PAIRS:
         source = b.array(np.arange(30).reshape(5, 6), from_kind, one)
@@ -165,7 +165,7 @@ def copies_across_contexts_go_by_way_of_the_process(b):
         assert here.device.backend == "host" and here.tolist() == source.tolist()
 
 
-def elements_are_not_converted_behind_the_back(b):
+def elements_are_never_converted_implicitly(b):
     for kind in KINDS:
         array = usm.zeros(4, "<i4", kind=kind, queue=b.device)
         for wrong in (usm.zeros(4, "<f4", queue=b.device), usm.zeros(4, "<i8", queue=b.device), np.zeros(4, "<u4")):
@@ -175,7 +175,7 @@ def elements_are_not_converted_behind_the_back(b):
             usm.copy(array, usm.zeros(5, "<i4", queue=b.device))
 
 
-def arrays_of_nothing_are_copied_and_filled(b):
+def empty_arrays_are_copied_and_filled(b):
     for to_kind, from_kind in PAIRS:
         target, source = (usm.zeros((0, 3), "<i4", kind=kind, queue=b.device) for kind in (to_kind, from_kind))
         usm.copy(target, source)

@@ -1,0 +1,105 @@
+"""Atomic operations on elements, by `usm.atomic` and by numba-dpex's `AtomicRef`."""
+
+from . import names
+from .types import BITS, NAMES, is_float
+from .values import Arr, Reference, Static, Tup, Val, number
+
+
+class Atomics:
+    """Methods of the compiler for atomic operations."""
+
+    def atomic(self, function, node, alone):
+        """A call of `usm.atomic`. `alone`: nobody reads the old value."""
+        count = 4 if function == "cas" and len(node.args) == 4 else 3
+        if len(node.args) != count or node.keywords:
+            raise self.error(node, f"`usm.atomic.{function}` has the arguments array, index, {'expected, ' * (function == 'cas')}value")
+        array = self.expr(node.args[0])
+        if array.__class__ is not Arr or array.kind not in ("param", "local"):
+            raise self.error(node, "atomic operations are for arguments and local arrays")
+        index = self.expr(node.args[1])
+        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, node.args[1])]
+        start = len(self.out)
+        wanted = self.expr(node.args[2])
+        if count == 4:
+            values = [self.as_value(wanted, node.args[2]), self.value(node.args[3])]
+        elif function == "cas":
+            if wanted.__class__ is not Tup or len(wanted.items) != 2:
+                raise self.error(node, "`usm.atomic.cas` has the arguments array, index, expected, value")
+            values = [self.as_value(item, node.args[2]) for item in wanted.items]
+        else:
+            values = [self.as_value(wanted, node.args[2])]
+        if len(self.out) != start:
+            self.spill(places, start)
+        return self.atomic_on(array, Reference(array, places, node.args[1]), function, values, node, alone)
+
+    def atomic_on(self, array, reference, function, values, node, alone, only_check=False):
+        """The operation itself. With `only_check` the array is checked and nothing is emitted."""
+        if array.kind not in ("param", "local"):
+            raise self.error(node, "atomic operations are for arguments and local arrays")
+        if BITS[array.ty] not in (32, 64) or array.ty == "bool":
+            raise self.error(node, f"an atomic operation on {NAMES[array.ty]}: integers and floats of 32 and 64 bits have them")
+        if function in ("and_", "or_", "xor") and is_float(array.ty):
+            raise self.error(node, f"`usm.atomic.{function}` on {NAMES[array.ty]}: only integers have it")
+        if array.kind == "param" and array.argument not in self.atomics:
+            self.atomics.add(array.argument)
+            self.changed = True
+        if only_check:
+            return Static(None)
+        place = self.element_place(array, reference.places, [reference.node] * len(reference.places), node)
+        texts = " ".join(self.to(value, array.ty) for value in values)
+        old, target = None, ""
+        if not alone:
+            old = self.temporary(array.ty)
+            target = f" ${old}"
+        head = "compare-exchange" if function == "cas" else f"atomic {names.ATOMICS[function]}"
+        self.out.append(f"({head} #{array.number} {place} {texts}{target} {self.at})")
+        return Static(None) if alone else Val(f"(var {array.ty} ${old} {self.at})", array.ty)
+
+    def atomic_ref(self, node):
+        """`kapi.AtomicRef(array, index)`."""
+        given = list(node.args) + [keyword.value for keyword in node.keywords if keyword.arg == "index"]
+        if len(given) < 2:
+            raise self.error(node, "`AtomicRef` has the arguments array and index")
+        array = self.expr(given[0])
+        if array.__class__ is not Arr:
+            raise self.error(given[0], "`AtomicRef` of what is no array")
+        index = self.expr(given[1])
+        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, given[1])]
+        return Reference(array, [self.set_temporary(place) for place in places], given[1])
+
+    def atomic_ref_method(self, method, node, alone):
+        """A call of a method of an `AtomicRef`."""
+        reference, name = method.reference, method.name
+        array = reference.array
+        if name == "load":
+            self.given_arguments(node, 0)
+            self.atomic_on(array, reference, "add", [number(0, "wi", self.at)], node, True, only_check=True)
+            place = self.element_place(array, reference.places, [node] * len(reference.places), node)
+            return self.set_temporary(Val(f"(load {array.ty} #{array.number} {place} {self.at})", array.ty, None, None, False))
+        if name == "compare_exchange":
+            return self.compare_exchange(reference, node)
+        function = names.FETCHED.get(name, "exch" if name in ("exchange", "store") else None)
+        if function is None:
+            raise self.error(node, f"an AtomicRef has no `{name}`")
+        values = self.given_arguments(node, 1)
+        return self.atomic_on(array, reference, function, values, node, alone or name == "store")
+
+    def compare_exchange(self, reference, node):
+        """`AtomicRef.compare_exchange`: whether the element was as expected."""
+        if not 2 <= len(node.args) <= 3 or node.keywords:
+            raise self.error(node, "`compare_exchange` has the arguments expected, desired and expected_idx")
+        expected = self.expr(node.args[0])
+        if expected.__class__ is not Arr:
+            raise self.error(node.args[0], "what is expected is an array, which gets the value that was found")
+        desired = self.set_temporary(self.value(node.args[1]))
+        where = self.reusable(self.value(node.args[2])) if len(node.args) == 3 else number(0, "wi", self.at)
+        place = self.element_place(expected, [where], [node], node)
+        array, at = reference.array, self.at
+        wanted = self.set_temporary(self.cast(Val(f"(load {expected.ty} #{expected.number} {place} {at})", expected.ty, None, None, False), array.ty))
+        old = self.atomic_on(array, reference, "cas", [wanted, desired], node, False)
+        same = self.set_temporary(Val(f"(eq bool {old.text} {wanted.text} {at})", "bool"))
+        kept, self.out = self.out, []
+        self.store_element(expected, place, old, node)
+        first, self.out = self.out, kept
+        self.out.append(f"(if {same.text} (do) (do {' '.join(first)}) {at})")
+        return same

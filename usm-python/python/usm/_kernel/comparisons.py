@@ -1,0 +1,153 @@
+"""Comparisons, conditions, `and`, `or`, `not` and `a if c else b`."""
+
+import ast
+import operator as python_operator
+
+from .types import NAMES, STORED, is_int, limits
+from .values import Val, number
+
+_COMPARISON = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_FOLD = {name: getattr(python_operator, name) for name in _COMPARISON.values()}
+
+
+class Comparisons:
+    """Methods of the compiler for comparisons and conditions."""
+
+    def condition(self, node):
+        """The truth of an expression, as a bool."""
+        if isinstance(node, ast.BoolOp):
+            return self.boolean(node, numbers=True)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self.condition(node.operand)
+            if inner.const is not None:
+                return number(not inner.const, "bool", self.at)
+            return Val(f"(not bool {inner.text} {self.at})", "bool", None, None, inner.pure)
+        value = self.value(node)
+        if value.const is not None:
+            return number(bool(value.const), "bool", self.at)
+        return Val(self.truth(value), "bool", None, None, value.pure)
+
+    def boolean(self, node, numbers=False):
+        """`and` or `or`. With `numbers` the operands may be numbers, whose truth counts."""
+        both = isinstance(node.op, ast.And)
+        ask = self.condition if numbers else self.bool_only
+        result = ask(node.values[0])
+        for other in node.values[1:]:
+            value, first = self.with_own_statements(lambda other=other: ask(other))
+            if result.const is not None:
+                if bool(result.const) == both:
+                    self.out.extend(first)
+                    result = value
+                continue
+            if not first:
+                operator = "and-then" if both else "or-else"
+                result = Val(f"({operator} bool {result.text} {value.text} {self.at})", "bool", None, None, result.pure and value.pure)
+                continue
+            name = self.temporary("bool")
+            at = self.at
+            self.out.append(f"(set ${name} {result.text} {at})")
+            held = f"(var bool ${name} {at})"
+            inner = f"(do {' '.join(first)} (set ${name} {value.text} {at}))"
+            self.out.append(f"(if {held} {inner} (do) {at})" if both else f"(if {held} (do) {inner} {at})")
+            result = Val(held, "bool")
+        return result
+
+    def bool_only(self, node):
+        """An operand of `and` or `or` whose value is used: a bool."""
+        value = self.value(node)
+        if value.ty != "bool":
+            raise self.error(node, f"`and` and `or` of {NAMES[value.ty]} as a value: write a comparison such as `!= 0`")
+        return value
+
+    def compare(self, node):
+        """A chain of comparisons: each operand is evaluated once, and only if it is needed."""
+        left = self.value(node.left)
+        result = None
+        for place, (operator, right) in enumerate(zip(node.ops, node.comparators)):
+            name = _COMPARISON.get(operator.__class__)
+            if name is None:
+                raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
+
+            def ask(left=left, right=right, name=name, last=place == len(node.ops) - 1):
+                start = len(self.out)
+                value = self.value(right)
+                kept = [left]
+                if len(self.out) != start:
+                    self.spill(kept, start)
+                if not last:
+                    value = self.reusable(value)
+                return self.comparison(name, kept[0], value, node), value
+
+            if result is None:
+                result, left = ask()
+                continue
+            (value, left), first = self.with_own_statements(ask)
+            if not first:
+                result = Val(f"(and-then bool {result.text} {value.text} {self.at})", "bool", None, None, result.pure and value.pure)
+                continue
+            held = self.temporary("bool")
+            at = self.at
+            self.out.append(f"(set ${held} {result.text} {at})(if (var bool ${held} {at}) (do {' '.join(first)} (set ${held} {value.text} {at})) (do) {at})")
+            result = Val(f"(var bool ${held} {at})", "bool")
+        return result
+
+    def comparison(self, name, one, two, node):
+        """One comparison of two values."""
+        if one.const is not None and two.const is not None:
+            return number(_FOLD[name](one.const, two.const), "bool", self.at)
+        for value, other, turned in ((one, two, False), (two, one, True)):
+            # A number outside of the other operand's type is below or above all of its values.
+            if value.const is not None and value.ty == "wi" and is_int(other.ty) and other.ty != "wi":
+                low, high = limits(other.ty)
+                if not low <= value.const <= high:
+                    sample = low
+                    pair = (sample, value.const) if turned else (value.const, sample)
+                    return number(_FOLD[name](*pair), "bool", self.at)
+        if one.ty == "bool" and two.ty == "bool":
+            if name in ("eq", "ne"):
+                return Val(f"({name} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
+            one, two = self.cast(one, "u8"), self.cast(two, "u8")
+        for value, other, turned in ((one, two, False), (two, one, True)):
+            # NumPy compares Python's numbers by their value, without converting them to the type
+            # of the other operand.
+            if value.ty == "wi" and value.const is None and is_int(other.ty) and other.ty != "wi":
+                if other.ty != "u64":
+                    return self.compare_as(name, one, two, "i64")
+                if value.high is not None:
+                    return self.compare_as(name, one, two, "u64")
+                value, other = self.reusable(value), self.reusable(other)
+                pair = (other, value) if turned else (value, other)
+                inside = self.compare_as(name, *pair, "u64").text
+                below = _FOLD[name](0, -1) if turned else _FOLD[name](-1, 0)
+                negative = f"(lt bool {value.text} (lit i64 0x0 {self.at}) {self.at})"
+                if below:
+                    return Val(f"(or-else bool {negative} {inside} {self.at})", "bool", None, None, False)
+                return Val(f"(and-then bool (not bool {negative} {self.at}) {inside} {self.at})", "bool", None, None, False)
+        ty = self.common_type(one, two, node, "compared with")
+        if ty == "bool":
+            ty = "u8"
+        return self.compare_as(name, one, two, ty)
+
+    def compare_as(self, name, one, two, ty):
+        """The comparison of two values in one type."""
+        return Val(f"({name} bool {self.to(one, ty)} {self.to(two, ty)} {self.at})", "bool", None, None, one.pure and two.pure)
+
+    def conditional(self, node):
+        """`a if c else b`: only one of the two is evaluated."""
+        condition = self.condition(node.test)
+        if condition.const is not None:
+            return self.value(node.body if condition.const else node.orelse)
+        one, first = self.with_own_statements(lambda: self.value(node.body))
+        two, second = self.with_own_statements(lambda: self.value(node.orelse))
+        ty = self.common_type(one, two, node, "or") if one.ty != two.ty else one.ty
+        stored, at = STORED[ty], self.at
+        high = max(one.high, two.high) if one.high is not None and two.high is not None else None
+        if not first and not second:
+            text = f"(select {stored} {condition.text} {self.to(one, ty)} {self.to(two, ty)} {at})"
+            return Val(text, ty, None, high, condition.pure and one.pure and two.pure)
+        name = self.temporary(ty)
+        self.out.append(
+            f"(if {condition.text} (do {' '.join(first)} (set ${name} {self.to(one, ty)} {at})) "
+            f"(do {' '.join(second)} (set ${name} {self.to(two, ty)} {at})) {at})"
+        )
+        return Val(f"(var {stored} ${name} {at})", ty, None, high)

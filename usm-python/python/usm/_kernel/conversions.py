@@ -1,0 +1,87 @@
+"""Types and values: casts, the common type of two operands, literals."""
+
+import ast
+import types as pytypes
+
+from .types import NAMES, STORED, is_float, is_int, limits, of_dtype, promote
+from .values import Arr, Static, Val, number
+
+_GREATEST = (1 << 63) - 1
+
+
+class Conversions:
+    """Methods of the compiler that convert values."""
+
+    def as_value(self, found, node):
+        """The number that an expression is; arrays, tuples and other objects are refused."""
+        if found.__class__ is Val:
+            return found
+        if found.__class__ is Static:
+            value = found.value
+            kind = type(value)
+            if kind is bool:
+                return number(value, "bool", self.at)
+            if kind is int:
+                return self.integer(value, node)
+            if kind is float:
+                return number(value, "wf", self.at)
+            if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+                ty = of_dtype(value.dtype)
+                if ty is not None:
+                    return number(value.item(), ty, self.at)
+            text = f"`{ast.unparse(node)}`, an object of type {kind.__name__}," if kind is not pytypes.ModuleType else f"the module `{ast.unparse(node)}`"
+            raise self.error(node, f"{text} is no number: kernels know numbers, arrays and their elements")
+        if found.__class__ is Arr:
+            raise self.error(node, f"the array `{found.name}` is no number: index it")
+        raise self.error(node, "a tuple is no number")
+
+    def integer(self, value, node):
+        """A literal integer: int, or uint64 from 2^63 on."""
+        if not -(1 << 63) <= value < 1 << 64:
+            raise self.error(node, f"{value} does not fit 64 bits")
+        if value > _GREATEST:
+            return number(value, "u64", self.at)
+        return number(value, "wi", self.at)
+
+    def to(self, value, ty):
+        """The text of a value, converted to another type."""
+        stored = STORED[ty]
+        here = STORED[value.ty]
+        if value.const is not None:
+            if is_int(stored) and is_float(value.ty):
+                return f"(cast {stored} {value.text} {self.at})"
+            return number(value.const, stored, self.at).text
+        if here == stored:
+            return value.text
+        if stored == "bool":
+            return f"(ne bool {value.text} (lit {here} 0x0 {self.at}) {self.at})"
+        if here == "bool" and is_float(stored):
+            return f"(cast {stored} (cast u8 {value.text} {self.at}) {self.at})"
+        return f"(cast {stored} {value.text} {self.at})"
+
+    def cast(self, value, ty):
+        """A value, converted to another type; integers wrap around."""
+        if value.const is not None and not (is_int(ty) and is_float(value.ty)):
+            if is_int(ty):
+                low, high = limits(ty)
+                wrapped = (int(value.const) - low) % (high - low + 1) + low
+                return number(wrapped, ty, self.at)
+            return Val(self.to(value, ty), ty, value.const if ty != "bool" else bool(value.const))
+        keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
+        return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
+
+    def truth(self, value):
+        """The text of a value as a condition."""
+        return value.text if value.ty == "bool" else self.to(value, "bool")
+
+    def common_type(self, one, two, node, what):
+        """The type in which two operands meet; `what` stands between them in the error."""
+        ty = promote(one.ty, two.ty)
+        if ty is None:
+            raise self.error(node, f"{NAMES[one.ty]} {what} {NAMES[two.ty]}: no integer type holds both: cast one of them")
+        for value in (one, two):
+            if value.const is not None and value.ty == "wi" and is_int(ty) and ty != "wi":
+                low, high = limits(ty)
+                if not low <= value.const <= high:
+                    raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of the other side: cast that")
+        return ty

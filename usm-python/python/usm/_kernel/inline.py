@@ -1,0 +1,170 @@
+"""Functions that kernels call. Their code is inserted at each call."""
+
+import ast
+
+from .source import Source
+from .values import Frame, Static, Tup, Val
+
+#: How deep functions may call each other.
+_DEPTH = 16
+
+
+class DeviceFunction:
+    """A function that kernels call. Plain Python may call it too."""
+
+    def __init__(self, function):
+        self.__wrapped__ = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.source = Source(function)
+
+    def __call__(self, *arguments, **keywords):
+        return self.__wrapped__(*arguments, **keywords)
+
+    def __repr__(self):
+        return f"<usm.device_func {self.__name__}>"
+
+
+class Inline:
+    """Methods of the compiler for functions of the user."""
+
+    def inline_call(self, function, node):
+        """The code of a `DeviceFunction` at the place of its call."""
+        source = function.source
+        if source.function in self.stack or len(self.stack) > _DEPTH:
+            raise self.error(node, f"a recursion of `{function.__name__}`: kernels have none; write a loop")
+        tree = source.tree
+        if isinstance(tree, ast.AsyncFunctionDef):
+            raise source.error(tree, "an async function is not for kernels: write `def`")
+        parameters = tree.args.posonlyargs + tree.args.args
+        if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs or tree.args.defaults:
+            raise source.error(tree, "parameters of a function of kernels are plain names, without `*`, `**` and defaults")
+        if node.keywords or len(node.args) != len(parameters):
+            given = ", ".join(parameter.arg for parameter in parameters)
+            raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({given}), {len(node.args) + len(node.keywords)} are given")
+        found = []
+        for one in node.args:
+            start = len(self.out)
+            value = self.expr(one)
+            if len(self.out) != start:
+                kept = [value for value in found if value.__class__ is Val]
+                self.spill(kept, start)
+                kept.reverse()
+                found = [kept.pop() if value.__class__ is Val else value for value in found]
+            found.append(value)
+        at, caller, loops = self.at, self.frame, self.loops
+        frame = Frame(f"{caller.key}/{caller.file}:{node.lineno}:{node.col_offset}", source, self.file_of(source))
+        changed = source.assigned_names()
+        self.loops = []
+        self.stack.append(source.function)
+        values = [self.reusable(value) if value.__class__ is Val else value for value in found]
+        self.frame = frame
+        for parameter, value in zip(parameters, values):
+            if value.__class__ is Val and parameter.arg in changed:
+                self.assign(parameter.arg, value, parameter)
+            else:
+                frame.names[parameter.arg] = value
+        frame.result = Returns(tree.body)
+        if frame.result.flagged:
+            frame.result.flag = self.temporary("bool")
+            self.out.append(f"(set ${frame.result.flag} (lit bool 0x0 {at}) {at})")
+        self.block(tree.body)
+        self.at = at
+        count = frame.result.count
+        result = Static(None)
+        if count is not None:
+            items = [self.read_variable(f"{frame.key}.return{place}", node) for place in range(abs(count))]
+            # Copies, because a later call may change the variables.
+            items = [self.set_temporary(item) for item in items]
+            result = items[0] if count == -1 else Tup(items)
+        self.frame, self.loops = caller, loops
+        self.stack.pop()
+        return result
+
+    def function_block(self, body):
+        """A block in which `return` leaves the function, not the kernel."""
+        returns = self.frame.result
+        for place, node in enumerate(body):
+            if isinstance(node, ast.Return) or not has_return(node):
+                self.statement(node)
+                if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+                    return
+                continue
+            rest = body[place + 1 :]
+            if isinstance(node, ast.If):
+                one, two = always_returns(node.body), always_returns(node.orelse)
+                if not self.loops and (one or two):
+                    joined = ast.If(node.test, node.body + ([] if one else rest), node.orelse + ([] if two else rest))
+                    self.statement(ast.copy_location(joined, node))
+                    return
+                self.statement(node)
+                if self.loops:
+                    continue
+            else:
+                self.statement(node)
+                if self.loops:
+                    self.out.append(f"(if (var bool ${returns.flag} {self.at}) (do (break {self.at})) (do) {self.at})")
+                    continue
+            if rest:
+                at = self.at
+                text, _ = self.nested_block(rest)
+                self.out.append(f"(if (var bool ${returns.flag} {at}) (do) {text} {at})")
+            return
+
+    def return_to_caller(self, node):
+        """`return` of a function that a kernel calls."""
+        returns = self.frame.result
+        found = Static(None) if node.value is None else self.expr(node.value)
+        if found.__class__ is Static and found.value is None:
+            count = None
+        else:
+            items = found.items if found.__class__ is Tup else [found]
+            count = len(items) if found.__class__ is Tup else -1
+            items = [self.as_value(item, node) for item in items]
+            for place, item in enumerate(items):
+                self.assign(f"return{place}", item, node)
+        if returns.seen and returns.count != count:
+            raise self.error(node, "one `return` gives another number of values than another one")
+        returns.seen, returns.count = True, count
+        if returns.flag is not None:
+            self.out.append(f"(set ${returns.flag} (lit bool 0x1 {self.at}) {self.at})")
+        if self.loops:
+            self.out.append(f"(break {self.at})")
+
+
+class Returns:
+    """The returns of a function: their number of values, and the flag that says one was reached."""
+
+    __slots__ = ("count", "flag", "flagged", "seen")
+
+    def __init__(self, body):
+        self.count = None
+        self.seen = False
+        self.flag = None
+        self.flagged = needs_flag(body, False)
+
+
+def has_return(node):
+    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+
+
+def always_returns(body):
+    """Whether every path through a block ends with a return."""
+    for node in body:
+        if isinstance(node, ast.Return) or (isinstance(node, ast.If) and always_returns(node.body) and always_returns(node.orelse)):
+            return True
+    return False
+
+
+def needs_flag(body, in_loop):
+    """Whether a return is in a loop, or under a condition whose branches may both continue."""
+    for node in body:
+        if isinstance(node, (ast.For, ast.While)):
+            if has_return(node):
+                return True
+        elif isinstance(node, ast.If) and has_return(node):
+            if not always_returns(node.body) and not always_returns(node.orelse):
+                return True
+            if needs_flag(node.body, in_loop) or needs_flag(node.orelse, in_loop):
+                return True
+    return False

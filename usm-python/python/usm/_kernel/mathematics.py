@@ -1,0 +1,132 @@
+"""Functions of numbers: Python's own, those of `math`, and NumPy's of the same names."""
+
+import math
+
+from .types import STORED, is_float, is_int, is_signed, literal, promote
+from .values import Arr, Static, Tup, Val, number
+
+#: Functions of `math` and NumPy, each with the name of its node.
+MATH = {
+    "sqrt": "sqrt", "exp": "exp", "log": "ln", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos",
+    "atan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
+    "exp2": "exp2", "expm1": "exp_m1", "log2": "log2", "log10": "log10", "log1p": "ln_1p", "cbrt": "cbrt", "fabs": "abs",
+    "pow": "pow", "atan2": "atan2", "hypot": "hypot", "copysign": "copysign", "fma": "mul_add",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "arctan2": "atan2", "rint": "round_ties_even", "power": "pow",
+}  # fmt: skip
+#: Nodes with two operands.
+_TWO = {"pow", "atan2", "hypot", "copysign"}
+
+
+class Mathematics:
+    """Methods of the compiler for functions of numbers."""
+
+    def math_function(self, name, node):
+        """A function whose result is a float."""
+        values = self.given_arguments(node, 3 if name == "mul_add" else 2 if name in _TWO else 1)
+        ty = None
+        for value in values:
+            if value.ty == "bool" or is_int(value.ty):
+                value = Val("", "wf" if value.ty == "wi" else "f64")
+            ty = value.ty if ty is None else promote(ty, value.ty)
+        values = [self.cast(value, "u8") if value.ty == "bool" else value for value in values]
+        return self.function_node(name, values, ty)
+
+    def ufunc(self, name, node):
+        """A function of NumPy; None for one that kernels do not have."""
+        if name in MATH:
+            return self.math_function(MATH[name], node)
+        if name in ("floor", "ceil", "trunc"):
+            return self.rounding(name, node, False)
+        if name in ("minimum", "maximum", "fmin", "fmax"):
+            return self.smallest_or_largest(node, "min" if "min" in name else "max")
+        if name == "absolute":
+            return self.absolute(node)
+        return None
+
+    def rounding(self, name, node, to_integer):
+        """`floor`, `ceil` or `trunc`. With `to_integer` the result is an integer, as by `math`."""
+        value = self.one_argument(node)
+        if not is_float(value.ty):
+            return value
+        found = self.function_node(name, (value,), value.ty)
+        return self.cast(found, "i64") if to_integer else found
+
+    def round_to_int(self, node):
+        """`round`: to the nearest integer, ties to even."""
+        value = self.one_argument(node)
+        if not is_float(value.ty):
+            return value
+        return self.cast(self.function_node("round_ties_even", (value,), value.ty), "i64")
+
+    def absolute(self, node):
+        """`abs`, in the type of the argument."""
+        value = self.one_argument(node)
+        if is_float(value.ty):
+            return self.function_node("abs", (value,), value.ty)
+        if not is_signed(value.ty) or value.ty == "bool":
+            return value
+        if value.const is not None:
+            return number(abs(value.const), value.ty, self.at)
+        value, stored = self.reusable(value), STORED[value.ty]
+        return Val(f"(max {stored} {value.text} (neg {stored} {value.text} {self.at}) {self.at})", value.ty)
+
+    def smallest_or_largest(self, node, operator):
+        """`min` or `max` of two or more numbers."""
+        if len(node.args) < 2 or node.keywords:
+            raise self.error(node, f"`{operator}` of a kernel has two or more numbers")
+        values = self.operands(node.args)
+        found = values[0]
+        for value in values[1:]:
+            found = self.smaller_or_larger(operator, found, value, node)
+        return found
+
+    def smaller_or_larger(self, operator, one, two, node):
+        """`min` or `max` of two numbers."""
+        if one.ty == "bool":
+            one = self.cast(one, "i64")
+        if two.ty == "bool":
+            two = self.cast(two, "i64")
+        ty = self.common_type(one, two, node, "and")
+        if one.const is not None and two.const is not None and ty[0] == "w":
+            return one if (one.const <= two.const) == (operator == "min") else two
+        high = None
+        if operator == "max" and one.high is not None and two.high is not None:
+            high = max(one.high, two.high)
+        elif operator == "min" and one.high is not None and two.high is not None:
+            high = min(one.high, two.high)
+        return self.operation(operator, one, two, ty, high)
+
+    def len_of(self, node):
+        """`len` of an array or of a tuple."""
+        if len(node.args) != 1:
+            raise self.error(node, "`len` has 1 argument")
+        found = self.expr(node.args[0])
+        if found.__class__ is Arr and found.extents:
+            return found.extents[0]
+        if found.__class__ is Tup:
+            return number(len(found.items), "wi", self.at)
+        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
+            return number(len(found.value), "wi", self.at)
+        raise self.error(node, "`len` of what is no array")
+
+    def to_int(self, node):
+        return self.cast(self.one_argument(node), "i64")
+
+    def to_float(self, node):
+        return self.cast(self.one_argument(node), "f64")
+
+    def to_bool(self, node):
+        return self.cast(self.one_argument(node), "bool")
+
+    def classify(self, node, name):
+        """`isnan`, `isinf` or `isfinite`."""
+        value = self.one_argument(node)
+        if not is_float(value.ty):
+            return number(name == "isfinite", "bool", self.at)
+        value, stored, at = self.reusable(value), STORED[value.ty], self.at
+        if name == "isnan":
+            return Val(f"(ne bool {value.text} {value.text} {at})", "bool")
+        size = f"(abs {stored} {value.text} {at})"
+        infinite = f"(lit {stored} {literal(math.inf, stored):#x} {at})"
+        return Val(f"({'eq' if name == 'isinf' else 'lt'} bool {size} {infinite} {at})", "bool")

@@ -1,0 +1,95 @@
+"""Local, private and constant memory that a kernel declares."""
+
+import ast
+import math
+
+from .keys import FROM_TABLE
+from .types import of_dtype
+from .values import Arr, Static, Tup, number
+
+
+class Memory:
+    """Methods of the compiler for arrays that a kernel declares."""
+
+    def declare_array(self, space, node):
+        """`usm.local.array` or `usm.private.array`."""
+        given = dict(zip(("shape", "dtype"), node.args))
+        for keyword in node.keywords:
+            if keyword.arg not in ("shape", "dtype") or keyword.arg in given:
+                raise self.error(keyword.value, f"`usm.{space}.array` has the arguments shape and dtype")
+            given[keyword.arg] = keyword.value
+        if len(given) != 2 or len(node.args) > 2:
+            raise self.error(node, f"`usm.{space}.array` has the arguments shape and dtype")
+        if space == "local" and self.depth:
+            raise self.error(node, "local memory under a condition or in a loop: declare it at the top of the function")
+        if self.depth and self.loops and space == "private":
+            raise self.error(node, "private memory in a loop: declare it at the top of the function")
+        extents = self.extents_of(given["shape"])
+        dtype = self.expr(given["dtype"])
+        ty = of_dtype(dtype.value) if dtype.__class__ is Static else None
+        if ty is None:
+            raise self.error(given["dtype"], f"`{ast.unparse(given['dtype'])}` is no type of kernels: usm.float32 and others are")
+        count = math.prod(extent.const for extent in extents)
+        if space == "private" and count > 4096:
+            raise self.error(node, f"{count} elements of private memory: 4096 are allowed")
+        text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"
+        return Arr(space, self.new_array(space, ty, text), ty, extents, space)
+
+    def private_array(self, node):
+        """`kapi.PrivateArray`, which can begin with zeros."""
+        zeros = None
+        if len(node.args) > 2:
+            zeros = node.args[2]
+        for keyword in node.keywords:
+            if keyword.arg == "fill_zeros":
+                zeros = keyword.value
+        kept = [keyword for keyword in node.keywords if keyword.arg != "fill_zeros"]
+        plain = ast.copy_location(ast.Call(node.func, node.args[:2], kept), node)
+        array = self.declare_array("private", plain)
+        if zeros is not None and self.value(zeros).const:
+            count, at = math.prod(extent.const for extent in array.extents), self.at
+            place = self.temporary("u64")
+            self.out.append(
+                f"(for ${place} (lit u64 0x0 {at}) (lit u64 {count:#x} {at}) (lit u64 0x1 {at}) "
+                f"(do (store #{array.number} (var u64 ${place} {at}) (lit {array.ty} 0x0 {at}) {at})) {at})"
+            )
+        return array
+
+    def extents_of(self, node):
+        """The extents of a declared array, in elements: known numbers from 1 to 2^31 - 1."""
+        found = self.expr(node)
+        if found.__class__ is Static and isinstance(found.value, (tuple, list)):
+            items = [self.as_value(Static(item), node) for item in found.value]
+        else:
+            items = [self.as_value(item, node) for item in found.items] if found.__class__ is Tup else [self.as_value(found, node)]
+        for item in items:
+            if type(item.const) is not int:
+                raise self.error(node, "the shape of an array in a kernel is literals or constants of the module; pass `usm.Local(shape, dtype)` for one that is known at the launch")
+            if not 0 < item.const < 1 << 31:
+                raise self.error(node, f"an extent of {item.const}: 1 to {(1 << 31) - 1} are possible")
+        return items
+
+    def constant_table(self, node):
+        """`usm.constant.array_like`: at most 65536 bytes, read when the kernel is made."""
+        if len(node.args) != 1 or node.keywords:
+            raise self.error(node, "`usm.constant.array_like` has 1 argument")
+        found = self.expr(node.args[0])
+        if found.__class__ is not Static:
+            raise self.error(node, "a table of constant memory is an array outside of the kernel, or a tuple")
+        from .._usm import asarray
+
+        try:
+            made = asarray(found.value, copy=True, kind="host", device="host")
+            ty, shape, data = of_dtype(made.dtype), made.shape, bytes(made)
+        except Exception as error:
+            raise self.error(node, f"`{ast.unparse(node.args[0])}` is no array of numbers: {error}") from None
+        if ty is None:
+            raise self.error(node, f"elements of type {made.dtype} are not for kernels")
+        if len(data) > 65536:
+            raise self.error(node, f"{len(data)} bytes of constant memory: 65536 are allowed")
+        extents = [number(extent, "wi", self.at) for extent in shape]
+        array = self.new_array("constant", ty, f"(constant {math.prod(shape)})")
+        self.parameters.append(f"#{array}")
+        self.sources.append((FROM_TABLE, len(self.tables), 0))
+        self.tables.append(data)
+        return Arr("constant", array, ty, extents, "constant")

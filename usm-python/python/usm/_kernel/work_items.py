@@ -1,0 +1,63 @@
+"""Ids and sizes of the range, barriers, and what the items of a group do together."""
+
+from .keys import MOST
+from .types import STORED, is_int
+from .values import Static, Val
+
+#: The node of each function that asks for an id or a size.
+QUERIES = {
+    "get_global_id": "global-id", "get_local_id": "local-id", "get_group_id": "group-id",
+    "get_global_size": "global-size", "get_local_size": "local-size", "get_num_groups": "groups",
+}  # fmt: skip
+
+
+class WorkItems:
+    """Methods of the compiler for ids, sizes, barriers and collectives."""
+
+    def id_or_size(self, name, node):
+        """A call such as `usm.get_global_id(0)`."""
+        return self.id_or_size_node(QUERIES[name], name, node)
+
+    def id_or_size_node(self, query, name, node):
+        """The value of a query of one dimension, which is a literal."""
+        dimension = self.one_argument(node).const
+        if type(dimension) is not int:
+            raise self.error(node, f"`{name}` has a literal as its dimension")
+        if not 0 <= dimension < self.dimensions:
+            raise self.error(node, f"dimension {dimension} of a range with {self.dimensions}: launch it over more, or ask for less")
+        return Val(f"(cast i64 ({query} u64 {dimension} {self.at}) {self.at})", "i64", None, MOST)
+
+    def barrier(self, name, node):
+        """`usm.barrier` or `usm.mem_fence`."""
+        if len(node.args) > 1 or node.keywords:
+            raise self.error(node, f"`{name}` has one argument: its flags")
+        flags = self.value(node.args[0]).const if node.args else 3
+        if type(flags) is not int or not 0 <= flags <= 3:
+            raise self.error(node, f"the flags of `{name}` are CLK_LOCAL_MEM_FENCE, CLK_GLOBAL_MEM_FENCE, or both by `|`")
+        words = " ".join(word for bit, word in ((1, "local"), (2, "global")) if flags & bit)
+        self.out.append(f"({'barrier' if name == 'barrier' else 'fence'} {words} {self.at})")
+        return Static(None)
+
+    def collective(self, function, node):
+        """A function of `usm.group`."""
+        at = self.at
+        if function == "broadcast":
+            value, item = self.given_arguments(node, 2)
+            if not is_int(item.ty):
+                raise self.error(node, "the item of `broadcast` is an integer: a linear local id")
+            found = self.temporary(value.ty)
+            self.out.append(f"(broadcast ${found} {value.text} {self.to(item, 'u64')} {at})")
+            return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
+        if function in ("any", "all"):
+            if len(node.args) != 1:
+                raise self.error(node, f"`usm.group.{function}` has 1 argument")
+            value = self.condition(node.args[0])
+            how, by = "reduce", "or" if function == "any" else "and"
+        else:
+            how, _, by = function.partition("_")
+            value = self.one_argument(node)
+            if value.ty == "bool":
+                value = self.cast(value, "i64")
+        found = self.temporary(value.ty)
+        self.out.append(f"(collect {how} {by} ${found} {value.text} {at})")
+        return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
