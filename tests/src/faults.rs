@@ -216,7 +216,7 @@ pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(
 /// That every call of a context whose device cannot be used any more gives an error that `says`
 /// knows, and that what work in flight may still use is not freed. The event is that of an
 /// operation on `array`.
-pub fn every_call_says_it<B: Backend>(
+pub fn every_call_reports_the_failure<B: Backend>(
     queue: &Queue<B>,
     event: Event<B>,
     array: UsmVec<u32, Shared, B>,

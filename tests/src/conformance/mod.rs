@@ -135,6 +135,9 @@ macro_rules! conformance_cases {
             one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
             one_source_keeps_an_index_outside_whose_event_is_gone one_source_collects_checked
+            one_source_tells_once_of_every_index_outside one_source_checks_an_index_that_nobody_wrote
+            one_source_tells_of_an_index_outside_behind_a_panic
+            one_source_collects_in_groups_of_any_size one_source_collects_in_sub_groups_of_its_own_size
             one_source_builds_checks_when_needed one_source_leaves_loops_with_all_of_a_group
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
             one_source_with_type_parameters one_source_with_orders

@@ -145,7 +145,7 @@ fn the_limit_of_a_context_is_for_everything_that_its_end_waits_for() {
 }
 
 #[test]
-fn an_event_waits_as_long_as_its_context_said() {
+fn an_event_waits_up_to_the_limit_of_its_context() {
     let mock = Mock::new(Progress::Manual);
     let context = mock.context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");

@@ -3,11 +3,13 @@
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
 mod arena;
+mod arenas;
 mod erased;
 mod faults;
 mod flight;
 mod interleaved;
 mod limits;
+mod observers;
 mod order;
 mod programs;
 mod queue_memory;

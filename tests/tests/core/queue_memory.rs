@@ -85,7 +85,7 @@ fn only_what_another_queue_does_is_waited_for() {
 
 /// It must not wait for later work of that queue, which may take long or wait for the other queue.
 #[test]
-fn the_first_use_elsewhere_waits_for_the_allocation_alone() {
+fn the_first_use_on_another_queue_waits_for_the_allocation_only() {
     let comes_first = (0..50).any(|seed| {
         let mock = Mock::new(Progress::Manual);
         mock.seed(seed);
@@ -368,7 +368,7 @@ fn bytes_count_until_the_runtime_has_them() {
 }
 
 #[test]
-fn a_lost_device_keeps_the_memory_and_says_so() {
+fn a_lost_device_keeps_the_memory_and_reports_it() {
     let mock = Mock::new(Progress::OnWait);
     let context = mock.context();
     let (own, _) = two_queues(&context);

@@ -69,8 +69,56 @@ fn handles_that_name_nothing_are_refused() {
     assert_eq!(mock.opened_blocks(), 0);
 }
 
+/// The bytes of a handle come from another process: what they say beside the runtime's own is no
+/// more than what the runtime opened.
 #[test]
-fn peers_are_told_by_device_and_refused_by_type() {
+fn a_handle_that_was_altered_is_refused_or_names_a_part() {
+    let mock = Mock::new(Progress::OnWait);
+    let (context, other) = (mock.context(), mock.context());
+    let array = context.allocate(&Request::new(AllocKind::Device, 4096)).unwrap();
+    let good = array.export_ipc().unwrap().to_bytes();
+    let altered = |kind: u8, offset: u64, size: u64| {
+        let mut bytes = good;
+        bytes[5] = kind;
+        bytes[8..16].copy_from_slice(&offset.to_le_bytes());
+        bytes[16..24].copy_from_slice(&size.to_le_bytes());
+        IpcHandle::from_bytes(&bytes).unwrap()
+    };
+    let device = good[5];
+    for (kind, offset, size, wrong) in [
+        (device, 0, 4096, None),
+        (device, 96, 4000, None),
+        (device, 0, 4097, Some(16)),
+        (device, 96, 4001, Some(16)),
+        (device, 4096, 1, Some(8)),
+        (device, 1 << 40, 1 << 40, Some(8)),
+        (AllocKind::Host as u8, 0, 4096, Some(5)),
+        (AllocKind::Shared as u8, 0, 4096, Some(5)),
+    ] {
+        // SAFETY: `array` outlives what is opened, and nobody accesses it.
+        match unsafe { other.open_ipc(&altered(kind, offset, size)) } {
+            Ok(opened) => {
+                assert_eq!(wrong, None, "{offset} {size}");
+                assert_eq!(opened.as_ptr(), array.as_ptr().wrapping_add(offset as usize));
+                // SAFETY: as above; opened twice it is the same memory, and closed twice.
+                let again = unsafe { other.open_ipc(&altered(kind, offset, size)) }.unwrap();
+                assert_eq!((again.as_ptr(), mock.opened_blocks()), (opened.as_ptr(), 2));
+            }
+            Err(error) => {
+                let len = IpcHandle::BYTES;
+                assert_eq!(Some(error.kind), wrong.map(|byte| ErrorKind::BadIpcHandle { byte, len }));
+            }
+        }
+        assert_eq!(mock.opened_blocks(), 0, "closed");
+    }
+    for cut in 0..IpcHandle::BYTES {
+        assert!(IpcHandle::from_bytes(&good[..cut]).is_err());
+    }
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn peers_are_known_by_device_and_refused_by_type() {
     for (mock, reach) in [
         (Mock::default().with_devices(2), true),
         (Mock::default().with_devices(2).without_peer_access(), false),

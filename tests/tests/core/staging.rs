@@ -62,7 +62,7 @@ fn content(queue: &Queue<Mock>, allocation: &Allocation<Mock>) -> Vec<u8> {
 }
 
 #[test]
-fn with_device_memory_alone_strided_copies_are_the_same() {
+fn strided_copies_are_equal_with_device_memory_only() {
     let mock = with_device_memory_alone();
     let context = mock.context();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -97,7 +97,7 @@ fn with_device_memory_alone_strided_copies_are_the_same() {
 }
 
 #[test]
-fn with_device_memory_alone_what_the_host_gives_or_wants_is_refused() {
+fn host_data_is_refused_with_device_memory_only() {
     let context = with_device_memory_alone().context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let array = UsmVec::<u32, Device, Mock>::zeroed(&queue, 3).expect("an array");

@@ -10,7 +10,7 @@ use usm_core::{
 };
 use usm_cuda::{Cuda, CudaEvent, raw};
 use usm_kernel::{Argument, Code, Launch, Module, NdRange};
-use usm_tests::faults::{self, FailingDriver, ORDERS, Step, every_call_says_it, step};
+use usm_tests::faults::{self, FailingDriver, ORDERS, Step, every_call_reports_the_failure, step};
 
 use crate::driver::{Driver, count, fail, set};
 
@@ -115,7 +115,7 @@ fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
 /// Without a fault too: the device has what it says it has, and what was refused is there when the
 /// other is gone.
 #[test]
-fn a_device_has_the_memory_that_it_says() {
+fn a_device_has_the_memory_that_it_reports() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     set("memory=65536");
@@ -149,7 +149,7 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
             assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
         };
         let before = driver.live("allocations");
-        every_call_says_it(&queue, event, array, &mut other, failed);
+        every_call_reports_the_failure(&queue, event, array, &mut other, failed);
         failed(context.query_runtime(other.as_ptr() as usize).map(drop).expect_err("a fault"));
         assert_eq!(driver.live("allocations"), before);
         drop(queue);
@@ -235,7 +235,7 @@ fn the_host_does_not_reach_device_memory() {
 
 /// An operation that fails when it runs, with its number: the work before it is done.
 #[test]
-fn the_operation_that_fails_is_the_one_that_was_told_to() {
+fn the_chosen_operation_fails() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");

@@ -82,7 +82,7 @@ fn current_device(context: &Context<Cuda>) -> i32 {
 }
 
 #[test]
-fn a_device_says_that_it_is_hip_s() {
+fn a_device_of_hip_reports_hip() {
     let Some(driver) = driver() else { return };
     let info = driver.device.info();
     assert_eq!((driver.backend.kind(), info.backend), (BackendKind::Hip, BackendKind::Hip));

@@ -9,7 +9,7 @@ use crate::suite::{context, devices, first};
 
 /// Cases for three root devices.
 pub(crate) fn three() -> Vec<Case> {
-    crate::cases![three_devices_have_selectors_of_their_own, pointers_of_each_device_are_told_apart].into()
+    crate::cases![three_devices_have_selectors_of_their_own, pointers_of_each_device_are_distinguished].into()
 }
 
 /// Cases for a loader that finds no driver.
@@ -38,7 +38,7 @@ pub(crate) fn three_devices_have_selectors_of_their_own() -> Result<(), String> 
     Ok(())
 }
 
-pub(crate) fn pointers_of_each_device_are_told_apart() -> Result<(), String> {
+pub(crate) fn pointers_of_each_device_are_distinguished() -> Result<(), String> {
     let backend = LevelZero::load().expect("the library");
     for (number, device) in devices(&backend).iter().enumerate() {
         let context = context(&backend, device);

@@ -7,7 +7,7 @@ use usm_core::{
     Shared, UsmVec,
 };
 use usm_level_zero::LevelZero;
-use usm_tests::faults::{self, FailingDriver, Step, every_call_says_it, step};
+use usm_tests::faults::{self, FailingDriver, Step, every_call_reports_the_failure, step};
 
 use crate::Case;
 use crate::driver::{count, failing, objects};
@@ -196,7 +196,7 @@ fn a_lost_device_is_an_error_everywhere() -> Result<(), String> {
         let mut other = UsmVec::<u32, Shared, _>::zeroed(&queue, 64).expect("an array");
         let event = queue.fill(&mut array, 1).expect("a fill");
         failing("device-lost", || {
-            every_call_says_it(&queue, event, array, &mut other, |error: Error| {
+            every_call_reports_the_failure(&queue, event, array, &mut other, |error: Error| {
                 assert_eq!((error.kind, error.native), (ErrorKind::DeviceLost, Some(LOST)));
                 assert!(error.to_string().contains("the device is lost"), "{error}");
             });

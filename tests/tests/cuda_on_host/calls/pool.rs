@@ -102,7 +102,7 @@ fn contexts_of_many_threads_never_find_a_pool_that_is_gone() {
 }
 
 #[test]
-fn what_was_freed_is_kept_over_waits() {
+fn freed_memory_is_kept_across_waits() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
@@ -149,7 +149,7 @@ fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
 
 /// Also where the stream has not come to the free yet, and where another context kept it.
 #[test]
-fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
+fn missing_plain_memory_is_memory_that_the_pool_kept() {
     let Some(driver) = Driver::find() else { return };
     let contexts = [driver.context(), driver.context()];
     let queue = queue(&contexts[0]);
@@ -178,7 +178,7 @@ fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
 }
 
 #[test]
-fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_parts() {
+fn missing_queue_memory_is_sought_in_parts_of_what_the_pool_kept() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);
@@ -194,7 +194,7 @@ fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_pa
 }
 
 #[test]
-fn only_what_is_short_of_the_device_trims_and_only_a_pool_that_there_is() {
+fn only_a_lack_of_device_memory_trims_an_existing_pool() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let functions = [
@@ -369,7 +369,7 @@ fn a_fault_anywhere_loses_nothing() {
 /// Whatever another library has made current on the thread, or nothing: the stream says whose its
 /// memory is.
 #[test]
-fn the_stream_says_the_context() {
+fn the_stream_determines_the_context() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);

@@ -226,7 +226,7 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
 
 /// Neither "no memory" nor something about its size: what is wrong with the queue.
 #[test]
-fn a_lost_queue_says_so_to_who_allocates_from_it() {
+fn a_lost_queue_refuses_allocations() {
     let Some(driver) = Driver::find() else { return };
     let context = driver.context();
     let queue = queue(&context);

@@ -46,7 +46,7 @@ fn constants_are_what_they_were_written_as() {
 }
 
 #[test]
-fn who_writes_a_constant_or_reads_beside_it_is_told_so() {
+fn writes_to_constants_and_reads_beside_them_are_errors() {
     let source = r#"
         __constant__ int values[4] = {1, 2, 3, 4};
         extern "C" __global__ void written(int n) {
@@ -67,7 +67,7 @@ fn who_writes_a_constant_or_reads_beside_it_is_told_so() {
 }
 
 #[test]
-fn what_is_wrong_with_a_constant_is_said_by_its_line() {
+fn errors_of_constants_name_the_line() {
     let of = |line: &str| parse(&format!(".version 7.8\n.target sm_80\n.address_size 64\n{line}\n"));
     for (line, wrong) in [
         (".const .align 4 .b8 x[];", "line 4: `x`, a constant, has no size"),

@@ -92,7 +92,7 @@ fn expected(mode: usize, lane: usize, argument: usize, width: usize) -> usize {
 }
 
 #[test]
-fn shuffles_reach_whom_the_guide_says() {
+fn shuffles_reach_the_lanes_of_the_guide() {
     // The width is a constant of the source.
     for width in [2, 4, 8, 16, 32] {
         let source = format!(
@@ -308,7 +308,7 @@ fn lanes_that_have_ended_or_never_were_are_not_waited_for() {
 }
 
 #[test]
-fn who_waits_for_what_never_comes_is_told_so() {
+fn waiting_for_an_absent_lane_is_an_error() {
     let source = r#"
         extern "C" __global__ void half(int *out) {
             if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(0xffffffffu, threadIdx.x, 0);

@@ -1,5 +1,5 @@
-//! Each published package contains the licences: the registry and the wheel have none of the
-//! workspace's files.
+//! Each published package contains the files that it needs: the registry and the wheel have none
+//! of the workspace's files.
 
 use std::fs;
 use std::path::Path;
@@ -25,4 +25,13 @@ fn every_published_package_has_both_licences() {
         packages += 1;
     }
     assert!(packages >= 7, "{packages} packages");
+}
+
+#[test]
+fn both_crates_with_c_frames_have_the_same_code_for_panics() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).expect(name);
+    let one = read("usm-nrt/src/panics.rs");
+    assert!(one == read("usm-interface/src/panics.rs"), "copy usm-nrt/src/panics.rs to usm-interface/src");
+    assert!(one.contains("catch_unwind"));
 }

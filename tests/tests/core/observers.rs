@@ -1,0 +1,203 @@
+//! Observers that use the context which they observe: they allocate, free, submit, wait, read the
+//! statistics, replace themselves, panic. Whatever called them stays right, and so do the
+//! statistics.
+//!
+//! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
+
+use core::cell::{Cell, RefCell};
+use core::panic::AssertUnwindSafe;
+use core::time::Duration;
+use std::panic::catch_unwind;
+
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::history::Record;
+use usm_core::{
+    AllocKind, Allocation, Buffer, Context, Device, Fallback, Memory, MemorySource, MemoryType, Queue,
+    QueueOrder, Request, Shared, UsmVec,
+};
+use usm_pool::arena::Arena;
+use usm_pool::{Options, Problem, plan};
+use usm_tests::programs::Random;
+
+/// What the observer may use and drop.
+struct Hands {
+    context: Context<Mock>,
+    queue: Queue<Mock>,
+    arrays: Vec<UsmVec<u32, Device, Mock>>,
+    sort: usize,
+}
+
+thread_local! {
+    static HANDS: RefCell<Option<Hands>> = const { RefCell::new(None) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The payload of this file's panics, of which the hook says nothing.
+struct Planned;
+
+const SORTS: usize = 9;
+
+/// Called inside of itself it does nothing: what it has is out.
+fn observer(_: &Record) {
+    let Some(mut hands) = HANDS.take() else { return };
+    CALLS.set(CALLS.get() + 1);
+    let Hands { context, queue, arrays, sort } = &mut hands;
+    match *sort {
+        0 => drop(context.allocate(&Request::new(AllocKind::Device, 100))),
+        1 => arrays.clear(),
+        2 => {
+            let mut array = UsmVec::<u32, Device, Mock>::zeroed(queue, 50).expect("memory");
+            let _ = queue.fill(&mut array, 7).expect("a fill");
+            arrays.push(array);
+        }
+        3 => {
+            if let Some(array) = arrays.last() {
+                assert_eq!(array.to_vec(queue).expect("a read").len(), 50);
+            }
+        }
+        4 => context.synchronize(Duration::from_secs(5)).expect("no failure"),
+        5 => {
+            let stats = context.stats();
+            let live: usize = context.blocks().iter().map(|block| block.size).sum();
+            assert!(live <= stats.sum.current || stats.sum.current == 0, "{live} {stats:?}");
+            let _ = (context.history(), context.device_stats(), context.deferred_frees());
+            context.collect();
+        }
+        6 => {
+            context.set_observer(None);
+            context.keep_history(4);
+            context.set_observer(Some(observer));
+        }
+        7 => *queue = context.queue(QueueOrder::InOrder).expect("a queue"),
+        _ => {
+            HANDS.set(Some(hands));
+            std::panic::panic_any(Planned);
+        }
+    }
+    HANDS.set(Some(hands));
+}
+
+/// An array that a panic drops is freed, and the observer that panics about it ends nothing.
+#[test]
+fn an_observer_panics_while_a_panic_drops_memory() {
+    let context = Mock::new(Progress::OnWait).context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let _array = UsmVec::<u32, Shared, _>::zeroed(&queue, 10).expect("memory");
+        context.set_observer(Some(|_| std::panic::panic_any(Planned)));
+        std::panic::panic_any(Planned)
+    }));
+    assert!(outcome.is_err_and(|payload| payload.is::<Planned>()));
+    context.set_observer(None);
+    assert_eq!((context.stats().sum.live, context.stats().leaked), (0, 0));
+}
+
+/// Objects of a program, each with what it must read.
+#[derive(Default)]
+struct Program {
+    arrays: Vec<(UsmVec<u32, Device, Mock>, u32)>,
+    views: Vec<(UsmVec<u32, Shared, Mock>, u32)>,
+    blocks: Vec<Allocation<Mock>>,
+    buffers: Vec<Buffer<Mock>>,
+}
+
+impl Program {
+    fn step(&mut self, random: &mut Random, context: &Context<Mock>, queue: &Queue<Mock>) {
+        let value = random.number() as u32;
+        match random.below(10) {
+            0 => {
+                let mut array = UsmVec::zeroed(queue, 20).expect("memory");
+                let filled = queue.fill(&mut array, value).map(drop);
+                self.arrays.push((array, if filled.is_ok() { value } else { 0 }));
+            }
+            1 => self.views.push((UsmVec::from_slice(queue, &[value; 9]).expect("memory"), value)),
+            2 => self.blocks.push(context.allocate(&Request::new(AllocKind::Host, 300)).expect("memory")),
+            3 => {
+                let made = context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse);
+                if let Memory::Buffer(mut buffer) = made.expect("memory") {
+                    let _ = queue.fill_buffer(&mut buffer, 0, 64, &[1]).expect("a fill");
+                    self.buffers.push(buffer);
+                }
+            }
+            4 => {
+                let gone = self.arrays.pop();
+                drop(gone);
+            }
+            5 => drop((self.views.pop(), self.blocks.pop(), self.buffers.pop())),
+            6 => {
+                let buffers = vec![usm_pool::Buffer::new(1, 0, 1, 256).aligned(64)];
+                let problem = Problem::from_buffers(buffers).expect("a problem");
+                let plan = plan(&problem, &Options::default()).expect("a plan");
+                let arena = Arena::new(&plan, queue, AllocKind::Device).expect("an arena");
+                let array =
+                    UsmVec::<u32, Device, _>::from_slice_in(queue, &arena.tensor(1).expect("free"), &[3; 64]);
+                assert_eq!(array.expect("memory").to_vec(queue).expect("a read"), [3; 64]);
+            }
+            7 => assert!(context.allocate(&Request::new(AllocKind::Device, usize::MAX >> 2)).is_err()),
+            8 => self.read(queue),
+            _ => context.collect(),
+        }
+    }
+
+    fn read(&self, queue: &Queue<Mock>) {
+        for (array, value) in &self.arrays {
+            assert_eq!(array.to_vec(queue).expect("a read"), [*value; 20]);
+        }
+        for (array, value) in &self.views {
+            assert_eq!(array.read().expect("a view")[..], [*value; 9]);
+        }
+    }
+}
+
+#[test]
+fn observers_that_use_their_context_leave_it_right() {
+    let number = |variable: &str, default: u64| {
+        std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload().is::<Planned>() {
+            usual(info);
+        }
+    }));
+    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 90));
+    let mut panics = 0;
+    for seed in first..first + count {
+        let mut random = Random::new(seed);
+        let mock = Mock::new(if random.once_in(3) { Progress::Immediate } else { Progress::OnWait });
+        mock.seed(seed);
+        let context = mock.context();
+        let order = random.of(&[QueueOrder::InOrder, QueueOrder::OutOfOrder]);
+        let queue = context.queue(order).expect("a queue");
+        let hands = Hands {
+            context: context.clone(),
+            queue: context.queue(QueueOrder::OutOfOrder).expect("a queue"),
+            arrays: Vec::new(),
+            sort: (seed % SORTS as u64) as usize,
+        };
+        HANDS.set(Some(hands));
+        context.set_observer(Some(observer));
+        let mut program = Program::default();
+        for _ in 0..40 {
+            let step = || program.step(&mut random, &context, &queue);
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(step)) {
+                assert!(payload.is::<Planned>(), "seed {seed}");
+                panics += 1;
+            }
+        }
+        context.set_observer(None);
+        program.read(&queue);
+        drop((program, HANDS.take()));
+        context.synchronize(Duration::from_secs(5)).expect("no failure");
+        let stats = context.stats();
+        assert_eq!(
+            (stats.sum.live, stats.sum.current, context.blocks().len()),
+            (0, 0, 0),
+            "seed {seed}: {stats:?}"
+        );
+        assert_eq!(mock.violations(), [], "seed {seed}");
+        drop((queue, context));
+        assert!(mock.live_blocks() <= stats.leaked, "seed {seed}: {} {stats:?}", mock.live_blocks());
+    }
+    assert!(panics as u64 >= count / 9 && CALLS.get() as u64 > count, "{panics} {}", CALLS.get());
+}
