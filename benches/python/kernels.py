@@ -1,7 +1,8 @@
-"""Kernels of `@usm.kernel`: launches beside dpctl's, and code for the host beside loops of C; rows of JSON.
+"""Kernels of `@usm.kernel`: launches beside dpctl's, and code for the host beside loops of C; rows
+of JSON.
 
-Microseconds of the caller's CPU time, medians of batches taken in turns. `USM_KERNEL_HOST` says which code of the host
-is measured, else both are, each in a process of its own.
+Microseconds of the caller's CPU time, medians of batches taken in turns. `USM_KERNEL_HOST` says
+which code of the host is measured, else both are, each in a process of its own.
 """
 
 import ctypes

@@ -1,6 +1,7 @@
 """llvmlite's pruning pass over the modules of an oracle file: `python refprune.py real.json`.
 
-Prints the nanoseconds of one pass over all modules (median of 15, each on freshly parsed modules, parsing not counted)."""
+Prints the nanoseconds of one pass over all modules (median of 15, each on freshly parsed modules,
+parsing not counted)."""
 
 import json
 import sys
@@ -14,7 +15,8 @@ machine = llvm.Target.from_default_triple().create_target_machine()
 
 
 def text(record):
-    """The record's functions as LLVM IR: calls, branches and the stores that mark raising blocks."""
+    """The record's functions as LLVM IR: calls, branches and the stores that mark raising
+    blocks."""
     lines = ["declare void @NRT_incref(ptr)", "declare void @NRT_decref(ptr)", "!0 = !{i1 true}"]
     for number, blocks in enumerate(record["functions"].values()):
         values = sorted({value for block in blocks for _, value in block["ops"] if value != "null"})

@@ -1,7 +1,7 @@
 """Small blocks of compiled code on usm's runtime beside Numba's own: `python small_blocks.py`.
 
-Two processes, because a process has one Numba, that work in turns; prints `CASE<TAB>OURS<TAB>THEIRS`, nanoseconds of CPU time a turn of the
-loop, medians of 31 rounds."""
+Two processes, because a process has one Numba, that work in turns; prints
+`CASE<TAB>OURS<TAB>THEIRS`, nanoseconds of CPU time a turn of the loop, medians of 31 rounds."""
 
 import statistics
 import subprocess

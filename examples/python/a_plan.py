@@ -1,4 +1,5 @@
-"""A memory plan: of a table, of a graph, as a page, and as memory. `python a_plan.py [MODEL.onnx]`."""
+"""A memory plan: of a table, of a graph, as a page, and as memory. `python a_plan.py
+[MODEL.onnx]`."""
 
 import pathlib
 import sys

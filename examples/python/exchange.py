@@ -1,4 +1,5 @@
-"""One memory, several libraries: `python exchange.py`. NumPy takes part when it is there; `usm` alone needs nothing."""
+"""One memory, several libraries: `python exchange.py`. NumPy takes part when it is there; `usm`
+alone needs nothing."""
 
 import array
 

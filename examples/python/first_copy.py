@@ -1,4 +1,5 @@
-"""The first copy: host to device and back. `python first_copy.py [SELECTOR]`, such as cuda:gpu or host."""
+"""The first copy: host to device and back. `python first_copy.py [SELECTOR]`, such as cuda:gpu or
+host."""
 
 import sys
 

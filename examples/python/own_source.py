@@ -1,4 +1,5 @@
-"""A kernel of one's own source: Python, or code that was finished elsewhere. `python own_source.py [SELECTOR]`."""
+"""A kernel of one's own source: Python, or code that was finished elsewhere. `python own_source.py
+[SELECTOR]`."""
 
 import sys
 

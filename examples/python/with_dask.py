@@ -1,4 +1,5 @@
-"""Arrays in a Dask cluster of two processes: they travel as themselves. Needs `dask[distributed]`."""
+"""Arrays in a Dask cluster of two processes: they travel as themselves. Needs
+`dask[distributed]`."""
 
 import sys
 
