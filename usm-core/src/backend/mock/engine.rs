@@ -135,48 +135,53 @@ impl Engine {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<MockEvent> {
         let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
-        Ok(self.enqueue(submission, late, EventState::pending(), None, work))
+        let event = EventState::pending();
+        self.enqueue(&mut self.state.lock(), submission, late, &event, None, work);
+        Ok(self.submitted(event))
     }
 
+    /// Adds an operation to its queue. The caller holds the lock and calls
+    /// [`submitted`](Self::submitted) without it.
     fn enqueue(
-        self: &Arc<Self>,
+        &self,
+        state: &mut State,
         submission: Submission<'_>,
         late: Option<Error>,
-        event: Arc<EventState>,
+        event: &Arc<EventState>,
         ends: Option<Arc<Life>>,
         work: impl FnOnce() + Send + 'static,
-    ) -> MockEvent {
-        let handle = MockEvent { state: Arc::clone(&event), engine: Arc::clone(self) };
+    ) {
         let mut work = Some(work);
-        {
-            let mut state = self.state.lock();
-            let mut wrong = state.misused_as_submitted(&submission);
-            if !self.knows(submission.after) {
-                wrong.push((0, submission.bytes));
-            }
-            let (lives, gone) = state.lives(&submission.touches);
-            wrong.extend(gone);
-            if !wrong.is_empty() {
-                work = None;
-            }
-            state.violations.extend(wrong);
-            state.queued.push(Queued {
-                queue: submission.queue,
-                order: submission.order,
-                context: submission.context,
-                after: submission.after.iter().map(|event| Arc::clone(&event.state)).collect(),
-                event,
-                touches: submission.touches,
-                lives,
-                ends,
-                work: Some(Box::new(move || work.into_iter().for_each(|work| work()))),
-                late,
-            });
+        let mut wrong = state.misused_as_submitted(&submission);
+        if !self.knows(submission.after) {
+            wrong.push((0, submission.bytes));
         }
+        let (lives, gone) = state.lives(&submission.touches);
+        wrong.extend(gone);
+        if !wrong.is_empty() {
+            work = None;
+        }
+        state.violations.extend(wrong);
+        state.queued.push(Queued {
+            queue: submission.queue,
+            order: submission.order,
+            context: submission.context,
+            after: submission.after.iter().map(|event| Arc::clone(&event.state)).collect(),
+            event: Arc::clone(event),
+            touches: submission.touches,
+            lives,
+            ends,
+            work: Some(Box::new(move || work.into_iter().for_each(|work| work()))),
+            late,
+        });
+    }
+
+    /// Runs what is ready, if the engine runs work at once, and returns the operation's handle.
+    fn submitted(self: &Arc<Self>, event: Arc<EventState>) -> MockEvent {
         if self.progress == Progress::Immediate {
-            self.run_ready(&handle.state);
+            self.run_ready(&event);
         }
-        handle
+        MockEvent { state: event, engine: Arc::clone(self) }
     }
 
     /// Runs all ready work. If a task panics, its event fails and the other tasks still run. The

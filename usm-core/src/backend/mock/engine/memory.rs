@@ -62,6 +62,8 @@ impl Engine {
         let (begins, in_order) =
             (EventState::pending(), if order == QueueOrder::InOrder { queue } else { 0 });
         let pointer = {
+            // One lock for the memory and the submission: another thread frees to the list and
+            // allocates from it in the order in which the queue gets the operations.
             let mut state = self.state.lock();
             let chunk = state.chunks.iter().position(|chunk| chunk.serves(layout, in_order));
             let (pointer, layout) = match chunk.map(|index| state.chunks.swap_remove(index)) {
@@ -79,19 +81,20 @@ impl Engine {
             });
             let kind = AllocKind::Device;
             state.live.push(Live { base, layout, kind, context, opaque: false, life: Some(life) });
+            let submission = Submission {
+                operation: Operation::AllocateInOrder,
+                queue,
+                order,
+                context,
+                bytes: layout.size(),
+                after: &[],
+                touches: Vec::new(),
+            };
+            let work = overwrite(pointer, layout.size(), 0xCB);
+            self.enqueue(&mut state, submission, late, &begins, None, work);
             pointer
         };
-        let submission = Submission {
-            operation: Operation::AllocateInOrder,
-            queue,
-            order,
-            context,
-            bytes: layout.size(),
-            after: &[],
-            touches: Vec::new(),
-        };
-        let event = self.enqueue(submission, late, begins, None, overwrite(pointer, layout.size(), 0xCB));
-        Ok((pointer, event))
+        Ok((pointer, self.submitted(begins)))
     }
 
     /// A later allocation from the same in-order queue may get this memory.
@@ -108,7 +111,7 @@ impl Engine {
     ) -> Result<()> {
         let late = self.call(Operation::FreeInOrder, block.size, after.len())?;
         let freed = EventState::pending();
-        let life = {
+        {
             let mut state = self.state.lock();
             let live = match state.freeable(block, context) {
                 Ok(index) if state.live[index].life.is_some() => state.live.swap_remove(index),
@@ -120,21 +123,22 @@ impl Engine {
             if let Some(life) = &live.life {
                 *life.ends.lock() = Some(Arc::clone(&freed));
             }
-            let queue = if order == QueueOrder::InOrder { queue } else { 0 };
+            let in_order = if order == QueueOrder::InOrder { queue } else { 0 };
             let (base, layout) = (live.base, live.layout);
-            state.chunks.push(Chunk { base, layout, queue, freed: Arc::clone(&freed) });
-            live.life
-        };
-        let submission = Submission {
-            operation: Operation::FreeInOrder,
-            queue,
-            order,
-            context,
-            bytes: block.size,
-            after,
-            touches: Vec::new(),
-        };
-        self.enqueue(submission, late, freed, life, overwrite(block.pointer, block.size, 0xDE));
+            state.chunks.push(Chunk { base, layout, queue: in_order, freed: Arc::clone(&freed) });
+            let submission = Submission {
+                operation: Operation::FreeInOrder,
+                queue,
+                order,
+                context,
+                bytes: block.size,
+                after,
+                touches: Vec::new(),
+            };
+            let work = overwrite(block.pointer, block.size, 0xDE);
+            self.enqueue(&mut state, submission, late, &freed, live.life, work);
+        }
+        let _ = self.submitted(freed);
         Ok(())
     }
 
