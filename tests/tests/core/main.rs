@@ -11,6 +11,7 @@ mod interleaved;
 mod limits;
 mod observers;
 mod order;
+mod owners;
 mod programs;
 mod queue_memory;
 mod registry;
