@@ -127,8 +127,8 @@ impl<B: Backend> Inner<B> {
 /// use usm_pool::{Buffer, Options, Problem, plan};
 ///
 /// // Two tensors whose lives do not overlap get the same bytes.
-/// let problem = Problem::from_buffers(vec![Buffer::new(7, 0, 1, 256).aligned(64), Buffer::new(8,
-/// 1, 2, 256).aligned(64)])?; let plan = plan(&problem, &Options::default())?;
+/// let tensors = [Buffer::new(7, 0, 1, 256).aligned(64), Buffer::new(8, 1, 2, 256).aligned(64)];
+/// let plan = plan(&Problem::from_buffers(tensors.into())?, &Options::default())?;
 /// let context = HostHeap::new().context();
 /// let queue = context.queue(QueueOrder::InOrder)?;
 /// let arena = Arena::new(&plan, &context, AllocKind::Device)?;
