@@ -5,11 +5,12 @@ use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Type, Va
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
-    Array, ArrayId, Expr, ExprKind, Home, Kernel, Parameter, Part, Phases, Scalar, Space, Stmt, VarId,
-    definition, phases, without_collections,
+    Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Scalar, Space, Stmt, VarId, definition, phases,
+    without_collections,
 };
 
 use crate::lanes::{LANES, Row};
+use crate::variables::used;
 
 /// Accesses stay inside of memory that is there, of any alignment.
 pub(crate) const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
@@ -428,49 +429,5 @@ impl Writer<'_> {
         self.builder.ins().jump(to, &[]);
         let unreached = self.builder.create_block();
         self.builder.switch_to_block(unreached);
-    }
-}
-
-/// Variables of a phase, each behind those of which it is computed anew, and those that it sets.
-fn used(kernel: &Kernel, homes: &[Home], body: &[&Stmt]) -> (Vec<VarId>, Vec<VarId>) {
-    let (mut found, mut sets) = (Vec::new(), Vec::new());
-    for stmt in body {
-        named(stmt, &mut found, &mut sets);
-    }
-    let mut used = Vec::new();
-    for variable in sets.iter().chain(&found) {
-        needed(kernel, homes, *variable, &mut used);
-    }
-    (used, sets)
-}
-
-fn needed(kernel: &Kernel, homes: &[Home], variable: VarId, used: &mut Vec<VarId>) {
-    if used.contains(&variable) {
-        return;
-    }
-    if homes.get(variable.0 as usize) == Some(&Home::Again)
-        && let Some(value) = definition(&kernel.body, variable)
-    {
-        let mut found = Vec::new();
-        read(value, &mut found);
-        found.into_iter().for_each(|variable| needed(kernel, homes, variable, used));
-    }
-    used.push(variable);
-}
-
-fn read(expr: &Expr, found: &mut Vec<VarId>) {
-    expr.for_each(&mut |expr| {
-        if let ExprKind::Variable(variable) = expr.kind {
-            found.push(variable);
-        }
-    });
-}
-
-/// Variables that a statement reads, and those that it sets.
-pub(crate) fn named(stmt: &Stmt, found: &mut Vec<VarId>, sets: &mut Vec<VarId>) {
-    sets.extend(stmt.sets());
-    stmt.for_each_expr(&mut |expr| read(expr, found));
-    for block in stmt.blocks() {
-        block.iter().for_each(|stmt| named(stmt, found, sets));
     }
 }

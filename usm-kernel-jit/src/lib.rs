@@ -7,6 +7,7 @@ mod lanes;
 mod math;
 mod operate;
 mod stmt;
+mod variables;
 
 use core::ffi::c_void;
 use core::fmt;

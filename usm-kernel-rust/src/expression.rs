@@ -3,12 +3,12 @@
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
-use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Math, Query, Scalar, Unary};
 
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, call};
+use crate::{atomic, call, literal};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -30,7 +30,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Paren(inner) => expr(&inner.expr, hint, scope),
         Rust::Group(inner) => expr(&inner.expr, hint, scope),
         Rust::Lit(literal) => {
-            let found = match (self::literal(&literal.lit, false, hint)?, hint) {
+            let found = match (literal::literal(&literal.lit, false, hint)?, hint) {
                 (Some(found), _) => found,
                 (None, _) => {
                     return refuse(
@@ -60,7 +60,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
             let operator = match unary.op {
                 UnOp::Neg(_) => {
                     if let Rust::Lit(literal) = &*unary.expr {
-                        if let Some(found) = self::literal(&literal.lit, true, hint)? {
+                        if let Some(found) = literal::literal(&literal.lit, true, hint)? {
                             return Ok(Expr::literal(found, at));
                         }
                     }
@@ -84,7 +84,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Cast(cast) => {
             let ty = scalar(&cast.ty)?;
             // A literal has the type that it is cast to.
-            let operand = expr(&cast.expr, is_open(&cast.expr).then_some(ty), scope)?;
+            let operand = expr(&cast.expr, literal::is_open(&cast.expr).then_some(ty), scope)?;
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
@@ -126,117 +126,6 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
     }
 }
 
-/// Reads a number; `None` if its type is open.
-fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Result<Option<Literal>> {
-    let named = |suffix: &str, span: Span| match suffix {
-        "" => Ok(None),
-        "usize" => Ok(Some(Scalar::U64)),
-        other => match Scalar::from_name(other) {
-            Some(ty) => Ok(Some(ty)),
-            None => refuse(span, format!("a kernel has no {other}")),
-        },
-    };
-    match literal {
-        Lit::Bool(value) => Ok(Some(Literal::bool(value.value))),
-        Lit::Int(number) => {
-            let said = named(number.suffix(), number.span())?;
-            let Some(ty) = said.or(hint) else { return Ok(None) };
-            if ty.is_float() {
-                if said.is_none() {
-                    return refuse(
-                        number.span(),
-                        format!("{ty} is needed: write `{}.0`", number.base10_digits()),
-                    );
-                }
-                return float(number.base10_digits(), negative, ty, number.span()).map(Some);
-            }
-            let value: i128 = number.base10_parse()?;
-            let value = if negative { -value } else { value };
-            let found = Literal::integer(ty, value as u64);
-            let back = if ty.is_signed() { i128::from(found.bits as i64) } else { i128::from(found.bits) };
-            if back != value || ty == Scalar::Bool {
-                return refuse(number.span(), format!("{value} is no {ty}"));
-            }
-            Ok(Some(found))
-        }
-        Lit::Float(number) => {
-            let said = named(number.suffix(), number.span())?;
-            let Some(ty) = said.or(hint) else { return Ok(None) };
-            if !ty.is_float() {
-                return refuse(number.span(), format!("{ty} is needed, not a floating point number"));
-            }
-            float(number.base10_digits(), negative, ty, number.span()).map(Some)
-        }
-        other => refuse(other.span(), "a kernel knows numbers and bools"),
-    }
-}
-
-fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal> {
-    let sign = if negative { -1.0 } else { 1.0 };
-    let wrong = || syn::Error::new(span, "no number");
-    if ty == Scalar::F32 {
-        let value: f32 = digits.parse().map_err(|_| wrong())?;
-        return Ok(Literal::f32(sign as f32 * value));
-    }
-    let value: f64 = digits.parse().map_err(|_| wrong())?;
-    Ok(Literal::f64(sign * value))
-}
-
-/// Whether the value is of literals that name no type, so that its type is what is needed of it.
-fn is_open(value: &Rust) -> bool {
-    match value {
-        Rust::Paren(inner) => is_open(&inner.expr),
-        Rust::Group(inner) => is_open(&inner.expr),
-        Rust::Lit(literal) => match &literal.lit {
-            Lit::Int(number) => number.suffix().is_empty(),
-            Lit::Float(number) => number.suffix().is_empty(),
-            _ => false,
-        },
-        Rust::Unary(unary) => is_open(&unary.expr),
-        Rust::Binary(binary) => match binary.op {
-            BinOp::Shl(_) | BinOp::Shr(_) => is_open(&binary.left),
-            BinOp::Add(_)
-            | BinOp::Sub(_)
-            | BinOp::Mul(_)
-            | BinOp::Div(_)
-            | BinOp::Rem(_)
-            | BinOp::BitXor(_)
-            | BinOp::BitAnd(_)
-            | BinOp::BitOr(_) => is_open(&binary.left) && is_open(&binary.right),
-            _ => false,
-        },
-        Rust::If(branch) => {
-            let last = |block: &syn::Block| match &block.stmts[..] {
-                [syn::Stmt::Expr(value, None)] => is_open(value),
-                _ => false,
-            };
-            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| match &**other {
-                Rust::Block(inner) => last(&inner.block),
-                inner => is_open(inner),
-            });
-            other && last(&branch.then_branch)
-        }
-        Rust::Call(call) => {
-            let Rust::Path(path) = &*call.func else { return false };
-            let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-            match name.as_str() {
-                "min" | "max" => call.args.iter().all(is_open),
-                name if name.starts_with("group_") || name.starts_with("sub_group_") => {
-                    call.args.first().is_some_and(is_open)
-                }
-                _ => false,
-            }
-        }
-        Rust::MethodCall(call) => match call.method.to_string().as_str() {
-            "wrapping_add" | "wrapping_sub" | "wrapping_mul" | "min" | "max" => {
-                is_open(&call.receiver) && call.args.iter().all(is_open)
-            }
-            _ => is_open(&call.receiver),
-        },
-        _ => false,
-    }
-}
-
 /// Reads an expression that may not be evaluated, so none of it may run before the statement.
 fn maybe<T>(part: &'static str, scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
     let outer = scope.conditional.replace(part);
@@ -254,7 +143,7 @@ pub(crate) fn pair(
 ) -> Result<(Expr, Expr)> {
     // Each side is read once: one that was read again at each level would take twice the time at
     // each.
-    match (is_open(left), is_open(right), hint) {
+    match (literal::is_open(left), literal::is_open(right), hint) {
         (true, false, _) => {
             let two = expr(right, None, scope)?;
             Ok((typed(left, two.ty, scope)?, two))
@@ -297,7 +186,7 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         (left, maybe(part, scope, |scope| typed(&binary.right, Scalar::Bool, scope))?)
     } else if matches!(operator, Binary::Shl | Binary::Shr) {
         let left = expr(&binary.left, hint, scope)?;
-        let right = expr(&binary.right, is_open(&binary.right).then_some(left.ty), scope)?;
+        let right = expr(&binary.right, literal::is_open(&binary.right).then_some(left.ty), scope)?;
         (left, right)
     } else {
         // The type of a comparison says nothing about its operands.

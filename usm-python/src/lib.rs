@@ -52,6 +52,7 @@ mod origin;
 mod pep3118;
 mod plan;
 mod plan_arena;
+mod plan_input;
 mod plan_pictures;
 mod plan_progress;
 mod queue;

@@ -15,9 +15,10 @@ use usm_kernel_ir::{
     ArrayId, Atomic, Binary, Expr, ExprKind, Home, Scalar, Stmt, StmtKind, Unary, VarId, definition,
 };
 
-use crate::function::{Writer, named};
+use crate::function::Writer;
 use crate::operate::integer_condition;
 use crate::stmt::operator;
+use crate::variables::named;
 pub(crate) use shape::{Shape, Shapes};
 
 /// Items that run at once.

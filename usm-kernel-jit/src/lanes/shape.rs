@@ -4,7 +4,7 @@ use usm_kernel_ir::{
     Binary, Expr, ExprKind, Home, Kernel, Query, Space, Stmt, StmtKind, Unary, VarId, definition,
 };
 
-use crate::function::named;
+use crate::variables::named;
 
 /// How a value differs between the items of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
