@@ -30,8 +30,14 @@ struct Planned;
 struct Shared {
     live: AtomicUsize,
     dropped: AtomicUsize,
-    /// What owners leave behind.
-    kept: Mutex<(Vec<UsmVec<u32, Device, Mock>>, Vec<Allocation<Mock>>)>,
+    kept: Mutex<Kept>,
+}
+
+/// What owners leave behind.
+#[derive(Default)]
+struct Kept {
+    arrays: Vec<UsmVec<u32, Device, Mock>>,
+    imports: Vec<Allocation<Mock>>,
 }
 
 /// An owner whose drop uses the context.
@@ -91,10 +97,10 @@ impl Drop for Owner {
             1 => {
                 let mut array = UsmVec::<u32, Device, Mock>::zeroed(&self.queue, 50).expect("memory");
                 let _ = self.queue.fill(&mut array, 7).expect("a fill");
-                kept().0.push(array);
+                kept().arrays.push(array);
             }
             2 => {
-                let arrays = core::mem::take(&mut kept().0);
+                let arrays = core::mem::take(&mut kept().arrays);
                 for array in &arrays {
                     assert_eq!(array.to_vec(&self.queue).expect("a read").len(), 50);
                 }
@@ -110,7 +116,7 @@ impl Drop for Owner {
                 let seed = self.random.number();
                 let mut more = import(&self.context, &self.queue, &self.shared, seed, self.depth - 1);
                 fill(&self.queue, &mut more, 4);
-                kept().1.push(more.0);
+                kept().imports.push(more.0);
             }
             7 if !std::thread::panicking() => panic_any(Planned),
             _ => {
@@ -130,7 +136,7 @@ fn step(random: &mut Random, context: &Context<Mock>, queues: &[Queue<Mock>; 2],
                 fill(&queues[random.below(2)], &mut memory, random.number() as u8);
             }
             if random.once_in(3) {
-                shared.kept.lock().unwrap_or_else(PoisonError::into_inner).1.push(memory.0);
+                shared.kept.lock().unwrap_or_else(PoisonError::into_inner).imports.push(memory.0);
             }
         }
         2 => drop(context.allocate(&Request::new(AllocKind::Shared, 30)).expect("memory")),
@@ -175,7 +181,7 @@ fn owners_that_use_their_context_are_dropped_once() {
         // An owner that is dropped may leave more owners, and each of them may panic.
         let empty = || {
             let kept = shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.0.is_empty() && kept.1.is_empty() && context.deferred_frees() == 0
+            kept.arrays.is_empty() && kept.imports.is_empty() && context.deferred_frees() == 0
         };
         for _ in 0..1000 {
             if empty() {
