@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod counting;
 pub mod faults;
 pub mod harness;
+pub mod planned;
 pub mod process;
 pub mod programs;
 pub mod provider;

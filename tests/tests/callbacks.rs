@@ -156,7 +156,7 @@ fn lock_process() -> MutexGuard<'static, ()> {
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if said(info.payload()).is_none() {
+            if name_of(info.payload()).is_none() {
                 usual(info);
             }
         }));
@@ -172,14 +172,14 @@ fn planned(what: &'static str) -> ! {
     std::panic::panic_any(Planned(what))
 }
 
-fn said(payload: &(dyn Any + Send)) -> Option<&'static str> {
+fn name_of(payload: &(dyn Any + Send)) -> Option<&'static str> {
     payload.downcast_ref::<Planned>().map(|planned| planned.0)
 }
 
 /// The payload of a call that must panic.
 fn panic_of(call: impl FnOnce()) -> &'static str {
     let payload = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
-    said(&*payload).expect("a panic of this file")
+    name_of(&*payload).expect("a panic of this file")
 }
 
 /// (live blocks, caught panics) since the call.

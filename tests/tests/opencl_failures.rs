@@ -40,8 +40,8 @@ const CASES: [Case; 8] = [
     ("a_failure_takes_the_rest_of_an_in_order_queue", failure::a_failure_takes_the_rest_of_an_in_order_queue),
     ("a_failure_crosses_queues", |fixture| failure::crosses_queues(fixture, [IN_ORDER; 2])),
     (
-        "the_failure_of_a_queue_that_is_gone_is_told_once",
-        failure::the_failure_of_a_queue_that_is_gone_is_told_once,
+        "the_failure_of_a_dropped_queue_is_reported_once",
+        failure::the_failure_of_a_dropped_queue_is_reported_once,
     ),
     ("what_fails_may_be_dropped_before", |fixture| failure::may_be_dropped_before(fixture, IN_ORDER)),
     ("a_failure_is_known_at_a_distance", a_failure_is_known_at_a_distance),

@@ -173,8 +173,8 @@ impl History {
     }
 }
 
-/// Calls the observer. One that panics while a panic drops memory would end the process, so that
-/// panic ends here.
+/// Calls the observer. While the thread unwinds, a second panic would abort the process, so it is
+/// caught here.
 fn observe(observer: Observer, record: &Record) {
     #[cfg(feature = "std")]
     if std::thread::panicking() {

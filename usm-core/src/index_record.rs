@@ -148,7 +148,8 @@ impl Outcome {
     }
 }
 
-/// Has a record read again later: a host view kept copies away, or an observer panicked meanwhile.
+/// If it is dropped with its words, the record is read again later: a host view forbade the copy,
+/// or an observer panicked during the read.
 struct Again<'r, B: Backend> {
     context: &'r Context<B>,
     block: Block,

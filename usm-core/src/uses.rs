@@ -26,7 +26,7 @@ pub struct Pending<B: Backend> {
     /// Id of the context; 0 of none.
     context: u64,
     events: Events<B::Event>,
-    /// Names of the events, or none: an event that comes back to a list by two ways is known there.
+    /// Names of the events, or none. A list recognises an event that reaches it a second time.
     #[cfg(feature = "alloc")]
     names: Vec<u64>,
 }
@@ -296,9 +296,9 @@ impl<B: Backend> Uses<B> {
         noted.filter(|(did, _)| conflicts(*did)).map(|(_, outcome)| Arc::clone(outcome)).collect()
     }
 
-    /// Adds the uses of a part that was carved from this block. They are of the block's context.
-    /// Those that it has already stay one each: parts that lie over each other in turn would double
-    /// them.
+    /// Adds the uses of a part that was carved from this block. They are of the block's context. A
+    /// use that is in the list already is not added again; otherwise parts that overlap each other
+    /// in turn would double their uses each time.
     pub(crate) fn absorb(&self, pending: Pending<B>) {
         if B::SYNCHRONOUS {
             return;

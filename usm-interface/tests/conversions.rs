@@ -69,7 +69,7 @@ fn device_of(protocol: Protocol) -> DeviceType {
 }
 
 /// As text, which has a reading of its own in the other tests.
-fn said(array: &Interface<'_, '_, 4>) -> String {
+fn text_of(array: &Interface<'_, '_, 4>) -> String {
     let mut text = String::new();
     array.write(&mut text, Spelling::Python).unwrap();
     text
@@ -93,16 +93,16 @@ fn all_twenty_directions_are_exact() {
     for (protocol, text) in DICTIONARIES {
         let mut table = [Field::EMPTY; 1];
         let array = interface(text, &mut table);
-        assert_eq!((array.protocol(), said(&array).as_str()), (protocol, text));
+        assert_eq!((array.protocol(), text_of(&array).as_str()), (protocol, text));
         for (other, expect) in DICTIONARIES.into_iter().filter(|(other, _)| *other != protocol) {
-            assert_eq!(said(&array.to_interface(other, &TARGET).unwrap()), expect);
+            assert_eq!(text_of(&array.to_interface(other, &TARGET).unwrap()), expect);
             directions += 1;
         }
         is_the_buffer(&array.to_buffer().unwrap());
         let device = Device { kind: device_of(protocol), id: 0 };
         assert_eq!(array.to_tensor(device).unwrap(), tensor(device.kind));
-        assert_eq!(said(&buffer.to_interface(protocol, &TARGET).unwrap()), text);
-        assert_eq!(said(&tensor(device.kind).to_interface(protocol, &TARGET).unwrap()), text);
+        assert_eq!(text_of(&buffer.to_interface(protocol, &TARGET).unwrap()), text);
+        assert_eq!(text_of(&tensor(device.kind).to_interface(protocol, &TARGET).unwrap()), text);
         directions += 4;
     }
     assert_eq!(buffer.to_tensor().unwrap(), tensor(DeviceType::Cpu));
@@ -117,13 +117,13 @@ fn an_offset_moves_into_the_address_where_the_target_has_none() {
     let mut table = [Field::EMPTY; 1];
     let array = interface(&moved, &mut table);
     for (protocol, expect) in &DICTIONARIES[..2] {
-        assert_eq!(said(&array.to_interface(*protocol, &TARGET).unwrap()), *expect);
+        assert_eq!(text_of(&array.to_interface(*protocol, &TARGET).unwrap()), *expect);
     }
     is_the_buffer(&array.to_buffer().unwrap());
     // DLPack has one, in bytes.
     let tensor = array.to_tensor(Device { kind: DeviceType::OneApi, id: 0 }).unwrap();
     assert_eq!((tensor.data(), tensor.byte_offset(), tensor.strides()), (Some(4096), 8, &[6, -2][..]));
-    assert_eq!(said(&tensor.to_interface(Protocol::Sycl, &TARGET).unwrap()), sycl);
+    assert_eq!(text_of(&tensor.to_interface(Protocol::Sycl, &TARGET).unwrap()), sycl);
 }
 
 #[test]

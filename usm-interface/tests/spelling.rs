@@ -5,7 +5,7 @@ use usm_interface::text::Lexer;
 use usm_interface::{Field, Policy, Spelling, descr};
 
 /// Reads `text`, writes it as JSON and back as Python.
-fn there_and_back(text: &str) -> (String, String) {
+fn round_trip(text: &str) -> (String, String) {
     let mut table = [Field::EMPTY; 8];
     let structure = descr::parse(Lexer::new(text), false, &Policy::default(), &mut table).unwrap();
     let mut json = String::new();
@@ -33,7 +33,7 @@ fn json_has_sub_arrays_of_any_depth() {
             r#"[[["t", "a"], "|V3", [4], [3], [2], [1]]]"#,
         ),
     ] {
-        assert_eq!(there_and_back(python), (json.to_owned(), python.to_owned()));
+        assert_eq!(round_trip(python), (json.to_owned(), python.to_owned()));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::shapes;
 /// the process's.
 #[pyfunction]
 pub(crate) fn _run_command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
-    let inference = shapes::is_there().then_some(shapes::infer as usm_cli::Inference);
+    let inference = shapes::is_installed().then_some(shapes::infer as usm_cli::Inference);
     usm_cli::infer_shapes_with(inference, "the package onnx does: pip install onnx");
     Ok(py.detach(|| usm_cli::run_command(arguments)))
 }

@@ -112,7 +112,7 @@ pub(crate) fn plan(
             no_views: !views,
             out_of_order: queue == Queue::OutOfOrder,
             remark: Some(&remark),
-            infer: shapes::is_there().then_some(&shapes::infer as &usm_plan::input::Infer),
+            infer: shapes::is_installed().then_some(&shapes::infer as &usm_plan::input::Infer),
             remedy: "pip install onnx",
         };
         let stop = || {

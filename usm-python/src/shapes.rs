@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use usm_plan::onnx::infer::Inferred;
 
 /// Whether the package can be imported. Does not import it, which would take a second or more.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_installed() -> bool {
     Python::attach(|py| {
         let find = || py.import("importlib.util")?.call_method1("find_spec", ("onnx",));
         find().is_ok_and(|spec| !spec.is_none())

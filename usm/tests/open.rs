@@ -17,7 +17,7 @@ fn host_only() -> Runtimes {
 }
 
 #[test]
-fn the_host_is_always_there() {
+fn the_host_is_always_available() {
     for text in ["host", "host:host", "host:host:0", "host:0"] {
         let context = usm::open(text).unwrap();
         assert_eq!(context.info().backend, BackendKind::Host, "{text}");

@@ -202,7 +202,7 @@ pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder;
 
 /// The context speaks of a queue that is gone once at most, of one that lives as long as it does,
 /// and the event to whoever has it.
-pub fn the_failure_of_a_queue_that_is_gone_is_told_once<B: Backend>(fixture: &Fixture<'_, B>) {
+pub fn the_failure_of_a_dropped_queue_is_reported_once<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     let context = fixture.context;
     let queue = queue(fixture, QueueOrder::InOrder);

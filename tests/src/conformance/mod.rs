@@ -99,14 +99,14 @@ macro_rules! conformance_cases {
             an_event_of_another_context_is_refused a_view_waits_for_the_copy_in_flight
             a_view_waits_after_forgetting_every_handle a_forgotten_view_keeps_the_array_usable
             dropping_an_array_in_flight_is_ordered_after_its_use dropping_a_queue_in_flight_loses_nothing
-            a_context_waits_for_the_work_of_queues_that_are_gone);
+            a_context_waits_for_the_work_of_dropped_queues);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
             memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
             a_failure_takes_its_dependants_out_of_order a_failure_crosses_queues
-            the_failure_of_a_queue_that_is_gone_is_told_once what_fails_may_be_dropped_before);
+            the_failure_of_a_dropped_queue_is_reported_once what_fails_may_be_dropped_before);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, typed:
             zeroed_arrays_are_zero slices_round_trip_through_every_kind arrays_of_no_elements
             lengths_that_differ_are_refused_with_both_numbers the_runtime_kind_is_checked
@@ -134,9 +134,9 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
-            one_source_keeps_an_index_outside_whose_event_is_gone one_source_collects_checked
-            one_source_tells_once_of_every_index_outside one_source_checks_an_index_that_nobody_wrote
-            one_source_tells_of_an_index_outside_behind_a_panic
+            one_source_keeps_an_index_outside_after_its_event_is_dropped one_source_collects_checked
+            one_source_reports_every_index_outside_once one_source_checks_an_index_that_nobody_wrote
+            one_source_reports_an_index_outside_after_a_panic
             one_source_collects_in_groups_of_any_size one_source_collects_in_sub_groups_of_its_own_size
             one_source_builds_checks_when_needed one_source_leaves_loops_with_all_of_a_group
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic

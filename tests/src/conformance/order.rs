@@ -184,7 +184,7 @@ pub fn dropping_a_queue_in_flight_loses_nothing<B: Backend>(fixture: &Fixture<'_
 
 /// Its context waits for it too: work enough to be under way still, and nothing but the context to
 /// wait for.
-pub fn a_context_waits_for_the_work_of_queues_that_are_gone<B: Backend>(fixture: &Fixture<'_, B>) {
+pub fn a_context_waits_for_the_work_of_dropped_queues<B: Backend>(fixture: &Fixture<'_, B>) {
     let most = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
     let len = (most / 4).min(8 << 20) / size_of::<u64>();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {

@@ -12,7 +12,7 @@ mod side;
 mod step;
 mod world;
 
-pub use random::Random;
+pub use random::{Random, number_in};
 pub use step::Step;
 use usm_core::backend::mock::{Fault, Mock, Operation};
 use usm_core::{Context, Error, ErrorKind, Result};

@@ -34,3 +34,12 @@ impl Random {
         all[self.below(all.len())]
     }
 }
+
+/// The number in an environment variable, or the default.
+///
+/// # Panics
+/// If the variable has a text that is no number.
+#[must_use]
+pub fn number_in(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}

@@ -13,7 +13,7 @@ use usm_core::{
 };
 use usm_pool::arena::{Arena, ArenaError, Claim};
 use usm_pool::{Buffer, Options, Plan, Problem, plan};
-use usm_tests::programs::Random;
+use usm_tests::programs::{Random, number_in};
 
 /// A plan of tensors 0 to `count`, of which some lie over others.
 fn plan_of(random: &mut Random, count: u64, most: usize) -> Plan {
@@ -166,13 +166,9 @@ impl<B: Backend + 'static> World<B> {
     }
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-}
-
 /// Runs the programs, and gives the counts of refused claims and of reads.
 fn programs<B: Backend + 'static>(context: impl Fn(u64) -> (Context<B>, Box<dyn Fn()>)) -> (usize, usize) {
-    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 150));
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 150));
     let mut all = (0, 0);
     for seed in first..first + count {
         let mut random = Random::new(seed);
@@ -207,7 +203,7 @@ fn arenas_in_any_order_give_each_array_its_own_bytes() {
         (context, Box::new(move || assert_eq!((mock.violations(), mock.live_blocks()), (vec![], 0))))
     });
     let on_host = programs(|_| (HostHeap::new().context(), Box::new(|| ())));
-    let count = number("USM_PROGRAMS", 150) as usize;
+    let count = number_in("USM_PROGRAMS", 150) as usize;
     let enough = on_mock.0 > count && on_mock.1 > 3 * count && on_host.1 > 3 * count;
     assert!(enough, "{on_mock:?} {on_host:?} in {count} programs");
 }

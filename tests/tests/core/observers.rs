@@ -5,9 +5,7 @@
 //! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
 
 use core::cell::{Cell, RefCell};
-use core::panic::AssertUnwindSafe;
 use core::time::Duration;
-use std::panic::catch_unwind;
 
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::history::Record;
@@ -17,7 +15,8 @@ use usm_core::{
 };
 use usm_pool::arena::Arena;
 use usm_pool::{Options, Problem, plan};
-use usm_tests::programs::Random;
+use usm_tests::planned;
+use usm_tests::programs::{Random, number_in};
 
 /// What the observer may use and drop.
 struct Hands {
@@ -31,9 +30,6 @@ thread_local! {
     static HANDS: RefCell<Option<Hands>> = const { RefCell::new(None) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
-
-/// The payload of this file's panics, of which the hook says nothing.
-struct Planned;
 
 const SORTS: usize = 9;
 
@@ -71,7 +67,7 @@ fn observer(_: &Record) {
         7 => *queue = context.queue(QueueOrder::InOrder).expect("a queue"),
         _ => {
             HANDS.set(Some(hands));
-            std::panic::panic_any(Planned);
+            planned::panic();
         }
     }
     HANDS.set(Some(hands));
@@ -82,12 +78,12 @@ fn observer(_: &Record) {
 fn an_observer_panics_while_a_panic_drops_memory() {
     let context = Mock::new(Progress::OnWait).context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    let as_planned = planned::panicked(format_args!("one observer"), || {
         let _array = UsmVec::<u32, Shared, _>::zeroed(&queue, 10).expect("memory");
-        context.set_observer(Some(|_| std::panic::panic_any(Planned)));
-        std::panic::panic_any(Planned)
-    }));
-    assert!(outcome.is_err_and(|payload| payload.is::<Planned>()));
+        context.set_observer(Some(|_| planned::panic()));
+        planned::panic()
+    });
+    assert!(as_planned);
     context.set_observer(None);
     assert_eq!((context.stats().sum.live, context.stats().leaked), (0, 0));
 }
@@ -151,16 +147,7 @@ impl Program {
 
 #[test]
 fn observers_that_use_their_context_leave_it_right() {
-    let number = |variable: &str, default: u64| {
-        std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-    };
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if !info.payload().is::<Planned>() {
-            usual(info);
-        }
-    }));
-    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 90));
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 90));
     let mut panics = 0;
     for seed in first..first + count {
         let mut random = Random::new(seed);
@@ -180,10 +167,7 @@ fn observers_that_use_their_context_leave_it_right() {
         let mut program = Program::default();
         for _ in 0..40 {
             let step = || program.step(&mut random, &context, &queue);
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(step)) {
-                assert!(payload.is::<Planned>(), "seed {seed}");
-                panics += 1;
-            }
+            panics += usize::from(planned::panicked(format_args!("seed {seed}"), step));
         }
         context.set_observer(None);
         program.read(&queue);

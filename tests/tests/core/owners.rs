@@ -4,11 +4,9 @@
 //!
 //! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
 
-use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use std::panic::{catch_unwind, panic_any};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use usm_core::backend::Block;
@@ -17,13 +15,11 @@ use usm_core::{
     AllocKind, Allocation, Context, Device, Event, EventStatus, MemorySource, Queue, QueueOrder, Request,
     UsmVec,
 };
-use usm_tests::programs::Random;
+use usm_tests::planned;
+use usm_tests::programs::{Random, number_in};
 
 const BYTES: usize = 64;
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// The payload of this file's panics, of which the hook says nothing.
-struct Planned;
 
 /// What all owners of a program share.
 #[derive(Default)]
@@ -118,7 +114,7 @@ impl Drop for Owner {
                 fill(&self.queue, &mut more, 4);
                 kept().imports.push(more.0);
             }
-            7 if !std::thread::panicking() => panic_any(Planned),
+            7 if !std::thread::panicking() => planned::panic(),
             _ => {
                 let gone = core::mem::take(&mut *kept());
                 drop(gone);
@@ -150,16 +146,7 @@ fn step(random: &mut Random, context: &Context<Mock>, queues: &[Queue<Mock>; 2],
 
 #[test]
 fn owners_that_use_their_context_are_dropped_once() {
-    let number = |variable: &str, default: u64| {
-        std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-    };
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if !info.payload().is::<Planned>() {
-            usual(info);
-        }
-    }));
-    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 90));
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 90));
     let (mut panics, mut dropped) = (0, 0);
     for seed in first..first + count {
         let mut random = Random::new(seed);
@@ -170,10 +157,7 @@ fn owners_that_use_their_context_are_dropped_once() {
         let queues = [queue(QueueOrder::InOrder), queue(QueueOrder::OutOfOrder)];
         let shared = Arc::new(Shared::default());
         let mut guarded = |work: &mut dyn FnMut()| {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-                assert!(payload.is::<Planned>(), "seed {seed}");
-                panics += 1;
-            }
+            panics += usize::from(planned::panicked(format_args!("seed {seed}"), work));
         };
         for _ in 0..40 {
             guarded(&mut || step(&mut random, &context, &queues, &shared));

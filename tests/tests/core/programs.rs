@@ -9,7 +9,7 @@ use core::time::Duration;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{Backend, Context, Result};
-use usm_tests::programs::{Driver, Random, Tally, inject, run_all};
+use usm_tests::programs::{Driver, Random, Tally, inject, number_in, run_all};
 
 struct OnMock {
     mock: Mock,
@@ -84,19 +84,15 @@ impl Driver<HostHeap> for OnHost {
     }
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-}
-
 #[test]
 fn programs_on_the_host_give_what_they_say() {
-    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 300));
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 300));
     let tally = run_all(first, count, false, |_| OnHost(HostHeap::new()));
     assert!(tally.reads > tally.programs * 5 && tally.errors == 0, "{tally:?}");
 }
 
 fn programs(faults: bool) -> Tally {
-    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 300));
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 300));
     let tally = run_all(first, count, faults, OnMock::of);
     println!("{tally:?}");
     assert_eq!(tally.programs as u64, count);

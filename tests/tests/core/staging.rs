@@ -16,7 +16,7 @@ fn without_host_memory(progress: Progress) -> Mock {
 }
 
 /// A device with device memory only.
-fn with_device_memory_alone() -> Mock {
+fn with_only_device_memory() -> Mock {
     without_host_memory(Progress::OnWait).with_device(|info| info.capabilities.shared = AccessFlags::empty())
 }
 
@@ -63,7 +63,7 @@ fn content(queue: &Queue<Mock>, allocation: &Allocation<Mock>) -> Vec<u8> {
 
 #[test]
 fn strided_copies_are_equal_with_device_memory_only() {
-    let mock = with_device_memory_alone();
+    let mock = with_only_device_memory();
     let context = mock.context();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
         let queue = context.queue(order).expect("a queue");
@@ -98,7 +98,7 @@ fn strided_copies_are_equal_with_device_memory_only() {
 
 #[test]
 fn host_data_is_refused_with_device_memory_only() {
-    let context = with_device_memory_alone().context();
+    let context = with_only_device_memory().context();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let array = UsmVec::<u32, Device, Mock>::zeroed(&queue, 3).expect("an array");
     let expected = ErrorKind::Unsupported { operation: "staging on a device without host or shared memory" };

@@ -40,8 +40,8 @@ pub(crate) const RUNTIMES: &[Runtime] = &[
         never_answers: true,
         ..on("mock_that_never_answers", "", nothing, || first(Mock::new(Progress::Manual)))
     },
-    on("opencl", "opencl", || there(OpenCl::load()), || first(OpenCl::load().expect("OpenCL"))),
-    on("sycl", "sycl", || there(Dpctl::load()), || first(Dpctl::load().expect("dpctl"))),
+    on("opencl", "opencl", || if_opened(OpenCl::load()), || first(OpenCl::load().expect("OpenCL"))),
+    on("sycl", "sycl", || if_opened(Dpctl::load()), || first(Dpctl::load().expect("dpctl"))),
     on("level_zero", "level_zero", level_zero, || first(LevelZero::load().expect("the loader"))),
     on("cuda_on_host", "cuda_on_host", cuda, || first(Cuda::load().expect("the driver"))),
     on("hip_on_host", "cuda_on_host", cuda, || first(Cuda::load_hip().expect("the driver"))),
@@ -55,7 +55,7 @@ fn nothing() -> Result<Variables, String> {
     Ok(Vec::new())
 }
 
-fn there<B>(opened: Result<B>) -> Result<Variables, String> {
+fn if_opened<B>(opened: Result<B>) -> Result<Variables, String> {
     opened.map(|_| Vec::new()).map_err(|error| error.to_string())
 }
 

@@ -22,7 +22,7 @@ use crate::{Case, devices as many};
 const LIMIT: Duration = Duration::from_millis(10);
 
 /// Cases of the suite that wait for a result by a time of their own.
-const WAITING: [&str; 2] = ["a_context_waits_for_the_work_of_queues_that_are_gone", "an_event_completes"];
+const WAITING: [&str; 2] = ["a_context_waits_for_the_work_of_dropped_queues", "an_event_completes"];
 
 /// Cases of the suite whose promise depends on no result: they pass.
 const CALL_LEVEL: [&str; 35] = [

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use libloading::Library;
 
 /// Whether this process runs on the test driver.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_test_driver() -> bool {
     let path =
         std::env::var_os("ZE_ENABLE_ALT_DRIVERS").or_else(|| std::env::var_os("USM_LEVEL_ZERO_LIBRARY"));
     // SAFETY: the library is open already; this is one more reference to it.

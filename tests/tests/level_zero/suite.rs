@@ -29,7 +29,7 @@ impl Provider for First {
         let backend = LevelZero::load().map_err(|error| error.to_string())?;
         let device = *devices(&backend).first().ok_or("no device")?;
         let context = || context(&backend, &device);
-        let failing = driver::is_there().then_some(&fail_by_a_lost_end as &Failing<LevelZero>);
+        let failing = driver::is_test_driver().then_some(&fail_by_a_lost_end as &Failing<LevelZero>);
         case(Fixture { context: &context(), other: &context(), separate: true, failing });
         Ok(())
     }
@@ -46,7 +46,7 @@ impl Provider for Erased {
         let devices = Dyn::new(native).devices().map_err(|error| error.to_string())?;
         let device = devices.first().ok_or("no device")?;
         let context = || device.context().map_err(|error| error.to_string());
-        let failing = driver::is_there().then_some(&fail_by_a_lost_end as &Failing<Dyn>);
+        let failing = driver::is_test_driver().then_some(&fail_by_a_lost_end as &Failing<Dyn>);
         case(Fixture { context: &context()?, other: &context()?, separate: true, failing });
         Ok(())
     }

@@ -41,8 +41,8 @@ const CASES: [Case; 11] = [
     ("a_failure_takes_its_dependants_out_of_order", failure::a_failure_takes_its_dependants_out_of_order),
     ("a_failure_crosses_queues", failure::a_failure_crosses_queues),
     (
-        "the_failure_of_a_queue_that_is_gone_is_told_once",
-        failure::the_failure_of_a_queue_that_is_gone_is_told_once,
+        "the_failure_of_a_dropped_queue_is_reported_once",
+        failure::the_failure_of_a_dropped_queue_is_reported_once,
     ),
     ("what_fails_may_be_dropped_before", failure::what_fails_may_be_dropped_before),
     ("a_failure_is_known_at_a_distance", a_failure_is_known_at_a_distance),

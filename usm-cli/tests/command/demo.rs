@@ -37,7 +37,7 @@ fn the_tour_runs_in_seconds_on_a_bare_machine_and_leaves_a_picture() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_refused_with_what_is() {
+fn a_missing_device_is_refused_with_the_devices_that_exist() {
     let demo = |selector: &str| usm_with(&["demo"], b"", &[("USM_DEVICE", selector)]);
     demo("host:gpu").refused(&["USM_DEVICE", "host:gpu", "no device matches", "host:host:0"]);
     demo("host:1").refused(&["USM_DEVICE", "host:1", "no such device, it has host:host:0"]);

@@ -48,7 +48,7 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
 }
 
 #[test]
-fn the_host_is_always_there_with_every_capability() {
+fn the_host_is_always_listed_with_every_capability() {
     let document = usm(&["devices", "--json"]).json();
     let host =
         document["backends"].as_array().unwrap().iter().find(|backend| backend["name"] == "host").unwrap();

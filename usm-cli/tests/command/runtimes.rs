@@ -85,7 +85,7 @@ fn a_machine_without_any_runtime_has_the_host_and_a_reason_for_each_other_one() 
 }
 
 #[test]
-fn each_runtime_is_found_alone_and_beside_the_others() {
+fn each_runtime_is_found_separately_and_together() {
     let folder = folder("runtimes_alone");
     let there: Vec<(&str, &str, String)> = FILES
         .iter()

@@ -222,8 +222,8 @@ impl ContextState {
         self.ledger.leaked(self.entry);
     }
 
-    /// The same for a backend. Every program reaches the state of its contexts, and could count
-    /// what is not so.
+    /// As `count_leak`, for backends. It is unsafe because every program can reach the state of its
+    /// contexts and could count blocks that are not leaked.
     ///
     /// # Safety
     /// The caller is the backend of this context and was told to free a block of it, which it keeps

@@ -95,7 +95,7 @@ fn read_type(text: &str) -> String {
 }
 
 /// What NumPy reads.
-fn there(answer: &Value) -> String {
+fn read_by_numpy(answer: &Value) -> String {
     if !answer["error"].is_null() {
         return "refused".to_owned();
     }
@@ -135,7 +135,7 @@ fn numpy_reads(numpy: NumPy, column: usize) {
     let cases: Vec<String> = DIFFERENCES.iter().map(|row| row[0].to_owned()).collect();
     let Some(answers) = numpy.answers(&cases) else { return };
     for (row, answer) in DIFFERENCES.iter().zip(answers) {
-        assert_eq!(there(&answer), row[column], "{numpy:?}: {}", row[0]);
+        assert_eq!(read_by_numpy(&answer), row[column], "{numpy:?}: {}", row[0]);
     }
 }
 

@@ -246,7 +246,9 @@ pub fn one_source_runs_checked_what_is_not_proven<B: Programmable>(fixture: &Fix
 
 /// Who drops the event hears of an index outside once: by the next wait for an array that the
 /// launch wrote, for the in-order queue, or by `synchronize`.
-pub fn one_source_keeps_an_index_outside_whose_event_is_gone<B: Programmable>(fixture: &Fixture<'_, B>) {
+pub fn one_source_keeps_an_index_outside_after_its_event_is_dropped<B: Programmable>(
+    fixture: &Fixture<'_, B>,
+) {
     const LIMIT: Duration = Duration::from_secs(20);
     let context = fixture.context;
     let outside = |what: usm_core::Result<()>, by: &str| {

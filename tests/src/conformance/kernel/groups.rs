@@ -22,7 +22,7 @@ fn collected_by_any(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut 
 }
 
 #[kernel(group = 1, sub_group = 1)]
-fn collected_alone(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut [i32], most: &mut [i32]) {
+fn collected_by_one(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut [i32], most: &mut [i32]) {
     let i = global_id(0);
     let x = from[index[i] as u64];
     sums[i] = sub_group_reduce(x, ADD);
@@ -144,8 +144,8 @@ pub fn one_source_collects_in_groups_of_any_size<B: Programmable>(fixture: &Fixt
 /// Sub-groups of one item, and several in a group. Groups of other sizes than the kernel's are
 /// refused.
 pub fn one_source_collects_in_sub_groups_of_its_own_size<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let ran: usize = launches!(fixture, collected_alone, |_| 1);
-    assert!(ran >= 2 || !runs::<collected_alone, B>(fixture), "{ran}");
+    let ran: usize = launches!(fixture, collected_by_one, |_| 1);
+    assert!(ran >= 2 || !runs::<collected_by_one, B>(fixture), "{ran}");
     let ran: usize = launches!(fixture, collected_by_four, |_| 4);
     assert!(ran >= 2 || !runs::<collected_by_four, B>(fixture), "{ran}");
 }

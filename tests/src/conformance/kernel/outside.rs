@@ -155,7 +155,7 @@ impl<B: Programmable + 'static> World<'_, B> {
 }
 
 /// Programs of launches, of which every second is outside.
-pub fn one_source_tells_once_of_every_index_outside<B: Programmable + 'static>(fixture: &Fixture<'_, B>) {
+pub fn one_source_reports_every_index_outside_once<B: Programmable + 'static>(fixture: &Fixture<'_, B>) {
     let programs = std::env::var("USM_PROGRAMS").map_or(12, |count| count.parse().expect("a number"));
     for ready in ready_in_every_format::<pick, B, 1>(fixture.context).into_iter().take(1) {
         if ready.function().is_none() {
@@ -188,7 +188,7 @@ fn observer(record: &Record) {
 }
 
 /// A panic of an observer while somebody reads what a launch found: the next who asks is told.
-pub fn one_source_tells_of_an_index_outside_behind_a_panic<B: Programmable + 'static>(
+pub fn one_source_reports_an_index_outside_after_a_panic<B: Programmable + 'static>(
     fixture: &Fixture<'_, B>,
 ) {
     let context = fixture.context;

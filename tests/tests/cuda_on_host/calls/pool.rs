@@ -85,7 +85,7 @@ fn a_device_has_one_pool_from_the_first_memory_of_a_queue_to_the_last_context() 
 }
 
 #[test]
-fn contexts_of_many_threads_never_find_a_pool_that_is_gone() {
+fn contexts_of_many_threads_never_find_a_dropped_pool() {
     let Some(driver) = Driver::find() else { return };
     std::thread::scope(|scope| {
         for _ in 0..4 {

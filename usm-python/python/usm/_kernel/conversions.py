@@ -12,24 +12,34 @@ _GREATEST = (1 << 63) - 1
 class Conversions:
     """Methods of the compiler that convert values."""
 
+    def plain_number(self, value, node):
+        """A number of Python's own types as a value; None for any other object."""
+        kind = type(value)
+        if kind is bool:
+            return number(value, "bool", self.at)
+        if kind is int:
+            return self.integer(value, node)
+        if kind is float:
+            return number(value, "wf", self.at)
+        return None
+
     def as_value(self, found, node):
         """The number that an expression is; arrays, tuples and other objects are refused."""
         if found.__class__ is Val:
             return found
         if found.__class__ is Static:
             value = found.value
-            kind = type(value)
-            if kind is bool:
-                return number(value, "bool", self.at)
-            if kind is int:
-                return self.integer(value, node)
-            if kind is float:
-                return number(value, "wf", self.at)
+            plain = self.plain_number(value, node)
+            if plain is not None:
+                return plain
             if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
                 ty = of_dtype(value.dtype)
                 if ty is not None:
                     return number(value.item(), ty, self.at)
-            text = f"`{ast.unparse(node)}`, an object of type {kind.__name__}," if kind is not pytypes.ModuleType else f"the module `{ast.unparse(node)}`"
+            if type(value) is pytypes.ModuleType:
+                text = f"the module `{ast.unparse(node)}`"
+            else:
+                text = f"`{ast.unparse(node)}`, an object of type {type(value).__name__},"
             raise self.error(node, f"{text} is no number: kernels know numbers, arrays and their elements")
         if found.__class__ is Arr:
             raise self.error(node, f"the array `{found.name}` is no number: index it")

@@ -29,15 +29,8 @@ class Expressions:
 
     def constant(self, node):
         """A literal."""
-        value = node.value
-        kind = value.__class__
-        if kind is bool:
-            return number(value, "bool", self.at)
-        if kind is int:
-            return self.integer(value, node)
-        if kind is float:
-            return number(value, "wf", self.at)
-        return Static(value)
+        plain = self.plain_number(node.value, node)
+        return Static(node.value) if plain is None else plain
 
     def name(self, node):
         """A variable, a parameter, or a name from outside of the kernel."""
