@@ -2,9 +2,8 @@
 
 use alloc::collections::BTreeSet;
 use core::cell::RefCell;
-use core::mem::ManuallyDrop;
 
-use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE};
+use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, OUT_OF_MEMORY};
 use crate::state::State;
 use crate::worker;
 
@@ -32,13 +31,43 @@ pub(crate) struct Context {
     pub(crate) defaults: [usize; 2],
 }
 
-std::thread_local! {
-    /// Never dropped: exit handlers call a driver too, when the main thread's variables are gone.
-    static CURRENT: ManuallyDrop<RefCell<Vec<usize>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+/// The contexts of a thread, the current one last. Without a heap, so that a thread that ends leaves
+/// nothing behind, and without a destructor: exit handlers call a driver too, when the main thread's
+/// variables are gone.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    contexts: [usize; 32],
+    len: usize,
 }
 
-/// What is done with the contexts of this thread, the current one last.
-pub(crate) fn stack<R>(body: impl FnOnce(&mut Vec<usize>) -> R) -> R {
+impl Stack {
+    pub(crate) fn last(&self) -> Option<usize> {
+        self.len.checked_sub(1).map(|last| self.contexts[last])
+    }
+
+    pub(crate) fn push(&mut self, context: usize) -> Answer<()> {
+        *self.contexts.get_mut(self.len).ok_or(OUT_OF_MEMORY)? = context;
+        self.len += 1;
+        Ok(())
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        let last = self.last()?;
+        self.len -= 1;
+        Some(last)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
+std::thread_local! {
+    static CURRENT: RefCell<Stack> = const { RefCell::new(Stack { contexts: [0; 32], len: 0 }) };
+}
+
+/// What is done with the contexts of this thread.
+pub(crate) fn stack<R>(body: impl FnOnce(&mut Stack) -> R) -> R {
     CURRENT.with(|stack| body(&mut stack.borrow_mut()))
 }
 
@@ -61,7 +90,7 @@ impl State {
 
     /// The context that is current on this thread, and works.
     pub(crate) fn current(&self) -> Answer<usize> {
-        let current = stack(|stack| stack.last().copied()).filter(|current| *current != 0);
+        let current = stack(|stack| stack.last()).filter(|current| *current != 0);
         let current = current.ok_or(INVALID_CONTEXT)?;
         self.context(current).map(|_| current)
     }

@@ -1,7 +1,7 @@
 //! Contexts, and which is current.
 
 use crate::code::{INVALID_CONTEXT, INVALID_VALUE};
-use crate::context::stack;
+use crate::context::{Stack, stack};
 use crate::export::{functions, put, waiting};
 
 functions! {
@@ -28,7 +28,7 @@ functions! {
         state.device(device)?;
         let created = state.create_context(device as usize);
         put(context, created)?;
-        stack(|stack| stack.push(created));
+        stack(|stack| stack.push(created))?;
     }
     cuCtxDestroy_v2(context: usize) |state| {
         if state.devices.iter().any(|device| device.primary == Some(context)) {
@@ -36,7 +36,7 @@ functions! {
         }
         state.destroy_context(context)?;
         stack(|stack| {
-            if stack.last() == Some(&context) {
+            if stack.last() == Some(context) {
                 stack.pop();
             }
         });
@@ -45,17 +45,17 @@ functions! {
         if !state.is_open(context) {
             return Err(INVALID_CONTEXT);
         }
-        stack(|stack| stack.push(context));
+        stack(|stack| stack.push(context))?;
     }
     cuCtxPopCurrent_v2(context: *mut usize) |_| {
-        let popped = stack(Vec::pop).ok_or(INVALID_CONTEXT)?;
+        let popped = stack(Stack::pop).ok_or(INVALID_CONTEXT)?;
         // Who does not want to know it passes null.
         if !context.is_null() {
             put(context, popped)?;
         }
     }
     cuCtxGetCurrent(context: *mut usize) |_| {
-        put(context, stack(|stack| stack.last().copied().unwrap_or(0)))?;
+        put(context, stack(|stack| stack.last().unwrap_or(0)))?;
     }
     cuCtxSetCurrent(context: usize) |state| {
         if context != 0 && !state.is_open(context) {
@@ -63,10 +63,8 @@ functions! {
         }
         stack(|stack| {
             stack.pop();
-            if context != 0 {
-                stack.push(context);
-            }
-        });
+            if context == 0 { Ok(()) } else { stack.push(context) }
+        })?;
     }
     cuCtxGetDevice(device: *mut i32) |state| {
         let current = state.current()?;

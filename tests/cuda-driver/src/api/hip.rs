@@ -47,12 +47,11 @@ fn primary(state: &mut State, device: i32) -> Answer<usize> {
 
 /// A thread that chose no device has the first.
 fn have_device(state: &mut State) -> Answer {
-    if state.devices.is_empty() || stack(|stack| !stack.is_empty()) {
+    if state.devices.is_empty() || stack(|stack| stack.last().is_some()) {
         return Ok(());
     }
     let first = primary(state, 0)?;
-    stack(|stack| stack.push(first));
-    Ok(())
+    stack(|stack| stack.push(first))
 }
 
 fn hip(function: &str, body: impl FnOnce(&mut State) -> Answer) -> Code {
@@ -173,8 +172,8 @@ own! {
         let chosen = primary(state, device)?;
         stack(|stack| {
             stack.clear();
-            stack.push(chosen);
-        });
+            stack.push(chosen)
+        })?;
     }
     hipStreamGetDevice(stream: usize, device: *mut i32) |state| {
         let stream = state.stream(stream)?;
