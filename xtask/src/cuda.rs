@@ -16,6 +16,9 @@ const SCRIPT: &str = "\
 #!/bin/sh
 # Tests of usm on CUDA, built elsewhere: needs the NVIDIA driver, and NVRTC for kernels from source. What is missing is a failure.
 cd \"$(dirname \"$0\")\" || exit 1
+for packed in ./*.gz; do
+    [ -e \"$packed\" ] && gunzip --force \"$packed\"
+done
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 # NVRTC finds its own library of functions only where the loader looks.
 for file in $(find /usr /opt \"$HOME\" -name 'libnvrtc.so.1[23]' 2>/dev/null); do
@@ -81,7 +84,8 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
     if let Some(folder) = prebuilt {
         report.check("pack: run.sh", || {
             let script = folder.join("run.sh");
-            fs::write(&script, SCRIPT).map_err(|error| folder::at(&script, &error))
+            fs::write(&script, SCRIPT).map_err(|error| folder::at(&script, &error))?;
+            compress(folder)
         });
         println!("on the machine with the GPU: sh {}", folder.join("run.sh").display());
     }
@@ -110,6 +114,24 @@ fn build_command() -> Result<PathBuf, String> {
         run(build.args(features).args(["--target-dir"]).arg(environment::root().join("target/cuda")));
     let built = environment::root().join("target/cuda/debug/usm");
     outcome.success.then_some(built).ok_or(outcome.status)
+}
+
+/// Compresses what was packed if `gzip` is installed: a third of the size.
+fn compress(folder: &Path) -> Result<(), String> {
+    if system::find("gzip").is_none() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(|error| folder::at(folder, &error))? {
+        let file = entry.map_err(|error| folder::at(folder, &error))?.path();
+        if file.extension().is_some_and(|extension| extension == "test") || file.ends_with("usm") {
+            let mut gzip = command("gzip");
+            let outcome = run(gzip.arg("--force").arg(&file));
+            if !outcome.success {
+                return Err(format!("{}: {}", describe(&gzip), outcome.status));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Copies an executable, without debugging information if `strip` is installed.
