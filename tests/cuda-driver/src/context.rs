@@ -31,9 +31,9 @@ pub(crate) struct Context {
     pub(crate) defaults: [usize; 2],
 }
 
-/// The contexts of a thread, the current one last. Without a heap, so that a thread that ends leaves
-/// nothing behind, and without a destructor: exit handlers call a driver too, when the main thread's
-/// variables are gone.
+/// The contexts of a thread, the current one last. It has no heap memory, so that a thread that
+/// ends leaves nothing behind, and no destructor, because exit handlers call the driver after the
+/// main thread's variables are destroyed.
 #[derive(Debug)]
 pub(crate) struct Stack {
     contexts: [usize; 32],
