@@ -96,6 +96,9 @@ pub enum Space {
     Local(Expr),
     /// Private memory of an item with this many elements. They have no value when an item starts.
     Private(u64),
+    /// No memory: element `i` of this many is `i`, a `u64`. An index in one of several dimensions
+    /// of an array is loaded from it, so that it is proven or checked as every index is.
+    Extent(Expr),
 }
 
 impl Space {
@@ -378,6 +381,38 @@ impl Stmt {
         }
     }
 
+    /// As [`blocks`](Self::blocks).
+    pub(crate) fn blocks_mut(&mut self) -> Vec<&mut Vec<Stmt>> {
+        match &mut self.kind {
+            StmtKind::If(_, then, other) => alloc::vec![then, other],
+            StmtKind::While(_, body) | StmtKind::For(.., body) => alloc::vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// As [`for_each_expr`](Self::for_each_expr).
+    pub(crate) fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match &mut self.kind {
+            StmtKind::Set(_, one)
+            | StmtKind::Collect(.., one)
+            | StmtKind::If(one, ..)
+            | StmtKind::While(one, _) => visit(one),
+            StmtKind::Store(_, one, two)
+            | StmtKind::Atomic(_, _, one, two, _)
+            | StmtKind::Broadcast(_, one, two) => [one, two].into_iter().for_each(visit),
+            StmtKind::CompareExchange(_, index, values, _) => {
+                visit(index);
+                values.iter_mut().for_each(|value| visit(value));
+            }
+            StmtKind::For(_, start, end, step, _) => [start, end, step].into_iter().for_each(visit),
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier { .. }
+            | StmtKind::Fence { .. } => {}
+        }
+    }
+
     /// Visits the outermost expressions.
     pub fn for_each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         match &self.kind {
@@ -444,6 +479,17 @@ impl Expr {
             ExprKind::Binary(_, one, two) => alloc::vec![&**one, &**two],
             ExprKind::Select(one, two, three) => alloc::vec![&**one, &**two, &**three],
             ExprKind::Math(_, arguments) => arguments.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// As [`operands`](Self::operands).
+    pub(crate) fn operands_mut(&mut self) -> Vec<&mut Expr> {
+        match &mut self.kind {
+            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) => alloc::vec![&mut **one],
+            ExprKind::Binary(_, one, two) => alloc::vec![&mut **one, &mut **two],
+            ExprKind::Select(one, two, three) => alloc::vec![&mut **one, &mut **two, &mut **three],
+            ExprKind::Math(_, arguments) => arguments.iter_mut().collect(),
             _ => Vec::new(),
         }
     }

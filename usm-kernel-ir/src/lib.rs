@@ -24,13 +24,14 @@ mod verify;
 pub use error::Refusal;
 pub use inline::without_returns;
 pub use interpret::{
-    Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check, length,
+    Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check,
+    check_while, length,
 };
 pub use kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
     StmtKind, Value, ValueId, VarId, Variable,
 };
-pub use lower::without_collections;
+pub use lower::{without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};
 pub use phase::{Home, Part, Phases, definition, needs_item, phases};
 pub use scalar::{Literal, Scalar};

@@ -52,6 +52,37 @@ pub fn without_collections(kernel: &Kernel) -> Cow<'_, Kernel> {
     lower(kernel, By::One)
 }
 
+/// A kernel that loads nothing from [`Space::Extent`], for code of which the indices are known to
+/// be inside.
+#[must_use]
+pub fn without_extents(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
+    if !kernel.arrays.iter().any(|array| matches!(array.space, Space::Extent(_))) {
+        return kernel;
+    }
+    let mut kernel = kernel.into_owned();
+    let is_extent: Vec<bool> =
+        kernel.arrays.iter().map(|array| matches!(array.space, Space::Extent(_))).collect();
+    indices_alone(&mut kernel.body, &is_extent);
+    Cow::Owned(kernel)
+}
+
+fn indices_alone(body: &mut [Stmt], is_extent: &[bool]) {
+    fn of(expr: &mut Expr, is_extent: &[bool]) {
+        while let ExprKind::Load(array, index) = &mut expr.kind {
+            if !is_extent[array.0 as usize] {
+                break;
+            }
+            let zero = Expr::literal(Literal::integer(Scalar::U64, 0), index.place);
+            *expr = core::mem::replace(&mut **index, zero);
+        }
+        expr.operands_mut().into_iter().for_each(|operand| of(operand, is_extent));
+    }
+    for stmt in body {
+        stmt.for_each_expr_mut(&mut |expr| of(expr, is_extent));
+        stmt.blocks_mut().into_iter().for_each(|block| indices_alone(block, is_extent));
+    }
+}
+
 struct Writer {
     kernel: Kernel,
     /// Number of the kernel's own arrays.

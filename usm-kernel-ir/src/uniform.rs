@@ -77,7 +77,7 @@ impl Uniformity {
             ExprKind::Load(array, index) => match kernel.array(*array).space {
                 // Without a race, no item writes an element that all items read until the next
                 // barrier.
-                Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) => {
+                Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) | Space::Extent(_) => {
                     self.varies(kernel, index)
                 }
                 _ => Some(expr.place),

@@ -118,7 +118,13 @@ impl Checker<'_> {
                         ),
                     ));
                 }
-                Space::Local(len) => self.length(len)?,
+                Space::Extent(_) if array.element != Scalar::U64 => {
+                    return Err(Refusal::new(
+                        array.place,
+                        format!("the elements of an extent are u64, not {}", array.element),
+                    ));
+                }
+                Space::Local(len) | Space::Extent(len) => self.length(len)?,
                 _ => {}
             }
         }
@@ -145,7 +151,7 @@ impl Checker<'_> {
             None => Ok(()),
             Some(place) => Err(Refusal::new(
                 place,
-                "the length of a local array is a u64 of literals, sizes and scalar parameters",
+                "the length of a local array or an extent is a u64 of literals, sizes and scalar parameters",
             )),
         }
     }
@@ -177,7 +183,7 @@ impl Checker<'_> {
                     return refuse("no such array".into());
                 };
                 match to.space {
-                    Space::Read | Space::Constant(_) => {
+                    Space::Read | Space::Constant(_) | Space::Extent(_) => {
                         return refuse(format!("`{}` is only read: take `&mut [{}]`", to.name, to.element));
                     }
                     Space::Atomic => {

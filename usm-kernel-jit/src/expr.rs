@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Query, Scalar, Unary};
+use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Query, Scalar, Space, Unary};
 
 use crate::function::{Writer, type_of};
 
@@ -26,8 +26,14 @@ impl Writer<'_> {
                 }
             }
             ExprKind::Load(array, index) => {
-                let address = self.address(*array, index);
-                self.load(expr.ty, address)
+                let index = self.expr(index);
+                let inside = self.inside(*array, index, expr.place);
+                if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
+                    return self.or_zero(inside, Scalar::U64, index);
+                }
+                let address = self.address(*array, index, inside);
+                let value = self.load(expr.ty, address);
+                self.or_zero(inside, expr.ty, value)
             }
             ExprKind::Unary(operator, operand) => {
                 let value = self.expr(operand);

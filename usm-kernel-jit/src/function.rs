@@ -5,10 +5,11 @@ use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Type, Va
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
-    Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Scalar, Space, Stmt, VarId, definition, phases,
-    without_collections,
+    Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId, definition,
+    phases, without_collections, without_extents,
 };
 
+use crate::check::Checks;
 use crate::lanes::{LANES, Row};
 use crate::variables::used;
 
@@ -24,10 +25,11 @@ pub(crate) fn write(
     function: &mut Function,
     context: &mut FunctionBuilderContext,
     target: TargetFrontendConfig,
-    vectors: bool,
+    (vectors, places): (bool, Option<&[(ArrayId, Place)]>),
 ) {
     let grouped = kernel.needs_groups();
     let kernel = without_collections(kernel);
+    let kernel = if places.is_some() { kernel } else { without_extents(kernel) };
     let phases = phases(&kernel);
     let mut builder = FunctionBuilder::new(function, context);
     let entry = builder.create_block();
@@ -38,6 +40,8 @@ pub(crate) fn write(
         kernel: &kernel,
         phases: &phases,
         vectors,
+        places,
+        checks: None,
         grouped,
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         variables: Vec::new(),
@@ -83,6 +87,9 @@ pub(crate) struct Writer<'w> {
     pub(crate) kernel: &'w Kernel,
     phases: &'w Phases<'w>,
     pub(crate) vectors: bool,
+    /// The indices to check, by their numbers from 1.
+    pub(crate) places: Option<&'w [(ArrayId, Place)]>,
+    pub(crate) checks: Option<Checks>,
     /// The kernel needs groups, and all are as large.
     grouped: bool,
     pub(crate) barriers: bool,
@@ -104,7 +111,7 @@ pub(crate) struct Writer<'w> {
     pub(crate) item: Value,
     /// Where a loop goes on, and where it is left.
     pub(crate) loops: Vec<[Block; 2]>,
-    group_end: Block,
+    pub(crate) group_end: Block,
     pub(crate) item_end: Option<Block>,
 }
 
@@ -154,8 +161,13 @@ impl Writer<'_> {
                 }
             }
         }
-        for id in self.kernel.lengths() {
+        let checked = self.places.unwrap_or_default().iter().map(|(array, _)| *array);
+        for id in self.kernel.lengths().into_iter().chain(checked) {
             self.lengths[id.0 as usize] = self.word(lengths, id.0 as i32);
+        }
+        if self.places.is_some() {
+            let record = self.word(arrays, pointers);
+            self.begin_checks(record);
         }
         for variable in &self.kernel.variables {
             let ty = type_of(variable.ty);
@@ -211,6 +223,7 @@ impl Writer<'_> {
     fn groups(&mut self, dimensions: u8, bounds: &[[Value; 2]; 3]) {
         let Some(axis) = usize::from(dimensions).checked_sub(1) else {
             self.group_end = self.builder.create_block();
+            self.leave_if_failed();
             self.parts(&self.phases.parts);
             self.builder.ins().jump(self.group_end, &[]);
             self.builder.switch_to_block(self.group_end);
@@ -384,7 +397,7 @@ impl Writer<'_> {
         if ty == Scalar::Bool { self.builder.ins().icmp_imm_s(IntCC::NotEqual, value, 0) } else { value }
     }
 
-    fn word(&mut self, base: Value, index: i32) -> Value {
+    pub(crate) fn word(&mut self, base: Value, index: i32) -> Value {
         self.builder.ins().load(types::I64, MEMORY, base, 8 * index)
     }
 
@@ -419,7 +432,7 @@ impl Writer<'_> {
     pub(crate) fn len(&mut self, id: ArrayId) -> Value {
         match &self.kernel.array(id).space {
             Space::Constant(len) | Space::Private(len) => self.number(*len as i64),
-            Space::Local(len) => self.expr(len),
+            Space::Local(len) | Space::Extent(len) => self.expr(len),
             _ => self.lengths[id.0 as usize],
         }
     }

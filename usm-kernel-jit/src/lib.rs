@@ -1,6 +1,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
 
+mod check;
 mod expr;
 mod function;
 mod lanes;
@@ -19,7 +20,9 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module, default_libcall_names};
-use usm_kernel_ir::Kernel;
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::proof::Claims;
+use usm_kernel_ir::{ArrayId, Kernel, Place};
 
 /// A function that runs some groups of a range.
 type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
@@ -59,6 +62,20 @@ impl Code {
     /// # Errors
     /// A processor that Cranelift has no code for.
     pub fn new(kernel: &Kernel) -> Result<Self, Error> {
+        Self::of(kernel, None)
+    }
+
+    /// Compiles a verified kernel to code that checks the indices of these claims, one item after
+    /// the other, and touches nothing outside: a function as
+    /// [`checked::host_c`](usm_kernel_ir::emit::checked::host_c) describes it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn checked(kernel: &Kernel, claims: &Claims) -> Result<Self, Error> {
+        Self::of(kernel, Some(&checked::places(claims)))
+    }
+
+    fn of(kernel: &Kernel, places: Option<&[(ArrayId, Place)]>) -> Result<Self, Error> {
         let failed = |error: &dyn fmt::Display| Error(format!("no machine code: {error}"));
         let mut flags = settings::builder();
         for (name, value) in [
@@ -86,8 +103,8 @@ impl Code {
         context.func.signature = signature;
         context.func.name = UserFuncName::user(0, id.as_u32());
         let mut builder = FunctionBuilderContext::new();
-        let vectors = vectors();
-        function::write(kernel, &mut context.func, &mut builder, module.target_config(), vectors);
+        let vectors = vectors() && places.is_none();
+        function::write(kernel, &mut context.func, &mut builder, module.target_config(), (vectors, places));
         module.define_function(id, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
         module.finalize_definitions().map_err(|error| failed(&error))?;
         let code = module.get_finalized_function(id);

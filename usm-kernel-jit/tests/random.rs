@@ -3,6 +3,8 @@
 
 use core::ffi::c_void;
 
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Parameter, Space, verify};
 use usm_kernel_jit::Code;
 use usm_random_kernels::{Given, Program, first_seed, long_program, number};
@@ -21,10 +23,12 @@ fn random_kernels_agree() {
         let name = &program.kernel.name;
         verify(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
         let code = Code::new(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let checked = Code::checked(&program.kernel, &bounds(&program.kernel));
+        let checked = checked.unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected = expected(&program);
         // In one go, and group after group.
-        for step in [u64::MAX, 1] {
-            if let Some(text) = differ(&program, &expected, &run(&code, &program, step)) {
+        for (code, step) in [(&code, u64::MAX), (&code, 1), (&checked, u64::MAX)] {
+            if let Some(text) = differ(&program, &expected, &run(code, &program, step)) {
                 panic!("{text}");
             }
         }
@@ -48,7 +52,9 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
         }
     }
     assert!(kernel.arrays.iter().all(|array| !matches!(array.space, Space::Constant(0))));
-    let arrays: Vec<*mut c_void> = memory.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+    let mut record = [0_u32; checked::WORDS];
+    let arrays = memory.iter_mut().map(|bytes| bytes.as_mut_ptr().cast());
+    let arrays: Vec<*mut c_void> = arrays.chain([record.as_mut_ptr().cast()]).collect();
     let three = |sizes: &[u64]| {
         let mut sizes = sizes.iter().rev().copied();
         [(); 3].map(|()| sizes.next().unwrap_or(1))
@@ -84,5 +90,6 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
             }
         }
     }
+    assert_eq!(record, [0; checked::WORDS], "{}: an index outside", kernel.name);
     memory
 }

@@ -177,6 +177,16 @@ pub unsafe fn store<const PROVEN: bool, T>(array: &mut [T], index: u64, value: T
     }
 }
 
+/// An index of a dimension, checked unless `PROVEN`.
+#[inline(always)]
+#[must_use]
+pub fn extent<const PROVEN: bool>(index: u64, len: u64, at: &'static Place) -> u64 {
+    if !PROVEN && index >= len {
+        index_out_of_range(at, index, len as usize)
+    }
+    index
+}
+
 #[cold]
 #[inline(never)]
 #[track_caller]

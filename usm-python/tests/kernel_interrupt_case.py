@@ -1,4 +1,4 @@
-"""Interrupts a kernel on the host that would run for years: `case.py NUMBER_OF_RANGE`."""
+"""Interrupts a kernel that would run for years: `case.py NUMBER_OF_RANGE`, or `case.py check`."""
 
 import os
 import signal
@@ -23,6 +23,12 @@ def plane(a):
         a[j] = 1
 
 
+@usm.kernel
+def forever(a):
+    while a[0] >= 0:
+        a[0] = 1
+
+
 def interrupt():
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
@@ -30,7 +36,7 @@ def interrupt():
 
 a = usm.zeros(4, "int32", device="host")
 ranges = [(line, (2**62,)), (plane, (3, 2**60)), (plane, (2**60, 3))]
-kernel, size = ranges[int(sys.argv[1])]
+kernel, size = (forever.check, 1) if sys.argv[1] == "check" else ranges[int(sys.argv[1])]
 line[4](a)
 plane[(1, 4), None](a)
 threading.Thread(target=interrupt).start()

@@ -15,6 +15,14 @@ CASE = pathlib.Path(__file__).with_name("kernel_interrupt_case.py")
 def test_an_interrupt_ends_a_launch(way, size, request):
     if way == "cc":
         request.getfixturevalue("compiler")
-    variables = {**os.environ, "USM_KERNEL_HOST": way}
-    child = subprocess.run([sys.executable, CASE, size], env=variables, capture_output=True, text=True, timeout=60)
+    assert_interrupted(size, USM_KERNEL_HOST=way)
+
+
+def test_an_interrupt_ends_a_check():
+    assert_interrupted("check")
+
+
+def assert_interrupted(what, **variables):
+    variables = {**os.environ, **variables}
+    child = subprocess.run([sys.executable, CASE, what], env=variables, capture_output=True, text=True, timeout=60)
     assert child.stdout.strip() == "interrupted", child.stdout + child.stderr

@@ -103,7 +103,7 @@ impl Launch {
         let mut bytes = Vec::new();
         for array in &kernel.arrays {
             let len = match (&array.space, random.below(4)) {
-                (Space::Local(_) | Space::Private(_), _) => 0,
+                (Space::Local(_) | Space::Private(_) | Space::Extent(_), _) => 0,
                 (Space::Atomic, _) => random.below(6),
                 (_, 0) => random.below(8),
                 (_, 1) => items + random.below(6),

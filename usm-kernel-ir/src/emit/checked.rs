@@ -110,6 +110,14 @@ pub fn opencl_c(kernel: &Kernel, claims: &Claims) -> String {
     c::module(&[Entry::checked(kernel, claims)], c::Dialect::OpenCl)
 }
 
+/// The function [`HOST_FUNCTION`](super::HOST_FUNCTION) in C for the processor, as
+/// [`host_c`](super::host_c) describes it. `arrays` has one address more: that of the five words.
+/// No group begins after an index outside.
+#[must_use]
+pub fn host_c(kernel: &Kernel, claims: &Claims, apart: bool) -> String {
+    c::host(&Entry::checked(kernel, claims), apart)
+}
+
 /// The function in CUDA C++.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel, claims: &Claims) -> String {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-use crate::kernel::Place;
+use crate::kernel::{ArrayId, Place};
 
 /// A work-item: its global ids, one for each dimension of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,10 @@ pub enum Fault {
     Outside {
         /// Name of the array.
         array: String,
+        /// The array.
+        id: ArrayId,
         /// The place of the access.
-        at: Site,
+        at: Box<Site>,
         /// The index.
         index: u64,
         /// Number of elements of the array.
@@ -111,7 +113,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Outside { array, at, index, len } => {
+            Self::Outside { array, at, index, len, .. } => {
                 write!(
                     f,
                     "{}: index {index} of `{array}`, which has {len} elements, by work-item {}",

@@ -173,6 +173,10 @@ impl Input {
                     self.lengths[index] = *len;
                     len.saturating_mul(group)
                 }
+                Space::Extent(len) => {
+                    self.lengths[index] = self.number(len);
+                    0
+                }
                 _ => self.lengths[index],
             };
             words = words.saturating_add(all);
@@ -207,9 +211,9 @@ impl Input {
     }
 }
 
-/// Number of elements of a local array of a verified kernel with length `expr`. `global` and
-/// `local` have a size for each dimension, `values` one for each scalar of the kernel. Missing ones
-/// count as 0.
+/// Number of elements of a local array or an extent of a verified kernel with length `expr`.
+/// `global` and `local` have a size for each dimension, `values` one for each scalar of the kernel.
+/// Missing ones count as 0.
 #[must_use]
 pub fn length(expr: &Expr, global: &[u64], local: &[u64], values: &[Literal]) -> u64 {
     let of = |expr: &Expr| length(expr, global, local, values);

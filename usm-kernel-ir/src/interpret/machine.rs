@@ -15,11 +15,16 @@ use crate::kernel::{
 };
 use crate::operator::Binary;
 
+/// Steps between two questions whether to go on: some milliseconds.
+const OFTEN: u64 = 1 << 16;
+
 pub(super) struct Machine<'k> {
     kernel: &'k Kernel,
     input: Input,
     order: Order,
     left: u64,
+    /// Whether the caller stopped the run.
+    stopped: bool,
     words: Vec<Vec<u64>>,
     /// Records of the arrays that items share, and of those without an initial value.
     shadows: Vec<Vec<Element>>,
@@ -70,6 +75,7 @@ impl<'k> Machine<'k> {
             input,
             order,
             left: steps,
+            stopped: false,
             words,
             shadows,
             watched: true,
@@ -92,9 +98,8 @@ impl<'k> Machine<'k> {
         self
     }
 
-    /// Returns the words of all arrays. `None` if `go_on`, called before each group, returned
-    /// false.
-    /// said no.
+    /// Returns the words of all arrays. `None` if `go_on`, called before each group and now and
+    /// then as its items run, returned false.
     pub(super) fn run(mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<Vec<u64>>>, Fault> {
         let code = code(self.kernel);
         let groups: u64 = self.input.groups.iter().product();
@@ -113,7 +118,10 @@ impl<'k> Machine<'k> {
             self.group = self.order.place(step, groups);
             self.group_ids = ids(self.group, &self.input.groups);
             self.prepare();
-            self.one_group(&code, vec![fresh.clone(); self.items as usize])?;
+            match self.one_group(&code, vec![fresh.clone(); self.items as usize], go_on) {
+                Err(_) if self.stopped => return Ok(None),
+                ran => ran?,
+            }
         }
         Ok(Some(self.words))
     }
@@ -134,13 +142,18 @@ impl<'k> Machine<'k> {
         }
     }
 
-    fn one_group(&mut self, code: &Code<'k>, mut items: Vec<Item>) -> Result<(), Fault> {
+    fn one_group(
+        &mut self,
+        code: &Code<'k>,
+        mut items: Vec<Item>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Fault> {
         self.after_barrier(true, true)?;
         loop {
             for step in 0..self.items {
                 let place = self.order.place(step, self.items);
                 self.enter(place);
-                self.item(code, &mut items[place as usize])?;
+                self.item(code, &mut items[place as usize], go_on)?;
             }
             let Some(wait) = self.met(code, &items)? else { return Ok(()) };
             match wait.kind {
@@ -171,7 +184,6 @@ impl<'k> Machine<'k> {
 
     /// The step at which all items wait, in the same round of every enclosing loop. `None` if all
     /// of them ended.
-    /// ended.
     fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
         let Some((waiting, one)) = waiting.map(|place| (place, &items[place])) else { return Ok(None) };
@@ -194,12 +206,21 @@ impl<'k> Machine<'k> {
     }
 
     /// Runs an item up to the next barrier, or to its end.
-    fn item(&mut self, code: &Code<'k>, item: &mut Item) -> Result<(), Fault> {
+    fn item(
+        &mut self,
+        code: &Code<'k>,
+        item: &mut Item,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Fault> {
         if matches!(item.stop, Stop::End(_)) {
             return Ok(());
         }
         loop {
             self.left = self.left.checked_sub(1).ok_or(Fault::Steps)?;
+            if self.left % OFTEN == 0 && !go_on() {
+                self.stopped = true;
+                return Err(Fault::Steps);
+            }
             let at = item.step;
             item.step += 1;
             match &code.steps[at] {
@@ -313,7 +334,13 @@ impl<'k> Machine<'k> {
     fn touch(&mut self, id: ArrayId, index: u64, place: Place, deed: Deed) -> Result<usize, Fault> {
         let (array, len) = (self.kernel.array(id), self.input.lengths[id.0 as usize]);
         if index >= len {
-            return Err(Fault::Outside { array: array.name.clone(), at: self.site(place), index, len });
+            return Err(Fault::Outside {
+                array: array.name.clone(),
+                id,
+                at: Box::new(self.site(place)),
+                index,
+                len,
+            });
         }
         let position = match array.space {
             Space::Private(len) => self.item * len + index,
@@ -361,6 +388,9 @@ impl<'k> Machine<'k> {
                 let is_atomic = self.kernel.array(*array).space == Space::Atomic;
                 let deed = if is_atomic { Deed::Atomic } else { Deed::Read };
                 let place = self.touch(*array, index, expr.place, deed)?;
+                if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
+                    return Ok(index);
+                }
                 self.words[array.0 as usize][place]
             }
             ExprKind::Unary(operator, operand) => {

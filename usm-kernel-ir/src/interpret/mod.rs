@@ -89,7 +89,7 @@ impl<'k> Interpreter<'k> {
         self.run_while(&mut || true).map(Option::unwrap_or_default)
     }
 
-    /// [`run`](Self::run) while `go_on`, called before each group, returns true. `None` if it
+    /// [`run`](Self::run) while `go_on`, called every few milliseconds, returns true. `None` if it
     /// returned false.
     ///
     /// # Errors
@@ -143,10 +143,29 @@ pub fn check(
     arguments: &[Argument<'_>],
     steps: u64,
 ) -> Result<(), CheckError> {
+    check_while(kernel, global, local, arguments, steps, &mut || true)
+}
+
+/// [`check`] while `go_on`, called every few milliseconds, returns true. No fault if it returned
+/// false.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_while(
+    kernel: &Kernel,
+    global: &[u64],
+    local: &[u64],
+    arguments: &[Argument<'_>],
+    steps: u64,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(), CheckError> {
     verify_items(kernel).map_err(CheckError::Kernel)?;
     let input = Input::new(kernel, global, local, arguments).map_err(CheckError::Input)?;
     for order in [Order::Forwards, Order::Backwards, Order::Shuffled(0x9E37_79B9)] {
-        Machine::new(kernel, input.clone(), order, steps).run(&mut || true).map_err(CheckError::Fault)?;
+        let machine = Machine::new(kernel, input.clone(), order, steps);
+        if machine.run(go_on).map_err(CheckError::Fault)?.is_none() {
+            break;
+        }
     }
     Ok(())
 }

@@ -245,6 +245,7 @@ fn space(tree: &Tree) -> Result<Space, Refusal> {
         "constant" => Space::Constant(items.number()?),
         "private" => Space::Private(items.number()?),
         "local" => Space::Local(items.expr()?),
+        "extent" => Space::Extent(items.expr()?),
         other => return Err(Refusal::new(tree.place, format!("`{other}` is no memory"))),
     };
     items.end()?;

@@ -63,8 +63,9 @@ fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
             Space::Atomic => to.write_str("atomic")?,
             Space::Constant(len) => write!(to, "(constant {len})")?,
             Space::Private(len) => write!(to, "(private {len})")?,
-            Space::Local(len) => {
-                to.write_str("(local ")?;
+            Space::Local(len) | Space::Extent(len) => {
+                let is_local = matches!(array.space, Space::Local(_));
+                to.write_str(if is_local { "(local " } else { "(extent " })?;
                 expr(to, len)?;
                 to.write_str(")")?;
             }

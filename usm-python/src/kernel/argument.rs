@@ -79,15 +79,6 @@ impl Argument {
         Ok(Self::Array(memory))
     }
 
-    /// Whether an index can be outside of its dimension while the element is inside of the array.
-    pub(crate) fn has_dimensions(&self) -> bool {
-        match self {
-            Self::Array(memory) => memory.side.view.ndim() != 1 || !memory.side.view.is_c_contiguous(),
-            Self::Scalar(_) => false,
-            Self::Local(_, shape) => shape.len() != 1,
-        }
-    }
-
     /// The kind and the type of the argument in one number, for the key of generated code.
     pub(crate) fn key(&self) -> u32 {
         match self {

@@ -7,8 +7,11 @@ use pyo3::sync::MutexExt;
 use usm_core::Context;
 use usm_core::backend::Dyn;
 use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
+use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::{Claims, bounds, claims};
-use usm_kernel_ir::{Kernel, Literal, Parameter, Refusal, Scalar, Value, emit, length, text, verify};
+use usm_kernel_ir::{
+    ArrayId, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, emit, length, text, verify,
+};
 
 use super::argument::{Argument, Memory};
 use super::compiled::Compiled;
@@ -26,11 +29,6 @@ pub(crate) enum Source {
     Offset(usize),
     /// A table in constant memory, by its position.
     Table(usize),
-    /// The array in which an item records an index outside.
-    Fault,
-    /// An array without memory, for proofs only. It is as long as a dimension of an argument, or as
-    /// the number.
-    Bound(Option<usize>, usize),
 }
 
 /// Verified nodes.
@@ -40,8 +38,9 @@ pub(crate) struct Code {
     /// One for each parameter of the nodes.
     pub(crate) sources: Vec<Source>,
     pub(crate) tables: Vec<Vec<u8>>,
-    /// The checked indices: place in the source, name of the array, argument and dimension.
-    pub(crate) indices: Vec<(String, String, usize, usize)>,
+    /// The extents of the nodes: the array of the nodes, then an argument, -1 for an array of the
+    /// kernel itself, and its dimension.
+    extents: Vec<(u32, i64, usize)>,
     pub(crate) bounds: Claims,
     /// The conditions for `bounds` and for the absence of races, or the reason why there are none.
     pub(crate) claims: Result<Claims, Refusal>,
@@ -49,24 +48,25 @@ pub(crate) struct Code {
     apart: bool,
     /// Whether the kernel writes each parameter.
     written: Vec<bool>,
-    /// Machine code of the host, after the first use; `None` inside where the kernel is
-    /// interpreted.
-    host: Mutex<Option<Result<Option<Arc<Compiled>>, String>>>,
-    /// Functions by the number of their context.
-    functions: Mutex<Vec<(u64, Function<Dyn>)>>,
+    /// Machine code of the host, without and with checks of indices.
+    host: [Mutex<Host>; 2],
+    functions: Mutex<Vec<(FunctionKey, Function<Dyn>)>>,
 }
 
-/// Words of the array that records an index outside: its number from 1, and the index.
-pub(crate) const FAULT_WORDS: u64 = 2;
+/// The number of a function's context, and whether it checks indices.
+type FunctionKey = (u64, bool);
+
+/// Machine code, after the first use; `None` inside where the kernel is interpreted.
+type Host = Option<Result<Option<Arc<Compiled>>, String>>;
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`, tables
-/// and indices. An array that the kernel writes has dimension 1, other arrays have 0.
-type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(String, String, usize, usize)>);
+/// and extents. An array that the kernel writes has dimension 1, other arrays have 0.
+type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>);
 
 impl Code {
     /// `apart` says that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, indices): Made = made.extract()?;
+        let (nodes, sources, tables, extents): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let refused = |refusal: &Refusal| {
             let mut message = format!("{}: {}", ir.locate(refusal.place), refusal.message);
@@ -82,9 +82,6 @@ impl Code {
             2 => Source::Extent(*argument, *dimension),
             3 => Source::Stride(*argument, *dimension),
             4 => Source::Offset(*argument),
-            6 => Source::Fault,
-            7 => Source::Bound(Some(*argument), *dimension),
-            8 => Source::Bound(None, *dimension),
             _ => Source::Table(*argument),
         };
         let written = sources.iter().map(|(sort, _, changes)| *sort == 0 && *changes == 1).collect();
@@ -95,11 +92,11 @@ impl Code {
         Ok(Self {
             written,
             apart,
-            indices,
+            extents,
             bounds: bounds(&ir),
             claims: claims(&ir),
             functions: Mutex::new(Vec::new()),
-            host: Mutex::new(None),
+            host: Default::default(),
             sources,
             tables,
             ir,
@@ -113,6 +110,50 @@ impl Code {
 
     pub(crate) fn writes(&self, parameter: usize) -> bool {
         self.written.get(parameter).copied().unwrap_or(false)
+    }
+
+    /// The error of an index outside of an array of the nodes, at this place.
+    pub(crate) fn outside(
+        &self,
+        (array, place): (ArrayId, Place),
+        index: u64,
+        len: u64,
+        arguments: &[Argument],
+    ) -> PyErr {
+        let (located, name) = (self.ir.locate(place), &self.ir.array(array).name);
+        let extent = self.extents.iter().find(|(known, ..)| *known == array.0);
+        let (argument, dimension) = match extent {
+            Some((_, argument, dimension)) => (usize::try_from(*argument).ok(), *dimension),
+            None => {
+                let mut parameters = self.sources.iter().zip(&self.ir.parameters);
+                let found = parameters.find(|(_, parameter)| **parameter == Parameter::Array(array));
+                let argument = found.and_then(|(source, _)| match source {
+                    Source::Array(argument) => Some(*argument),
+                    _ => None,
+                });
+                (argument, 0)
+            }
+        };
+        let what = match argument.and_then(|argument| arguments.get(argument)) {
+            Some(Argument::Array(memory)) => format!("its shape is {:?}", memory.side.view.shape),
+            _ => format!("it has {len} elements there"),
+        };
+        let index = index as i64;
+        Class::Kernel.error(format!(
+            "{located}: index {index} in dimension {dimension} of `{name}` is outside; {what}"
+        ))
+    }
+
+    /// The error of the words that checking code recorded, if it recorded any.
+    pub(crate) fn recorded(&self, words: [u32; checked::WORDS], arguments: &[Argument]) -> PyResult<()> {
+        let [number, found @ ..] = words;
+        let Some(number) = (number as usize).checked_sub(1) else { return Ok(()) };
+        let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        let (index, len) = (wide(found[0], found[1]), wide(found[2], found[3]));
+        Err(match checked::places(&self.bounds).get(number) {
+            Some(at) => self.outside(*at, index, len, arguments),
+            None => self.error("an index outside of its array"),
+        })
     }
 
     /// The scalars of a launch, in the order of the nodes' values.
@@ -157,8 +198,7 @@ impl Code {
             | Source::Extent(place, _)
             | Source::Stride(place, _)
             | Source::Offset(place) => arguments.get(place),
-            Source::Bound(place, _) => arguments.get(place?),
-            Source::Table(_) | Source::Fault => None,
+            Source::Table(_) => None,
         }
     }
 
@@ -180,18 +220,6 @@ impl Code {
                     let bytes = self.tables.get(*place).map_or(0, Vec::len) as u64;
                     bytes / self.ir.array(*id).element.bytes()
                 }
-                Source::Fault => FAULT_WORDS,
-                Source::Bound(None, extent) => *extent as u64,
-                Source::Bound(Some(_), dimension) => match self.of(*source, arguments) {
-                    Some(Argument::Array(memory)) => memory
-                        .side
-                        .view
-                        .shape
-                        .get(*dimension)
-                        .map_or(0, |extent| extent.unsigned_abs() as u64),
-                    Some(Argument::Local(_, shape)) => shape.get(*dimension).copied().unwrap_or(0),
-                    _ => 0,
-                },
                 _ => {
                     let memory = self.memory(*source, arguments)?;
                     memory.span().1 as u64 / memory.element.bytes()
@@ -214,27 +242,29 @@ impl Code {
     }
 
     /// Machine code of the host, compiled once; `None` where the kernel is interpreted.
-    pub(crate) fn compiled(&self, py: Python<'_>) -> PyResult<Option<Arc<Compiled>>> {
-        let mut host = self.host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
+    pub(crate) fn compiled(&self, py: Python<'_>, checks: bool) -> PyResult<Option<Arc<Compiled>>> {
+        let host = &self.host[usize::from(checks)];
+        let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
         let found = host.get_or_insert_with(|| {
-            let made = py.detach(|| Compiled::of(&self.ir, self.apart));
+            let made = py.detach(|| Compiled::of(&self.ir, checks.then_some(&self.bounds), self.apart));
             made.map(|compiled| compiled.map(Arc::new))
         });
         found.clone().map_err(|reason| self.error(&reason))
     }
 
     /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
-    fn build(&self, context: &Context<Dyn>) -> Result<Function<Dyn>, BuildError> {
-        let (name, formats) = (emit::function(&self.ir), Module::formats(context));
+    fn build(&self, context: &Context<Dyn>, checks: bool) -> Result<Function<Dyn>, BuildError> {
+        let (ir, bounds, formats) = (&self.ir, &self.bounds, Module::formats(context));
+        let name = if checks { checked::function(ir) } else { emit::function(ir) };
         let (text, bytes);
         let source = if formats.contains(Formats::OPENCL_C) {
-            text = emit::opencl_c(&self.ir);
+            text = if checks { checked::opencl_c(ir, bounds) } else { emit::opencl_c(ir) };
             Text::OpenClC(&text)
         } else if formats.contains(Formats::SPIR_V) {
-            bytes = emit::spirv(&self.ir);
+            bytes = if checks { checked::spirv(ir, bounds) } else { emit::spirv(ir) };
             Text::SpirV(&bytes)
         } else {
-            text = emit::cuda_c(&self.ir);
+            text = if checks { checked::cuda_c(ir, bounds) } else { emit::cuda_c(ir) };
             Text::CudaC(&text)
         };
         let info = context.info();
@@ -254,16 +284,21 @@ impl Code {
     }
 
     /// The code for the device of a queue, built once for its context.
-    pub(crate) fn function(&self, py: Python<'_>, stream: &Arc<Stream>) -> PyResult<Function<Dyn>> {
-        let context = stream.context();
+    pub(crate) fn function(
+        &self,
+        py: Python<'_>,
+        stream: &Arc<Stream>,
+        checks: bool,
+    ) -> PyResult<Function<Dyn>> {
+        let (context, key) = (stream.context(), (stream.context().id(), checks));
         let mut functions =
             self.functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
-        if let Some((_, function)) = functions.iter().find(|(id, _)| *id == context.id()) {
+        if let Some((_, function)) = functions.iter().find(|(known, _)| *known == key) {
             return Ok(function.clone());
         }
-        let built = py.detach(|| self.build(context));
+        let built = py.detach(|| self.build(context, checks));
         let function = built.map_err(|error| self.error(&error.to_string()))?;
-        functions.push((context.id(), function.clone()));
+        functions.push((key, function.clone()));
         Ok(function)
     }
 }

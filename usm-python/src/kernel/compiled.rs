@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::{env, fs, io};
 
 use libloading::Library;
+use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{Kernel, emit};
 
 use super::kept;
@@ -26,7 +27,7 @@ pub(crate) enum Compiled {
 /// The arguments of a run.
 #[derive(Debug)]
 pub(crate) struct Given<'g> {
-    /// Addresses of the arrays among the parameters.
+    /// Addresses of the arrays among the parameters, and of the record of code that checks.
     pub(crate) arrays: &'g [usize],
     /// Bits of the scalars.
     pub(crate) values: &'g [u64],
@@ -110,12 +111,12 @@ enum Way {
 }
 
 impl Compiled {
-    /// Compiles a kernel, or reads it from the cache. `None` for a processor that no compiler here
-    /// supports.
+    /// Compiles a kernel, with checks of these indices, or reads it from the cache. `None` for a
+    /// processor that no compiler here supports.
     ///
     /// # Errors
     /// With `USM_KERNEL_HOST=cc`, the reason why the kernel could not be compiled.
-    pub(crate) fn of(kernel: &Kernel, apart: bool) -> Result<Option<Self>, String> {
+    pub(crate) fn of(kernel: &Kernel, checks: Option<&Claims>, apart: bool) -> Result<Option<Self>, String> {
         let way = match env::var("USM_KERNEL_HOST").as_deref() {
             Err(_) | Ok("") => Way::Best,
             Ok("builtin") => Way::Builtin,
@@ -124,7 +125,13 @@ impl Compiled {
         };
         if way != Way::Builtin && cfg!(all(unix, target_pointer_width = "64")) {
             let made = match compiler() {
-                Some(compiler) => Self::made(&emit::host_c(kernel, apart), compiler),
+                Some(compiler) => {
+                    let text = match checks {
+                        Some(bounds) => emit::checked::host_c(kernel, bounds, apart),
+                        None => emit::host_c(kernel, apart),
+                    };
+                    Self::made(&text, compiler)
+                }
                 None => Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned()),
             };
             match made {
@@ -134,7 +141,11 @@ impl Compiled {
                 Ok(compiled) => return Ok(Some(compiled)),
             }
         }
-        Ok(usm_kernel_jit::Code::new(kernel).ok().map(|code| Self::Builtin(Box::new(code))))
+        let made = match checks {
+            Some(bounds) => usm_kernel_jit::Code::checked(kernel, bounds),
+            None => usm_kernel_jit::Code::new(kernel),
+        };
+        Ok(made.ok().map(|code| Self::Builtin(Box::new(code))))
     }
 
     fn made(text: &str, compiler: &Path) -> Result<Self, String> {

@@ -5,10 +5,10 @@ use usm_core::backend::Dyn;
 use usm_core::{Access, AllocKind, Event, Queue, Usage};
 use usm_kernel::backend::Slot;
 use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
-use usm_kernel_ir::{Literal, Parameter, emit, length};
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::{Literal, Parameter, Scalar, emit, length};
 
-use super::argument::Argument;
-use super::code::{FAULT_WORDS, Source};
+use super::code::Source;
 use super::launch::Prepared;
 use crate::error::OrRaise;
 use crate::runtime::Stream;
@@ -21,15 +21,15 @@ pub(crate) enum Passed {
     Local(usize, usize),
 }
 
-/// Submits a launch. `fault` is the array in which the code records an index outside.
+/// Submits a launch. With `record`, in which it records an index outside, the code checks.
 pub(crate) fn run(
     py: Python<'_>,
     prepared: &Prepared,
-    fault: Option<&Storage>,
+    record: Option<&Storage>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
     let Prepared { code, arguments, stream, global, local, .. } = prepared;
-    let function = code.function(py, stream)?;
+    let function = code.function(py, stream, record.is_some())?;
     let (values, lengths) = (code.values(arguments)?, code.lengths(arguments)?);
     let mut tables = Vec::new();
     for bytes in &code.tables {
@@ -37,11 +37,6 @@ pub(crate) fn run(
         py.detach(|| table.write(&stream.queue, 0, bytes.clone())).or_raise()?;
         tables.push(table);
     }
-    // An empty array may have no address, and code for an index outside of it uses one element.
-    let is_empty = |argument: &Argument| matches!(argument, Argument::Array(memory) if memory.span().1 == 0);
-    let nothing = arguments.iter().any(is_empty);
-    let nothing = nothing.then(|| Storage::allocate(stream, AllocKind::Device, 16, 0));
-    let nothing = nothing.transpose().or_raise()?;
     let mut passed = Vec::new();
     let mut memory: Vec<(&Storage, Access)> = Vec::new();
     for (place, (source, parameter)) in code.sources.iter().zip(&code.ir.parameters).enumerate() {
@@ -52,25 +47,24 @@ pub(crate) fn run(
                 memory.push((&tables[*number], Access::Read));
                 Passed::Pointer(tables[*number].address())
             }
-            (Source::Fault, _) => {
-                let fault = fault.ok_or_else(|| code.error("nowhere to note an index outside"))?;
-                memory.push((fault, Access::Write));
-                Passed::Pointer(fault.address())
-            }
             _ => {
                 let array = code.memory(*source, arguments)?;
-                let (start, len) = array.span();
-                let (storage, start) = match &nothing {
-                    Some(nothing) if len == 0 => (nothing, 0),
-                    _ => (&array.side.storage, start),
-                };
-                memory.push((storage, access));
-                Passed::Pointer(storage.address() + start)
+                let (start, _) = array.span();
+                memory.push((&array.side.storage, access));
+                Passed::Pointer(array.side.storage.address() + start)
             }
         });
     }
-    for id in code.ir.lengths() {
-        passed.push(Passed::Value(Literal::integer(usm_kernel_ir::Scalar::U64, lengths[id.0 as usize])));
+    let told = match record {
+        Some(_) => checked::lengths(&code.ir, &code.bounds),
+        None => code.ir.lengths(),
+    };
+    for id in told {
+        passed.push(Passed::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
+    }
+    if let Some(record) = record {
+        memory.push((record, Access::Write));
+        passed.push(Passed::Pointer(record.address()));
     }
     for (element, len) in emit::locals(&code.ir) {
         let elements = length(&len, global, local.as_deref().unwrap_or(&[]), &values);
@@ -168,36 +162,18 @@ unsafe fn submit_in<const D: usize>(
     unsafe { launch.after(after).call_slots(function, slots, usages) }
 }
 
-/// Runs code that records an index outside, waits, and raises the recorded index.
-pub(crate) fn run_noting(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
+/// Runs code that checks indices, waits, and raises the first one that was outside.
+pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dyn>]) -> PyResult<()> {
     let stream = &prepared.stream;
-    let bytes = FAULT_WORDS as usize * 8;
-    let fault = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
-    py.detach(|| fault.fill(&stream.queue, 0, bytes, 0)).or_raise()?;
-    let event = run(py, prepared, Some(&fault), after)?;
-    let noted = py.detach(|| {
+    let bytes = checked::WORDS * 4;
+    let record = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
+    py.detach(|| record.fill(&stream.queue, 0, bytes, 0)).or_raise()?;
+    let event = run(py, prepared, Some(&record), after)?;
+    let found = py.detach(|| {
         event.wait()?;
-        fault.read(&stream.queue, 0, bytes, vec![0; bytes])
+        record.read(&stream.queue, 0, bytes, vec![0; bytes])
     });
-    let noted = noted.or_raise()?;
-    let word = |place: usize| Literal::from_ne_bytes(usm_kernel_ir::Scalar::U64, &noted[8 * place..]).bits;
-    outside(prepared, word(0), word(1))
-}
-
-/// Raises the recorded index: its number from 1, and its value. Number 0 is no error.
-pub(crate) fn outside(prepared: &Prepared, number: u64, index: u64) -> PyResult<()> {
-    let Some(place) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
-        return Ok(());
-    };
-    let Some((located, name, argument, dimension)) = prepared.code.indices.get(place) else {
-        return Err(prepared.code.error("an index outside of its array"));
-    };
-    let index = index as i64;
-    let shape = match prepared.arguments.get(*argument) {
-        Some(Argument::Array(memory)) => format!("{:?}", memory.side.view.shape),
-        _ => "local or private memory".to_owned(),
-    };
-    Err(crate::error::Class::Kernel.error(format!(
-        "{located}: index {index} in dimension {dimension} of `{name}` is outside; its shape is {shape}"
-    )))
+    let found = found.or_raise()?;
+    let word = |place: usize| Literal::from_ne_bytes(Scalar::U32, &found[4 * place..]).bits as u32;
+    prepared.code.recorded(core::array::from_fn(word), &prepared.arguments)
 }

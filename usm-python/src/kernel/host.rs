@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Scalar};
+use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter};
 
-use super::code::{FAULT_WORDS, Source};
+use super::code::Source;
 use super::compiled::{Compiled, Given, Groups};
-use super::device::outside;
 use super::launch::Prepared;
 use crate::error::OrRaise;
 use crate::storage::with_turns;
@@ -18,11 +18,11 @@ const STEPS: u64 = 1 << 30;
 /// The interval at which a launch checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Runs a launch and returns when it is complete.
-pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
+/// Runs a launch, by code that checks indices if asked to, and returns when it is complete.
+pub(crate) fn run(py: Python<'_>, prepared: &Prepared, checks: bool) -> PyResult<()> {
     let (code, stream) = (&prepared.code, &prepared.stream);
-    if let Some(compiled) = code.compiled(py)? {
-        return run_compiled(py, prepared, &compiled);
+    if let Some(compiled) = code.compiled(py, checks)? {
+        return run_compiled(py, prepared, &compiled, checks);
     }
     let bytes = read(py, prepared)?;
     let arguments = interpreter_arguments(prepared, &bytes)?;
@@ -30,64 +30,45 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let ran = py.detach(|| {
         let input = ir::Input::new(&code.ir, &prepared.global, local, &arguments);
-        let input = input.map_err(|error| error.to_string())?;
+        let input = input.map_err(CheckError::Input)?;
         let (mut start, mut signal) = (Instant::now(), Ok(()));
-        let mut go_on = || {
-            if start.elapsed() >= SLICE {
-                signal = Python::attach(|py| py.check_signals());
-                start = Instant::now();
-            }
-            signal.is_ok()
-        };
+        let mut go_on = || goes_on(&mut start, &mut signal);
         let run = Interpreter::new(&code.ir, input, Order::Forwards, u64::MAX).unwatched();
-        let ran = run.run_while(&mut go_on).map_err(|fault| fault.to_string())?;
-        Ok::<_, String>((ran.unwrap_or_default(), signal))
+        let ran = run.run_while(&mut go_on).map_err(CheckError::Fault)?;
+        Ok((ran.unwrap_or_default(), signal))
     });
-    let (ran, signal) = ran.map_err(|message| crate::error::Class::Kernel.error(message))?;
+    let (ran, signal) = ran.map_err(|error| raised(error, prepared))?;
     signal?;
-    let mut noted = None;
-    for (place, (source, after)) in arrays(prepared).zip(ran).enumerate() {
-        let _ = place;
-        match source {
-            (Source::Fault, _) => {
-                let word = |place: usize| ir::Literal::from_ne_bytes(Scalar::U64, &after[8 * place..]).bits;
-                noted = Some((word(0), word(1)));
-            }
-            (Source::Array(_), true) => {
-                let memory = code.memory(source.0, &prepared.arguments)?;
-                let (start, _) = memory.span();
-                py.detach(|| memory.side.storage.write(&stream.queue, start, after)).or_raise()?;
-            }
-            _ => {}
+    for ((source, writes), after) in arrays(prepared).zip(ran) {
+        if let (Source::Array(_), true) = (source, writes) {
+            let memory = code.memory(source, &prepared.arguments)?;
+            let (start, _) = memory.span();
+            py.detach(|| memory.side.storage.write(&stream.queue, start, after)).or_raise()?;
         }
     }
-    noted.map_or(Ok(()), |(number, index)| outside(prepared, number, index))
+    Ok(())
 }
 
 /// Runs machine code on the arrays themselves.
-fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyResult<()> {
+fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, checks: bool) -> PyResult<()> {
     let code = &prepared.code;
     let values: Vec<u64> = code.values(&prepared.arguments)?.iter().map(|value| value.bits).collect();
     let lengths = code.lengths(&prepared.arguments)?;
-    // The element that code uses for an index outside of an empty array.
-    let mut nothing = [0_u64; 2];
-    let mut fault = [0_u64; FAULT_WORDS as usize];
+    let mut record = [0_u32; checked::WORDS];
     let (mut addresses, mut storages) = (Vec::new(), Vec::new());
     for (source, _) in arrays(prepared) {
         addresses.push(match source {
             Source::Table(place) => code.tables[place].as_ptr() as usize,
-            Source::Fault => fault.as_mut_ptr() as usize,
-            Source::Bound(..) => nothing.as_mut_ptr() as usize,
             _ => {
                 let memory = code.memory(source, &prepared.arguments)?;
-                let (start, len) = memory.span();
+                let (start, _) = memory.span();
                 storages.push(&memory.side.storage);
-                match len {
-                    0 => nothing.as_mut_ptr() as usize,
-                    _ => memory.side.storage.address() + start,
-                }
+                memory.side.storage.address() + start
             }
         });
+    }
+    if checks {
+        addresses.push(record.as_mut_ptr() as usize);
     }
     let three = |sizes: &[u64]| {
         let mut fastest_first = sizes.iter().rev().copied();
@@ -123,7 +104,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled) -> PyR
         ran.map_err(|reason| code.error(&reason))?;
         py.check_signals()?;
     }
-    outside(prepared, fault[0], fault[1])
+    code.recorded(record, &prepared.arguments)
 }
 
 /// Interprets a launch on copies of its arrays, in three orders of items.
@@ -133,17 +114,35 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let code = &prepared.code;
-    let checked = py.detach(|| ir::check(&code.ir, &prepared.global, local, &arguments, STEPS));
-    checked.map_err(|error| match error {
-        CheckError::Fault(ir::Fault::Outside { array, at, index, len: _ }) if index == u64::MAX => {
-            crate::error::Class::Kernel.error(format!(
-                "{}: an index of `{array}` is outside of its dimension, by work-item {}",
-                at.located, at.item
-            ))
+    let checked = py.detach(|| {
+        let (mut start, mut signal) = (Instant::now(), Ok(()));
+        let mut go_on = || goes_on(&mut start, &mut signal);
+        let checked = ir::check_while(&code.ir, &prepared.global, local, &arguments, STEPS, &mut go_on);
+        signal.map(|()| checked)
+    });
+    checked?.map_err(|error| raised(error, prepared))
+}
+
+/// Whether no signal handler raised; asks every [`SLICE`].
+fn goes_on(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
+    if start.elapsed() >= SLICE {
+        *signal = Python::attach(|py| py.check_signals());
+        *start = Instant::now();
+    }
+    signal.is_ok()
+}
+
+/// The error of the interpreter, with a place in front.
+fn raised(error: CheckError, prepared: &Prepared) -> PyErr {
+    let code = &prepared.code;
+    let said = |text: String| crate::error::Class::Kernel.error(text);
+    match error {
+        CheckError::Fault(ir::Fault::Outside { id, at, index, len, .. }) => {
+            code.outside((id, at.place), index, len, &prepared.arguments)
         }
         CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
             let [(one, did), (two, does)] = &*accesses;
-            crate::error::Class::Kernel.error(format!(
+            said(format!(
                 "{}: race on element {index} of `{array}`: work-item {} {} it here, work-item {} {} it at {}, \
                  with no barrier between",
                 two.located,
@@ -156,12 +155,12 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         }
         CheckError::Fault(fault @ ir::Fault::Divergence { .. }) => {
             let ir::Fault::Divergence { items, .. } = &fault else { return code.error(&fault.to_string()) };
-            crate::error::Class::Kernel.error(format!("{}: {fault}", items[0].located))
+            said(format!("{}: {fault}", items[0].located))
         }
         CheckError::Fault(ir::Fault::Steps) => code.error(&ir::Fault::Steps.to_string()),
-        CheckError::Fault(fault) => crate::error::Class::Kernel.error(fault.to_string()),
+        CheckError::Fault(fault) => said(fault.to_string()),
         other => code.error(&other.to_string()),
-    })
+    }
 }
 
 /// The sources of the nodes' arrays, and whether the kernel writes them.
@@ -176,8 +175,6 @@ fn arrays(prepared: &Prepared) -> impl Iterator<Item = (Source, bool)> {
 fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
     let one = |(source, _): (Source, bool)| match source {
         Source::Table(place) => Ok(prepared.code.tables[place].clone()),
-        Source::Fault => Ok(vec![0; 8 * FAULT_WORDS as usize]),
-        Source::Bound(..) => Ok(Vec::new()),
         _ => {
             let memory = prepared.code.memory(source, &prepared.arguments)?;
             let (start, len) = memory.span();

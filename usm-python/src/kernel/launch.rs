@@ -27,19 +27,6 @@ pub(crate) enum Mode {
     Proof,
 }
 
-/// The index checks in generated code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// No check as the kernel runs.
-    Plain = 0,
-    /// The first index outside is recorded.
-    Noting = 1,
-    /// An index outside of its dimension is outside of the whole array, for the interpreter.
-    Checked = 2,
-    /// Each index becomes an access of its own, for proofs; this code never runs.
-    Bounds = 3,
-}
-
 /// A kernel with its range, to be called with its arguments.
 #[pyclass(frozen, module = "usm", name = "KernelLaunch")]
 #[derive(Debug)]
@@ -52,8 +39,6 @@ pub(crate) struct PyLaunch {
 /// The arguments, the code and the queue of a launch.
 pub(crate) struct Prepared {
     pub(crate) code: Arc<Code>,
-    /// The code for proofs.
-    bounds: Arc<Code>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
@@ -77,19 +62,19 @@ impl PyLaunch {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.mode {
             Mode::Run => {
-                let prepared = self.prepare(py, arguments, Way::Plain)?;
+                let prepared = self.prepare(py, arguments)?;
                 if let Some(event) = self.start(py, prepared, &[])? {
                     py.detach(|| event.wait()).or_raise()?;
                 }
                 Ok(None)
             }
             Mode::Check => {
-                let prepared = self.prepare(py, arguments, Way::Checked)?;
+                let prepared = self.prepare(py, arguments)?;
                 host::check(py, &prepared)?;
                 Ok(None)
             }
             Mode::Proof => {
-                let prepared = self.prepare(py, arguments, Way::Plain)?;
+                let prepared = self.prepare(py, arguments)?;
                 Ok(Some(PyString::new(py, &prepared.proof()?).into_any()))
             }
         }
@@ -106,7 +91,7 @@ impl PyLaunch {
         after: Vec<PyRef<'_, PyEvent>>,
     ) -> PyResult<PyEvent> {
         let after: Vec<Event<Dyn>> = after.iter().map(|event| event.0.clone()).collect();
-        let prepared = self.prepare(py, arguments, Way::Plain)?;
+        let prepared = self.prepare(py, arguments)?;
         let stream = Arc::clone(&prepared.stream);
         match self.start(py, prepared, &after)? {
             Some(event) => Ok(PyEvent(event)),
@@ -125,7 +110,7 @@ impl PyLaunch {
 
 impl PyLaunch {
     /// Arguments, queue and code of a launch.
-    fn prepare(&self, py: Python<'_>, given: &Bound<'_, PyTuple>, way: Way) -> PyResult<Prepared> {
+    fn prepare(&self, py: Python<'_>, given: &Bound<'_, PyTuple>) -> PyResult<Prepared> {
         let function = self.function.get();
         let (needed, found) = (function.parameters.len(), given.len());
         if needed != found {
@@ -140,7 +125,7 @@ impl PyLaunch {
             .map(|(place, given)| Argument::of(&given, &|| function.located(&name(place))))
             .collect::<PyResult<Vec<_>>>()?;
         let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
-        let key = key(&self.sizes, way, &arguments);
+        let key = key(&self.sizes, &arguments);
         let code = function.made(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
             let Source::Array(argument) = source else { continue };
@@ -157,16 +142,12 @@ impl PyLaunch {
             }
         }
         // Copies are dense, so the key may have changed.
-        let code = match key == self::key(&self.sizes, way, &arguments) {
+        let code = match key == self::key(&self.sizes, &arguments) {
             true => code,
-            false => function.made(py, &self::key(&self.sizes, way, &arguments))?,
+            false => function.made(py, &self::key(&self.sizes, &arguments))?,
         };
         let local = self.local(&code, &stream)?;
-        let bounds = match arguments.iter().any(Argument::has_dimensions) {
-            true => function.made(py, &self::key(&self.sizes, Way::Bounds, &arguments))?,
-            false => Arc::clone(&code),
-        };
-        Ok(Prepared { code, bounds, arguments, stream, global: self.sizes.global.clone(), local })
+        Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
     }
 
     /// The local size: the caller's, or one group where the kernel needs groups.
@@ -205,21 +186,14 @@ impl PyLaunch {
             }
         }
         let proven = prepared.bounds_hold()?;
-        let prepared = match proven {
-            true => prepared,
-            false => {
-                let key = key(&self.sizes, Way::Noting, &prepared.arguments);
-                Prepared { code: function.made(py, &key)?, ..prepared }
-            }
-        };
         let event = if prepared.stream.is_host() {
             py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
-            host::run(py, &prepared)?;
+            host::run(py, &prepared, !proven)?;
             None
         } else if proven {
             Some(device::run(py, &prepared, None, after)?)
         } else {
-            device::run_noting(py, &prepared, after)?;
+            device::run_checked(py, &prepared, after)?;
             None
         };
         if prepared
@@ -240,11 +214,11 @@ impl PyLaunch {
 impl Prepared {
     /// Whether all indices are inside for any contents of the arrays.
     fn bounds_hold(&self) -> PyResult<bool> {
-        self.with_shape(|shape| self.bounds.bounds.holds(shape))
+        self.with_shape(|shape| self.code.bounds.holds(shape))
     }
 
     fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> PyResult<R> {
-        let code = &self.bounds;
+        let code = &self.code;
         let (lengths, values) = (code.lengths(&self.arguments)?, code.values(&self.arguments)?);
         let ones = vec![1; self.global.len()];
         let local = self.local.as_deref().unwrap_or(&ones);
@@ -253,9 +227,9 @@ impl Prepared {
 
     /// `proven`, or the place and the condition that is not proven.
     fn proof(&self) -> PyResult<String> {
-        let ir = &self.bounds.ir;
+        let ir = &self.code.ir;
         self.with_shape(|shape| {
-            if let Some(bound) = self.bounds.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
+            if let Some(bound) = self.code.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
                 let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
                 return format!("{place}: that the index of `{name}` is inside is not proven: it is checked as it runs");
             }
@@ -294,7 +268,7 @@ impl Prepared {
 }
 
 /// The key of generated code. Its first number also tells whether arrays share memory.
-fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
+fn key(sizes: &Sizes, arguments: &[Argument]) -> Key {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for argument in arguments {
         if let Argument::Array(memory) = argument {
@@ -304,7 +278,7 @@ fn key(sizes: &Sizes, way: Way, arguments: &[Argument]) -> Key {
     }
     spans.sort_unstable();
     let shares = spans.windows(2).any(|pair| pair[0].0.wrapping_add(pair[0].1) > pair[1].0);
-    let head = sizes.global.len() as u32 | (way as u32) << 8 | u32::from(shares) << 16;
+    let head = sizes.global.len() as u32 | u32::from(shares) << 16;
     std::iter::once(head).chain(arguments.iter().map(Argument::key)).collect()
 }
 

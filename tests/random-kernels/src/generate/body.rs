@@ -304,8 +304,11 @@ impl Generator {
         for place in 0..self.states.len() {
             if self.states[place].1 == State::Fresh {
                 self.store_own(self.states[place].0, body);
+                self.states[place].1 = State::Own;
             }
-            self.states[place].1 = State::Shared;
+        }
+        for (_, state) in &mut self.states {
+            *state = State::Shared;
         }
         body.push(self.stmt(StmtKind::Barrier { local: true, global: false }));
     }

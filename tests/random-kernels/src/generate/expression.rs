@@ -210,6 +210,22 @@ impl Generator {
         Expr::binary(Binary::Rem, index, len, place)
     }
 
+    /// An index below the number of items, by way of an extent that has as many.
+    fn within_extent(&mut self, index: Expr) -> Expr {
+        let place = self.place();
+        let known = self.kernel.arrays.iter().position(|array| matches!(array.space, Space::Extent(_)));
+        let id = match known {
+            Some(id) => usm_kernel_ir::ArrayId(id as u32),
+            None => {
+                let sizes = (0..self.kernel.dimensions).map(|d| Expr::query(Query::GlobalSize, d, place));
+                let product = sizes.reduce(|all, size| Expr::binary(Binary::Mul, all, size, place));
+                let len = product.unwrap_or_else(|| self.number(1));
+                self.array("extent", Scalar::U64, Space::Extent(len))
+            }
+        };
+        Expr::load(id, Scalar::U64, index, place)
+    }
+
     /// An element that the item may read here.
     fn load(&mut self, ty: Scalar) -> Option<Expr> {
         let place = self.place();
@@ -243,8 +259,10 @@ impl Generator {
                 State::Fresh | State::Atomic(_) => return None,
             },
             Space::Private(len) => self.index(len),
-            Space::Atomic | Space::Constant(_) => return None,
+            Space::Atomic | Space::Constant(_) | Space::Extent(_) => return None,
         };
+        let is_global = matches!(self.kernel.array(id).space, Space::Write);
+        let index = if is_global && self.random.percent(30) { self.within_extent(index) } else { index };
         Some(Expr::load(id, ty, index, place))
     }
 }

@@ -23,12 +23,18 @@ impl Writer<'_> {
                 Space::Constant(len) | Space::Private(len) => {
                     self.literal(Literal::integer(Scalar::U64, *len))
                 }
-                Space::Local(len) => self.expr(&len.clone()),
+                Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 _ => format!("len_{}", array.0),
             },
             ExprKind::Query(query, dimension) => self.query(*query, *dimension),
             ExprKind::Load(array, index) => {
                 let (index, check) = self.index(*array, index, expr.place);
+                if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
+                    return match check {
+                        Some(check) => format!("({check} ? {index} : 0)"),
+                        None => index,
+                    };
+                }
                 let mut load = format!("{}[{index}]", self.array_name(*array));
                 if let Some(check) = check {
                     // A conditional of narrow integers would have type `int`.

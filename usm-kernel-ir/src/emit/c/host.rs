@@ -6,9 +6,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::super::checked::Entry;
 use super::{Dialect, Writer, plain};
 use crate::kernel::{ArrayId, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
-use crate::lower::{By, lower};
+use crate::lower::{By, lower, without_extents};
 use crate::phase::{Home, Part, Phases, definition, phases};
 use crate::scalar::Scalar;
 
@@ -30,15 +31,22 @@ pub const HOST_FUNCTION: &str = "usm_run";
 ///
 /// Returns the size of that memory in bytes; without memory it does nothing else. If the kernel
 /// needs no groups, any local sizes will do, and the last group may be shorter. The function checks
-/// no indices. Atomic operations are not atomic beside other threads.
+/// no indices; [`checked::host_c`](super::super::checked::host_c) does. Atomic operations are not
+/// atomic beside other threads.
 ///
 /// `apart` states that no two array parameters share memory.
 #[must_use]
 pub fn host_c(kernel: &Kernel, apart: bool) -> String {
-    let grouped = kernel.needs_groups();
-    let kernel = lower(kernel, By::One);
+    host(&Entry::plain(kernel), apart)
+}
+
+pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
+    let grouped = entry.kernel.needs_groups();
+    let checks = entry.checks.as_ref();
+    let kernel = lower(entry.kernel, By::One);
+    let kernel = if checks.is_some() { kernel } else { without_extents(kernel) };
     let phases = phases(&kernel);
-    let writer = Writer::new(&kernel, Dialect::OpenCl);
+    let writer = Writer { checks, ..Writer::new(&kernel, Dialect::OpenCl) };
     let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;
@@ -103,9 +111,14 @@ impl Host<'_, '_> {
                 }
             }
         }
-        for id in kernel.lengths() {
+        if self.writer.checks.is_some() {
+            self.line(&format!("uint *usm_record = usm_arrays[{pointers}];"));
+            self.line("int usm_failed = 0;");
+        }
+        for id in self.writer.lengths() {
             self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
         }
+        let start = self.writer.text.len();
         self.line("ulong usm_top = 0;");
         let barriers = kernel.body.iter().any(Stmt::has_barrier);
         for (index, array) in kernel.arrays.iter().enumerate() {
@@ -155,6 +168,9 @@ impl Host<'_, '_> {
                 self.line(&line);
             }
         }
+        if self.writer.checks.is_some() {
+            self.line("if (usm_failed) return usm_top;");
+        }
         self.parts(&self.phases.parts);
         self.line("usm_group_end:;");
         for _ in 0..kernel.dimensions {
@@ -162,6 +178,7 @@ impl Host<'_, '_> {
         }
         self.line("return usm_top;");
         self.writer.text += "}\n";
+        self.writer.declare_indices(start);
     }
 
     /// Memory of a group, aligned for vectors.
@@ -188,8 +205,9 @@ impl Host<'_, '_> {
                     self.line("}");
                 }
                 Part::While(condition, body) => {
+                    let go_on = if self.writer.checks.is_some() { "!usm_failed && " } else { "" };
                     let condition = self.writer.expr(condition);
-                    self.line(&format!("while ({condition}) {{"));
+                    self.line(&format!("while ({go_on}{condition}) {{"));
                     self.parts(body);
                     self.line("}");
                 }

@@ -13,9 +13,10 @@ use alloc::vec::Vec;
 
 use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
-use crate::lower::{By, lower};
+use crate::lower::{By, lower, without_extents};
 use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
+pub(super) use host::host;
 pub use host::{HOST_FUNCTION, host_c};
 
 /// The kernel in OpenCL C.
@@ -44,8 +45,9 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
         heads.push(format!("// {}\n", entry.kernel.name.replace(['\n', '\\'], " ")));
     }
     for entry in entries {
-        let kernel = lower(entry.kernel, By::All);
         let checks = entry.checks.as_ref();
+        let kernel = lower(entry.kernel, By::All);
+        let kernel = if checks.is_some() { kernel } else { without_extents(kernel) };
         let mut writer = Writer { checks, helpers, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
@@ -198,8 +200,7 @@ impl<'k> Writer<'k> {
                 }
             });
         }
-        let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
-        for id in lengths {
+        for id in self.lengths() {
             parameters.push(format!("const {} len_{}", self.ty(Scalar::U64), id.0));
         }
         if self.checks.is_some() {
@@ -248,11 +249,21 @@ impl<'k> Writer<'k> {
         self.block(&kernel.body, 1);
         self.text += "}\n";
         if self.checks.is_some() {
-            let word = self.ty(Scalar::U64);
-            let indices = (0..self.indices).map(|index| format!("    {word} at_{index};\n"));
-            let declared = indices.collect::<String>() + "    int usm_failed = 0;\n";
-            self.text.insert_str(start, &declared);
+            self.text.insert_str(start, "    int usm_failed = 0;\n");
         }
+        self.declare_indices(start);
+    }
+
+    /// The arrays whose lengths the function is given.
+    fn lengths(&self) -> Vec<ArrayId> {
+        self.checks.map_or_else(|| self.kernel.lengths(), |checks| checks.lengths.clone())
+    }
+
+    /// Declares the variables of checked indices at this position of the text.
+    fn declare_indices(&mut self, start: usize) {
+        let word = self.ty(Scalar::U64);
+        let indices = (0..self.indices).map(|index| format!("    {word} at_{index};\n"));
+        self.text.insert_str(start, &indices.collect::<String>());
     }
 
     const fn qualifiers(&self) -> &'static str {

@@ -29,7 +29,7 @@ impl Writer<'_> {
             ExprKind::Value(id) => format!("__p{}", id.0),
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
-                Space::Local(len) => self.expr(&len.clone()),
+                Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 _ => format!("(<[_]>::len(&*{}) as u64)", self.array(*array)),
             },
             ExprKind::Query(query, dimension) => {
@@ -45,6 +45,10 @@ impl Writer<'_> {
             }
             ExprKind::Load(array, index) => {
                 let index = self.expr(index);
+                if let Space::Extent(len) = &self.kernel.array(*array).space {
+                    let (len, at) = (self.expr(len), self.at(*array, expr.place));
+                    return format!("{}::generated::extent::<PROVEN>({index}, {len}, {at})", self.path);
+                }
                 let load = self.load(*array, &index, expr.place);
                 if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
             }

@@ -4,7 +4,7 @@ use rspirv::spirv::{Op, StorageClass, Word};
 
 use super::super::checked::len;
 use super::Writer;
-use crate::kernel::{ArrayId, Place};
+use crate::kernel::{ArrayId, Place, Space};
 use crate::scalar::{Literal, Scalar};
 
 impl Writer<'_> {
@@ -46,7 +46,13 @@ impl Writer<'_> {
 
     /// The loaded value, or 0 if the index is outside.
     pub(super) fn read(&mut self, array: ArrayId, index: Word, ty: Scalar, place: Place) -> Word {
-        let Some(inside) = self.index_check(array, index, place) else {
+        let inside = self.index_check(array, index, place);
+        if matches!(self.kernel.array(array).space, Space::Extent(_)) {
+            let Some(inside) = inside else { return index };
+            let (wide, zero) = (self.ty(Scalar::U64), self.number(Scalar::U64, 0));
+            return self.op(Op::Select, wide, &[inside, index, zero]);
+        }
+        let Some(inside) = inside else {
             let pointer = self.element(array, index);
             return self.load(pointer, ty);
         };

@@ -29,7 +29,7 @@ impl Writer<'_> {
             }
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => self.number(Scalar::U64, *len),
-                Space::Local(len) => self.expr(&len.clone()),
+                Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 _ => self.lengths[array.0 as usize],
             },
             ExprKind::Query(query, dimension) => {

@@ -22,7 +22,7 @@ use rspirv::spirv::{
 
 use super::checked::{Checks, Entry};
 use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space, StmtKind};
-use crate::lower::{By, lower};
+use crate::lower::{By, lower, without_extents};
 use crate::scalar::{Literal, Scalar};
 use crate::uniform::Uniformity;
 
@@ -43,7 +43,11 @@ pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
 }
 
 pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
-    let lowered: Vec<_> = entries.iter().map(|entry| lower(entry.kernel, By::All)).collect();
+    let lowered = entries.iter().map(|entry| {
+        let kernel = lower(entry.kernel, By::All);
+        if entry.checks.is_some() { kernel } else { without_extents(kernel) }
+    });
+    let lowered: Vec<_> = lowered.collect();
     let mut builder = Builder::new();
     builder.set_version(1, 0);
     let extended = {
@@ -263,7 +267,7 @@ impl Writer<'_> {
         };
         self.kernel.for_each(&mut |_| (), &mut note);
         for array in &self.kernel.arrays {
-            if let Space::Local(len) = &array.space {
+            if let Space::Local(len) | Space::Extent(len) = &array.space {
                 len.for_each(&mut note);
             }
         }

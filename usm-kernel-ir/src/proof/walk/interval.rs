@@ -31,6 +31,16 @@ impl Walker<'_> {
         }
     }
 
+    /// Whether the atom can have almost any value of 64 bits. A guard with it says nothing, and its
+    /// sums do not fit, which would make every condition false.
+    fn is_wide(&self, atom: Atom) -> bool {
+        let (low, high) = self.limits(atom);
+        let is_far = |end: Option<Number>| {
+            end.and_then(|end| end.constant()).is_some_and(|end| end.unsigned_abs() >= 1 << 62)
+        };
+        is_far(low) || is_far(high)
+    }
+
     /// The range of a sum from the limits of its atoms.
     fn plain(
         &self,
@@ -77,6 +87,10 @@ impl Walker<'_> {
                 let weight = guard.sum.weight(*atom).constant();
                 let mut rest = guard.sum.clone();
                 rest.terms.retain(|(found, _)| found != atom);
+                if least.is_some() && most.is_some() && rest.terms.iter().any(|(atom, _)| self.is_wide(*atom))
+                {
+                    continue;
+                }
                 match weight {
                     // rest - atom >= 0
                     Some(-1) => {
@@ -133,6 +147,10 @@ impl Walker<'_> {
             let (other, open) =
                 if is_above { (sum.add(&scaled), high.is_none()) } else { (sum.sub(&scaled), low.is_none()) };
             if other.terms.len() > sum.terms.len() || (other.terms.len() == sum.terms.len() && !open) {
+                continue;
+            }
+            let is_new = |atom: Atom| sum.weight(atom) == Number::ZERO;
+            if !open && other.terms.iter().any(|(atom, _)| is_new(*atom) && self.is_wide(*atom)) {
                 continue;
             }
             let [least, most] = self.plain(&other, &within);

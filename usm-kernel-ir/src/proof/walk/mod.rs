@@ -316,7 +316,7 @@ impl Walker<'_> {
         match &self.kernel.array(array).space {
             Space::Read | Space::Write | Space::Atomic => plain(Number::Len(array)),
             Space::Constant(len) | Space::Private(len) => plain(Number::Constant(i64::try_from(*len).ok()?)),
-            Space::Local(len) => {
+            Space::Local(len) | Space::Extent(len) => {
                 let mut state = State { variables: Vec::new(), guards: Vec::new(), open: Vec::new() };
                 let known = self.value(len, &mut state);
                 // A length that wraps differs from its sum.

@@ -51,6 +51,10 @@ impl Walker<'_> {
                 let index = self.value(index, state);
                 let kind =
                     if self.kernel.array(*array).space == Space::Atomic { Kind::Atomic } else { Kind::Read };
+                if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
+                    self.access(*array, kind, index.clone(), expr.place, state);
+                    return index;
+                }
                 self.access(*array, kind, index, expr.place, state);
                 self.unknown_of(expr, None, None, Vec::new())
             }

@@ -10,7 +10,7 @@ from .dpex import Dpex
 from .expressions import Expressions
 from .indexing import Indexing
 from .inline import Inline
-from .keys import ARRAY, FROM_ARRAY, FROM_EXTENT, FROM_FAULT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, NOTING, SCALAR
+from .keys import ARRAY, FROM_ARRAY, FROM_EXTENT, FROM_OFFSET, FROM_SCALAR, FROM_STRIDE, MOST, SCALAR
 from .mathematics import Mathematics
 from .memory import Memory
 from .operators import Operators
@@ -50,7 +50,7 @@ class Compiler(
     def __init__(self, source, key):
         self.source = source
         head = key[0]
-        self.dimensions, self.mode, self.shares = head & 0xFF, head >> 8 & 0xFF, bool(head >> 16)
+        self.dimensions, self.shares = head & 0xFF, bool(head >> 16)
         self.sorts = key[1:]
         # What a round finds out for the next one.
         self.types = {}
@@ -59,12 +59,15 @@ class Compiler(
         self.atomics = set()
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, and checked indices."""
+        """The text of the nodes, the sources of their parameters, tables, and extents.
+
+        An extent is the number of its array in the nodes, and an argument and its dimension.
+        """
         for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
-                return text, self.sources, self.tables, self.indices
+                return text, self.sources, self.tables, [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
@@ -79,15 +82,13 @@ class Compiler(
         self.parameters = []
         self.sources = []
         self.tables = []
-        self.indices = []
         self.stored = set()
-        self.bounds = {}
+        self.extents = {}
         self.depth = 0
         self.loops = []
         self.stack = [self.source.function]
         self.known = set()
         self.out = []
-        self.fault = None
         tree = self.source.tree
         if isinstance(tree, ast.AsyncFunctionDef):
             raise self.source.error(tree, "an async function is no kernel: write `def`")
@@ -95,10 +96,6 @@ class Compiler(
         self.at = self.place_of(tree)
         place = self.at
         self.bind_parameters(tree)
-        if self.mode == NOTING:
-            self.fault = self.new_array("fault", "u64", "atomic")
-            self.parameters.append(f"#{self.fault}")
-            self.sources.append((FROM_FAULT, 0, 0))
         self.block(tree.body)
         zeros = [f"(set ${self.numbers[key]} {self.zero(self.types[key], place)} {place})" for key in sorted(self.unset) if key in self.numbers]
         arrays = "".join(self.array_text(array) for array in self.arrays)

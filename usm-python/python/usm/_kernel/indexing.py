@@ -2,7 +2,7 @@
 
 import ast
 
-from .keys import BOUNDS, CHECKED, FROM_DIMENSION, FROM_LENGTH, MOST, NOTING
+from .keys import MOST
 from .types import NAMES, is_int
 from .values import Arr, Static, Tup, Val, number
 
@@ -15,7 +15,7 @@ class Indexing:
         found = self.expr(node.value)
         if found.__class__ is Arr:
             index, pure = self.element_index(found, node)
-            return Val(f"(load {found.ty} #{found.number} {index} {self.at})", found.ty, None, None, False)
+            return Val(f"(load {found.ty} #{found.number} {index} {self.place_of(node)})", found.ty, None, None, False)
         if found.__class__ is Tup or (found.__class__ is Static and isinstance(found.value, (tuple, list))):
             items = found.items if found.__class__ is Tup else found.value
             place = self.value(node.slice)
@@ -60,13 +60,8 @@ class Indexing:
             extent = array.extents[place].const
             if value.const is not None and extent is not None and value.const >= extent:
                 raise self.error(one, f"index {value.const} of `{array.name}`, whose dimension {place} has {extent} elements")
-        if self.mode == NOTING:
-            values = [self.note_if_outside(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
-        elif self.mode == CHECKED and (len(values) > 1 or array.strides):
-            values = [self.reusable(value) for value in values]
-        elif self.mode == BOUNDS and (len(values) > 1 or array.strides):
-            for place, value in enumerate(values):
-                self.use_in_dimension(array, place, value)
+        if len(values) > 1 or array.strides:
+            values = [self.in_dimension(array, place, value, one) for place, (value, one) in enumerate(zip(values, nodes))]
         at = self.at
         if array.strides:
             flat = array.offset
@@ -79,46 +74,18 @@ class Indexing:
             flat = self.to(values[0], "u64")
             for value, extent in zip(values[1:], array.extents[1:]):
                 flat = f"(add u64 (mul u64 {flat} {self.to(extent, 'u64')} {at}) {self.to(value, 'u64')} {at})"
-        if self.mode == CHECKED and (len(values) > 1 or array.strides):
-            inside = None
-            for value, extent in zip(values, array.extents):
-                one = f"(lt bool {self.to(value, 'u64')} {self.to(extent, 'u64')} {at})"
-                inside = one if inside is None else f"(and-then bool {inside} {one} {at})"
-            flat = f"(select u64 {inside} {flat} (lit u64 0xffffffffffffffff {at}) {at})"
         return flat
 
-    def use_in_dimension(self, array, place, value):
-        """Notes an index for a proof: it becomes a place in an array as long as the dimension."""
-        extent = array.extents[place].const
-        key = (array.number, place)
-        known = self.bounds.get(key)
-        if known is None:
-            known = self.bounds[key] = self.new_array(array.name, "u8", "read")
-            self.parameters.append(f"#{known}")
-            self.sources.append((FROM_DIMENSION, array.argument, place) if extent is None else (FROM_LENGTH, 0, extent))
-        name = self.temporary("u8")
-        self.out.append(f"(set ${name} (load u8 #{known} {self.to(value, 'u64')} {self.at}) {self.at})")
-
-    def note_if_outside(self, array, place, value, node):
-        """The index, or 0 where it is outside; the first one outside is noted for the error."""
+    def in_dimension(self, array, place, value, node):
+        """An index, loaded from the extent of its dimension, by which it is proven or checked."""
         extent = array.extents[place]
         if value.const is not None and extent.const is not None:
             return value
-        at = self.at
-        line, column = self.frame.source.place(node)
-        self.indices.append((f"{self.frame.source.file}:{line}:{column}", array.name, max(array.argument, 0), place))
-        if array.argument < 0:
-            self.indices[-1] = (*self.indices[-1][:2], 1 << 32, place)
-        index, old = self.temporary("u64"), self.temporary("u64")
-        self.out.append(
-            f"(set ${index} {self.to(value, 'u64')} {at})"
-            f"(if (ge bool (var u64 ${index} {at}) {self.to(extent, 'u64')} {at}) (do "
-            f"(compare-exchange #{self.fault} (lit u64 0x0 {at}) (lit u64 0x0 {at}) (lit u64 {len(self.indices):#x} {at}) ${old} {at})"
-            f"(if (eq bool (var u64 ${old} {at}) (lit u64 0x0 {at}) {at}) (do "
-            f"(atomic exchange #{self.fault} (lit u64 0x1 {at}) (var u64 ${index} {at}) {at})) (do) {at})"
-            f"(set ${index} (lit u64 0x0 {at}) {at})) (do) {at})"
-        )
-        return Val(f"(var u64 ${index} {at})", "u64")
+        number = self.extents.get((array.number, place))
+        if number is None:
+            number = self.new_array(array.name, "u64", f"(extent {self.to(extent, 'u64')})")
+            self.extents[array.number, place] = number
+        return Val(f"(load u64 #{number} {self.to(value, 'u64')} {self.place_of(node)})", "u64", None, None, value.pure)
 
     def size_of(self, array):
         """The number of elements of an array."""

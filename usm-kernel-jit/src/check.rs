@@ -1,0 +1,90 @@
+//! Checked indices. An access outside goes to a word of the stack, and its result counts as 0.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
+use cranelift_frontend::Variable;
+use usm_kernel_ir::{ArrayId, Place, Scalar};
+
+use crate::function::{MEMORY, Writer, type_of};
+
+/// What code that checks has.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks {
+    /// Address of the words for the first index outside.
+    record: Value,
+    /// Not 0 after an index outside.
+    failed: Variable,
+    /// Memory for accesses outside.
+    spare: StackSlot,
+}
+
+impl Writer<'_> {
+    pub(crate) fn begin_checks(&mut self, record: Value) {
+        let failed = self.builder.declare_var(types::I8);
+        let none = self.builder.ins().iconst(types::I8, 0);
+        self.builder.def_var(failed, none);
+        let spare = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+        let spare = self.builder.create_sized_stack_slot(spare);
+        self.checks = Some(Checks { record, failed, spare });
+    }
+
+    /// Whether an index is inside; records the first one that is not. `None` if it is not checked.
+    pub(crate) fn inside(&mut self, array: ArrayId, index: Value, place: Place) -> Option<Value> {
+        let Checks { record, failed, .. } = self.checks?;
+        let number = self.places?.iter().position(|known| *known == (array, place))? + 1;
+        let len = self.len(array);
+        let inside = self.builder.ins().icmp(IntCC::UnsignedLessThan, index, len);
+        let [outside, first, end] = [(); 3].map(|()| self.builder.create_block());
+        self.builder.ins().brif(inside, end, &[], outside, &[]);
+        self.builder.switch_to_block(outside);
+        let one = self.builder.ins().iconst(types::I8, 1);
+        self.builder.def_var(failed, one);
+        let known = self.builder.ins().load(types::I32, MEMORY, record, 0);
+        self.builder.ins().brif(known, end, &[], first, &[]);
+        self.builder.switch_to_block(first);
+        let number = self.builder.ins().iconst(types::I32, number as i64);
+        self.builder.ins().store(MEMORY, number, record, 0);
+        for (at, value) in [(4, index), (12, len)] {
+            let high = self.builder.ins().ushr_imm_u(value, 32);
+            for (at, half) in [(at, value), (at + 4, high)] {
+                let half = self.builder.ins().ireduce(types::I32, half);
+                self.builder.ins().store(MEMORY, half, record, at);
+            }
+        }
+        self.builder.ins().jump(end, &[]);
+        self.builder.switch_to_block(end);
+        Some(inside)
+    }
+
+    /// The address of an element.
+    pub(crate) fn address(&mut self, array: ArrayId, index: Value, inside: Option<Value>) -> Value {
+        let address = self.address_at(array, index);
+        let (Some(inside), Some(checks)) = (inside, self.checks) else { return address };
+        let spare = self.builder.ins().stack_addr(types::I64, checks.spare, 0);
+        self.builder.ins().select(inside, address, spare)
+    }
+
+    /// A value, or 0 if its index was outside.
+    pub(crate) fn or_zero(&mut self, inside: Option<Value>, ty: Scalar, value: Value) -> Value {
+        let Some(inside) = inside else { return value };
+        let zero = self.zero(type_of(ty));
+        self.builder.ins().select(inside, value, zero)
+    }
+
+    /// A loop's condition, which an index outside ends.
+    pub(crate) fn and_not_failed(&mut self, condition: Value) -> Value {
+        let Some(checks) = self.checks else { return condition };
+        let failed = self.builder.use_var(checks.failed);
+        let goes_on = self.builder.ins().icmp_imm_s(IntCC::Equal, failed, 0);
+        self.builder.ins().band(condition, goes_on)
+    }
+
+    /// Goes to the end of the group after an index outside.
+    pub(crate) fn leave_if_failed(&mut self) {
+        let Some(checks) = self.checks else { return };
+        let (end, run) = (self.group_end, self.builder.create_block());
+        let failed = self.builder.use_var(checks.failed);
+        self.builder.ins().brif(failed, end, &[], run, &[]);
+        self.builder.switch_to_block(run);
+    }
+}
