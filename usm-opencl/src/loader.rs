@@ -175,7 +175,7 @@ fn load_companions(path: &Path) {
     let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) else { return };
     for name in ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"] {
         if let Ok(library) = load(&folder.join(name)) {
-            core::mem::forget(library);
+            library.keep_open();
         }
     }
 }

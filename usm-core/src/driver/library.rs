@@ -21,8 +21,8 @@ use crate::sync::sleeping::Mutex;
 const LIMIT: usize = 256;
 const FULL: &str = "too many files were tried to keep the reason of this one";
 
-/// An opened library file. Keep or forget it, never drop it: a runtime's threads run its code as
-/// long as the process lives.
+/// An opened library file. Dropping it closes the library, so only a library that lacks a function
+/// is dropped: a runtime's threads run its code as long as the process lives.
 #[derive(Debug)]
 pub struct File {
     library: libloading::Library,
@@ -49,6 +49,11 @@ impl File {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves the library open for the rest of the process.
+    pub fn keep_open(self) {
+        core::mem::forget(self.library);
     }
 
     /// The address of a function.

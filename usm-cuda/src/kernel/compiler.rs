@@ -125,10 +125,9 @@ impl Compiler {
             };
             // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the
             // versions of the names.
-            let api = unsafe { Api::bind(self.column, |name| library.function(name)) };
-            // Never closed, because its functions are kept.
-            core::mem::forget(library);
-            return Ok(api?);
+            let api = unsafe { Api::bind(self.column, |name| library.function(name)) }?;
+            library.keep_open();
+            return Ok(api);
         }
         let missing = missing.unwrap_or(ErrorKind::LibraryNotFound { library: self.library, reason: "" });
         Err(Error::from(missing).in_backend(self.backend).into())
