@@ -1,29 +1,28 @@
-//! Address space of which there are two views over the same bytes: the one whose addresses the
-//! program gets, which the host may be kept from, and the one through which the driver reads and
-//! writes.
+//! Address space with two views of the same bytes. The program gets addresses of the first view,
+//! which can be closed to the host. The driver reads and writes through the second.
 
 use alloc::collections::BTreeMap;
 use core::ptr;
 
-/// Bytes at either end of a block that are given a pattern: new ones and freed ones.
+/// Number of bytes at either end of a block that get the pattern of fresh or freed memory.
 const PATTERNED: usize = 1 << 16;
-/// What is in memory that nobody wrote.
+/// The byte pattern of fresh memory.
 const FRESH: u8 = 0xA5;
-/// What is in memory that was freed.
+/// The byte pattern of freed memory.
 const FREED: u8 = 0xDD;
 
-/// The two views of a file in memory, mapped until they are dropped.
+/// Two views of a file in memory, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Views {
-    /// What the program gets.
+    /// Start of the view for the program.
     pub(crate) seen: usize,
-    /// What the driver uses.
+    /// Start of the view for the driver.
     pub(crate) own: usize,
     bytes: usize,
 }
 
 impl Views {
-    /// Of `bytes` bytes from `offset` on in `file`.
+    /// Maps `bytes` bytes of `file` from `offset` on.
     pub(crate) fn of(file: i32, offset: usize, bytes: usize, reachable: bool) -> Option<Self> {
         let map = |protection| {
             let offset = i64::try_from(offset).ok()?;
@@ -46,7 +45,7 @@ impl Views {
         Some(Self { seen, own, bytes })
     }
 
-    /// Whether an address of the program lies in it.
+    /// Whether the program's view contains an address.
     pub(crate) fn contains(&self, address: usize) -> bool {
         address.wrapping_sub(self.seen) < self.bytes
     }
@@ -74,12 +73,13 @@ pub(crate) struct Arena {
     pub(crate) file: i32,
     /// Bytes that are free from each offset on.
     free: BTreeMap<usize, usize>,
-    /// Blocks start at multiples of this, and there is at least one byte between two.
+    /// Blocks start at multiples of this, with at least one free byte between two blocks.
     granule: usize,
 }
 
 impl Arena {
-    /// Of `bytes` bytes, in blocks at multiples of `granule`; pages appear as they are written.
+    /// An arena of `bytes` bytes with blocks at multiples of `granule`. The system adds pages at
+    /// the first write.
     pub(crate) fn new(bytes: usize, granule: usize, reachable: bool) -> Option<Self> {
         // SAFETY: a name that ends with a zero.
         let file = unsafe { libc::memfd_create(c"usm-cuda-driver".as_ptr(), libc::MFD_CLOEXEC) };
@@ -92,7 +92,7 @@ impl Arena {
         Some(Self { views, file, free: BTreeMap::from([(0, bytes)]), granule })
     }
 
-    /// A block, with a pattern in it.
+    /// Takes a block and fills it with the fresh pattern.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<usize> {
         let room = self.room(bytes)?;
         let (offset, free) =
@@ -113,7 +113,7 @@ impl Arena {
         if bytes > 2 * PATTERNED {
             let (from, len) = ((offset + PATTERNED) as i64, (bytes - 2 * PATTERNED) as i64);
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            // SAFETY: a range of the own file that nobody uses; where it fails, the pages stay.
+            // SAFETY: an unused range of the arena's own file. If the call fails, the pages stay.
             unsafe { libc::fallocate(self.file, mode, from, len) };
         }
         if let Some((before, free)) = self.free.range(..offset).next_back().map(|(at, free)| (*at, *free)) {
@@ -127,24 +127,24 @@ impl Arena {
         self.free.insert(offset, room);
     }
 
-    /// What a block takes.
+    /// The bytes that a block occupies.
     fn room(&self, bytes: usize) -> Option<usize> {
         Some(bytes.checked_add(self.granule)? / self.granule * self.granule)
     }
 
-    /// Lets the host reach a block, or keeps it from that, where blocks have pages of their own.
+    /// Opens or closes a block to the host, if blocks have pages of their own.
     pub(crate) fn reachable(&self, address: usize, bytes: usize, on: bool) {
         let protection = if on { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-        // SAFETY: a block of the view that the driver itself does not use.
+        // SAFETY: a block of the program's view, which the driver does not use.
         unsafe { libc::mprotect(address as *mut libc::c_void, bytes, protection) };
     }
 
-    /// Puts into a part of a block what is in memory that nobody wrote.
+    /// Writes the fresh pattern to a part of a block.
     pub(crate) fn fresh(&self, address: usize, bytes: usize) {
         self.pattern(address, bytes, FRESH);
     }
 
-    /// Puts into a part of a block what is in memory that was freed.
+    /// Writes the freed pattern to a part of a block.
     pub(crate) fn freed(&self, address: usize, bytes: usize) {
         self.pattern(address, bytes, FREED);
     }
@@ -153,7 +153,7 @@ impl Arena {
         let own = self.views.own(address);
         let (head, tail) = (bytes.min(PATTERNED), bytes.saturating_sub(PATTERNED).min(PATTERNED));
         for (start, len) in [(own, head), (own + bytes - tail, tail)] {
-            // SAFETY: inside a block of this arena, which nobody uses.
+            // SAFETY: an unused range inside a block of this arena.
             unsafe { ptr::write_bytes(start as *mut u8, value, len) };
         }
     }

@@ -1,8 +1,8 @@
-//! `CUresult`, as far as the driver answers it.
+//! The values of `CUresult` that the driver returns.
 
 /// A result of the interface.
 pub(crate) type Code = i32;
-/// An answer before it becomes a code.
+/// The result of a call, before it becomes a code.
 pub(crate) type Answer<T = ()> = Result<T, Code>;
 
 pub(crate) const SUCCESS: Code = 0;

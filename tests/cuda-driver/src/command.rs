@@ -13,27 +13,27 @@ use crate::state::State;
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) number: u64,
-    /// Commands that must be done before.
+    /// Commands that must complete before this one starts.
     pub(crate) after: Vec<u64>,
     pub(crate) action: Action,
 }
 
-/// What a command does. Addresses were given by the caller, who keeps the memory until the command
-/// is done.
+/// The work of a command. The caller keeps the memory at the addresses alive until the command
+/// completes.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// Holds back what follows until that command is done.
+    /// Delays later commands until that command completes.
     Wait(u64),
-    /// Is done when it is reached: what an event stands for.
+    /// Completes when the stream reaches it: an event stands for it.
     Record,
-    /// A copy of rows; a plain one has one.
+    /// A copy of rows; a plain copy has one row.
     Copy {
         to: Rows,
         from: Rows,
         width: usize,
         height: usize,
     },
-    /// A value of 1, 2 or 4 bytes, again and again in each row.
+    /// Repeats a value of 1, 2 or 4 bytes in each row.
     Fill {
         to: Rows,
         value: Vec<u8>,
@@ -41,18 +41,18 @@ pub(crate) enum Action {
         height: usize,
     },
     Launch(Arc<Launch>),
-    /// Moves pages, which nobody sees.
+    /// A migration of pages. It has no visible effect.
     Hint,
-    /// The start of an allocation's life.
+    /// An allocation becomes usable.
     Born,
-    /// The end of it, unless it was given out again meanwhile.
+    /// An allocation ends, unless its address was allocated again meanwhile.
     Free {
         address: usize,
         id: u64,
     },
 }
 
-/// Rows of bytes: where the first starts, and how far they are apart.
+/// Rows of bytes: the start of the first and the distance between two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     pub(crate) start: usize,
@@ -64,7 +64,7 @@ impl Rows {
         Self { start, pitch: 0 }
     }
 
-    /// Bytes from the first to the end of the last; none where that is more than there can be.
+    /// Bytes from the first row's start to the last row's end; `None` on overflow.
     pub(crate) fn span(&self, width: usize, height: usize) -> Option<usize> {
         if width == 0 || height == 0 {
             return Some(0);
@@ -87,19 +87,19 @@ pub(crate) enum Work {
 }
 
 impl Command {
-    /// Whether it is work, and not only order.
+    /// Whether the command does work; other commands only order.
     pub(crate) fn is_operation(&self) -> bool {
         !matches!(self.action, Action::Wait(_) | Action::Record)
     }
 
-    /// Whether it may be done now.
+    /// Whether the command can run now.
     pub(crate) fn is_ready(&self, unfinished: &BTreeSet<u64>) -> bool {
         let done = |number: &u64| !unfinished.contains(number);
         let waits = matches!(&self.action, Action::Wait(number) if !done(number));
         !waits && self.after.iter().all(done)
     }
 
-    /// Whether it reads or writes a part of a range.
+    /// Whether the command reads or writes a part of a range.
     pub(crate) fn touches(&self, start: usize, bytes: usize) -> bool {
         let meets = |rows: &Rows, width: usize, height: usize| {
             let span = rows.span(width, height).unwrap_or(usize::MAX);
@@ -115,14 +115,14 @@ impl Command {
         }
     }
 
-    /// Whether it is a launch of a function of that module.
+    /// Whether the command launches a function of that module.
     pub(crate) fn runs(&self, module: usize) -> bool {
         matches!(&self.action, Action::Launch(launch) if launch.function.module == module)
     }
 }
 
 impl State {
-    /// What a command is to do, over memory that is there.
+    /// The work of a command, with its memory checked.
     pub(crate) fn work(&mut self, context: usize, command: &Command) -> Answer<Work> {
         match &command.action {
             Action::Launch(launch) => {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// The driver's own addresses of rows that the operation of this number runs over now.
+    /// The driver's own addresses of rows that operation `number` is about to access.
     fn rows(&mut self, number: u64, rows: &Rows, width: usize, height: usize) -> Answer<Rows> {
         let span = rows.span(width, height).unwrap_or(usize::MAX);
         let start = self.resolve(rows.start, span).inspect_err(|_| {
@@ -163,14 +163,14 @@ impl State {
 }
 
 impl Work {
-    /// Does it, without the lock.
+    /// Runs the work without the driver's lock.
     pub(crate) fn run(self) -> Code {
         match self {
             Self::Nothing => {}
             Self::Launch { launch, ranges, reversed } => return launch.run(&ranges, reversed),
             Self::Copy { to, from, width, height } => {
                 for row in 0..height {
-                    // SAFETY: the caller of the copy keeps both ranges until the command is done;
+                    // SAFETY: the caller of the copy keeps both ranges until the command completes;
                     // they may overlap.
                     unsafe { ptr::copy(from.row(row), to.row(row), width) };
                 }
@@ -178,7 +178,8 @@ impl Work {
             Self::Fill { to, value, width, height } => {
                 for row in 0..height {
                     for place in (0..width).step_by(value.len()) {
-                        // SAFETY: the caller of the fill keeps the range until the command is done.
+                        // SAFETY: the caller of the fill keeps the range until the command
+                        // completes.
                         unsafe {
                             ptr::copy_nonoverlapping(value.as_ptr(), to.row(row).add(place), value.len())
                         };

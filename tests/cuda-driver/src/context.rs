@@ -1,4 +1,4 @@
-//! Devices, contexts, and which context is current on each thread.
+//! Devices, contexts, and the current context of each thread.
 
 use alloc::collections::BTreeSet;
 use core::cell::RefCell;
@@ -7,12 +7,12 @@ use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_D
 use crate::state::State;
 use crate::worker;
 
-/// A device: its primary context, and by how many it is held.
+/// A device, its primary context, and the number of retains.
 #[derive(Debug, Default)]
 pub(crate) struct Device {
     pub(crate) primary: Option<usize>,
     pub(crate) holders: u32,
-    /// Whether the host is kept from its managed memory.
+    /// Whether the host cannot access the device's managed memory now.
     pub(crate) works: bool,
 }
 
@@ -20,20 +20,19 @@ pub(crate) struct Device {
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) device: usize,
-    /// What every call in it answers since something in it went wrong.
+    /// The sticky error: every call in the context returns it after a failure.
     pub(crate) failed: Option<Code>,
-    /// Nobody has it any more; its work goes on.
+    /// The context was destroyed, but its work continues.
     pub(crate) closing: bool,
-    /// Contexts whose memory it reaches.
+    /// Contexts whose memory this one can access.
     pub(crate) peers: BTreeSet<usize>,
-    /// The streams without a handle of their own: the one that others wait for, and the one that
-    /// they do not wait for.
+    /// The default streams: the legacy one, which blocks others, and the per-thread one.
     pub(crate) defaults: [usize; 2],
 }
 
-/// The contexts of a thread, the current one last. It has no heap memory, so that a thread that
-/// ends leaves nothing behind, and no destructor, because exit handlers call the driver after the
-/// main thread's variables are destroyed.
+/// The contexts of a thread, the current one last. It has no heap memory, so a thread that ends
+/// leaks nothing. It has no destructor, because exit handlers call the driver after the main
+/// thread's variables are destroyed.
 #[derive(Debug)]
 pub(crate) struct Stack {
     contexts: [usize; 32],
@@ -66,7 +65,7 @@ std::thread_local! {
     static CURRENT: RefCell<Stack> = const { RefCell::new(Stack { contexts: [0; 32], len: 0 }) };
 }
 
-/// What is done with the contexts of this thread.
+/// Runs `body` on the context stack of this thread.
 pub(crate) fn stack<R>(body: impl FnOnce(&mut Stack) -> R) -> R {
     CURRENT.with(|stack| body(&mut stack.borrow_mut()))
 }
@@ -77,25 +76,25 @@ impl State {
         usize::try_from(device).ok().and_then(|index| self.devices.get_mut(index)).ok_or(INVALID_DEVICE)
     }
 
-    /// A context that works.
+    /// A context without a sticky error.
     pub(crate) fn context(&self, context: usize) -> Answer<&Context> {
         let found = self.contexts.get(&context).filter(|found| !found.closing).ok_or(CONTEXT_IS_DESTROYED)?;
         found.failed.map_or(Ok(found), Err)
     }
 
-    /// Whether somebody has a context, which may have failed.
+    /// Whether a context is open; it may have a sticky error.
     pub(crate) fn is_open(&self, context: usize) -> bool {
         self.contexts.get(&context).is_some_and(|found| !found.closing)
     }
 
-    /// The context that is current on this thread, and works.
+    /// The current context of this thread, if it has no sticky error.
     pub(crate) fn current(&self) -> Answer<usize> {
         let current = stack(|stack| stack.last()).filter(|current| *current != 0);
         let current = current.ok_or(INVALID_CONTEXT)?;
         self.context(current).map(|_| current)
     }
 
-    /// A new context over a device.
+    /// Creates a context on a device.
     pub(crate) fn create_context(&mut self, device: usize) -> usize {
         let context = self.number();
         let defaults = [true, false].map(|waits| self.create_stream(context, waits));
@@ -106,8 +105,8 @@ impl State {
         context
     }
 
-    /// Takes a context's handle away and those of what is in it. Its work goes on; memory goes when
-    /// that is done.
+    /// Invalidates a context's handle and the handles of its objects. Its work continues, and its
+    /// memory is freed when that completes.
     pub(crate) fn destroy_context(&mut self, context: usize) -> Answer {
         let found = self.contexts.get_mut(&context).filter(|found| !found.closing);
         found.ok_or(INVALID_CONTEXT)?.closing = true;
@@ -123,7 +122,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a context away that has no handle and no work.
+    /// Removes a destroyed context that has no work left.
     pub(crate) fn close_context(&mut self, context: usize) {
         let closing = self.contexts.get(&context).is_some_and(|found| found.closing);
         if !closing || self.streams.values().any(|stream| stream.context == context && stream.is_busy()) {
@@ -131,7 +130,7 @@ impl State {
         }
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
-        // Memory of a pool is the pool's.
+        // Memory of a pool belongs to the pool, not to the context.
         let of = |live: &crate::memory::Allocation| live.context == context && live.pool().is_none();
         let owned = self.allocations.iter().filter(|(_, live)| of(live));
         let owned: Vec<usize> = owned.map(|(address, _)| *address).collect();

@@ -1,15 +1,14 @@
-//! How a function of the interface is written: once, under one name or several.
+//! Macros that export each function of the interface once, under one or several names.
 
 use crate::code::{Answer, Code, NOT_INITIALIZED, SUCCESS};
 use crate::state::{State, lock};
 use crate::worker::wait;
 
-/// Functions by their exported names, each with its arguments and its body over the [`State`].
-/// Several names separated by `|` are functions of the same signature that do the same:
-/// `cuInit | hipInit (flags: u32) |state| { ... }`.
+/// Exports functions with their arguments and a body over the [`State`]. Several names separated by
+/// `|` share one signature and one body: `cuInit | hipInit (flags: u32) |state| { ... }`.
 ///
-/// A body may use the pointers that the caller passed: they are valid as the interface asks, and
-/// null is checked by [`put`].
+/// A body may use the caller's pointers: they are valid as the interface requires, and [`put`]
+/// checks for null.
 macro_rules! functions {
     ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
         $($crate::export::one!([$($name)+] ($($argument)*) |$state| $body);)*
@@ -35,8 +34,8 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// As [`functions!`], for functions that wait: a body gives the context and the numbers of the
-/// commands to wait for.
+/// As [`functions!`], for functions that wait: a body returns the context and the commands to wait
+/// for.
 macro_rules! waiting {
     ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
         $($crate::export::waiting_one!([$($name)+] ($($argument)*) |$state| $body);)*
@@ -56,10 +55,10 @@ macro_rules! waiting_one {
 }
 pub(crate) use waiting_one;
 
-/// What works before the driver is initialised.
+/// Functions that work before the driver is initialised.
 const EARLY: [&str; 2] = ["cuInit", "cuDriverGetVersion"];
 
-/// Runs the body of a function: its fault, or its own answer.
+/// Returns the planned fault of a function, or runs its body.
 pub(crate) fn enter(function: &str, body: impl FnOnce(&mut State) -> Answer) -> Code {
     let mut state = lock();
     let outcome = match state.faults.of(function) {
@@ -76,7 +75,7 @@ pub(crate) fn enter(function: &str, body: impl FnOnce(&mut State) -> Answer) -> 
     outcome.err().unwrap_or(SUCCESS)
 }
 
-/// Runs the body of a function that waits.
+/// Runs the body of a function that waits, then waits.
 pub(crate) fn enter_and_wait(
     function: &str,
     body: impl FnOnce(&mut State) -> Answer<(usize, Vec<u64>)>,
@@ -101,7 +100,7 @@ pub(crate) fn enter_and_wait(
     wait(done).err().unwrap_or(SUCCESS)
 }
 
-/// Writes an answer.
+/// Writes a value to a caller's pointer.
 ///
 /// # Safety
 /// `pointer` is null or valid for a write.

@@ -1,23 +1,23 @@
-//! Failures on demand.
+//! Planned failures.
 
 use alloc::collections::BTreeMap;
 
 use crate::code::Code;
 
-/// What is to go wrong.
+/// The planned failures.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Per function: the answer, and the calls that still go well.
+    /// For each function: the code to return, and the number of calls that succeed before.
     functions: BTreeMap<String, (Code, u32)>,
-    /// The memory type that every pointer has when asked.
+    /// If set, the answer to every query of a memory type.
     pub(crate) memory_type: Option<u32>,
-    /// What the next operation that runs ends with, and how many still go well.
+    /// The code of the next failing operation, and the number of operations that succeed before.
     operation: Option<(Code, u32)>,
 }
 
 impl Faults {
-    /// Reads `function=code[@call]`, `operation=code[@number]`, `memory-type=N`; the first part
-    /// that is none of these is the error.
+    /// Parses `function=code[@call]`, `operation=code[@number]`, `memory-type=N`. The error is the
+    /// first part of another form.
     pub(crate) fn parse(text: &str) -> Result<Self, &str> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -38,12 +38,12 @@ impl Faults {
         Ok(faults)
     }
 
-    /// The answer of a function that is to fail now.
+    /// The planned result of this call, if it must fail.
     pub(crate) fn of(&mut self, function: &str) -> Option<Code> {
         count(self.functions.get_mut(function)?)
     }
 
-    /// What an operation that runs now ends with. Only one fails.
+    /// The planned result of the operation that runs now. Only one operation fails.
     pub(crate) fn of_operation(&mut self) -> Option<Code> {
         let code = count(self.operation.as_mut()?)?;
         self.operation = None;

@@ -7,10 +7,10 @@ use crate::memory::{Kind, Origin};
 use crate::ptx;
 use crate::state::State;
 
-/// Items of a group at most, in all and in each direction.
+/// Maximum items of a group, in total and in each direction.
 pub(crate) const MAX_GROUP: u32 = 1024;
 pub(crate) const MAX_SIZES: [u32; 3] = [1024, 1024, 64];
-/// Groups of a launch at most in each direction.
+/// Maximum groups of a launch in each direction.
 pub(crate) const MAX_GROUPS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Shared memory of a group, in bytes.
 pub(crate) const SHARED_MEMORY: usize = 49_152;
@@ -27,7 +27,7 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) module: usize,
     pub(crate) code: Arc<ptx::Module>,
-    /// Which of the module's.
+    /// The index of the entry in the module.
     pub(crate) entry: usize,
 }
 
@@ -37,7 +37,7 @@ impl Function {
     }
 }
 
-/// A function with everything that a launch takes along.
+/// A function with all arguments of a launch.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) function: Function,
@@ -48,7 +48,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Whether a device takes it.
+    /// Checks the launch against the device's limits.
     pub(crate) fn check(&self) -> Answer {
         let entry = self.function.entry();
         let within = |sizes: &[u32; 3], most: &[u32; 3]| {
@@ -77,7 +77,7 @@ impl Launch {
         })
     }
 
-    /// Runs it to the end, over memory that is there.
+    /// Runs the launch to the end on checked memory.
     pub(crate) fn run(&self, ranges: &[ptx::Range], reversed: bool) -> Code {
         let outcome = ptx::run(&ptx::Launch {
             entry: self.function.entry(),
@@ -100,8 +100,8 @@ impl Launch {
 }
 
 impl State {
-    /// What a kernel of a context reaches: the memory of its device and of its peers, and what is
-    /// the host's too.
+    /// The memory that a kernel of a context can access: that of its device and its peers, and
+    /// memory shared with the host.
     pub(crate) fn reached(&mut self, context: usize, command: u64, launch: &Launch) -> Vec<ptx::Range> {
         for pointer in launch.pointers() {
             self.is_born(command, pointer);
@@ -118,11 +118,11 @@ impl State {
         reached.map(range).collect()
     }
 
-    /// Counts memory of a stream that a command uses before its allocation or after its free.
+    /// Counts a use of stream-ordered memory before its allocation or after its free.
     pub(crate) fn is_born(&mut self, command: u64, address: usize) {
         let Some((_, live)) = self.lookup(address) else { return };
-        // The address may have been given out again since: then the operation is one of the memory
-        // that was there before.
+        // The address may have been allocated again: then the operation used the earlier
+        // allocation.
         if let Origin::Pool { born, .. } = live.origin {
             match (command < born, self.unfinished.contains(&born)) {
                 (false, true) => self.misuse(format_args!("{address:#x} is used before its allocation")),

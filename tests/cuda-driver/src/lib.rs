@@ -17,8 +17,8 @@ mod pool;
 mod ptx;
 mod state;
 mod stream;
-/// The only source of locks and conditions: files of usm-core, because a driver does not depend on
-/// that crate. Under valgrind those that it understands.
+/// The only source of locks and conditions. The files belong to usm-core, on which a driver must
+/// not depend. Under valgrind they are the versions that it understands.
 #[allow(dead_code, unreachable_pub, reason = "written for another crate")]
 #[cfg_attr(not(usm_valgrind), path = "../../../usm-core/src/sync/sleeping.rs")]
 #[cfg_attr(usm_valgrind, path = "../../../usm-core/src/sync/pthread.rs")]

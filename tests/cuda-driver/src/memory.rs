@@ -8,11 +8,10 @@ use crate::code::{Answer, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
 use crate::pool::CHUNK;
 use crate::state::State;
 
-/// Address space of the memory of all devices, and of all managed memory. Race detectors keep a
-/// shadow of all of it.
+/// Size of the address space for all device memory, and for all managed memory. Race detectors
+/// shadow all of it.
 const SPACE: usize = 1 << 30;
-/// Blocks of a device start at multiples of this, as those of GPUs do; managed ones have pages of
-/// their own.
+/// Device blocks start at multiples of this, as on GPUs; managed blocks have whole pages.
 const GRANULE: usize = 512;
 const PAGE: usize = 4096;
 /// Alignment of page-locked memory.
@@ -26,12 +25,12 @@ pub(crate) enum Kind {
     Managed,
 }
 
-/// Where its bytes come from and how it is freed.
+/// Where an allocation's bytes come from and how they are freed.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// A call that takes effect at once.
+    /// A plain call, which takes effect at once.
     Plain,
-    /// A pool, in the order of a stream; the command from which on it is there.
+    /// A pool, in stream order. The allocation exists from command `born` on.
     Pool { pool: usize, born: u64 },
     /// Another process.
     Opened(Views),
@@ -43,26 +42,26 @@ pub(crate) struct Allocation {
     pub(crate) kind: Kind,
     pub(crate) device: usize,
     pub(crate) context: usize,
-    /// Bytes as asked for.
+    /// The requested size in bytes.
     pub(crate) size: usize,
     pub(crate) id: u64,
     pub(crate) origin: Origin,
-    /// The stream that was told to free it, in its order.
+    /// The stream in whose order it is to be freed.
     pub(crate) dying: Option<usize>,
 }
 
 impl Allocation {
-    /// The pool that it is of.
+    /// The pool that it belongs to.
     pub(crate) fn pool(&self) -> Option<usize> {
         if let Origin::Pool { pool, .. } = self.origin { Some(pool) } else { None }
     }
 }
 
-/// The memory of the process.
+/// The address spaces of the process.
 #[derive(Debug)]
 pub(crate) struct Spaces {
     pub(crate) device: Arena,
-    /// Of devices too, with pages of their own.
+    /// Device memory of pools, with whole pages.
     pub(crate) pooled: Arena,
     pub(crate) managed: Arena,
 }
@@ -101,7 +100,7 @@ impl State {
         let mut device = self.context(context)?.device;
         let address = match (&origin, self.spaces.of(kind)) {
             (Origin::Pool { pool, .. }, _) => {
-                // The pool may be another device's than the stream.
+                // The pool may belong to another device than the stream.
                 device = self.pool(*pool)?.device;
                 Some(self.take_of_pool(*pool, size)?)
             }
@@ -127,20 +126,20 @@ impl State {
         Ok(address)
     }
 
-    /// Bytes of a kind of memory that a device gives out; what pools keep is not there for others.
+    /// Bytes that a device has in use of a kind of memory. Memory that pools keep counts as used.
     pub(crate) fn used(&self, kind: Kind, device: usize) -> usize {
         let counts = |live: &&Allocation| live.kind == kind && live.device == device && live.pool().is_none();
         let plain: usize = self.allocations.values().filter(counts).map(|live| live.size).sum();
         if kind == Kind::Device { plain + self.pooled(device) } else { plain }
     }
 
-    /// Whether a device has as much more.
+    /// Whether a device has that many bytes left.
     pub(crate) fn has_room(&self, kind: Kind, device: usize, bytes: usize) -> Answer {
         let sum = self.used(kind, device).checked_add(bytes);
         if sum.is_some_and(|sum| sum <= self.settings.memory) { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
-    /// Frees what starts at an address, by the call for that `host` or other memory.
+    /// Frees the allocation at an address, by the function for host memory or for other memory.
     pub(crate) fn free(&mut self, address: usize, host: bool) -> Answer {
         match self.allocations.get(&address) {
             Some(live) if (live.kind == Kind::Host) == host && !matches!(live.origin, Origin::Opened(_)) => {}
@@ -160,8 +159,7 @@ impl State {
         let used = self.is_used(address, size);
         let Some(live) = self.allocations.remove(&address) else { return };
         if used {
-            // The command finds that its memory is gone, or reads and writes what nobody has any
-            // more.
+            // A command in flight still uses the memory, so free is a misuse here.
             return self.misuse(format_args!("{size} bytes at {address:#x} are freed in flight"));
         }
         if live.kind == Kind::Managed {
@@ -181,14 +179,14 @@ impl State {
         }
     }
 
-    /// The allocation that an address lies in, and where it starts.
+    /// The allocation that contains an address, and its start.
     pub(crate) fn lookup(&self, address: usize) -> Option<(usize, &Allocation)> {
         let (base, live) = self.allocations.range(..=address).next_back()?;
         (address - base < live.size).then_some((*base, live))
     }
 
-    /// The driver's own address of memory that an operation runs over: inside one allocation, or
-    /// memory of the program.
+    /// The driver's own address of memory that an operation accesses: inside one allocation, or
+    /// pageable.
     pub(crate) fn resolve(&self, address: usize, bytes: usize) -> Answer<usize> {
         if bytes == 0 {
             return Ok(address);
@@ -213,7 +211,7 @@ impl State {
         }
     }
 
-    /// Whether an address lies in an arena of this driver.
+    /// Whether an arena of this driver contains an address.
     fn is_allocation(&self, address: usize) -> bool {
         [&self.spaces.device, &self.spaces.pooled, &self.spaces.managed]
             .iter()

@@ -1,5 +1,5 @@
-//! Pools: memory that is reserved in chunks, given out in the order of streams, and kept until a
-//! trim or a synchronisation.
+//! Pools: reserve memory in chunks, allocate it in stream order, and keep it until a trim or a
+//! synchronisation.
 
 use alloc::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::code::{Answer, INVALID_HANDLE, OUT_OF_MEMORY};
 use crate::memory::{Allocation, Kind};
 use crate::state::State;
 
-/// What a pool reserves is a multiple of this, with pages of its own.
+/// Chunks have multiples of this size and whole pages.
 pub(crate) const CHUNK: usize = 1 << 14;
 /// Blocks of a pool start at multiples of this.
 const GRANULE: usize = 512;
@@ -18,18 +18,18 @@ const FIRST: usize = 0x9001_0000;
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) device: usize,
-    /// Bytes that it may reserve.
+    /// Maximum bytes to reserve.
     max: usize,
-    /// Bytes that it keeps when somebody synchronises.
+    /// Bytes that the pool keeps at a synchronisation.
     pub(crate) threshold: u64,
-    /// What it has reserved: bytes from each address on.
+    /// The reserved chunks: start to bytes.
     chunks: BTreeMap<usize, usize>,
-    /// Bytes that are free from each address on, within one chunk.
+    /// The free ranges: start to bytes, each within one chunk.
     free: BTreeMap<usize, usize>,
-    /// What was freed in the order of a stream of a context, which the host has not seen to be
-    /// done.
+    /// Blocks freed in stream order of a context, where the host has not yet seen the free
+    /// complete.
     unseen: Vec<(usize, usize)>,
-    /// Its handle is gone; it goes with its last block.
+    /// The handle was destroyed; the pool ends with its last block.
     pub(crate) destroyed: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn default_of(device: usize) -> usize {
     FIRST + 16 * device
 }
 
-/// What a block takes.
+/// The bytes that a block occupies.
 fn room(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(GRANULE)
 }
@@ -54,7 +54,7 @@ impl Pool {
         self.chunks.values().sum()
     }
 
-    /// Room for a block in what is reserved.
+    /// Takes a block from a reserved chunk.
     fn take(&mut self, room: usize) -> Option<usize> {
         let found = self.free.iter().find(|(_, free)| **free >= room);
         let (address, free) = found.map(|(address, free)| (*address, *free))?;
@@ -66,7 +66,7 @@ impl Pool {
         Some(address)
     }
 
-    /// Takes room back.
+    /// Returns a range to the free ones.
     fn give(&mut self, address: usize, mut room: usize) {
         let mut start = address;
         if let Some((before, free)) = self.free.range(..address).next_back().map(|(at, free)| (*at, *free)) {
@@ -81,7 +81,7 @@ impl Pool {
         self.free.insert(start, room);
     }
 
-    /// A chunk that nothing uses, as far as the host knows.
+    /// A chunk without blocks, as far as the host knows.
     fn idle(&self) -> Option<(usize, usize)> {
         let idle = |(start, bytes): &(&usize, &usize)| {
             self.free.get(start) == Some(bytes)
@@ -101,12 +101,12 @@ impl State {
         self.pools.get_mut(&handle).filter(|pool| !pool.destroyed).ok_or(INVALID_HANDLE)
     }
 
-    /// Bytes of the memory of a device that pools have.
+    /// Bytes of a device's memory that pools have reserved.
     pub(crate) fn pooled(&self, device: usize) -> usize {
         self.pools.values().filter(|pool| pool.device == device).map(Pool::reserved).sum()
     }
 
-    /// Memory of a pool, from chunks that it has or reserves.
+    /// Takes memory of a pool, from its chunks or from a new one.
     pub(crate) fn take_of_pool(&mut self, handle: usize, bytes: usize) -> Answer<usize> {
         let room = room(bytes).ok_or(OUT_OF_MEMORY)?;
         let pool = self.pool(handle)?;
@@ -120,7 +120,7 @@ impl State {
                     return Err(OUT_OF_MEMORY);
                 }
                 self.has_room(Kind::Device, device, chunk)?;
-                // One byte less, which the arena has between two blocks.
+                // One byte less: the arena keeps a free byte between two blocks.
                 let start = self.spaces.pooled.take(chunk - 1).ok_or(OUT_OF_MEMORY)?;
                 let pool = self.pool(handle)?;
                 pool.chunks.insert(start, chunk);
@@ -146,12 +146,12 @@ impl State {
         }
     }
 
-    /// Gives chunks that nothing uses back until the pool has no more than `keep` bytes.
+    /// Releases chunks without blocks until the pool has at most `keep` bytes.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep: usize) {
         let Some(pool) = self.pools.get_mut(&handle) else { return };
         while pool.reserved() > keep {
             let Some((start, bytes)) = pool.idle() else { return };
-            // Not less than what is to be kept.
+            // Keep at least `keep` bytes.
             if pool.reserved() - bytes < keep {
                 return;
             }
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Takes a pool away that has no handle, unless memory of it is in use.
+    /// Removes a destroyed pool once none of its memory is in use.
     pub(crate) fn end_pool(&mut self, handle: usize) {
         let Some(pool) = self.pools.get_mut(&handle) else { return };
         pool.unseen.clear();
@@ -171,8 +171,8 @@ impl State {
         }
     }
 
-    /// The host has seen that something in a context is done; where it waited for that, pools keep
-    /// no more than they are to.
+    /// The host has seen that work of a context is complete. If it waited for all of it, pools
+    /// release memory above their threshold.
     pub(crate) fn seen(&mut self, context: usize, waited: bool) {
         for pool in self.pools.values_mut() {
             pool.unseen.retain(|(of, _)| *of != context);

@@ -1,4 +1,4 @@
-//! Everything that the driver knows, behind one lock.
+//! The driver's whole state behind one lock.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -14,7 +14,7 @@ use crate::pool::Pool;
 use crate::stream::{Event, Stream};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Handles are numbers that are never used twice, so that a destroyed object is known as such.
+/// A handle is a number that is never reused, so that a destroyed object is recognised.
 #[derive(Debug)]
 pub(crate) struct State {
     next: usize,
@@ -30,38 +30,39 @@ pub(crate) struct State {
     pub(crate) events: BTreeMap<usize, Event>,
     pub(crate) modules: BTreeMap<usize, Module>,
     pub(crate) functions: BTreeMap<usize, Function>,
-    /// Numbers of the commands that are not done.
+    /// Numbers of the commands that are not complete.
     pub(crate) unfinished: BTreeSet<u64>,
-    /// Whether an operation may start where work is late.
+    /// Under `late`: whether one operation may start.
     pub(crate) asked: bool,
-    /// Threads that wait inside of a call.
+    /// Threads that wait inside a call.
     pub(crate) waiting: usize,
-    /// What was done that must not be.
+    /// The number of misuses.
     misuses: u64,
-    /// The calls, one a line, while they are written down.
+    /// The log of calls, one a line, while it is on.
     pub(crate) log: Option<String>,
-    /// What the last call was about, for the log.
+    /// The objects of the last call, for the log.
     pub(crate) about: String,
 }
 
-/// How the driver behaves.
+/// The driver's settings.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// Bytes of each kind of memory of a device.
     pub(crate) memory: usize,
-    /// Work starts when its state is asked for, one operation a question, the newest that may.
+    /// `late`: work starts when its state is queried, one operation for each query, the newest
+    /// ready one first.
     pub(crate) late: bool,
-    /// No work starts at all.
+    /// `hold`: no work starts.
     pub(crate) hold: bool,
-    /// Host and device may use managed memory at the same time.
+    /// Host and device may access managed memory concurrently.
     pub(crate) concurrent: bool,
-    /// Calls want a context to be current, also where their stream or event says one.
+    /// Calls require a current context, even if their stream or event determines one.
     pub(crate) current: bool,
 }
 
 impl Settings {
-    /// Reads words: `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`; the first
-    /// that is none of these is the error. The number of devices is beside the settings.
+    /// Parses `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`. The error is the
+    /// first other word. The number of devices is returned beside the settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
         let mut settings =
             Self { memory: 1 << 28, late: false, hold: false, concurrent: true, current: false };
@@ -118,20 +119,20 @@ impl State {
         self.next
     }
 
-    /// Counts what must not be done, and says it.
+    /// Counts a misuse and prints it.
     pub(crate) fn misuse(&mut self, what: Arguments<'_>) {
         self.misuses += 1;
         eprintln!("usm-cuda-driver: {what}");
     }
 
-    /// Notes what the call is about.
+    /// Records the objects of the call for the log.
     pub(crate) fn note(&mut self, about: Arguments<'_>) {
         if self.log.is_some() {
             let _ = write!(self.about, " {about}");
         }
     }
 
-    /// How many there are of something; none for a word that is not known.
+    /// The value of a counter; `None` for an unknown name.
     pub(crate) fn count(&self, what: &str) -> Option<u64> {
         if let Some((what, device)) = what.split_once('@') {
             let device: usize = device.parse().ok()?;
@@ -149,7 +150,7 @@ impl State {
             "devices" => self.devices.len() as u64,
             "allocations" => self.allocations.len() as u64,
             "contexts" => self.contexts.len() as u64,
-            // Two of each context are its own.
+            // Two streams of each context are its default streams.
             "streams" => (self.streams.len() - 2 * self.contexts.len()) as u64,
             "events" => self.events.len() as u64,
             "modules" => self.modules.len() as u64,
@@ -160,7 +161,7 @@ impl State {
     }
 }
 
-/// The object of a handle, or the error that there is none.
+/// The object of a handle, or the error for an unknown handle.
 pub(crate) fn find<T>(objects: &mut BTreeMap<usize, T>, handle: usize) -> Answer<&mut T> {
     objects.get_mut(&handle).ok_or(INVALID_HANDLE)
 }

@@ -1,4 +1,4 @@
-//! Streams and events: what is submitted, what it waits for, and when it is done.
+//! Streams and events: submission, order and completion.
 
 use alloc::collections::VecDeque;
 
@@ -12,22 +12,22 @@ use crate::worker;
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) context: usize,
-    /// Whether it is ordered against the default stream.
+    /// Whether the stream waits for the default stream.
     blocking: bool,
     commands: VecDeque<Command>,
     running: Option<Command>,
-    /// The last command that it was given.
+    /// The last submitted command.
     last: u64,
-    /// No handle is left; it goes with its last command.
+    /// The handle was destroyed; the stream ends with its last command.
     pub(crate) destroyed: bool,
 }
 
-/// An event: the record that it stands for now.
+/// An event and its latest record.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) context: usize,
     pub(crate) record: u64,
-    /// Where it was recorded.
+    /// The stream of the record.
     pub(crate) stream: usize,
 }
 
@@ -50,7 +50,7 @@ impl State {
         stream
     }
 
-    /// The stream of a handle, which may be one of the two that have no handle.
+    /// The stream of a handle; two handles mean default streams.
     pub(crate) fn stream(&self, handle: usize) -> Answer<usize> {
         self.wants_current()?;
         let stream = match handle {
@@ -66,7 +66,7 @@ impl State {
         if self.settings.current { self.current().map(|_| ()) } else { Ok(()) }
     }
 
-    /// The event of a handle, in a context that works.
+    /// The event of a handle, in a context without a sticky error.
     pub(crate) fn event(&mut self, handle: usize) -> Answer<&mut Event> {
         self.wants_current()?;
         let context = find(&mut self.events, handle)?.context;
@@ -74,7 +74,7 @@ impl State {
         find(&mut self.events, handle)
     }
 
-    /// Gives a stream something to do: its number.
+    /// Submits a command to a stream and returns its number.
     pub(crate) fn submit(&mut self, stream: usize, action: Action) -> Answer<u64> {
         let number = self.number() as u64;
         let (context, blocking) = {
@@ -98,7 +98,7 @@ impl State {
         Ok(number)
     }
 
-    /// Whether a command is done; where work is late, the question lets some of it run.
+    /// Whether a command is complete. Under `late`, the query starts an operation.
     pub(crate) fn is_done(&mut self, number: u64) -> bool {
         let done = !self.unfinished.contains(&number);
         if !done {
@@ -118,7 +118,7 @@ impl State {
         self.streams.values().filter(|stream| stream.context == context).map(|stream| stream.last).collect()
     }
 
-    /// Takes a stream's handle away; its work goes on.
+    /// Destroys a stream's handle. Its work continues.
     pub(crate) fn destroy_stream(&mut self, handle: usize) -> Answer {
         let found = find(&mut self.streams, handle)?;
         if found.destroyed {
@@ -139,7 +139,7 @@ impl State {
         self.streams.values().flat_map(Stream::in_flight).any(|command| command.runs(module))
     }
 
-    /// Forgets what a context has not begun.
+    /// Drops the commands of a context that have not started.
     fn abandon(&mut self, context: usize) {
         for stream in self.streams.values_mut().filter(|stream| stream.context == context) {
             for command in stream.commands.drain(..) {
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    /// The next work to be done, now taken: its stream. What needs no work is done on the way.
+    /// Takes the next work and its stream. Completes commands without work on the way.
     pub(crate) fn start(&mut self) -> Option<(usize, Work)> {
         loop {
             if self.settings.hold {
@@ -162,8 +162,8 @@ impl State {
                         && !(waits && command.is_operation() && self.is_open(stream.context))
                 })
             });
-            // What needs no work first, then the oldest; where work is late the newest, which a
-            // device may well begin with.
+            // Commands without work first, then the oldest. Under `late` the newest, because a
+            // device may start with any ready one.
             let chosen = ready.max_by_key(|(_, stream)| {
                 let age = |number: u64| if self.settings.late { number } else { u64::MAX - number };
                 stream.commands.front().map(|command| (!command.is_operation(), age(command.number)))
@@ -190,7 +190,7 @@ impl State {
         }
     }
 
-    /// The end of a stream's work.
+    /// Completes the work of a stream.
     pub(crate) fn finish(&mut self, stream: usize, code: Code) {
         let Ok(found) = find(&mut self.streams, stream) else { return };
         let context = found.context;
@@ -198,7 +198,7 @@ impl State {
             self.unfinished.remove(&command.number);
         }
         if code != SUCCESS {
-            // As after a fault of a device: nothing that follows can be relied upon.
+            // Like a device fault: nothing that follows is reliable.
             if let Some(context) = self.contexts.get_mut(&context) {
                 context.failed.get_or_insert(code);
             }
@@ -209,8 +209,8 @@ impl State {
         worker::done();
     }
 
-    /// Keeps the host from a device's managed memory while it works, where the two may not use it
-    /// at the same time. Of a context that nobody has any more nobody can wait for the work.
+    /// Closes a device's managed memory to the host while the device works, if concurrent access is
+    /// off. A destroyed context does not count, because nothing can wait for its work.
     pub(crate) fn share_managed(&mut self, context: usize) {
         let Some(device) = self.contexts.get(&context).map(|context| context.device) else { return };
         let of = |context: &usize| {
@@ -228,8 +228,7 @@ impl State {
         }
     }
 
-    /// Takes a stream away that has no handle and no work, and its context if that was the last of
-    /// it.
+    /// Removes a destroyed stream without work, and its destroyed context with its last stream.
     fn forget(&mut self, stream: usize) {
         let Some(found) = self.streams.get(&stream).filter(|found| found.destroyed && !found.is_busy())
         else {

@@ -1,4 +1,4 @@
-//! The threads that do the work of all streams.
+//! The threads that run the work of all streams.
 
 use std::sync::Once;
 use std::thread;
@@ -7,28 +7,28 @@ use crate::code::Answer;
 use crate::state::{State, lock};
 use crate::sync::Condvar;
 
-/// Streams that work at the same time.
+/// Number of streams that work at the same time.
 const WORKERS: usize = 3;
 
-/// There may be work.
+/// Signals new work.
 static WORK: Condvar = Condvar::new();
-/// Something is done.
+/// Signals completed work.
 static DONE: Condvar = Condvar::new();
 
-/// Lets a worker look for work. The first call starts them.
+/// Wakes a worker. The first call starts the workers.
 pub(crate) fn wake() {
     static START: Once = Once::new();
     START.call_once(|| {
         for index in 0..WORKERS {
             let name = format!("usm-cuda-{index}");
-            // A program that may have no threads sees work that never ends.
+            // If the system refuses threads, work never completes.
             let _ = thread::Builder::new().name(name).spawn(work);
         }
     });
     WORK.notify_one();
 }
 
-/// What waits for something to be done looks again.
+/// Wakes all waiting threads to check again.
 pub(crate) fn done() {
     DONE.notify_all();
     WORK.notify_all();
@@ -41,7 +41,7 @@ fn work() {
             state = WORK.wait(state);
             continue;
         };
-        // Others may have something to do beside this.
+        // Another worker may find more work.
         WORK.notify_one();
         drop(state);
         let code = work.run();
@@ -50,8 +50,8 @@ fn work() {
     }
 }
 
-/// Waits inside of a call until `done` says so or fails. Late work is not late while somebody waits
-/// for it.
+/// Waits inside a call until `done` returns true or an error. While a thread waits, the setting
+/// `late` is without effect.
 pub(crate) fn wait(done: impl Fn(&mut State) -> Answer<bool>) -> Answer {
     let mut state = lock();
     loop {

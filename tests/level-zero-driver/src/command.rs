@@ -16,7 +16,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Whether it is a launch of that kernel object.
+    /// Whether the command launches that kernel object.
     pub(crate) fn runs(&self, kernel: usize) -> bool {
         matches!(&self.action, Action::Launch(launch) if launch.number == kernel)
     }
@@ -29,7 +29,7 @@ impl Command {
         matches!(self.action, Action::Barrier) && self.waits.is_empty()
     }
 
-    /// Whether it reads or writes a range of memory.
+    /// Whether the command reads or writes a part of a range.
     pub(crate) fn touches(&self, start: usize, bytes: usize) -> bool {
         let inside = |address: usize| address >= start && address - start < bytes;
         match &self.action {
@@ -42,13 +42,13 @@ impl Command {
     }
 }
 
-/// What a command does. Addresses were given by the caller, who keeps the memory until the command
-/// is done.
+/// The work of a command. The caller keeps the memory at the addresses alive until the command
+/// completes.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Nothing,
-    /// Holds back what follows in its list. Without events of its own it also follows everything
-    /// before.
+    /// Delays later commands of its list. Without events of its own it also waits for all earlier
+    /// ones.
     Barrier,
     Copy {
         to: usize,
@@ -72,7 +72,7 @@ pub(crate) enum Action {
     Fence(usize),
 }
 
-/// One side of a copy of a box: first byte, bytes from row to row and from slice to slice.
+/// One side of a copy of a box: first byte, and the pitches of rows and slices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     pub(crate) start: usize,
@@ -96,7 +96,7 @@ impl Side {
 }
 
 impl State {
-    /// Executes what can be executed: everything, or one command when the driver is lazy.
+    /// Executes every ready command, or one command if the driver is lazy.
     pub(crate) fn progress(&mut self) {
         while self.step() {
             if self.lazy {
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Executes one command that may be executed, if there is one.
+    /// Executes one ready command, if there is one.
     fn step(&mut self) -> bool {
         let (events, lists, reorder) = (&self.events, &self.lists, self.reorder);
         let ready = self.queues.iter_mut().find_map(|(number, queue)| {
@@ -133,13 +133,13 @@ impl State {
             Action::Fill { to, pattern, bytes } => {
                 for (index, value) in pattern.iter().cycle().take(bytes).enumerate() {
                     // SAFETY: the caller of the fill keeps `bytes` bytes at `to` until the command
-                    // is done.
+                    // completes.
                     unsafe { (to as *mut u8).wrapping_add(index).write(*value) };
                 }
             }
             Action::Launch(launch) => {
                 if let Err(fault) = self.run(&launch) {
-                    // As after a page fault of a device: nothing that follows can be relied upon.
+                    // Like a page fault of a device: nothing that follows is reliable.
                     eprintln!("usm-level-zero-driver: {fault}");
                     self.misuses += 1;
                     self.faults.lose_device();
@@ -160,6 +160,7 @@ impl State {
 }
 
 fn copy(to: usize, from: usize, bytes: usize) {
-    // SAFETY: the caller of the copy keeps both ranges until the command is done; they may overlap.
+    // SAFETY: the caller of the copy keeps both ranges until the command completes; they may
+    // overlap.
     unsafe { core::ptr::copy(from as *const u8, to as *mut u8, bytes) };
 }

@@ -1,4 +1,4 @@
-//! What the devices say of themselves.
+//! The properties of the devices.
 
 use core::ffi::c_char;
 
@@ -6,9 +6,9 @@ use level_zero_sys::*;
 
 use crate::kernel::{LOCAL_MEMORY, MAX_GROUP};
 
-/// Bytes of one allocation at most.
+/// Maximum bytes of one allocation.
 pub(crate) const MAX_ALLOC: u64 = 1 << 30;
-/// Bytes of all allocations at most.
+/// Maximum bytes of all allocations.
 pub(crate) const MEMORY: u64 = 2 << 30;
 
 /// Writes a name and its final zero.
@@ -18,7 +18,7 @@ fn text(field: &mut [c_char], value: &str) {
     }
 }
 
-/// The properties of the device of that index. The caller's chain is kept.
+/// The properties of device `index`. Keeps the caller's chain.
 pub(crate) fn properties(index: usize, out: &mut ze_device_properties_t) {
     let chain = out.pNext;
     *out = ze_device_properties_t {
@@ -62,14 +62,14 @@ pub(crate) fn compute(out: &mut ze_device_compute_properties_t) {
     out.subGroupSizes[0] = 8;
 }
 
-/// The one memory.
+/// The device's only memory.
 pub(crate) fn memory(out: &mut ze_device_memory_properties_t) {
     let chain = out.pNext;
     *out = ze_device_memory_properties_t { pNext: chain, totalSize: MEMORY, ..Default::default() };
     text(&mut out.name, "host memory");
 }
 
-/// What may be done with each kind: everything but system memory.
+/// Every kind of memory allows every access, except system memory.
 pub(crate) fn access(out: &mut ze_device_memory_access_properties_t) {
     let chain = out.pNext;
     let all = ze_memory_access_cap_flags_t(15);
@@ -83,7 +83,7 @@ pub(crate) fn access(out: &mut ze_device_memory_access_properties_t) {
     };
 }
 
-/// The one group of queues: compute and copy.
+/// The only queue group: compute and copy.
 pub(crate) fn queue_group(out: &mut ze_command_queue_group_properties_t) {
     let chain = out.pNext;
     *out = ze_command_queue_group_properties_t {

@@ -1,19 +1,19 @@
-//! Failures on demand.
+//! Planned failures.
 
 use alloc::collections::BTreeMap;
 
 use level_zero_sys::{ZE_RESULT_ERROR_DEVICE_LOST, ze_memory_type_t, ze_result_t};
 
-/// What is to go wrong.
+/// The planned failures.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Per function: the answer, and the calls that still go well.
+    /// For each function: the result, and the number of calls that succeed before.
     functions: BTreeMap<String, (ze_result_t, u32)>,
-    /// The type that every allocation has when asked.
+    /// If set, the answer to every query of a memory type.
     pub(crate) memory_type: Option<ze_memory_type_t>,
-    /// Whether a query answers no device.
+    /// Whether address queries return no device.
     pub(crate) null_device: bool,
-    /// Alignments above this many bytes are not honoured, without a word.
+    /// Alignments above this many bytes are silently ignored.
     pub(crate) ignored_alignment: Option<u32>,
     /// Alignments above this many bytes are refused.
     pub(crate) refused_alignment: Option<u32>,
@@ -21,8 +21,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Reads `name=code[@call]`, `memory-type=N`, `null-device`, `ignore-alignment=N`,
-    /// `refuse-alignment=N`, `device-lost`; the first part that is none of these is the error.
+    /// Parses `name=code[@call]`, `memory-type=N`, `null-device`, `ignore-alignment=N`,
+    /// `refuse-alignment=N`, `device-lost`. The error is the first part of another form.
     pub(crate) fn parse(text: &str) -> Result<Self, &str> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -61,7 +61,7 @@ impl Faults {
         self.device_lost
     }
 
-    /// The answer of a function that is to fail now.
+    /// The planned result of this call, if it must fail.
     pub(crate) fn of(&mut self, function: &str) -> Option<ze_result_t> {
         const OF_A_DEVICE: [&str; 6] =
             ["Execute", "Synchronize", "Append", "Query", "CreateImmediate", "MemAlloc"];

@@ -7,7 +7,7 @@ use level_zero_sys::*;
 use crate::spirv::{self, Entry, Parameter};
 use crate::state::{Answer, State};
 
-/// Work-items of a group at most.
+/// Maximum work-items of a group.
 pub(crate) const MAX_GROUP: u32 = 1024;
 /// Local memory of a group, in bytes.
 pub(crate) const LOCAL_MEMORY: u32 = 65536;
@@ -19,7 +19,7 @@ pub(crate) struct Module {
     pub(crate) context: usize,
 }
 
-/// A kernel object: its arguments so far.
+/// A kernel object with the arguments set so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     module: Module,
@@ -36,12 +36,12 @@ pub(crate) enum Argument {
     Local(usize),
 }
 
-/// A kernel with everything that a launch takes along.
+/// A kernel with all arguments of a launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     kernel: Kernel,
     arguments: Vec<Argument>,
-    /// The kernel object, which must stay until this is done.
+    /// The kernel object, which must live until the launch completes.
     pub(crate) number: usize,
     groups: [u32; 3],
 }
@@ -59,7 +59,7 @@ impl Kernel {
         &self.module.code.entries[self.entry]
     }
 
-    /// Takes an argument, in the size that its parameter has.
+    /// Sets an argument of the parameter's size.
     pub(crate) fn set(&mut self, index: usize, argument: Argument) -> Answer {
         let parameter =
             *self.entry().parameters.get(index).ok_or(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX)?;
@@ -78,7 +78,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What its code needs.
+    /// The requirements of the kernel's code.
     pub(crate) fn properties(&self, out: &mut ze_kernel_properties_t) {
         let [x, y, z] = self.entry().required_group.unwrap_or_default();
         out.numKernelArgs = self.arguments.len() as u32;
@@ -89,7 +89,7 @@ impl Kernel {
         out.privateMemSize = self.module.code.private_bytes as u32;
     }
 
-    /// A launch of so many groups, with the arguments as they are now.
+    /// A launch of that many groups with the current arguments.
     pub(crate) fn launch(&self, number: usize, groups: [u32; 3]) -> Answer<Launch> {
         let arguments: Option<Vec<Argument>> = self.arguments.iter().cloned().collect();
         let arguments = arguments.ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)?;
@@ -108,7 +108,7 @@ impl Kernel {
 }
 
 impl Launch {
-    /// Whether it never finishes.
+    /// Whether the kernel never finishes.
     pub(crate) fn is_endless(&self) -> bool {
         self.kernel.entry().is_endless(&self.kernel.module.code)
     }
@@ -125,7 +125,7 @@ impl Launch {
 }
 
 impl State {
-    /// Runs a kernel to its end; the error is what it did wrong.
+    /// Runs a kernel to its end. The error is the kernel's fault.
     pub(crate) fn run(&self, launch: &Launch) -> Result<(), spirv::Fault> {
         let kernel = &launch.kernel;
         let pointers: Vec<usize> = launch.pointers().collect();

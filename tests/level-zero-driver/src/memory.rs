@@ -8,16 +8,16 @@ use level_zero_sys::*;
 use crate::device::{MAX_ALLOC, MEMORY};
 use crate::state::{Answer, State};
 
-/// Alignment of every allocation at least, in bytes.
+/// Minimum alignment of every allocation, in bytes.
 const MINIMUM_ALIGNMENT: usize = 64;
 
 /// A live allocation.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     layout: Layout,
-    /// Bytes of the layout before the first of the allocation.
+    /// Bytes of the layout before the allocation's first byte.
     skipped: usize,
-    /// Bytes as asked for.
+    /// The requested size in bytes.
     pub(crate) size: usize,
     pub(crate) kind: ze_memory_type_t,
     pub(crate) device: Option<usize>,
@@ -26,8 +26,8 @@ pub(crate) struct Allocation {
 }
 
 impl State {
-    /// Allocates memory of one kind. Strict where real drivers are lax: no empty sizes, no odd
-    /// alignments.
+    /// Allocates memory of one kind. Stricter than real drivers: refuses empty sizes and alignments
+    /// that are no power of two.
     pub(crate) fn allocate(
         &mut self,
         context: ze_context_handle_t,
@@ -51,7 +51,7 @@ impl State {
         if used + size as u64 > MEMORY {
             return Err(ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
         }
-        // A block that is not aligned as asked lies half an alignment behind one that is.
+        // A deliberately misaligned block starts half an alignment after an aligned one.
         let skipped = if above(self.faults.ignored_alignment) { alignment / 2 } else { 0 };
         let layout = Layout::from_size_align(size + skipped, layout.align())
             .map_err(|_| ZE_RESULT_ERROR_UNSUPPORTED_SIZE)?;
@@ -66,7 +66,7 @@ impl State {
         Ok(base)
     }
 
-    /// Frees what starts at an address.
+    /// Frees the allocation at an address.
     pub(crate) fn free(&mut self, context: ze_context_handle_t, address: usize) -> Answer {
         let context = self.context(context)?;
         match self.allocations.get(&address) {
@@ -82,7 +82,7 @@ impl State {
         Ok(())
     }
 
-    /// The allocation of a context that an address lies in.
+    /// The allocation of a context that contains an address.
     pub(crate) fn lookup(
         &self,
         context: ze_context_handle_t,

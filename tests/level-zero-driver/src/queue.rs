@@ -9,11 +9,11 @@ use level_zero_sys::*;
 use crate::command::{Action, Command};
 use crate::state::{Answer, State, find, handle, lock, number};
 
-/// How long a wait sleeps between two looks.
+/// The sleep between two checks of a wait.
 const NAP: Duration = Duration::from_micros(50);
 
 impl State {
-    /// Appends a command to a list; an immediate list takes it as submitted.
+    /// Appends a command to a list. An immediate list submits it.
     pub(crate) fn append(
         &mut self,
         list: ze_command_list_handle_t,
@@ -28,7 +28,7 @@ impl State {
         let known = |event: &ze_event_handle_t| {
             let number = number(event.0)?;
             match self.counters.get(&number) {
-                // Its last signal is what is waited for, whatever it signals later.
+                // Waits for the event's last signal so far; later signals do not count.
                 Some(last) => Ok(*last),
                 None if self.events.contains_key(&number) => Ok(Some(number)),
                 None => Err(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT),
@@ -57,13 +57,13 @@ impl State {
         Ok(())
     }
 
-    /// What a command has to signal for an event of the caller.
+    /// The signal of a command for the caller's event.
     fn signal(&mut self, list: ze_command_list_handle_t, event: ze_event_handle_t) -> Answer<usize> {
         let event = number(event.0)?;
         let list = find(&mut self.lists, list.0)?;
         if !self.counters.contains_key(&event) {
             return match self.events.get(&event) {
-                // It would be taken for done at once.
+                // A wait would end at once, on the earlier signal.
                 Some(true) if list.immediate => self.unless(true).map(|()| event),
                 Some(_) => Ok(event),
                 None => Err(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT),
@@ -91,7 +91,7 @@ impl State {
         Ok(*find(&mut self.events, event)?)
     }
 
-    /// Submits closed lists to a queue, and a fence behind them.
+    /// Submits closed lists to a queue, followed by a fence.
     pub(crate) fn execute(
         &mut self,
         queue: ze_command_queue_handle_t,
@@ -122,7 +122,7 @@ impl State {
     }
 }
 
-/// Waits until `done`, making progress, at most `limit` nanoseconds.
+/// Waits at most `limit` nanoseconds until `done` returns true, and executes commands meanwhile.
 pub(crate) fn wait(function: &str, limit: u64, done: impl Fn(&mut State) -> Answer<bool>) -> ze_result_t {
     let end = Instant::now().checked_add(Duration::from_nanos(limit));
     let mut first = true;
@@ -130,7 +130,8 @@ pub(crate) fn wait(function: &str, limit: u64, done: impl Fn(&mut State) -> Answ
         {
             let mut guard = lock();
             let Some(state) = guard.as_mut() else { return ZE_RESULT_ERROR_UNINITIALIZED };
-            // A fault that counts calls counts a wait once, but a device may be lost during it.
+            // A fault that counts calls counts a wait once, but the device may be lost during the
+            // wait.
             if first || state.faults.is_lost() {
                 if let Some(fault) = state.faults.of(function) {
                     return fault;

@@ -1,4 +1,4 @@
-//! Everything that the driver knows, behind one lock.
+//! The driver's whole state behind one lock.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::ffi::CString;
@@ -11,25 +11,25 @@ use crate::kernel::{Kernel, Module};
 use crate::memory::Allocation;
 use crate::sync::{Mutex, MutexGuard};
 
-/// An answer before it becomes a code.
+/// The result of a call, before it becomes a code.
 pub(crate) type Answer<T = ()> = Result<T, ze_result_t>;
 
-/// Handles are numbers that are never used twice, so that a destroyed object is known as such.
+/// A handle is a number that is never reused, so that a destroyed object is recognised.
 #[derive(Debug)]
 pub(crate) struct State {
     next: usize,
     pub(crate) faults: Faults,
     pub(crate) lazy: bool,
-    /// Whether lists that are not in order run the newest command that may run.
+    /// Whether unordered lists run the newest ready command first.
     pub(crate) reorder: bool,
-    /// Whether there are counting events.
+    /// Whether counting events are supported.
     counting: bool,
-    /// Objects that were destroyed, freed or reset while a command that was not done referred to
-    /// them, and events that a command of another context named.
+    /// The number of objects destroyed, freed or reset while an incomplete command referred to
+    /// them, and of events used by a command of another context.
     pub(crate) misuses: u64,
     pub(crate) devices: Vec<usize>,
     pub(crate) contexts: BTreeSet<usize>,
-    /// The context of each list, pool and event that there ever was: a number is given once.
+    /// The context of each list, pool and event ever created. Numbers are never reused.
     pub(crate) owners: BTreeMap<usize, usize>,
     pub(crate) allocations: BTreeMap<usize, Allocation>,
     pub(crate) queues: BTreeMap<usize, VecDeque<Command>>,
@@ -37,12 +37,12 @@ pub(crate) struct State {
     pub(crate) pools: BTreeMap<usize, Pool>,
     /// Whether each event is signalled.
     pub(crate) events: BTreeMap<usize, bool>,
-    /// For each counting event what stands for its last signal in `events`.
+    /// For each counting event, the entry in `events` of its last signal.
     pub(crate) counters: BTreeMap<usize, Option<usize>>,
     /// Whether each fence is signalled.
     pub(crate) fences: BTreeMap<usize, bool>,
     pub(crate) modules: BTreeMap<usize, Module>,
-    /// What was said of builds.
+    /// The logs of builds.
     pub(crate) logs: BTreeMap<usize, CString>,
     pub(crate) kernels: BTreeMap<usize, Kernel>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct List {
     pub(crate) commands: Vec<Command>,
 }
 
-/// An event pool: which slots hold an event.
+/// An event pool and its used slots.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) slots: Vec<Option<usize>>,
@@ -92,12 +92,12 @@ impl State {
         }
     }
 
-    /// Refuses counting events unless there are some.
+    /// Refuses counting events where they are not supported.
     pub(crate) fn has_counting(&self) -> Answer {
         if self.counting { Ok(()) } else { Err(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE) }
     }
 
-    /// Refuses, and counts, what must not be done to something that a command in flight refers to.
+    /// Refuses and counts an operation on an object that a command in flight refers to.
     pub(crate) fn unless(&mut self, in_use: bool) -> Answer {
         self.misuses += u64::from(in_use);
         if in_use { Err(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) } else { Ok(()) }
@@ -109,7 +109,7 @@ impl State {
         self.queues.values().flatten().any(refers)
     }
 
-    /// How many there are of something; none for a word that is not known.
+    /// The value of a counter; `None` for an unknown name.
     pub(crate) fn count(&self, what: &str) -> Option<u64> {
         Some(match what {
             "allocations" => self.allocations.len() as u64,
@@ -151,10 +151,10 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value != "0")
 }
 
-/// The driver's own number; devices follow it.
+/// The driver's own number. The devices' numbers follow it.
 pub(crate) const DRIVER: usize = 0x5a00_0000;
 
-/// A handle as a number; null is an error of its own.
+/// A handle as a number. Null is a separate error.
 pub(crate) fn number(handle: *mut core::ffi::c_void) -> Answer<usize> {
     if handle.is_null() { Err(ZE_RESULT_ERROR_INVALID_NULL_HANDLE) } else { Ok(handle as usize) }
 }
@@ -164,12 +164,12 @@ pub(crate) fn handle(number: usize) -> *mut core::ffi::c_void {
     core::ptr::without_provenance_mut(number)
 }
 
-/// The object of a handle, or the error that there is none.
+/// The object of a handle, or the error for an unknown handle.
 pub(crate) fn find<T>(objects: &mut BTreeMap<usize, T>, handle: *mut core::ffi::c_void) -> Answer<&mut T> {
     objects.get_mut(&number(handle)?).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
 }
 
-/// Takes the object of a handle out.
+/// Removes the object of a handle.
 pub(crate) fn take<T>(objects: &mut BTreeMap<usize, T>, handle: *mut core::ffi::c_void) -> Answer<T> {
     objects.remove(&number(handle)?).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
 }
@@ -183,7 +183,7 @@ pub(crate) fn lock() -> MutexGuard<'static, Option<State>> {
     guard
 }
 
-/// Runs the body of a function: its fault, or its own answer.
+/// Returns the planned fault of a function, or runs its body.
 pub(crate) fn enter(function: &str, body: impl FnOnce(&mut State) -> Answer<ze_result_t>) -> ze_result_t {
     let mut guard = lock();
     let Some(state) = guard.as_mut() else { return ZE_RESULT_ERROR_UNINITIALIZED };

@@ -1,7 +1,7 @@
-//! The tables that the loader asks for: 53 functions, of which 13 have something to offer.
+//! The 53 function tables that the loader requests, of which this driver fills 13.
 //!
-//! An entry is given by its place in the header's table; later headers only append. The loader
-//! answers "uninitialised" for the entries that stay empty.
+//! An entry is given by its index in the header's table, because later headers only append. For
+//! empty entries the loader answers "uninitialised".
 
 use core::ffi::c_void;
 

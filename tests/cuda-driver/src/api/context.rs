@@ -1,4 +1,4 @@
-//! Contexts, and which is current.
+//! Contexts, and the current context of a thread.
 
 use crate::code::{INVALID_CONTEXT, INVALID_VALUE};
 use crate::context::{Stack, stack};
@@ -49,7 +49,7 @@ functions! {
     }
     cuCtxPopCurrent_v2(context: *mut usize) |_| {
         let popped = stack(Stack::pop).ok_or(INVALID_CONTEXT)?;
-        // Who does not want to know it passes null.
+        // A caller that does not need the context passes null.
         if !context.is_null() {
             put(context, popped)?;
         }

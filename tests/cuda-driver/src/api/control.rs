@@ -1,4 +1,4 @@
-//! The driver's own functions, for tests: how it behaves, what goes wrong, what it counted.
+//! The driver's own functions, for tests: settings, faults and counters.
 
 use core::ffi::{CStr, c_char};
 
@@ -7,13 +7,13 @@ use crate::state::{Settings, lock};
 use crate::worker;
 
 /// # Safety
-/// `text` ends with a zero, and outlives the result.
+/// `text` ends with a zero and outlives the result.
 unsafe fn read<'a>(text: *const c_char) -> Option<&'a str> {
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 
-/// Replaces the faults; 0, or 1 when the text is not understood.
+/// Replaces the faults. Returns 1, or 0 for a text that cannot be parsed.
 ///
 /// # Safety
 /// `text` ends with a zero.
@@ -25,7 +25,7 @@ pub(crate) unsafe extern "C" fn usm_cuda_faults(text: *const c_char) -> u32 {
     0
 }
 
-/// Replaces the settings; 0, or 1 when the text is not understood.
+/// Replaces the settings. Returns 1, or 0 for a text that cannot be parsed.
 ///
 /// # Safety
 /// `text` ends with a zero.
@@ -37,7 +37,7 @@ pub(crate) unsafe extern "C" fn usm_cuda_settings(text: *const c_char) -> u32 {
     };
     let mut state = lock();
     state.settings = settings;
-    // Devices come and never go.
+    // The number of devices only grows.
     let devices = devices.max(state.devices.len());
     state.devices.resize_with(devices, Default::default);
     let contexts: Vec<usize> = state.contexts.keys().copied().collect();
@@ -47,7 +47,7 @@ pub(crate) unsafe extern "C" fn usm_cuda_settings(text: *const c_char) -> u32 {
     0
 }
 
-/// How many there are of what the text names (see the README); all ones when it is not known.
+/// The counter that the text names (the README lists them), or all ones for an unknown name.
 ///
 /// # Safety
 /// `text` ends with a zero.
@@ -58,17 +58,18 @@ pub(crate) unsafe extern "C" fn usm_cuda_count(text: *const c_char) -> u64 {
     text.and_then(|text| lock().count(text)).unwrap_or(u64::MAX)
 }
 
-/// Writes calls down from now on, or no longer; whether it did.
+/// Starts or stops the log of calls. Returns whether it was on.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn usm_cuda_log(on: u32) -> u32 {
     u32::from(core::mem::replace(&mut lock().log, (on != 0).then(String::new)).is_some())
 }
 
-/// Copies the calls since the last time to `text`, of `room` bytes, with a final zero: one a line,
-/// with the streams that it is about. What does not fit is cut off. The bytes that there are.
+/// Copies the calls since the last copy to `text`, which has `room` bytes, with a final zero. Each
+/// call is one line and names its streams. Cuts off the rest. Returns the number of bytes that
+/// there are.
 ///
 /// # Safety
-/// `text` has room for as many bytes as said.
+/// `text` has room for `room` bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn usm_cuda_calls(text: *mut c_char, room: usize) -> usize {
     let calls = lock().log.as_mut().map(core::mem::take).unwrap_or_default();

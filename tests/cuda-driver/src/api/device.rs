@@ -6,11 +6,11 @@ use crate::code::{INVALID_DEVICE, INVALID_VALUE};
 use crate::export::{functions, put};
 use crate::kernel::{MAX_GROUP, MAX_GROUPS, MAX_SIZES, SHARED_MEMORY};
 
-/// What the driver says it is: a version with memory pools and sizes of parameters.
+/// The driver's version. This one has memory pools and queries of parameter sizes.
 const VERSION: i32 = 12_040;
-/// Nothing takes it for a GPU.
+/// The name shows that this is no GPU.
 const NAME: &[u8] = b"usm host-executing test device\0";
-/// Attributes below this are known.
+/// Attributes from this number on are unknown.
 const ATTRIBUTES: i32 = 150;
 
 functions! {
@@ -43,21 +43,21 @@ functions! {
             return Err(INVALID_VALUE);
         }
         put(value, match attribute {
-            // Threads of a block, in all and in each direction.
+            // Maximum threads of a block: in total, then in each direction.
             1 => MAX_GROUP as i32,
             2..=4 => MAX_SIZES[attribute as usize - 2] as i32,
-            // Groups of a grid in each direction.
+            // Maximum groups of a grid in each direction.
             5..=7 => MAX_GROUPS[attribute as usize - 5] as i32,
             8 => SHARED_MEMORY as i32,
             // Threads of a warp.
             10 => 32,
-            // Bytes between rows of a copy.
+            // Maximum bytes between the rows of a copy.
             11 => i32::MAX,
-            // One address space for all.
+            // All memory has one address space.
             41 => 1,
-            // Of a device that no compiler knows: code for it is PTX.
+            // A compute capability that no compiler knows, so code for this device is PTX.
             75 => 99,
-            // Managed memory, and whether the host may use it beside the device.
+            // Managed memory, and concurrent host access to it.
             83 => 1,
             89 => i32::from(state.settings.concurrent),
             // Memory pools.

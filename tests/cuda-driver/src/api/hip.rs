@@ -1,11 +1,11 @@
 //! HIP's functions over the same memory, streams and events, with the signatures, numbers and
-//! manners of `hip_runtime_api.h`.
+//! behaviour of `hip_runtime_api.h`.
 //!
-//! Written from the header and AMD's documentation, and not from usm's table: a number that is
-//! wrong there is not wrong here too. What is not like CUDA: there are no contexts but a current
-//! device for each thread, a driver that nobody initialised does it itself, attributes have other
-//! numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is
-//! an attribute (a misuse here), and there is no strided fill of words.
+//! Written from the header and AMD's documentation, not from usm's table, so that an error there is
+//! not repeated. HIP differs from CUDA: each thread has a current device instead of a context, and
+//! an uninitialised driver initialises itself. Attributes have other numbers, and memory types
+//! differ before release 6. The range attribute has only 32 bits, so the driver counts a query of
+//! it as misuse. No function fills words with a stride.
 
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -21,20 +21,20 @@ use crate::state::{State, lock};
 const NO_DEVICE: Code = 100;
 const NOT_FOUND: Code = 500;
 
-/// Of `hipDriverGetVersion`; releases before 6 have other memory types.
+/// The answer of `hipDriverGetVersion`. Releases before 6 have other memory types.
 static VERSION: AtomicI32 = AtomicI32::new(60_241_134);
 
 fn before_6() -> bool {
     VERSION.load(Ordering::Relaxed) < 60_000_000
 }
 
-/// Makes the driver that release of HIP.
+/// Sets the HIP release that the driver imitates.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn usm_hip_version(version: i32) {
     VERSION.store(version, Ordering::Relaxed);
 }
 
-/// The primary context of a device, which HIP keeps for ever.
+/// The primary context of a device. HIP never destroys it.
 fn primary(state: &mut State, device: i32) -> Answer<usize> {
     if let Some(primary) = state.device(device)?.primary {
         return Ok(primary);
@@ -45,7 +45,7 @@ fn primary(state: &mut State, device: i32) -> Answer<usize> {
     Ok(created)
 }
 
-/// A thread that chose no device has the first.
+/// A thread that chose no device uses the first.
 fn have_device(state: &mut State) -> Answer {
     if state.devices.is_empty() || stack(|stack| stack.last().is_some()) {
         return Ok(());
@@ -62,7 +62,7 @@ fn hip(function: &str, body: impl FnOnce(&mut State) -> Answer) -> Code {
     })
 }
 
-/// Functions of HIP's own.
+/// Functions that only HIP has.
 macro_rules! own {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) |$state:pat_param| $body:block)*) => {$(
         #[unsafe(no_mangle)]
@@ -77,7 +77,7 @@ macro_rules! own {
     )*};
 }
 
-/// Functions that do with the same arguments what CUDA's does.
+/// Functions that do the same as their CUDA counterparts, with the same arguments.
 macro_rules! twins {
     ($($name:ident($($argument:ident: $type:ty),*) = $twin:path;)*) => {$(
         #[unsafe(no_mangle)]
@@ -109,7 +109,7 @@ twins! {
     hipMemPoolCreate(pool: *mut usize, properties: *const pool::Properties) = pool::cuMemPoolCreate;
     hipMemPoolDestroy(pool: usize) = pool::cuMemPoolDestroy;
     hipMemPoolTrimTo(pool: usize, keep: usize) = pool::cuMemPoolTrimTo;
-    // hipMemPoolAttrReleaseThreshold is 4 here too.
+    // hipMemPoolAttrReleaseThreshold is 4, as in CUDA.
     hipMemPoolSetAttribute(pool: usize, which: i32, value: *const c_void) = pool::cuMemPoolSetAttribute;
     hipStreamCreateWithFlags(stream: *mut usize, flags: u32) = order::cuStreamCreate;
     hipStreamDestroy(stream: usize) = order::cuStreamDestroy_v2;
@@ -126,7 +126,7 @@ twins! {
     hipModuleUnload(module: usize) = kernel::cuModuleUnload;
     hipModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) = kernel::cuModuleGetFunction;
     // HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, _SHARED_SIZE_BYTES and _LOCAL_SIZE_BYTES are 0, 1
-    // and 3 here too.
+    // and 3, as in CUDA.
     hipFuncGetAttribute(value: *mut i32, attribute: i32, function: usize) = kernel::cuFuncGetAttribute;
     hipModuleLaunchKernel(
         function: usize, groups_x: u32, groups_y: u32, groups_z: u32, group_x: u32, group_y: u32, group_z: u32,
@@ -161,7 +161,7 @@ own! {
             // hipDeviceAttributeHostNativeAtomicSupported, _Integrated, _PageableMemoryAccess
             15 => 1,
             16 | 65 => 0,
-            // Whoever asks for more asks for a wrong number, or this list wants a line.
+            // An attribute that is missing here is a wrong number, or must be added to this list.
             _ => {
                 state.misuse(format_args!("attribute {attribute} of a device is asked for"));
                 return Err(INVALID_VALUE);
@@ -185,7 +185,7 @@ own! {
         put(base, start)?;
         put(bytes, live.size)?;
     }
-    // Succeeds whatever the answers are.
+    // The call succeeds even if a single query fails.
     hipDrvPointerGetAttributes(
         count: u32, attributes: *const i32, answers: *const *mut c_void, address: usize,
     ) |state| {
@@ -197,8 +197,8 @@ own! {
         for index in 0..count as usize {
             let answer = answers.add(index).read();
             match attributes.add(index).read() {
-                // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory is the host's, and so is before
-                // 6 what is not known.
+                // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory counts as host memory. Before
+                // release 6, unknown memory does too.
                 2 => put(answer.cast::<u32>(), match found.map(|(kind, _)| kind) {
                     None => 0,
                     Some(Kind::Host | Kind::Managed) => host,
@@ -208,7 +208,7 @@ own! {
                 8 => put(answer.cast::<bool>(), found.is_some_and(|(kind, _)| kind == Kind::Managed))?,
                 // _DEVICE_ORDINAL
                 9 => put(answer.cast::<i32>(), found.map_or(-2, |(_, device)| device as i32))?,
-                // _RANGE_SIZE has 32 bits, so whoever wants the range must not ask here.
+                // _RANGE_SIZE has only 32 bits, so usm must not use it.
                 11 | 12 => state.misuse(format_args!("the range of {address:#x} is asked for in 32 bits")),
                 _ => {}
             }
@@ -241,7 +241,7 @@ own! {
     }
 }
 
-/// The options are not looked at, and no log is written.
+/// Ignores the options and writes no log.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hipModuleLoadDataEx(
     module: *mut usize,
@@ -256,7 +256,7 @@ pub(crate) unsafe extern "C" fn hipModuleLoadDataEx(
     })
 }
 
-/// HIP's own arguments are checked, and what remains is what CUDA's function takes.
+/// Checks the arguments that only HIP has, then calls CUDA's function.
 fn checked(function: &str, right: bool, then: impl FnOnce() -> Code) -> Code {
     let check = |_: &mut State| if right { Ok(()) } else { Err(INVALID_VALUE) };
     match hip(function, check) {
@@ -267,7 +267,7 @@ fn checked(function: &str, right: bool, then: impl FnOnce() -> Code) -> Code {
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hipHostMalloc(address: *mut usize, bytes: usize, flags: u32) -> Code {
-    // hipHostMallocPortable, _Mapped, _WriteCombined, and AMD's own of placement and coherence
+    // hipHostMallocPortable, _Mapped, _WriteCombined, and AMD's flags for placement and coherence.
     const KNOWN: u32 = 7 | 0x2000_0000 | 0x4000_0000 | 0x8000_0000;
     checked("hipHostMalloc", flags & !KNOWN == 0, || {
         // SAFETY: the caller's promise.
@@ -277,7 +277,7 @@ pub(crate) unsafe extern "C" fn hipHostMalloc(address: *mut usize, bytes: usize,
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn hipEventCreateWithFlags(event: *mut usize, flags: u32) -> Code {
-    // hipEventBlockingSync, _DisableTiming, _Interprocess, and AMD's own of fences
+    // hipEventBlockingSync, _DisableTiming, _Interprocess, and AMD's flags for fences.
     const KNOWN: u32 = 7 | 0x2000_0000 | 0x4000_0000 | 0x8000_0000;
     checked("hipEventCreateWithFlags", flags & !KNOWN == 0, || {
         // SAFETY: the caller's promise.
@@ -325,7 +325,7 @@ pub(crate) unsafe extern "C" fn hipIpcOpenMemHandle(
     handle: sharing::Handle,
     flags: u32,
 ) -> Code {
-    // hipIpcMemLazyEnablePeerAccess, and nothing else.
+    // Only hipIpcMemLazyEnablePeerAccess.
     let lazy = if before_6() { 0 } else { 1 };
     checked("hipIpcOpenMemHandle", flags == lazy, || {
         // SAFETY: the caller's promise.

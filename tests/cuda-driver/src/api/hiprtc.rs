@@ -1,6 +1,6 @@
-//! A hipRTC over NVRTC (`USM_NVRTC_LIBRARY`), so that the driver gets the text that it executes. It
-//! has the signatures and results of `hiprtc.h`, and counts as a misuse what crashes AMD's
-//! release 5.2: two threads in it at once.
+//! A hipRTC over NVRTC (`USM_NVRTC_LIBRARY`), so that this driver gets text that it can execute. It
+//! has the signatures and results of `hiprtc.h`. Two threads inside it at once count as misuse,
+//! because AMD's release 5.2 crashes then.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -16,15 +16,15 @@ type Result = c_int;
 
 /// `HIPRTC_ERROR_INTERNAL_ERROR`
 const INTERNAL: Result = 11;
-/// `HIPRTC_ERROR_COMPILATION`, which hipRTC says of an option that it does not know too; NVRTC has
-/// another number for those.
+/// `HIPRTC_ERROR_COMPILATION`. hipRTC also returns it for an unknown option, where NVRTC has
+/// another code.
 const COMPILATION: Result = 6;
 const INVALID_OPTION: Result = 5;
 
-/// Threads inside.
+/// The number of threads inside hipRTC.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// The function of NVRTC of that name.
+/// Looks up the NVRTC function of that name.
 fn nvrtc<F: Copy>(name: &CStr) -> Option<F> {
     static OPENED: OnceLock<usize> = OnceLock::new();
     let library = *OPENED.get_or_init(|| {
@@ -42,7 +42,7 @@ fn nvrtc<F: Copy>(name: &CStr) -> Option<F> {
     (!found.is_null()).then(|| unsafe { core::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
-/// Calls NVRTC's twin. Reports misuse if another thread is inside hipRTC.
+/// Calls the NVRTC counterpart. Reports misuse if another thread is inside hipRTC.
 fn call_nvrtc<F: Copy>(name: &CStr, call: impl FnOnce(F) -> Result) -> Result {
     if INSIDE.fetch_add(1, Ordering::AcqRel) != 0 {
         lock().misuse(format_args!("two threads are in hipRTC"));
@@ -91,7 +91,7 @@ pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
     }
 }
 
-/// What a program says of itself: a size, or as many bytes.
+/// Queries of a program: a size, or that many bytes.
 macro_rules! answers {
     ($($name:ident($answer:ident: $type:ty) = $twin:literal;)*) => {$(
         #[unsafe(no_mangle)]

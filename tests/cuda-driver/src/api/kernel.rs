@@ -105,16 +105,16 @@ functions! {
 }
 
 impl State {
-    /// A module of a text; what is wrong with it goes to `log`.
+    /// Loads a module from a text and writes the errors in it to `log`.
     ///
     /// # Safety
-    /// The image is null, a text that ends with a zero, or begins as no text does.
+    /// `image` is null, a text that ends with a zero, or bytes that cannot begin a text.
     unsafe fn load(&mut self, image: *const c_char, log: impl FnOnce(&str)) -> Answer<usize> {
         let context = self.current()?;
         if image.is_null() {
             return Err(INVALID_VALUE);
         }
-        // SAFETY: there is one byte at least.
+        // SAFETY: `image` has at least one byte.
         let first = unsafe { image.cast::<u8>().read() };
         if !first.is_ascii() || first.is_ascii_control() && !first.is_ascii_whitespace() {
             log("machine code of a GPU, which this is not");

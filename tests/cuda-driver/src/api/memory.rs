@@ -1,4 +1,4 @@
-//! Allocations, and what is at an address.
+//! Allocations, and queries of addresses.
 
 use core::ffi::c_void;
 
@@ -62,7 +62,7 @@ functions! {
         if attributes.is_null() || answers.is_null() {
             return Err(INVALID_VALUE);
         }
-        // Of memory that the driver does not know everything is zero.
+        // For an address unknown to the driver, every answer is zero.
         let found = state.lookup(address);
         for index in 0..count as usize {
             answer_to(state, attributes.add(index).read(), answers.add(index).read(), address, found)?;
@@ -70,10 +70,10 @@ functions! {
     }
 }
 
-/// One attribute of an address: `CUpointer_attribute`.
+/// Answers one `CUpointer_attribute` of an address.
 ///
 /// # Safety
-/// `answer` is null or has room for what the attribute is.
+/// `answer` is null or has room for the attribute's type.
 unsafe fn answer_to(
     state: &State,
     attribute: i32,
@@ -85,10 +85,10 @@ unsafe fn answer_to(
     const DEVICE: u32 = 2;
     let kind = found.map(|(_, live)| live.kind);
     let (number, word) = (answer.cast::<u32>(), answer.cast::<usize>());
-    // SAFETY: the caller's promise, by the attribute.
+    // SAFETY: the caller's promise; the attribute determines the type.
     unsafe {
         match attribute {
-            // Memory of a pool is of no context.
+            // Memory of a pool belongs to no context.
             1 => {
                 put(word, found.filter(|(_, live)| live.pool().is_none()).map_or(0, |(_, live)| live.context))
             }

@@ -1,5 +1,5 @@
-//! The functions of the driver, by what they are about. What each does is in the interface's
-//! documentation; how is in the other files.
+//! The functions of the driver, by topic. The interface's documentation says what each does; the
+//! other files say how.
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,

@@ -42,7 +42,7 @@ functions! {
         };
         state.note(format_args!("{stream:#x} {recorded:#x}"));
         let stream = state.stream(stream)?;
-        // The record of now, whatever the event stands for later.
+        // The record at this moment: a later record of the event does not change the wait.
         if state.unfinished.contains(&record) {
             state.submit(stream, Action::Wait(record))?;
         }
@@ -50,7 +50,7 @@ functions! {
     cuEventCreate(event: *mut usize, _flags: u32) |state| {
         let context = state.current()?;
         let created = state.number();
-        // As if it had been recorded long ago.
+        // A new event counts as recorded and complete.
         state.events.insert(created, Event { context, record: 0, stream: 0 });
         put(event, created)?;
     }

@@ -1,4 +1,4 @@
-//! Memory in the order of a stream, and its pools.
+//! Stream-ordered memory and its pools.
 
 use core::ffi::c_void;
 
@@ -9,7 +9,7 @@ use crate::memory::{Kind, Origin};
 use crate::pool::{Pool, default_of};
 use crate::state::{State, find};
 
-/// `CUmemPoolProps`: what there is a name for in CUDA 12.
+/// `CUmemPoolProps`, with the fields that CUDA 12 names.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Properties {
@@ -23,7 +23,7 @@ pub(super) struct Properties {
     reserved: [u8; 54],
 }
 
-/// `CUmemPool_attribute`: of 32 bits up to the third, of 64 from there on.
+/// `CUmemPool_attribute`: the first three have 32 bits, the others 64.
 mod attribute {
     pub(super) const RELEASE_THRESHOLD: i32 = 4;
     pub(super) const RESERVED: i32 = 5;
@@ -62,7 +62,7 @@ functions! {
             return Err(INVALID_VALUE);
         }
         let asked = properties.read();
-        // Pinned memory on a device.
+        // Only pinned memory on a device is supported.
         if asked.allocation_type != 1 || asked.location_type != 1 || asked.reserved != [0; 54] {
             return Err(INVALID_VALUE);
         }
@@ -74,7 +74,7 @@ functions! {
         put(pool, handle)?;
         state.pools.insert(handle, Pool::new(asked.location as usize, asked.max_size));
     }
-    // Returns at once; what is in use stays until it is freed.
+    // Returns at once. Blocks in use stay until they are freed.
     cuMemPoolDestroy(pool: usize) |state| {
         let found = state.pool(pool)?;
         if pool == default_of(found.device) {
@@ -116,8 +116,8 @@ impl State {
         Ok(self.context(context)?.device)
     }
 
-    /// Memory from now on in the order of a stream. What that stream was told to free may be given
-    /// out again before it is free.
+    /// Allocates in the order of a stream. A block that the same stream has freed may be reused
+    /// before that free completes.
     fn allocate_in(&mut self, stream: usize, pool: usize, bytes: usize) -> Answer<usize> {
         let context = find(&mut self.streams, stream)?.context;
         let again = self
@@ -126,7 +126,7 @@ impl State {
             .find(|(_, live)| live.dying == Some(stream) && live.size == bytes && live.pool() == Some(pool));
         let again = again.map(|(address, _)| *address);
         let Some(address) = again else {
-            // Nothing is submitted where there is no memory.
+            // A failed allocation submits nothing.
             let address = self.allocate(context, Kind::Device, bytes, Origin::Pool { pool, born: 0 })?;
             let born = self.submit(stream, Action::Born)?;
             if let Some(live) = self.allocations.get_mut(&address) {

@@ -1,4 +1,4 @@
-//! Memory of other processes, and of other devices.
+//! Memory shared between processes and between devices.
 
 use crate::arena::Views;
 use crate::code::{
@@ -16,7 +16,7 @@ const LAZY_PEER_ACCESS: u32 = 1;
 /// Mappings start at multiples of this.
 const PAGE: usize = 4096;
 
-/// `CUipcMemHandle`: which bytes of which file of which process.
+/// `CUipcMemHandle`: a process, one of its files, and a range of bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
@@ -50,7 +50,7 @@ functions! {
         if handle.magic != MAGIC || flags != LAZY_PEER_ACCESS {
             return Err(INVALID_VALUE);
         }
-        // A process does not open its own.
+        // A process cannot open its own handle.
         if handle.process == u64::from(std::process::id()) {
             return Err(INVALID_CONTEXT);
         }

@@ -12,7 +12,7 @@ use crate::state::State;
 const HOST: u32 = 1;
 const DEVICE: u32 = 2;
 const UNIFIED: u32 = 4;
-/// The most bytes between two rows of a copy.
+/// Maximum bytes between two rows of a copy.
 const MOST_PITCH: usize = i32::MAX as usize;
 
 /// `CUDA_MEMCPY2D`.
@@ -25,7 +25,7 @@ pub(crate) struct Copy2D {
     height: usize,
 }
 
-/// One side of it.
+/// The source or the destination of a copy.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
@@ -39,7 +39,7 @@ pub(crate) struct Side {
 }
 
 impl Copy2D {
-    /// Of addresses with their pitch, and width and height.
+    /// A copy between two addresses with their pitches, and its width and height.
     pub(super) fn of(dst: [usize; 2], src: [usize; 2], [width, height]: [usize; 2]) -> Self {
         let side = |[device, pitch]: [usize; 2]| {
             let array = core::ptr::null_mut();
@@ -50,7 +50,7 @@ impl Copy2D {
 }
 
 impl Side {
-    /// Its rows, where it is plain memory.
+    /// The rows, if this side is plain memory.
     fn rows(&self, width: usize, height: usize) -> Answer<Rows> {
         let base = match self.memory_type {
             HOST => self.host,
@@ -116,7 +116,7 @@ impl State {
         self.submit(stream, Action::Copy { to, from, width, height }).map(drop)
     }
 
-    /// Fills memory of the driver with a value again and again.
+    /// Fills memory of the driver with a repeated value.
     fn fill(&mut self, to: Rows, value: &[u8], count: usize, height: usize, stream: usize) -> Answer {
         self.note(format_args!("{stream:#x}"));
         let stream = self.stream(stream)?;
@@ -134,7 +134,7 @@ impl State {
         self.submit(stream, Action::Fill { to, value: value.to_vec(), width, height }).map(drop)
     }
 
-    /// Checks what a hint is about: managed memory, and a device or the host.
+    /// Checks the arguments of a hint: managed memory, and a device or the host.
     fn hint(&mut self, address: usize, bytes: usize, device: i32) -> Answer {
         const CPU: i32 = -1;
         if device != CPU {

@@ -1,11 +1,11 @@
-//! What operations make of the values in registers.
+//! Operations on values in registers.
 
 use core::cmp::Ordering;
 
 use super::program::{Comparison, Logic, Operation, Rounding};
 use super::types::Type;
 
-/// The result; none of a division by zero.
+/// The result; `None` for a division by zero.
 #[inline]
 pub(super) fn calculate(operation: Operation, of: Type, [a, b, c]: [u64; 3]) -> Option<u64> {
     match of {
@@ -33,7 +33,7 @@ macro_rules! floats {
                 Operation::Multiply => a * b,
                 Operation::MultiplyAdd => a.mul_add(b, c),
                 Operation::MultiplyAddDown => {
-                    // What is above the sum by rounding, is one step too far.
+                    // If rounding moved the sum up, step back by one.
                     let near = a.mul_add(b, c);
                     let is_above = a.mul_add(b, c - near) < 0.0;
                     if !is_above {
@@ -61,8 +61,8 @@ macro_rules! floats {
 floats!(single, f32);
 floats!(double, f64);
 
-/// Registers hold more bits than a type has; those above are anything, and whoever depends on them
-/// carries the type on first.
+/// A register has more bits than the type. The upper bits are arbitrary, so an operation that needs
+/// them extends the value first.
 #[inline]
 fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64> {
     let bits = of.bits();
@@ -103,7 +103,7 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
         Operation::And => a & b,
         Operation::Or => a | b,
         Operation::Xor => a ^ b,
-        // The distance is of 32 bits; one that is too far shifts everything out.
+        // The distance has 32 bits. One at or above the width shifts every bit out.
         Operation::ShiftLeft => a.checked_shl(b as u32).filter(|_| (b as u32) < bits).unwrap_or(0),
         Operation::ShiftRight => {
             let distance = (b as u32).min(bits - 1);
@@ -125,7 +125,7 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
         }
         Operation::Reverse => a.reverse_bits() >> (64 - bits),
         Operation::Field => {
-            // Place and length are of 8 bits; what lies above the value is its sign.
+            // Position and length have 8 bits. Bits above the value repeat its sign.
             let (place, len) = ((b as u8).min(63) as u32, u32::from(c as u8).min(bits));
             let whole = pair(|a, _| a, |a, _| a);
             let from = if of.is_signed() { (whole as i64 >> place) as u64 } else { whole >> place };
@@ -144,7 +144,7 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
     })
 }
 
-/// Whether two values compare as asked.
+/// Whether two values satisfy a comparison.
 #[inline]
 pub(super) fn compare(comparison: Comparison, of: Type, a: u64, b: u64) -> bool {
     let order = match of {
@@ -161,7 +161,7 @@ pub(super) fn compare(comparison: Comparison, of: Type, a: u64, b: u64) -> bool 
     }
 }
 
-/// The result of a comparison together with a predicate.
+/// Combines the result of a comparison with a predicate.
 pub(super) fn together(logic: Option<Logic>, found: bool, other: bool) -> bool {
     match logic {
         None => found,
@@ -171,14 +171,14 @@ pub(super) fn together(logic: Option<Logic>, found: bool, other: bool) -> bool {
     }
 }
 
-/// A value as one of another type.
+/// Converts a value to another type.
 #[inline]
 pub(super) fn convert(to: Type, from: Type, rounding: Rounding, value: u64) -> u64 {
     let number = match from {
         Type::Float(32) => f64::from(f32::from_bits(value as u32)),
         Type::Float(_) => f64::from_bits(value),
         _ if !to.is_float() => return to.carried(from.carried(value)),
-        // To a float at once: by way of the wider one it would be rounded twice.
+        // Converts to `f32` directly: a detour through `f64` would round twice.
         Type::Signed(_) if to.bits() == 32 => return u64::from((from.signed(value) as f32).to_bits()),
         Type::Signed(_) => return (from.signed(value) as f64).to_bits(),
         _ if to.bits() == 32 => return u64::from((from.unsigned(value) as f32).to_bits()),
@@ -193,7 +193,7 @@ pub(super) fn convert(to: Type, from: Type, rounding: Rounding, value: u64) -> u
         Rounding::Unit if number.is_nan() => 0.0,
         Rounding::Unit => number.clamp(0.0, 1.0),
     };
-    // To integers it saturates.
+    // A conversion to an integer saturates.
     match to {
         Type::Float(32) => u64::from((number as f32).to_bits()),
         Type::Float(_) => number.to_bits(),

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: its instructions.
+//! Instructions that the lanes of a warp execute together.
 
 use super::instruction::Modifiers;
 use super::lower::{Lowering, Operand};
@@ -6,14 +6,14 @@ use super::program::{Action, Collective, Operation, Register, Shuffle, Together,
 use super::types::Type;
 
 impl Lowering<'_> {
-    /// Steps of an instruction of that name.
+    /// The steps of a collective instruction.
     pub(super) fn together(
         &mut self,
         name: &str,
         mut modifiers: Modifiers<'_>,
         operands: &[Operand],
     ) -> Result<(), String> {
-        // Those of older devices name no lanes, and nobody knows who takes part.
+        // The instructions of older devices name no lanes, so the set of participants is unknown.
         if name != "activemask" && !modifiers.has("sync") {
             return Err("not without `.sync`".into());
         }
@@ -72,7 +72,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Where results go; the second, where there may be one, is a predicate.
+    /// The registers of the results. An optional second result is a predicate.
     fn results(&mut self, operand: &Operand, two: bool) -> Result<(Register, Register), String> {
         match operand {
             Operand::Word(word) => Ok((self.register(word)?, self.nowhere())),
@@ -86,7 +86,7 @@ impl Lowering<'_> {
         self.value(word)
     }
 
-    /// A predicate, or what it is not.
+    /// A predicate or its negation.
     fn predicate(&mut self, operand: &Operand) -> Result<Register, String> {
         let Operand::Word(word) = operand else { return Err("a predicate expected".into()) };
         let Some(word) = word.strip_prefix('!') else { return self.value(word) };

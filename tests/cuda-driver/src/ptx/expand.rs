@@ -10,7 +10,7 @@ impl Lowering<'_> {
         self.push(Action::Calculate(operation), of, to, [a, b, 0]);
     }
 
-    /// `mov.b64 {%r1, %r2}, %rd1` and back: the parts of a value, the lowest first.
+    /// `mov.b64 {%r1, %r2}, %rd1` and the reverse: the parts of a value, the lowest first.
     pub(super) fn parts(&mut self, modifiers: Modifiers<'_>, operands: &[Operand]) -> Result<(), String> {
         let whole = Type::Unsigned(modifiers.only()?.bits());
         let [to, from] = operands else { return Err("two operands expected".into()) };
@@ -21,7 +21,7 @@ impl Lowering<'_> {
             return Err("not in such parts".into());
         }
         if let [target] = targets {
-            // Put together beside the target, which may be a source.
+            // Assembles in a temporary register, because the target may also be a source.
             let (target, sum, next) = (self.register(target)?, self.temporary(0), self.temporary(1));
             let (zero, low) = (self.constant(0), self.constant(part.unsigned(u64::MAX)));
             self.step(Operation::Move, whole, sum, zero, 0);
@@ -46,7 +46,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// `bfi.b32 d, a, b, place, count`: so many of the lowest bits of `a` at a place of `b`.
+    /// `bfi.b32 d, a, b, place, count`: copies the `count` lowest bits of `a` to bit `place` of
+    /// `b`.
     pub(super) fn insert(&mut self, modifiers: Modifiers<'_>, operands: &[Operand]) -> Result<(), String> {
         let of = Type::Unsigned(modifiers.only()?.bits());
         let ([to], [a, b, place, count]) = self.operands(operands)?;

@@ -1,22 +1,22 @@
-//! What each instruction is.
+//! The meaning of each instruction.
 
 use super::lower::{Instruction, Lowering, Operand};
 use super::program::{Action, Comparison, Logic, Operation, Rounding, Space, Update};
 use super::types::Type;
 
-/// Words that change nothing for one item after the other on a host: of rounding that is the usual
-/// one, of precision, of caches, of order.
+/// Modifiers without an effect when the host runs one item after another: default rounding,
+/// precision, caches, memory order.
 const WITHOUT_EFFECT: [&str; 26] = [
     "rn", "ftz", "approx", "full", "uni", "volatile", "relaxed", "acquire", "release", "acq_rel", "weak",
     "gpu", "cta", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "sc", "gl", "sync", "aligned",
 ];
 
-/// Where local and shared memory and constants begin among the addresses that can be anything.
+/// Start of the windows of constants, local and shared memory in the generic address space.
 pub(super) const CONSTANT_WINDOW: u64 = 0x5900_0000_0000_0000;
 pub(super) const SHARED_WINDOW: u64 = 0x5A00_0000_0000_0000;
 pub(super) const LOCAL_WINDOW: u64 = 0x5B00_0000_0000_0000;
 
-/// What is behind the dots of an instruction.
+/// The modifiers after an instruction's name.
 pub(super) struct Modifiers<'i> {
     words: Vec<&'i str>,
     pub(super) types: Vec<Type>,
@@ -29,7 +29,7 @@ impl<'i> Modifiers<'i> {
         Self { words, types: types.into_iter().filter_map(Type::of).collect() }
     }
 
-    /// Takes the first word that means something.
+    /// Takes the first modifier that `meaning` knows.
     pub(super) fn take<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         let place = self.words.iter().position(|word| meaning(word).is_some())?;
         meaning(self.words.remove(place))
@@ -39,7 +39,7 @@ impl<'i> Modifiers<'i> {
         self.take(|found| (found == word).then_some(())).is_some()
     }
 
-    /// The only type, and nothing left over.
+    /// The single type modifier. Other modifiers are refused.
     pub(super) fn only(&self) -> Result<Type, String> {
         self.end()?;
         match self.types[..] {
@@ -97,7 +97,7 @@ impl Lowering<'_> {
                 self.parts(modifiers, operands)
             }
             "bfi" => self.insert(modifiers, operands),
-            // All items of a group; `0` is the barrier that there is.
+            // All items of a group. `0` is the only barrier.
             "bar" | "barrier" if matches!(operands[..], [Operand::Word(ref number)] if number == "0") => {
                 modifiers.end()?;
                 self.plain(Action::Barrier)
@@ -117,7 +117,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The registers of operands that are words: those written first, then those read.
+    /// The registers of operands that are words: the written ones, then the read ones.
     pub(super) fn operands<const TO: usize, const FROM: usize>(
         &mut self,
         operands: &[Operand],
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         operands: &[Operand],
     ) -> Result<(), String> {
         use Operation::*;
-        // Of a product the lower half, the upper, or all of it.
+        // The lower half of a product, the upper half, or all of it.
         let part = modifiers.take(|word| ["lo", "hi", "wide"].into_iter().find(|part| *part == word));
         let shift = name == "bfind" && modifiers.has("shiftamt");
         let operation = match (name, part) {
@@ -239,7 +239,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Between the addresses of a space and those that can be anything.
+    /// Converts between addresses of a space and generic addresses.
     fn window(&mut self, mut modifiers: Modifiers<'_>, operands: &[Operand]) -> Result<(), String> {
         let back = modifiers.has("to");
         let space = modifiers.take(space).ok_or("the space is not known")?;
@@ -285,7 +285,7 @@ impl Lowering<'_> {
         let (space, of, register, mut offset) = self.access(modifiers, address, words.len())?;
         for word in words {
             let to = self.register(word)?;
-            // A vector may be loaded over its own address: that is read first.
+            // A vector may be loaded over its own address, so the address is copied first.
             if words.len() > 1 && to == register {
                 return Err("the address is overwritten".into());
             }
@@ -332,7 +332,7 @@ impl Lowering<'_> {
             let [word] = several(value)? else { return Err("one value expected".into()) };
             *place = self.value(word)?;
         }
-        // Without an answer it goes nowhere.
+        // An atomic without a result writes to an unused register.
         let to = to.unwrap_or_else(|| self.nowhere());
         self.push(Action::Update(space, offset, update), of, to, from);
         Ok(())
@@ -373,7 +373,7 @@ fn update(word: &str) -> Option<Update> {
 }
 
 fn comparison(word: &str) -> Option<Comparison> {
-    // Of unsigned integers and of floating-point numbers that may be none there are further words.
+    // Comparisons of unsigned integers, and of floats that may be NaN, have words of their own.
     let (less, equal, greater, unordered) = match word {
         "eq" => (false, true, false, false),
         "ne" => (true, false, true, false),
@@ -394,7 +394,7 @@ fn comparison(word: &str) -> Option<Comparison> {
     Some(Comparison { less, equal, greater, unordered })
 }
 
-/// How a conversion to whole numbers rounds.
+/// The rounding of a conversion to an integer.
 fn rounding(word: &str) -> Option<Rounding> {
     Some(match word {
         "rni" => Rounding::Nearest,

@@ -1,4 +1,4 @@
-//! From instructions to steps: names become numbers of registers, constants registers of their own.
+//! From instructions to steps: names become register numbers, and each constant gets a register.
 
 use alloc::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use super::text::{Reader, integer, refuse};
 use super::types::Type;
 use super::warp::LANES;
 
-/// What is in a register that nobody wrote.
+/// The value of a register that was never written.
 const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
-/// The body of a function as it is read.
+/// The body of a function during parsing.
 #[derive(Debug, Default)]
 pub(super) struct Body {
-    /// Names of registers; those with a number stand for so many, each with its own number behind.
+    /// Names of registers. A name with a count declares that many, each with a number after it.
     declared: BTreeMap<String, Option<u64>>,
     instructions: Vec<Instruction>,
-    /// The instruction that a label stands before.
+    /// The index of the instruction after each label.
     labels: BTreeMap<String, usize>,
 }
 
-/// An instruction as it is written.
+/// A parsed instruction.
 #[derive(Debug)]
 pub(super) struct Instruction {
     line: usize,
     guard: Option<(String, bool)>,
-    /// The name and what is behind its dots.
+    /// The name and its modifiers.
     pub(super) name: String,
     pub(super) modifiers: Vec<String>,
     pub(super) operands: Vec<Operand>,
 }
 
-/// What an instruction is about.
+/// An operand.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
-    /// A register, a constant, a variable or a label; behind `!` a predicate that is turned round.
+    /// A register, a constant, a variable or a label. With `!` before it, a negated predicate.
     Word(String),
     /// Two results.
     Two(String, String),
@@ -43,7 +43,7 @@ pub(super) enum Operand {
     Several(Vec<String>),
 }
 
-/// What becomes of a body.
+/// A lowered body.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) steps: Vec<Step>,
@@ -51,7 +51,7 @@ pub(super) struct Made {
     pub(super) specials: Vec<(Register, Special)>,
 }
 
-/// What names stand for beside registers.
+/// Names other than registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'n> {
     pub(super) parameters: &'n [Parameter],
@@ -60,14 +60,14 @@ pub(super) struct Names<'n> {
     pub(super) constants: &'n Places,
 }
 
-/// A word that may have a sign.
+/// A word with an optional sign.
 pub(super) fn signed(reader: &mut Reader<'_>) -> Result<String, String> {
     let sign = ["-", "!"].into_iter().find(|sign| reader.take(sign)).unwrap_or_default();
     Ok(format!("{sign}{}", reader.word()?))
 }
 
 impl Body {
-    /// Behind `.reg`: `.b32 %r<5>, %x;`.
+    /// Parses the rest of `.reg`: `.b32 %r<5>, %x;`.
     pub(super) fn declare(&mut self, reader: &mut Reader<'_>) -> Result<(), String> {
         let line = reader.line();
         let of = reader.word()?;
@@ -91,7 +91,7 @@ impl Body {
         reader.expect(";")
     }
 
-    /// A label, or an instruction to its end.
+    /// Parses a label or one instruction.
     pub(super) fn instruction(&mut self, reader: &mut Reader<'_>) -> Result<(), String> {
         let line = reader.line();
         let mut guard = None;
@@ -119,7 +119,7 @@ impl Body {
         Ok(())
     }
 
-    /// Steps of all instructions.
+    /// Lowers all instructions.
     pub(super) fn finish(&self, names: Names<'_>) -> Result<Made, String> {
         let made = Made { steps: Vec::new(), registers: Vec::new(), specials: Vec::new() };
         let numbers = BTreeMap::new();
@@ -139,7 +139,7 @@ impl Body {
                 }
             }
         }
-        // A label at the end, and what runs over it.
+        // A label at the end, and fall-through to it.
         starts.push(lowering.made.steps.len());
         lowering.push(Action::End, Type::Predicate, 0, [0; 3]);
         for (step, label) in core::mem::take(&mut lowering.jumps) {
@@ -181,16 +181,16 @@ fn operand(reader: &mut Reader<'_>) -> Result<Operand, String> {
     Ok(Operand::Word(word))
 }
 
-/// One body on its way.
+/// The state while one body is lowered.
 pub(super) struct Lowering<'b> {
     body: &'b Body,
     names: Names<'b>,
     pub(super) made: Made,
-    /// Of the instruction.
+    /// The line of the current instruction.
     line: usize,
-    /// Registers by name, constants and what is an item's own among them.
+    /// Registers by name, including constants and the special registers of an item.
     numbers: BTreeMap<String, Register>,
-    /// Steps that go to labels.
+    /// Jumps to be resolved: the step and its label.
     jumps: Vec<(usize, String)>,
 }
 
@@ -199,7 +199,7 @@ impl Lowering<'_> {
         self.made.steps.push(Step { action, of, to, from, guard: None, line: self.line });
     }
 
-    /// A step that goes to a label.
+    /// Adds a jump to a label.
     pub(super) fn jump(&mut self, label: &str) {
         self.jumps.push((self.made.steps.len(), label.to_owned()));
         self.push(Action::Nothing, Type::Predicate, 0, [0; 3]);
@@ -217,12 +217,12 @@ impl Lowering<'_> {
         self.named(&format!("{value}"), value)
     }
 
-    /// A register that nobody reads.
+    /// A register whose value is never read.
     pub(super) fn nowhere(&mut self) -> Register {
         self.named("", PATTERN)
     }
 
-    /// A register for one instruction's own use.
+    /// A register for use within one instruction.
     pub(super) fn temporary(&mut self, number: usize) -> Register {
         self.named(&format!("!{number}"), PATTERN)
     }
@@ -242,8 +242,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The register of a value to be read: of a register, a constant, a variable's place, or what
-    /// is an item's own.
+    /// The register that holds a value: a register, a constant, a variable's address, or a special
+    /// register.
     pub(super) fn value(&mut self, word: &str) -> Result<Register, String> {
         if let Some(value) = literal(word) {
             return Ok(self.constant(value));
@@ -263,7 +263,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The register and the distance of an address in a space.
+    /// The base register and the offset of an address in a space.
     pub(super) fn address(
         &mut self,
         base: &str,

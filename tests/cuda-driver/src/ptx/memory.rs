@@ -1,4 +1,4 @@
-//! What a launch may touch, and each access to it.
+//! The memory of a launch, and each access to it.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ pub(crate) struct Range {
     pub(crate) own: usize,
 }
 
-/// What went wrong with an access.
+/// An invalid access.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) code: Code,
@@ -33,19 +33,19 @@ pub(super) struct Memory<'m> {
     pub(super) shared: &'m mut [u64],
     pub(super) local: &'m mut [u64],
     pub(super) constants: &'m [u64],
-    /// Where the last access was.
+    /// The range of the last access.
     pub(super) last: usize,
 }
 
 impl Memory<'_> {
-    /// The driver's address of a value, to be written too where that is said.
+    /// The driver's address of a value. With `written`, the memory must be writable.
     #[inline]
     fn find(&mut self, space: Space, address: u64, bytes: usize, written: bool) -> Result<usize, Wrong> {
         let wrong = |code| Wrong { code, address, bytes };
         if address % bytes as u64 != 0 {
             return Err(wrong(MISALIGNED_ADDRESS));
         }
-        // Windows are no addresses of a program.
+        // An address in a window belongs to no allocation.
         let (space, offset) = match space {
             Space::Generic if address >= LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
             Space::Generic if address >= SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
@@ -81,8 +81,8 @@ impl Memory<'_> {
     #[inline]
     pub(super) fn load(&mut self, space: Space, of: Type, address: u64) -> Result<u64, Wrong> {
         let place = self.find(space, address, of.bytes(), false)?;
-        // SAFETY: inside a live range and aligned, in each case; who else writes it at the same
-        // time is the program's to order.
+        // SAFETY: inside a live range and aligned, in each case. The program must order concurrent
+        // writes.
         Ok(unsafe {
             match of.bytes() {
                 1 => of.carried(u64::from((place as *const u8).read_volatile())),
@@ -108,7 +108,7 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// In one step beside all other streams: the value that was there.
+    /// Updates a value atomically with regard to all streams. Returns the previous value.
     pub(super) fn update(
         &mut self,
         space: Space,

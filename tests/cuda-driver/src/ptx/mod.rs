@@ -1,10 +1,10 @@
-//! PTX, NVIDIA's assembly, executed on the host: what a compiler makes of plain CUDA C for 64-bit
-//! devices.
+//! Executes PTX, NVIDIA's assembly, on the host: the subset that a compiler produces from plain
+//! CUDA C for 64-bit devices.
 //!
-//! `text` cuts it into words, `parse` finds functions and variables, `lower`, `instruction`,
-//! `collective` and `expand` make steps, `run` takes the groups and their items through them, and
-//! `warp` those that do something together. What is not known is refused when the module is made,
-//! by its line.
+//! `text` splits the source into words, and `parse` finds functions and variables. `lower`,
+//! `instruction`, `collective` and `expand` produce steps. `run` executes the steps for each group
+//! and item; `warp` executes steps that several lanes share. An unknown instruction is refused with
+//! its line when the module is loaded.
 
 mod arithmetic;
 mod collective;

@@ -7,15 +7,16 @@ use super::program::{Entry, Module, Parameter};
 use super::text::{Reader, refuse};
 use super::types::Type;
 
-/// Bytes of all constants at most.
+/// Maximum bytes of all constants.
 const MOST_CONSTANTS: usize = 64 << 10;
-/// Alignment of the shared memory that a launch adds.
+/// Alignment of dynamic shared memory.
 const DYNAMIC_ALIGNMENT: usize = 16;
 
-/// Variables by name: where each starts.
+/// Variables by name, with their offsets.
 pub(super) type Places = BTreeMap<String, usize>;
 
-/// A variable's name, alignment and bytes; none for the one that a launch makes room for.
+/// A variable's name, alignment and bytes. `None` for dynamic shared memory, whose size the launch
+/// gives.
 struct Variable<'t> {
     name: &'t str,
     of: Type,
@@ -23,11 +24,11 @@ struct Variable<'t> {
     bytes: Option<usize>,
 }
 
-/// Makes a module of a text; the error says line and reason.
+/// Parses a module. The error names line and reason.
 pub(crate) fn parse(text: &str) -> Result<Module, String> {
     let mut reader = Reader::new(text)?;
     let mut module = Module::default();
-    // Shared variables outside of functions are every function's.
+    // Shared variables outside functions belong to every function.
     let mut shared = Room::default();
     let (mut constants, mut values) = (Room::default(), Vec::new());
     if !matches!(reader.peek(), Some(".version")) {
@@ -59,12 +60,12 @@ pub(crate) fn parse(text: &str) -> Result<Module, String> {
     Ok(module)
 }
 
-/// Where variables of one space lie.
+/// The layout of the variables of one space.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     pub(super) places: Places,
     pub(super) bytes: usize,
-    /// What begins behind all others.
+    /// Variables that start after all others.
     last: Vec<String>,
 }
 
@@ -86,7 +87,8 @@ impl Room {
     }
 }
 
-/// Behind its space: `.align 4 .b8 name[64]`, with or without the end.
+/// Parses the rest of a declaration after its space: `.align 4 .b8 name[64]`, with or without the
+/// semicolon.
 fn declared<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
     let mut alignment = None;
     let line = reader.line();
@@ -201,7 +203,7 @@ fn entry(reader: &mut Reader<'_>, shared: &Room, constants: &Places) -> Result<E
             other => return refuse(line, format_args!("`{other}` before a function's body is not known")),
         }
     }
-    // Variables first: an instruction may name one that is declared outside of its block.
+    // Variables first: an instruction may name a variable declared outside its block.
     let (mut shared, mut local) = (shared.clone(), Room::default());
     let mut body = Body::default();
     let mut depth = 1;

@@ -15,21 +15,21 @@ pub(crate) struct Module {
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// Threads of a block that it is written for, or at most has.
+    /// The block size that the function requires, or its maximum.
     pub(crate) required: Option<[u32; 3]>,
     pub(crate) most_threads: Option<u32>,
-    /// Bytes of shared memory of its own; what a launch adds comes behind.
+    /// Bytes of static shared memory. Dynamic shared memory follows.
     pub(crate) shared_bytes: usize,
-    /// Bytes of each item's own variables.
+    /// Bytes of each item's local variables.
     pub(crate) local_bytes: usize,
     pub(super) steps: Vec<Step>,
-    /// What registers hold at the start: constants, and for the rest a pattern.
+    /// Initial values: constants, and the pattern for other registers.
     pub(super) registers: Vec<u64>,
-    /// Registers that hold what is an item's own.
+    /// Registers that hold special values of an item.
     pub(super) specials: Vec<(Register, Special)>,
 }
 
-/// Where a parameter lies among the bytes of all of them.
+/// Where a parameter lies in the parameter buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
@@ -47,16 +47,16 @@ impl Entry {
 /// The number of a register.
 pub(super) type Register = u32;
 
-/// What an item knows of itself and its launch.
+/// A special register: the item's position and its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     Item(usize),
     GroupSize(usize),
     Group(usize),
     Groups(usize),
-    /// The place in the warp.
+    /// The lane's index in the warp.
     Lane,
-    /// The bits of the lanes before it, itself, or behind it.
+    /// A mask of the lanes before, at or after this one.
     Lanes {
         before: bool,
         itself: bool,
@@ -64,7 +64,7 @@ pub(super) enum Special {
     },
 }
 
-/// Memory by how it is reached.
+/// A space of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Generic,
@@ -82,20 +82,20 @@ pub(super) struct Step {
     pub(super) of: Type,
     pub(super) to: Register,
     pub(super) from: [Register; 3],
-    /// Only where this predicate is so.
+    /// The predicate and the value that it must have for the step to run.
     pub(super) guard: Option<(Register, bool)>,
-    /// Of the text.
+    /// The line in the text.
     pub(super) line: usize,
 }
 
-/// What it does: with the registers of the step.
+/// What a step does with its registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Calculate(Operation),
     Compare(Comparison, Option<Logic>),
     Select,
     Convert(Type, Rounding),
-    /// From the address in the first register and so many bytes on.
+    /// From the address in the first register plus an offset.
     Load(Space, i64),
     Store(Space, i64),
     Update(Space, i64, Update),
@@ -107,33 +107,33 @@ pub(super) enum Action {
     Nothing,
 }
 
-/// What lanes of a warp do together, and the registers that it needs beside the step's.
+/// A collective step, with the registers that it needs beside the step's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Together {
     pub(super) what: Collective,
-    /// The lanes that have to come.
+    /// The mask of participating lanes.
     pub(super) lanes: Register,
-    /// Where the second result goes, a predicate.
+    /// The register of the second result, a predicate.
     pub(super) also: Register,
 }
 
-/// The values are in the first register of the step.
+/// The first register of the step holds the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Collective {
-    /// The second register is the lane or the distance, the third the bounds.
+    /// The second register holds the lane or the distance, the third the bounds.
     Shuffle(Shuffle),
     Vote(Vote),
     Reduce(Operation),
-    /// The lanes that have the same value; all or none of them.
+    /// The lanes with an equal value: any of them, or all or none.
     MatchAny,
     MatchAll,
-    /// Nothing but to wait for each other.
+    /// Only a barrier.
     Wait,
-    /// Who is here, without waiting for anybody.
+    /// The active lanes at this instruction, without a wait.
     Active,
 }
 
-/// Whose value a lane gets.
+/// How a shuffle selects the source lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shuffle {
     Up,
@@ -142,7 +142,7 @@ pub(super) enum Shuffle {
     Index,
 }
 
-/// What is found out about predicates.
+/// The question about the predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vote {
     All,
@@ -184,15 +184,15 @@ pub(super) enum Operation {
     Logarithm,
     CountOnes,
     CountZeros,
-    /// The place of the highest bit that is not like the sign, and how far it is from the top.
+    /// The position of the highest bit that differs from the sign, and its distance from the top.
     HighestBit,
     HighestBitShift,
     Reverse,
-    /// As many bits from a place on as the third operand says.
+    /// A bit field: start and length are the other operands.
     Field,
 }
 
-/// For which orders of two values it is so; they have none where one is no number.
+/// The orders of two values for which the comparison is true; `unordered` means NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) less: bool,
@@ -201,7 +201,7 @@ pub(super) struct Comparison {
     pub(super) unordered: bool,
 }
 
-/// With what the result of a comparison is put together.
+/// How the result of a comparison is combined with a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logic {
     And,
@@ -217,11 +217,11 @@ pub(super) enum Rounding {
     Zero,
     Down,
     Up,
-    /// Not at all, but from 0 to 1.
+    /// No rounding: clamps to 0..=1.
     Unit,
 }
 
-/// What an atomic operation makes of the value that is there.
+/// How an atomic operation changes the value in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Update {
     Add,

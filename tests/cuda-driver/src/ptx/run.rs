@@ -1,5 +1,5 @@
-//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier,
-//! or to where lanes of a warp wait for each other.
+//! A launch runs its groups one after the other. The items of a group take turns between barriers
+//! and collective steps.
 
 use core::fmt;
 
@@ -9,9 +9,9 @@ use super::program::{Action, Entry, Special};
 use super::warp::{self, LANES};
 use crate::code::{Code, LAUNCH_FAILED, LAUNCH_TIMEOUT};
 
-/// Steps of a launch at most, so that a kernel that does not end is found.
+/// Maximum steps of a launch, so that an endless kernel is found.
 const MOST_STEPS: u64 = 1 << 34;
-/// What is in memory that nobody wrote.
+/// The content of memory that was never written.
 pub(super) const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 /// Everything that a launch needs.
@@ -25,15 +25,15 @@ pub(crate) struct Launch<'l> {
     pub(crate) groups: [u32; 3],
     /// The bytes of all parameters.
     pub(crate) parameters: &'l [u8],
-    /// Bytes of shared memory beside the function's own.
+    /// Bytes of dynamic shared memory.
     pub(crate) shared_bytes: usize,
-    /// What it may touch, sorted.
+    /// The memory that the launch may access, sorted.
     pub(crate) ranges: &'l [Range],
-    /// Groups and items in the opposite order.
+    /// Runs groups and items in reverse order.
     pub(crate) reversed: bool,
 }
 
-/// What a kernel did wrong, and where.
+/// An error of a kernel and its place.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) code: Code,
@@ -46,7 +46,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// One item: where it is, and what it has.
+/// One item: its position, registers and memory.
 pub(super) struct Item {
     next: usize,
     pub(super) state: State,
@@ -54,17 +54,17 @@ pub(super) struct Item {
     local: Vec<u64>,
 }
 
-/// Whether an item can go on, or what it waits for.
+/// Whether an item can continue, or what it waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     Ready,
     Barrier,
-    /// For other lanes, at that step.
+    /// For other lanes, at the collective step with this index.
     Together(usize),
     Ended,
 }
 
-/// A linear number, X fastest, as three.
+/// Splits a linear number, X fastest.
 fn triple(number: u64, sizes: [u32; 3]) -> [u64; 3] {
     let [x, y, _] = sizes.map(|size| u64::from(size.max(1)));
     [number % x, number / x % y, number / x / y]
@@ -75,7 +75,7 @@ fn words(bytes: usize) -> Vec<u64> {
     vec![PATTERN; bytes.div_ceil(8)]
 }
 
-/// Runs it to the end.
+/// Runs the launch to the end.
 pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
     let (entry, product) =
         (launch.entry, |sizes: [u32; 3]| sizes.iter().map(|size| u64::from(*size)).product());
@@ -145,7 +145,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
             if let Some((index, why)) = warp::stuck(entry, &items) {
                 return fault(&items[index], index, (LAUNCH_TIMEOUT, why));
             }
-            // From barrier to barrier; items that have ended are not waited for.
+            // Runs from barrier to barrier; ended items take no part.
             let mut more = false;
             for item in items.iter_mut().filter(|item| matches!(item.state, State::Barrier)) {
                 (item.state, more) = (State::Ready, true);
@@ -162,7 +162,7 @@ fn wrong(wrong: Wrong) -> (Code, String) {
     (wrong.code, format!("{} bytes at {:#x} are not its", wrong.bytes, wrong.address))
 }
 
-/// Runs an item to where it waits, or to its end.
+/// Runs an item to its next wait or to its end.
 fn advance(
     entry: &Entry,
     next: &mut usize,

@@ -1,21 +1,21 @@
 //! Words of the text, each with its line.
 
-/// A word, or one character that stands for itself.
+/// A word or a single punctuation character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
     pub(super) text: &'t str,
     pub(super) line: usize,
 }
 
-/// What is wrong, and where.
+/// An error with its line.
 pub(super) fn refuse<T>(line: usize, what: impl core::fmt::Display) -> Result<T, String> {
     Err(format!("line {line}: {what}"))
 }
 
-/// Directives that end with their line, and say where the source is.
+/// Directives for debuggers, which end with their line.
 const OF_DEBUGGERS: [&str; 3] = [".loc", ".file", ".section"];
 
-/// The words of a text; comments are no words.
+/// Splits the text into words, without comments.
 pub(super) fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
     let mut words = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -48,7 +48,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
     Ok(words)
 }
 
-/// Takes words one after the other.
+/// Reads words in order.
 #[derive(Debug)]
 pub(super) struct Reader<'t> {
     words: Vec<Word<'t>>,
@@ -75,7 +75,7 @@ impl<'t> Reader<'t> {
         Ok(word)
     }
 
-    /// Takes the next word if it is this one.
+    /// Takes the next word if it equals `text`.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let found = self.peek() == Some(text);
         self.next += usize::from(found);

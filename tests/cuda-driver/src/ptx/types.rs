@@ -1,6 +1,6 @@
 //! Types of values in registers and memory.
 
-/// A type. Bits without a meaning count as unsigned.
+/// A type. Untyped bits count as unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Unsigned(u32),
@@ -10,7 +10,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// Of its word, without the dot.
+    /// The type of a word without its dot.
     pub(super) fn of(word: &str) -> Option<Self> {
         Some(match word {
             "pred" => Self::Predicate,
@@ -47,19 +47,19 @@ impl Type {
         matches!(self, Self::Signed(_))
     }
 
-    /// The bits of a register that are this type's; those above are zero.
+    /// The bits of this type, zero-extended.
     pub(super) fn unsigned(self, value: u64) -> u64 {
         let bits = self.bits();
         if bits >= 64 { value } else { value & ((1 << bits) - 1) }
     }
 
-    /// The same with the sign carried on.
+    /// The bits of this type, sign-extended.
     pub(super) fn signed(self, value: u64) -> i64 {
         let above = 64 - self.bits().min(64);
         (value << above) as i64 >> above
     }
 
-    /// A register's value as one of this type, carried on as it asks.
+    /// A register's value extended as the type requires.
     pub(super) fn carried(self, value: u64) -> u64 {
         if self.is_signed() { self.signed(value) as u64 } else { self.unsigned(value) }
     }

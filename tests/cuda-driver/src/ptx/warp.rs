@@ -1,9 +1,9 @@
-//! What the lanes of a warp do together: who has to come, and what each of them gets.
+//! Steps that the lanes of a warp execute together: the participants and their results.
 //!
-//! A lane that comes to such a step waits there until all lanes that it names, without those that
-//! have ended or never were, are at a step that does the same for the same lanes, wherever in the
-//! text that is. What the interface leaves open is answered so that whoever depends on it sees it:
-//! a value from a lane that does not take part is a pattern.
+//! A lane waits at such a step until every live lane that it names waits at an equal step for the
+//! same lanes. The steps may be at different places of the text. Results that the interface leaves
+//! undefined are patterns, so that a kernel that depends on them fails: for example the value of an
+//! absent lane.
 
 use super::arithmetic::calculate;
 use super::program::{Action, Collective, Entry, Shuffle, Step, Together, Vote};
@@ -13,13 +13,13 @@ use super::types::Type;
 /// Lanes of a warp.
 pub(super) const LANES: usize = 32;
 
-/// What a lane waits for: those that wait for the same go on together.
+/// The step that a lane waits at. Lanes with equal calls continue together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Call {
     what: Collective,
     of: Type,
     lanes: u32,
-    /// Who asks who is here is together with who asks at the same place.
+    /// `activemask` names no lanes, so it groups only lanes at the same instruction.
     place: Option<usize>,
 }
 
@@ -43,12 +43,12 @@ impl Call {
     }
 }
 
-/// The lanes for which it is so, as bits.
+/// The lanes for which `is` holds, as bits.
 fn lanes(count: usize, is: impl Fn(usize) -> bool) -> u32 {
     (0..count).filter(|lane| is(*lane)).fold(0, |found, lane| found | 1 << lane)
 }
 
-/// Lets those go on that are complete. Whether there were any.
+/// Executes every step whose lanes are complete. Returns whether there was one.
 pub(super) fn meet(entry: &Entry, items: &mut [Item]) -> bool {
     let mut met = false;
     for warp in items.chunks_mut(LANES) {
@@ -64,7 +64,7 @@ pub(super) fn meet(entry: &Entry, items: &mut [Item]) -> bool {
             if call.what != Collective::Active && (needed & !here != 0 || needed & 1 << first == 0) {
                 continue;
             }
-            // One that does not name itself stays.
+            // A lane outside its own mask stays.
             let set = here & call.lanes;
             perform(entry, warp, set, call);
             for lane in (0..warp.len()).filter(|lane| set >> lane & 1 != 0) {
@@ -76,7 +76,7 @@ pub(super) fn meet(entry: &Entry, items: &mut [Item]) -> bool {
     met
 }
 
-/// An item that waits for what never comes, and why.
+/// An item that waits for lanes that can never arrive, and the reason.
 pub(super) fn stuck(entry: &Entry, items: &[Item]) -> Option<(usize, String)> {
     let (index, call) =
         items.iter().enumerate().find_map(|(index, item)| Some((index, Call::of(entry, item)?)))?;
@@ -96,7 +96,7 @@ pub(super) fn stuck(entry: &Entry, items: &[Item]) -> Option<(usize, String)> {
     Some((index, format!("waits for the lanes {:#010x}, of which {missing:#010x} do not come", call.lanes)))
 }
 
-/// What the lanes of a set get.
+/// Executes the step for the lanes of a set.
 fn perform(entry: &Entry, warp: &mut [Item], set: u32, call: Call) {
     let mut values = [None; LANES];
     for (lane, item) in warp.iter().enumerate().filter(|(lane, _)| set >> lane & 1 != 0) {
@@ -142,8 +142,8 @@ fn perform(entry: &Entry, warp: &mut [Item], set: u32, call: Call) {
     }
 }
 
-/// The lane whose value another gets, and whether it lies in its part of the warp; it is its own
-/// otherwise.
+/// The lane whose value a shuffle reads, and whether it lies in the same part of the warp.
+/// Otherwise the own lane.
 fn source(shuffle: Shuffle, lane: i64, b: u64, c: u64) -> (usize, bool) {
     let (distance, clamp, part) = ((b & 31) as i64, (c & 31) as i64, (c >> 8 & 31) as i64);
     let (lowest, bound) = (lane & part, (lane & part) | (clamp & !part));

@@ -1,8 +1,8 @@
-//! The functions for tests: what goes wrong, and how many there are.
+//! The driver's own functions, for tests: faults and counters.
 
 use core::ffi::{CStr, c_char};
 
-/// Replaces the faults; 0, or 1 when the text is not understood.
+/// Replaces the faults. Returns 0, or 1 for a text that cannot be parsed.
 ///
 /// # Safety
 ///
@@ -21,7 +21,7 @@ pub(crate) unsafe extern "C" fn usm_ze_faults(text: *const c_char) -> u32 {
     }
 }
 
-/// How many there are of what the text names (see the README); all ones when it is not known.
+/// The counter that the text names (the README lists them), or all ones for an unknown name.
 ///
 /// # Safety
 ///

@@ -41,7 +41,7 @@ api! {
     zeEventDestroy(state, hEvent: ze_event_handle_t) {
         let number = number(hEvent.0)?;
         if let Some(last) = state.counters.get(&number).copied() {
-            // The driver keeps what its counters still need.
+            // Keeps the records that counters still need.
             state.counters.remove(&number);
             if let Some(last) = last.filter(|last| state.events.get(last) == Some(&true)) {
                 state.events.remove(&last);

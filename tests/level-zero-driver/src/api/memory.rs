@@ -1,4 +1,4 @@
-//! Allocations, what is known of an address, handles for other processes.
+//! Allocations, queries of addresses, and handles for other processes.
 
 use core::ffi::{c_char, c_void};
 
@@ -32,7 +32,7 @@ api! {
     zeMemFreeExt(state, hContext: ze_context_handle_t, pMemFreeDesc: *const ze_memory_free_ext_desc_t, ptr: *mut c_void) {
         let policy = at(pMemFreeDesc.cast_mut())?;
         tagged(policy.stype, ze_memory_free_ext_desc_t::STYPE)?;
-        // Everything that was submitted and can end ends before the memory goes.
+        // Every submitted command that can complete does so before the memory is freed.
         state.lazy = core::mem::replace(&mut state.lazy, false) && {
             state.progress();
             true
@@ -75,7 +75,7 @@ api! {
         for (to, from) in bytes.iter_mut().zip(handle.data) {
             *to = from as u8;
         }
-        // Handles of this very process only: the address is the same.
+        // Only handles of this process are supported: the address is the same.
         let base = usize::from_ne_bytes(bytes);
         state.context(hContext)?;
         state.allocations.contains_key(&base).then_some(()).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)?;

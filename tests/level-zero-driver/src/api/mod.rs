@@ -1,8 +1,8 @@
-//! The functions of the driver, by what they are about. What each does is in the specification; how
-//! is in the other files.
+//! The functions of the driver, by topic. The specification says what each does; the other files
+//! say how.
 //!
-//! Every body may use the pointers that the caller passed: they are valid as the specification
-//! asks, and null was checked.
+//! Every body may use the caller's pointers: they are valid as the specification requires, and null
+//! was checked.
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
@@ -63,8 +63,8 @@ unsafe fn slice<'a, T>(pointer: *mut T, count: u32) -> Answer<&'a [T]> {
     }
 }
 
-/// The protocol of listing functions: zero or no array asks for the count, else so many are
-/// written.
+/// The protocol of functions that list: a zero count or no array asks for the count. Otherwise that
+/// many elements are written.
 ///
 /// # Safety
 ///
@@ -95,7 +95,7 @@ fn is_driver(driver: ze_driver_handle_t) -> Answer {
     if driver.0 as usize == DRIVER { Ok(()) } else { Err(ZE_RESULT_ERROR_INVALID_NULL_HANDLE) }
 }
 
-/// Drivers tell structures by their tag alone: a wrong one is the caller's mistake.
+/// Drivers recognise structures only by their tag, so a wrong tag is the caller's mistake.
 fn tagged(found: ze_structure_type_t, expected: ze_structure_type_t) -> Answer {
     if found == expected { Ok(()) } else { Err(ZE_RESULT_ERROR_INVALID_ENUMERATION) }
 }
@@ -106,7 +106,7 @@ macro_rules! api {
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ze_result_t {
             #[allow(unused_variables, reason = "some functions need no state")]
             enter(stringify!($name), |$state| {
-                // SAFETY: the page of this folder says why.
+                // SAFETY: see the documentation of this module.
                 #[allow(unused_unsafe, unreachable_code, reason = "some functions touch no pointer, some always refuse")]
                 unsafe {
                     $body

@@ -1,4 +1,4 @@
-//! Queues, command lists, what is appended to them, fences.
+//! Queues, command lists, appended commands, fences.
 
 use alloc::collections::VecDeque;
 use core::ffi::c_void;

@@ -39,23 +39,23 @@ pub(super) enum Binary {
     ULessEqual,
     SLess,
     SLessEqual,
-    /// Ordered comparisons: false when one is not a number.
+    /// Ordered comparisons: false if an operand is NaN.
     FEqual,
     FNotEqual,
-    /// Also true when one is not a number: C's `!=`.
+    /// Also true if an operand is NaN: C's `!=`.
     FUnorderedNotEqual,
     FLess,
     FLessEqual,
-    /// True when one is not a number.
+    /// True if an operand is NaN.
     FUnordered,
 }
 
 /// An operation of one value of type `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unary {
-    /// Zero-extended or cut.
+    /// Zero-extends or truncates.
     Resize,
-    /// Sign-extended or cut.
+    /// Sign-extends or truncates.
     ResizeSigned,
     FloatToUnsigned,
     FloatToSigned,
@@ -92,8 +92,8 @@ fn float(scalar: Scalar, value: u64) -> f64 {
     }
 }
 
-/// Rounded to the type: one rounding of a sum, product or quotient of two `f32` in `f64` is that of
-/// `f32`.
+/// Rounds to the type. A sum, product or quotient of two `f32` may be computed in `f64` first: the
+/// second rounding changes nothing.
 fn bits(scalar: Scalar, value: f64) -> u64 {
     match scalar {
         Scalar::F32 => u64::from((value as f32).to_bits()),
@@ -101,7 +101,7 @@ fn bits(scalar: Scalar, value: f64) -> u64 {
     }
 }
 
-/// Two values of one type.
+/// Applies an operation to two values of one type.
 pub(super) fn binary(operation: Binary, of: Scalar, a: u64, b: u64) -> Result<u64, Fault> {
     use Binary as Op;
     let (sa, sb) = (signed(of, a), signed(of, b));
@@ -118,7 +118,7 @@ pub(super) fn binary(operation: Binary, of: Scalar, a: u64, b: u64) -> Result<u6
         Op::URem => a % b,
         Op::SDiv => sa.wrapping_div(sb) as u64,
         Op::SRem => sa.wrapping_rem(sb) as u64,
-        // The sign of the divisor.
+        // The result has the divisor's sign.
         Op::SMod => {
             let rest = sa.wrapping_rem(sb);
             (if rest != 0 && (rest < 0) != (sb < 0) { rest + sb } else { rest }) as u64
@@ -159,12 +159,12 @@ pub(super) fn binary(operation: Binary, of: Scalar, a: u64, b: u64) -> Result<u6
     Ok(mask(of, value))
 }
 
-/// A value of type `from` as one of type `to`.
+/// Converts a value of type `from` to type `to`.
 pub(super) fn unary(operation: Unary, from: Scalar, to: Scalar, a: u64) -> u64 {
     match operation {
         Unary::Resize => mask(to, a),
         Unary::ResizeSigned => mask(to, signed(from, a) as u64),
-        // A value that does not fit has no meaning; `as` makes it the nearest one.
+        // A value out of range has no defined result; `as` saturates.
         Unary::FloatToUnsigned => mask(to, float(from, a) as u64),
         Unary::FloatToSigned => mask(to, float(from, a) as i64 as u64),
         Unary::UnsignedToFloat if to == Scalar::F32 => u64::from((a as f32).to_bits()),

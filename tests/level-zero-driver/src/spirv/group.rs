@@ -1,4 +1,5 @@
-//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier.
+//! A launch runs its groups one after the other. The items of a group take turns from barrier to
+//! barrier.
 
 use super::Fault;
 use super::item::{Item, Stop};
@@ -6,9 +7,9 @@ use super::memory::Regions;
 use super::program::{Entry, Module, Parameter, Slot, Step};
 use crate::kernel::Argument;
 
-/// Steps of a launch at most, so that a kernel that does not end is found.
+/// Maximum steps of a launch, so that an endless kernel is found.
 const MOST_STEPS: u64 = 1 << 34;
-/// Bytes between two local arrays, which belong to nobody.
+/// Unused bytes between two local arrays.
 const GAP: usize = 64;
 
 /// Everything that a launch needs.
@@ -19,23 +20,23 @@ pub(crate) struct Launch<'l> {
     pub(crate) group: [u32; 3],
     pub(crate) groups: [u32; 3],
     pub(crate) arguments: &'l [Argument],
-    /// First address and bytes of what the launch may touch.
+    /// Start and size of each range that the launch may access.
     pub(crate) memory: Vec<(usize, usize)>,
-    /// Groups and items in the opposite order.
+    /// Runs groups and items in reverse order.
     pub(crate) reversed: bool,
 }
 
-/// What the groups share: slots of the parameters, and where local arrays lie.
+/// What all groups share: parameter slots, and the offsets of local arrays.
 struct Prepared<'l> {
     values: Vec<(Slot, u64)>,
     structures: Vec<(Slot, usize, &'l [u8])>,
     structure_bytes: usize,
-    /// Local memory of one group; its alignment is that of the widest type.
+    /// Local memory of one group, aligned for the widest type.
     local: Vec<u128>,
     regions: Regions,
 }
 
-/// Runs it to the end.
+/// Runs the launch to the end.
 pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
     let mut prepared = prepare(launch);
     let count: usize = launch.group.iter().map(|size| *size as usize).product();
@@ -45,14 +46,14 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
     let mut budget = MOST_STEPS;
     for number in 0..groups {
         let number = if launch.reversed { groups - 1 - number } else { number };
-        // Uninitialised by contract.
+        // Local memory is uninitialised by contract, so it gets a pattern.
         prepared.local.fill(0xA5A5_A5A5_A5A5_A5A5_A5A5_A5A5_A5A5_A5A5);
         one_group(launch, &prepared, &mut items, triple(number, launch.groups), &mut budget)?;
     }
     Ok(())
 }
 
-/// A linear number, X fastest, as three.
+/// Splits a linear number, X fastest.
 fn triple(number: u64, sizes: [u32; 3]) -> [u64; 3] {
     let [x, y, _] = sizes.map(|size| u64::from(size.max(1)));
     [number % x, number / x % y, number / x / y]
@@ -97,7 +98,7 @@ fn one_group(
     }
 }
 
-/// A lane of a built-in variable; numbers are the specification's.
+/// A lane of a built-in variable. The specification numbers the variables.
 fn built_in(launch: &Launch<'_>, group: [u64; 3], own: [u64; 3], what: u32, lane: u32) -> Result<u64, Fault> {
     let at = lane as usize;
     let (size, groups) = (launch.group.map(u64::from), launch.groups.map(u64::from));
@@ -124,7 +125,7 @@ fn prepare<'l>(launch: &Launch<'l>) -> Prepared<'l> {
     let (mut values, mut structures) = (Vec::new(), Vec::new());
     let mut structure_bytes = 0;
     let private = (launch.module.private_bytes as usize).next_multiple_of(8);
-    // Offsets of the local arrays: those of the module's own variables first.
+    // Offsets of the local arrays. The module's own variables come first.
     let mut arrays = vec![(0, launch.module.local_bytes as usize)];
     let mut end = launch.module.local_bytes as usize;
     for ((parameter, argument), (slot, lane_bytes)) in
@@ -145,7 +146,7 @@ fn prepare<'l>(launch: &Launch<'l>) -> Prepared<'l> {
                 let start = (end + GAP).next_multiple_of(16);
                 arrays.push((start, *bytes));
                 end = start + bytes;
-                // Its offset until the memory is there.
+                // The slot holds the offset until the memory is allocated.
                 values.push((*slot, start as u64));
             }
         }
@@ -169,8 +170,7 @@ fn prepare<'l>(launch: &Launch<'l>) -> Prepared<'l> {
 }
 
 impl Entry {
-    /// Whether it does nothing but go round in a circle from the start: such a launch never
-    /// finishes.
+    /// Whether the kernel is an endless loop without effects: such a launch never finishes.
     pub(crate) fn is_endless(&self, module: &Module) -> bool {
         let mut place = self.start;
         for _ in 0..16 {

@@ -6,7 +6,7 @@ use super::memory::{Reach, Regions};
 use super::program::{Atomic, Module, Moves, Slot, Step};
 use super::types::Scalar;
 
-/// Calls inside calls at most: OpenCL C has no recursion.
+/// Maximum call depth: OpenCL C has no recursion.
 const DEEPEST: usize = 64;
 
 /// A work-item.
@@ -15,24 +15,24 @@ pub(super) struct Item {
     slots: Vec<u64>,
     private: Vec<u64>,
     place: u32,
-    /// Where functions go on that called another, and where its answer goes.
+    /// For each active call: where the caller continues, and the slot of the result.
     callers: Vec<(u32, Slot)>,
     moved: Vec<u64>,
 }
 
-/// Why an item stopped.
+/// The reason why an item stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// At the barrier of that step.
     Barrier(u32),
     /// At its end.
     End,
-    /// Its share of steps is used up.
+    /// The item has used its budget of steps.
     Exhausted,
 }
 
 impl Item {
-    /// One with the private memory of the module's functions, and `more` bytes behind it.
+    /// An item with the private memory of the module's functions and `more` bytes after it.
     pub(super) fn new(module: &Module, more: usize) -> Self {
         let words = (module.private_bytes as usize + more).div_ceil(8);
         Self {
@@ -44,12 +44,12 @@ impl Item {
         }
     }
 
-    /// Goes to the start of a kernel with these arguments, each at its slot: values, and structures
-    /// at an offset in private memory.
+    /// Moves to the start of a kernel with these arguments, each at its slot: values, and
+    /// structures at an offset in private memory.
     pub(super) fn start(&mut self, place: u32, values: &[(Slot, u64)], structures: &[(Slot, usize, &[u8])]) {
         self.place = place;
         self.callers.clear();
-        // What was there before means nothing, as on a device.
+        // Private memory is uninitialised, as on a device.
         self.private.fill(0xA5A5_A5A5_A5A5_A5A5);
         for (slot, value) in values {
             self.put(*slot, *value);
@@ -77,7 +77,7 @@ impl Item {
             [] => {}
             [(to, from)] => self.put(to, self.at(from)),
             _ => {
-                // All at the same time: one's source may be another's target.
+                // Moves all values at the same time: a source may be the target of another move.
                 let mut moved = core::mem::take(&mut self.moved);
                 moved.extend(moves.0.iter().map(|(_, from)| self.at(*from)));
                 for ((to, _), value) in moves.0.iter().zip(moved.drain(..)) {
@@ -89,8 +89,8 @@ impl Item {
         self.place = target;
     }
 
-    /// Runs up to the next barrier or the end, `budget` steps at most. `built_in` answers a number
-    /// and a lane.
+    /// Runs to the next barrier or the end, at most `budget` steps. `built_in` takes a variable's
+    /// number and a lane.
     pub(super) fn run(
         &mut self,
         module: &Module,
@@ -166,7 +166,7 @@ impl Item {
                 Step::Atomic { operation, of, to, address, value, expected } => {
                     let (address, bytes) = (self.at(*address), of.bytes());
                     let (value, expected) = (self.at(*value), self.at(*expected));
-                    // Items run in turn, so that nothing comes between.
+                    // Items run in turn, so this is atomic.
                     let before = match operation {
                         Atomic::Store => 0,
                         _ => reach.load(address, bytes, bytes as u32)?,

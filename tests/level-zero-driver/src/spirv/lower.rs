@@ -1,4 +1,4 @@
-//! Functions, instruction by instruction, as steps.
+//! Lowers functions to steps, one instruction at a time.
 
 use alloc::collections::BTreeMap;
 
@@ -8,24 +8,23 @@ use super::program::{Moves, Reader, Slot, Step, Value};
 use super::types::{Scalar, Type, storage};
 use super::words::Instruction;
 
-/// The place of a call, the function, and the arguments.
+/// A call: its step, the function, and the arguments.
 type Call<'m> = (usize, u32, &'m [u32]);
 
-/// What is known of the function that is read. Jumps are made of ids first, and of places when all
-/// places are known.
+/// The state while a function is read. Jumps first name ids, and steps once all blocks are placed.
 #[derive(Default)]
 struct Function<'m> {
     returns: u32,
-    /// The block that is read.
+    /// The current block.
     block: u32,
-    /// For each block its phis: the value, and where it comes from by block.
+    /// The phis of each block: the value, and its source for each predecessor.
     phis: BTreeMap<u32, Vec<(Value, &'m [u32])>>,
-    /// Steps that lead to blocks: place, and from which block.
+    /// Steps that jump to blocks, and the block of each step.
     ways: Vec<(usize, u32)>,
     calls: Vec<Call<'m>>,
 }
 
-/// All functions behind the declarations.
+/// Reads all functions after the declarations.
 pub(super) fn functions<'m>(reader: &mut Reader, code: &[Instruction<'m>]) -> Result<(), String> {
     let mut calls = Vec::new();
     for function in code.split_inclusive(|one| one.opcode == op::FUNCTION_END) {
@@ -35,7 +34,7 @@ pub(super) fn functions<'m>(reader: &mut Reader, code: &[Instruction<'m>]) -> Re
         };
         calls.extend(one(reader, function).map_err(known)?);
     }
-    // Functions may call those behind them.
+    // A function may call one that follows it.
     for (place, function, arguments) in calls {
         let (start, parameters) = reader
             .starts
@@ -73,10 +72,10 @@ impl Moves {
     }
 }
 
-/// One function; its calls, which need the places of other functions.
+/// Reads one function. Returns its calls, which need the places of other functions.
 fn one<'m>(reader: &mut Reader, code: &[Instruction<'m>]) -> Result<Vec<Call<'m>>, String> {
     let mut function = Function::default();
-    // A value may be used in front of where it is made, by a phi: so all have their slots first.
+    // A phi may use a value before its definition, so all slots are made first.
     for instruction in code {
         results(reader, instruction)?;
     }
@@ -128,7 +127,7 @@ impl<'m> Function<'m> {
     fn step(&mut self, reader: &mut Reader, instruction: &Instruction<'m>) -> Result<(), String> {
         let at = |place: usize| instruction.at(place);
         let step = match instruction.opcode {
-            // Nothing to do; debugging; merges of structured control flow; the life of variables.
+            // No effect: debugging, merges of structured control flow, lifetimes of variables.
             op::NOP
             | op::UNDEF
             | op::LINE
@@ -143,7 +142,7 @@ impl<'m> Function<'m> {
                 self.returns = at(0)?;
                 let id = at(1)?;
                 reader.parameters.insert(id, Vec::new());
-                // The first block is the start; functions without one have none.
+                // The first block is the start. A function without blocks has none.
                 self.block = id;
                 return Ok(());
             }
@@ -154,7 +153,7 @@ impl<'m> Function<'m> {
             }
             op::LABEL => {
                 let here = reader.module.steps.len() as u32;
-                // While no block was read, the name is still the function's.
+                // Until the first block, the name is the function's.
                 if reader.parameters.contains_key(&self.block) {
                     reader.starts.insert(self.block, here);
                 }
@@ -261,7 +260,7 @@ impl<'m> Function<'m> {
         Ok(())
     }
 
-    /// Blocks become places, and phis become moves on the ways to them.
+    /// Replaces block ids by steps, and phis by moves on the jumps.
     fn connect(&self, reader: &mut Reader) -> Result<(), String> {
         for (place, from) in &self.ways {
             let mut step = reader.module.steps[*place].clone();
@@ -290,7 +289,7 @@ impl<'m> Function<'m> {
     }
 }
 
-/// The alignment that an access promises, 1 where it promises none.
+/// The alignment that an access promises, or 1.
 fn alignment(operands: &[u32]) -> u32 {
     const ALIGNED: u32 = 2;
     match operands {
@@ -324,7 +323,8 @@ fn load(reader: &Reader, instruction: &Instruction<'_>) -> Result<Step, String> 
     Ok(Step::Load { to: to.slot, address, bytes: of.bytes() as u8, alignment, lanes })
 }
 
-/// `OpAccessChain` and its kin: those for arrays (`Ptr`) begin with an index of whole elements.
+/// `OpAccessChain` and related instructions. Those for arrays (`Ptr`) start with an index of whole
+/// elements.
 fn address(reader: &Reader, instruction: &Instruction<'_>) -> Result<Step, String> {
     let (to, base) = (reader.value(instruction.at(1)?)?, reader.value(instruction.at(2)?)?);
     let &Type::Pointer { to: mut of, .. } = reader.types.get(base.of)? else {
@@ -350,7 +350,7 @@ fn address(reader: &Reader, instruction: &Instruction<'_>) -> Result<Step, Strin
                 *of
             }
             Type::Struct(_) => {
-                // Members are named by constants, which stand in their slots already.
+                // Constants name members, and their slots already hold the values.
                 let number = reader.module.slots[reader.value(*id)?.slot as usize];
                 let (member, start) = reader.types.member(of, number)?;
                 constant += start;

@@ -1,19 +1,19 @@
-//! The memory that a launch may touch.
+//! The memory that a launch may access.
 
 use core::cell::Cell;
 
 use super::Fault;
 
-/// Ranges of addresses, in order; an access must lie in one of them.
+/// Sorted ranges of addresses. One of them must contain an access.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     ranges: Vec<(u64, u64)>,
-    /// The range of the last access: the next is mostly there too.
+    /// The range of the last access, which the next one often uses too.
     last: Cell<usize>,
 }
 
 impl Regions {
-    /// Ranges of first address and bytes, disjoint.
+    /// Builds from disjoint ranges of start and bytes.
     pub(super) fn new(ranges: impl Iterator<Item = (usize, usize)>) -> Self {
         let mut ranges: Vec<(u64, u64)> =
             ranges.map(|(start, bytes)| (start as u64, start as u64 + bytes as u64)).collect();
@@ -21,7 +21,7 @@ impl Regions {
         Self { ranges, last: Cell::new(0) }
     }
 
-    /// Whether an access lies inside.
+    /// Whether a range contains an access.
     fn contains(&self, address: u64, bytes: u64) -> bool {
         let inside = |(start, end): (u64, u64)| address >= start && address < end && end - address >= bytes;
         if self.ranges.get(self.last.get()).is_some_and(|range| inside(*range)) {
@@ -33,11 +33,11 @@ impl Regions {
     }
 }
 
-/// What one work-item reaches.
+/// The memory that one work-item can access.
 #[derive(Debug)]
 pub(super) struct Reach<'m> {
     pub(super) regions: &'m Regions,
-    /// Private memory of its own.
+    /// The item's private memory.
     pub(super) private: (u64, u64),
 }
 
@@ -59,8 +59,8 @@ impl Reach<'_> {
     /// Reads up to eight bytes as a number.
     pub(super) fn load(&self, address: u64, bytes: usize, alignment: u32) -> Result<u64, Fault> {
         self.check(address, bytes, alignment, "a read")?;
-        // SAFETY: the range lies in memory that the caller of the launch keeps until it is done, or
-        // in the group's own.
+        // SAFETY: the caller of the launch keeps this memory until it completes, or the group owns
+        // it.
         let value = unsafe {
             match bytes {
                 1 => u64::from((address as *const u8).read()),

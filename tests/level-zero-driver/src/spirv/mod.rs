@@ -1,14 +1,14 @@
-//! An executor of SPIR-V for kernels: the instructions that a compiler makes of plain OpenCL C, one
-//! work-item after the other.
+//! Executes SPIR-V kernels, one work-item after the other: the instructions that a compiler emits
+//! for plain OpenCL C.
 //!
 //! ```text
 //! bytes ─ words ─▶ types, constants ─▶ program: steps over numbered slots ─▶ item: runs to the next barrier ─▶ group ─▶ launch
 //! ```
 //!
-//! It is strict where devices are not: a module with an instruction that it does not know is
-//! refused by name, and every access is checked for its alignment and for lying in memory that the
-//! launch may touch. That is memory which an argument points into, and all memory of a kind whose
-//! indirect access was asked for. What a device would do wrong without a word is a [`Fault`] here.
+//! Stricter than devices: a module with an unknown instruction is refused by name. Every access
+//! must be aligned and inside memory that the launch may access: memory that an argument points
+//! into, and every kind whose indirect access was enabled. An error that a device would hide is a
+//! [`Fault`].
 
 mod arithmetic;
 mod group;
@@ -26,5 +26,5 @@ mod words;
 pub(crate) use group::{Launch, run};
 pub(crate) use program::{Entry, Module, Parameter};
 
-/// Why a kernel cannot go on. Its device is lost then.
+/// Why a kernel cannot continue. The device counts as lost then.
 pub(crate) type Fault = String;

@@ -1,4 +1,4 @@
-//! Instructions, as the specification numbers them, and OpenCL's own set in [`extended`].
+//! Instruction numbers of the specification, and OpenCL's set in [`extended`].
 
 /// Constants by name.
 macro_rules! numbers {
@@ -36,7 +36,7 @@ numbers! {
     RETURN_VALUE = 254 UNREACHABLE = 255 LIFETIME_START = 256 LIFETIME_STOP = 257 NO_LINE = 317 MODULE_PROCESSED = 330
 }
 
-/// Those of `OpenCL.std`.
+/// Instructions of `OpenCL.std`.
 pub(super) mod extended {
     numbers! {
         EXP = 19 FABS = 23 FLOOR = 25 FMAX = 27 FMIN = 28 LOG = 37 MAD = 42 SQRT = 61

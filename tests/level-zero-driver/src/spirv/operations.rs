@@ -1,11 +1,11 @@
-//! Instructions that compute: arithmetic, conversions, OpenCL's own set, atomic operations.
+//! Computing instructions: arithmetic, conversions, OpenCL's set, atomic operations.
 
 use super::arithmetic::{Binary, Unary};
 use super::op;
 use super::program::{Atomic, Reader, Step};
 use super::words::Instruction;
 
-/// Scope and memory semantics are there, and mean nothing where items run in turn.
+/// Ignores scope and memory semantics, because items run in turn.
 pub(super) fn atomic(reader: &mut Reader, instruction: &Instruction<'_>) -> Result<Step, String> {
     let at = |place: usize| instruction.at(place);
     if instruction.opcode == op::ATOMIC_STORE {
@@ -71,7 +71,7 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
         return Ok(());
     }
     let two = match number {
-        // Product and sum, rounded twice: the specification leaves that open.
+        // Product and sum, each rounded: the specification allows it.
         op::extended::MAD => {
             let (b, c) = (reader.value(instruction.at(5)?)?.slot, reader.value(instruction.at(6)?)?.slot);
             let product = reader.slot(lanes);
@@ -95,7 +95,7 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
     Ok(())
 }
 
-/// Conversions, arithmetic, comparisons; none for another instruction.
+/// Conversions, arithmetic, comparisons. `None` for another instruction.
 pub(super) fn calculation(reader: &Reader, instruction: &Instruction<'_>) -> Result<Option<Step>, String> {
     let unary = match instruction.opcode {
         op::CONVERT_F_TO_U => Some(Unary::FloatToUnsigned),
@@ -132,7 +132,7 @@ pub(super) fn calculation(reader: &Reader, instruction: &Instruction<'_>) -> Res
     Ok(Some(Step::Binary { operation, of, to: to.slot, a, b, lanes }))
 }
 
-/// The operation of an instruction with two operands, and whether these change places.
+/// The operation of an instruction with two operands, and whether they swap.
 pub(super) fn two(opcode: u32) -> Option<(Binary, bool)> {
     let straight = match opcode {
         op::I_ADD => Binary::Add,

@@ -1,4 +1,4 @@
-//! A module that was understood: steps over numbered slots, and where its kernels begin.
+//! A parsed module: steps over numbered slots, and the start of each kernel.
 
 use alloc::collections::BTreeMap;
 use alloc::ffi::CString;
@@ -9,11 +9,11 @@ use super::op;
 use super::types::{Scalar, Type, Types, storage};
 use super::words::{self, Instruction};
 
-/// A slot of 64 bits. A value of several lanes has slots in a row.
+/// A slot of 64 bits. A value of several lanes uses consecutive slots.
 pub(super) type Slot = u32;
 
-/// What is moved from slot to slot at the same time: on a way between two blocks, or into a
-/// function's parameters.
+/// Simultaneous moves from slot to slot: on a jump between two blocks, or into a function's
+/// parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves(pub(super) Vec<(Slot, Slot)>);
 
@@ -68,7 +68,7 @@ pub(super) enum Step {
         number: u32,
         lanes: u32,
     },
-    /// The address of a variable: bytes behind the start of local or private memory.
+    /// The address of a variable: an offset into local or private memory.
     Local {
         to: Slot,
         offset: u64,
@@ -77,14 +77,14 @@ pub(super) enum Step {
         to: Slot,
         offset: u64,
     },
-    /// A base, a constant, and signed indices times bytes.
+    /// A base, a constant, and scaled signed indices.
     Address {
         to: Slot,
         base: Slot,
         constant: u64,
         indices: Vec<(Slot, Scalar, u64)>,
     },
-    /// Leaves the value from before.
+    /// The result is the previous value.
     Atomic {
         operation: Atomic,
         of: Scalar,
@@ -118,7 +118,7 @@ pub(super) enum Step {
     Unreachable,
 }
 
-/// What an atomic operation writes.
+/// The value that an atomic operation writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Atomic {
     Load,
@@ -128,16 +128,16 @@ pub(super) enum Atomic {
     Of(Binary),
 }
 
-/// What a kernel's parameter takes.
+/// What a launch passes for a kernel's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
     /// A pointer to memory of the caller.
     Pointer,
-    /// Local memory, of a size that the launch says.
+    /// Local memory, whose size the launch gives.
     Local,
-    /// A value of so many bytes.
+    /// A value of that many bytes.
     Value(usize),
-    /// A structure of so many bytes, which code reaches through a pointer.
+    /// A structure of that many bytes, passed by a pointer.
     Structure(usize),
 }
 
@@ -158,37 +158,37 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) entries: Vec<Entry>,
-    /// Bytes of local memory that the module's own variables take.
+    /// Bytes of local memory of the module's own variables.
     pub(crate) local_bytes: u64,
-    /// Bytes of private memory that the variables of all functions take.
+    /// Bytes of private memory of all functions' variables.
     pub(crate) private_bytes: u64,
     pub(super) steps: Vec<Step>,
-    /// Every slot as it is at the start: constants, and zeros.
+    /// The initial slots: constants and zeros.
     pub(super) slots: Vec<u64>,
 }
 
-/// Where a value lies, and of what type it is.
+/// A value's first slot and its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) slot: Slot,
     pub(super) of: u32,
 }
 
-/// What is known of a module while it is read.
+/// The state while a module is read.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) module: Module,
     pub(super) types: Types,
     pub(super) values: BTreeMap<u32, Value>,
-    /// Variables that are built in: their numbers.
+    /// Built-in variables with their numbers.
     pub(super) built_in: BTreeMap<u32, u32>,
-    /// Sets of instructions that are OpenCL's.
+    /// Instruction sets that are OpenCL's.
     pub(super) extended: Vec<u32>,
-    /// Steps that begin functions and blocks, once these were read.
+    /// The first steps of the functions and blocks read so far.
     pub(super) starts: BTreeMap<u32, u32>,
-    /// Parameters of functions that were read.
+    /// The parameters of the functions read so far.
     pub(super) parameters: BTreeMap<u32, Vec<Value>>,
-    /// Variables outside of functions: the step that gives the address, at the start of each
+    /// Variables outside functions: the step that computes each address runs at the start of each
     /// kernel.
     pub(super) globals: Vec<Step>,
     /// Parameters that are structures passed by value.
@@ -196,7 +196,7 @@ pub(super) struct Reader {
 }
 
 impl Module {
-    /// Reads a module; the error says what is not known in it, as a compiler's log would.
+    /// Reads a module. The error names an unknown part, as a compiler's log would.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (words, _) = words::read(bytes)?;
         let instructions = words::instructions(&words)?;
@@ -216,7 +216,7 @@ impl Module {
 }
 
 impl Reader {
-    /// A slot for each lane.
+    /// Makes a slot for each lane.
     pub(super) fn slot(&mut self, lanes: u32) -> Slot {
         let slot = self.module.slots.len() as Slot;
         self.module.slots.resize(slot as usize + lanes as usize, 0);
@@ -237,14 +237,14 @@ impl Reader {
         self.values.get(&id).copied().ok_or_else(|| format!("id {id} is no value that is known"))
     }
 
-    /// An instruction in front of the functions.
+    /// An instruction before the functions.
     fn declare(&mut self, instruction: &Instruction<'_>) -> Result<(), String> {
         let constant = |id: u32| Some(self.module.slots[self.values.get(&id)?.slot as usize]);
         if self.types.declare(instruction, constant)? {
             return Ok(());
         }
         match instruction.opcode {
-            // Debugging names, source, extensions that only promise something, the memory model,
+            // Debugging names, sources, extensions without instructions, the memory model,
             // execution modes: read elsewhere or not needed.
             op::NOP
             | op::SOURCE..=op::LINE
@@ -295,7 +295,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A variable outside of functions: built in, or local memory.
+    /// A variable outside functions: built in, or local memory.
     fn global(&mut self, instruction: &Instruction<'_>) -> Result<(), String> {
         let (of, id) = (instruction.at(0)?, instruction.at(1)?);
         let &Type::Pointer { storage, to } = self.types.get(of)? else {
@@ -316,7 +316,7 @@ impl Reader {
         }
     }
 
-    /// An entry point, or the size that one's groups must have, once the functions were read.
+    /// An entry point or its required group size, once the functions are read.
     fn entry(&mut self, instruction: &Instruction<'_>) -> Result<(), String> {
         const KERNEL: u32 = 6;
         const LOCAL_SIZE: u32 = 17;
@@ -335,7 +335,7 @@ impl Reader {
                 let lane = |value: &Value| Ok((value.slot, self.types.value(value.of)?.0.bytes()));
                 let slots = values.iter().map(lane).collect::<Result<_, String>>()?;
                 let name = CString::new(name).map_err(|_| "a name with a NUL")?;
-                // A kernel begins with the addresses of the module's variables.
+                // A kernel starts with the addresses of the module's variables.
                 let start = self.module.steps.len() as u32;
                 self.module.steps.extend(self.globals.iter().cloned());
                 self.module.steps.push(Step::Jump { target: body, moves: Moves::default() });
@@ -355,7 +355,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a launch gives for a parameter.
+    /// What a launch passes for a parameter.
     fn parameter(&self, value: Value) -> Result<Parameter, String> {
         match *self.types.get(value.of)? {
             Type::Pointer { storage: storage::GLOBAL | storage::CONSTANT, .. } => Ok(Parameter::Pointer),

@@ -1,4 +1,4 @@
-//! Kernels of `tests/device` over memory of the test; what they compute is said again in Rust.
+//! The kernels of `tests/device` over memory of the test. Rust computes the expected results.
 
 use std::ffi::CString;
 
@@ -162,7 +162,7 @@ fn faults_say_kernel_item_and_place() {
     }
     let (first, memory) = all(&mut a);
     on(WRONG, "outside", [1, 1], &[first, number(15)], &memory).expect("the last element");
-    // Behind a local array lies nobody's memory.
+    // The bytes after a local array belong to nothing.
     for (place, inside) in [(3, true), (4, false)] {
         let (first, memory) = all(&mut a);
         let outcome =
@@ -198,12 +198,12 @@ fn a_circle_without_an_end_is_known() {
     assert_eq!(endless, [c"spin".to_owned()]);
 }
 
-/// Whatever the bytes are, they are refused or understood; nothing panics.
+/// Any bytes are refused or parsed without a panic.
 #[test]
 fn modules_cut_or_changed_are_refused_or_understood() {
     for module in [KERNELS, WRONG, ARITHMETIC] {
         for len in 0..module.len() {
-            // Cut behind an instruction, it may be a module without its last functions.
+            // A module cut after an instruction may be valid, without its last functions.
             let _ = Module::parse(&module[..len]);
         }
         for place in (0..module.len()).step_by(4) {
@@ -216,7 +216,7 @@ fn modules_cut_or_changed_are_refused_or_understood() {
     }
 }
 
-/// One that is known and has no place for its result is refused as if its user were wrong.
+/// A known operation without a slot for its result would be refused with a misleading error.
 #[test]
 fn every_operation_of_two_values_can_take_the_place_of_another() {
     let sums = 5 << 16 | op::I_ADD;

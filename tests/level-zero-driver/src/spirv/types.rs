@@ -1,4 +1,4 @@
-//! Types, and how values of them lie in memory.
+//! Types, and their layout in memory.
 
 use alloc::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) mod storage {
     pub(in crate::spirv) const FUNCTION: u32 = 7;
 }
 
-/// A type. Others are named by id.
+/// A type. It refers to other types by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Void,
@@ -26,7 +26,7 @@ pub(super) enum Type {
     Function { returns: u32, parameters: Vec<u32> },
 }
 
-/// What a value of one lane is. Pointers are 64 bits.
+/// The type of one lane. Pointers have 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Bool,
@@ -63,8 +63,8 @@ pub(super) struct Types(BTreeMap<u32, Type>);
 const MOST_LANES: u32 = 16;
 
 impl Types {
-    /// Takes a type's declaration; false when the instruction declares none. `constant` gives the
-    /// value of a constant.
+    /// Reads a type's declaration. False if the instruction declares no type. `constant` returns
+    /// the value of a constant.
     pub(super) fn declare(
         &mut self,
         instruction: &Instruction<'_>,
@@ -100,7 +100,7 @@ impl Types {
             }
             _ => return Ok(false),
         };
-        // Types are made of earlier ones, so that nothing here goes in circles.
+        // A type refers only to earlier types, so there is no cycle.
         let parts: &[u32] = match &declared {
             Type::Vector { of, .. } | Type::Array { of, .. } => core::slice::from_ref(of),
             Type::Struct(members) => members,
@@ -115,8 +115,7 @@ impl Types {
         self.0.get(&id).ok_or_else(|| format!("id {id} is no type that is known"))
     }
 
-    /// What the lanes of a value are and how many it has; none for a type whose values stay in
-    /// memory.
+    /// The type and number of a value's lanes. `None` for a type whose values stay in memory.
     pub(super) fn value(&self, id: u32) -> Result<(Scalar, u32), String> {
         match self.get(id)? {
             Type::Scalar(scalar) => Ok((*scalar, 1)),
@@ -153,8 +152,8 @@ impl Types {
         })
     }
 
-    /// The type of a part of `of`, and where it begins: a member of a structure, whose number must
-    /// be known.
+    /// The type and the offset of a part of `of`. The number of a structure's member must be
+    /// constant.
     pub(super) fn member(&self, of: u32, number: u64) -> Result<(u32, u64), String> {
         let Type::Struct(members) = self.get(of)? else { return Err(format!("type {of} has no members")) };
         let mut end = 0_u64;

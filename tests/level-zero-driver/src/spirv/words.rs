@@ -3,7 +3,7 @@
 const MAGIC: u32 = 0x0723_0203;
 const HEADER: usize = 5;
 
-/// One instruction: its number and the words behind it.
+/// An instruction: its opcode and operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instruction<'m> {
     pub(super) opcode: u32,
@@ -11,18 +11,18 @@ pub(super) struct Instruction<'m> {
 }
 
 impl Instruction<'_> {
-    /// The operand at a place, or the refusal that it is missing.
+    /// The operand at an index. The error says that it is missing.
     pub(super) fn at(&self, place: usize) -> Result<u32, String> {
         let missing = || format!("instruction {} has no operand {place}", self.opcode);
         self.operands.get(place).copied().ok_or_else(missing)
     }
 
-    /// The operands from a place on; none where there are fewer.
+    /// The operands from an index on; none if there are fewer.
     pub(super) fn from(&self, place: usize) -> &[u32] {
         self.operands.get(place..).unwrap_or(&[])
     }
 
-    /// A name that begins at a place, and the words behind it.
+    /// A name from an index on, and the words after it.
     pub(super) fn name(&self, place: usize) -> Result<(String, &[u32]), String> {
         let words = self.from(place);
         let bytes: Vec<u8> =
@@ -47,14 +47,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Vec<u32>, usize), String> {
         return Err(format!("a SPIR-V module begins with {MAGIC:#010x}, this with {:#010x}", words[0]));
     }
     let bound = words[3] as usize;
-    // An id takes a word at least where it is made.
+    // Each id is defined by at least one word.
     if bound > words.len() {
         return Err(format!("{bound} ids in {} words", words.len()));
     }
     Ok((words, bound))
 }
 
-/// The instructions behind the header.
+/// The instructions after the header.
 pub(super) fn instructions(words: &[u32]) -> Result<Vec<Instruction<'_>>, String> {
     let mut rest = &words[HEADER..];
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Kernels of SPIR-V, run by the driver.
+//! SPIR-V kernels, executed by the driver.
 
 use core::ffi::{CStr, c_char};
 
@@ -42,7 +42,7 @@ pub(crate) fn launch(
 pub(crate) fn kernels_run(session: &Session) {
     let reverse = kernel(session, c"reverse").expect("a kernel");
     let pointer = session.device_memory(80).expect("memory").cast::<f32>();
-    // SAFETY: the driver's device memory is host memory, of so many bytes, and nothing runs.
+    // SAFETY: the driver's device memory is host memory of that many bytes, and no work runs.
     let values = unsafe { core::slice::from_raw_parts_mut(pointer, 20) };
     values.iter_mut().zip(0_u8..).for_each(|(value, index)| *value = f32::from(index));
     call!(session, zeKernelSetGroupSize(reverse, 10, 1, 1)).expect("a size");
@@ -73,14 +73,14 @@ pub(crate) fn kernels_run(session: &Session) {
     assert!(text.len() > 10);
 }
 
-/// Memory behind a pointer in memory is reached with the flag of its kind, and without it is a
-/// fault, as on a device.
+/// A kernel may follow a pointer in memory with the flag of that memory's kind. Without the flag it
+/// is a fault, as on a device.
 pub(crate) fn memory_behind_pointers_needs_its_flag(session: &Session) {
     let code = include_bytes!("../device/wrong.spv");
     let indirect = kernel_of(session, code, c"indirect").expect("a kernel");
     let (node, target) =
         (session.device_memory(8).expect("memory"), session.device_memory(4).expect("memory"));
-    // SAFETY: the driver's device memory is host memory, of eight bytes, and nothing runs.
+    // SAFETY: the driver's device memory is host memory of eight bytes, and no work runs.
     unsafe { node.cast::<u64>().write(target as u64) };
     call!(session, zeKernelSetArgumentValue(indirect, 0, 8, (&raw const node).cast())).expect("an argument");
     let event = session.event(0);

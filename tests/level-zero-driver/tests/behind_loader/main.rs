@@ -1,7 +1,7 @@
-//! The driver behind the real, unmodified loader: what the table of level-zero-sys, the loader and
-//! the driver do together.
+//! The driver behind the real, unmodified loader: tests level-zero-sys, the loader and the driver
+//! together.
 //!
-//! Each case is a process of its own. `USM_DEBIAN_LIBRARIES` names the folder with the loader
+//! Each case runs in a process of its own. `USM_DEBIAN_LIBRARIES` names the folder with the loader
 //! (`cargo xtask setup`).
 
 use core::ffi::{CStr, c_char, c_void};
@@ -13,8 +13,8 @@ use level_zero_sys::*;
 use harness::{Tally, is_wanted};
 use kernels::{kernel, kernels_run, launch, memory_behind_pointers_needs_its_flag};
 
-/// The words of all test programs with a `main` of their own; usm-tests has them for those that
-/// know usm-core.
+/// The harness of all test programs with a `main` of their own. usm-tests exports it for tests that
+/// depend on usm-core.
 #[allow(dead_code, unreachable_pub, reason = "for the others")]
 #[path = "../../../src/harness.rs"]
 mod harness;
@@ -79,7 +79,7 @@ fn driver() -> PathBuf {
     if let Some(path) = std::env::var_os("USM_LEVEL_ZERO_DRIVER") {
         return path.into();
     }
-    // A folder of its own: the cargo that runs this test may hold the lock of the other.
+    // A separate folder: the cargo that runs this test may hold the lock of its own target folder.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--lib", "--manifest-path"])
@@ -102,7 +102,7 @@ struct Session {
     pool: ze_event_pool_handle_t,
 }
 
-/// Everything below is unsafe in the same way: handles come from the driver, and every pointer is
+/// Every call below is unsafe for the same reasons. Handles come from the driver. Every pointer is
 /// to a local value that outlives the work, or deliberately wrong in a way that this driver checks.
 macro_rules! call {
     ($session:expr, $name:ident($($argument:expr),* $(,)?)) => {
@@ -249,7 +249,7 @@ fn lazy_work_is_in_flight(session: &Session) {
         .expect("a fill");
     }
     call!(session, zeCommandListAppendSignalEvent(session.commands, event)).expect("a signal");
-    // One command a question: three fills and the signal.
+    // Each query executes one command: three fills and the signal.
     let answers: Vec<_> = (0..4).map(|_| session.status(event).expect("a status")).collect();
     assert_eq!(answers, [ZE_RESULT_NOT_READY, ZE_RESULT_NOT_READY, ZE_RESULT_NOT_READY, ZE_RESULT_SUCCESS]);
 }
@@ -320,7 +320,7 @@ fn misuse_is_an_error(session: &Session) {
     );
     let null = session.status(NO_EVENT);
     assert_eq!(null, Session::refusal("zeEventQueryStatus", ZE_RESULT_ERROR_INVALID_NULL_HANDLE));
-    // A structure with another tag than the function's.
+    // A structure with the tag of another function.
     let mut wrong = ze_context_desc_t { stype: ZE_STRUCTURE_TYPE_EVENT_DESC, ..Default::default() };
     let mut context = ze_context_handle_t::NULL;
     let made = call!(session, zeContextCreate(session.driver, &raw mut wrong, &raw mut context));
@@ -359,7 +359,7 @@ fn a_lost_device_stays_lost(session: &Session) {
 /// Replaces the faults of the driver, which the loader opened from the same file.
 fn faults(text: &CStr) -> u32 {
     let path = std::env::var_os("ZE_ENABLE_ALT_DRIVERS").expect("set by the parent");
-    // SAFETY: the library is open already; this is one more reference to it.
+    // SAFETY: the library is already open; this adds a reference.
     let library = unsafe { libloading::Library::new(path) }.expect("the driver");
     // SAFETY: exported by the driver with this signature.
     let function = unsafe { library.get::<unsafe extern "C" fn(*const c_char) -> u32>(b"usm_ze_faults\0") };

@@ -1,4 +1,4 @@
-// What a device does without a word: the executor must say it.
+// Errors that a device hides and that the executor must report.
 
 __kernel void outside(__global uint *a, ulong place)
 {

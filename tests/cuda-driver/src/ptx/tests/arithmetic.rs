@@ -1,4 +1,4 @@
-//! Arithmetic over values that are hard, against Rust's.
+//! Arithmetic on difficult values, compared with Rust.
 
 use super::{launch, memory, module, numbers};
 
@@ -94,7 +94,7 @@ fn pieces_make_the_whole_and_bits_are_found_from_the_sign() {
     launch(&module, "pieces", [1, 81], false, &[memory(&mut x), memory(&mut y), memory(&mut out)]).unwrap();
     for (found, (a, b)) in out.chunks(2).zip(x.into_iter().zip(y)) {
         let both = i64::from(a.wrapping_mul(b)) << 32 | i64::from(a.wrapping_sub(b) as u32);
-        // Of 32 bits so many are like the sign: one more, and there is the place; -1 where all are.
+        // The number of leading bits that equal the sign gives the position, or -1 if all do.
         let like = if a < 0 { a.leading_ones() } else { a.leading_zeros() } as i64;
         let [place, distance] = if like == 32 { [-1, -1] } else { [31 - like, like] };
         assert_eq!(found, [both, place * 1000 + distance], "{a}, {b}");
@@ -123,7 +123,7 @@ fn floats_are_those_of_ieee_754() {
             a * b,
             a.mul_add(b, a),
             order,
-            // Conversions saturate in both languages, and no number is zero.
+            // Conversions saturate in both languages, and NaN becomes zero.
             a as i32 as f32,
             b as u32 as f32,
             (f64::from(a) * f64::from(b)) as f32,

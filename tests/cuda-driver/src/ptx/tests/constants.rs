@@ -15,7 +15,7 @@ __forceinline__ __device__ float of(const float *from, int at) { return from[at]
 extern "C" __global__ void read(const float *given, float *floats, double *doubles, int *numbers, int n) {
     int i = threadIdx.x;
     floats[i] = weights[i % 5];
-    // The same code over memory of either sort.
+    // The same code reads memory of either space.
     floats[i + 32] = of(i % 2 ? weights : given, i % 5);
     doubles[i] = mixed[i % 2].a + mixed[i % 2].b + mixed[i % 2].c;
     numbers[i] = zeros[i % 7] + (int)(wide >> i) + text[i % 8];
@@ -50,7 +50,7 @@ fn writes_to_constants_and_reads_beside_them_are_errors() {
     let source = r#"
         __constant__ int values[4] = {1, 2, 3, 4};
         extern "C" __global__ void written(int n) {
-            // The compiler would see what this is.
+            // The compiler must not see the address.
             int *hidden;
             asm("mov.u64 %0, %1;" : "=l"(hidden) : "l"(&values[n]));
             *hidden = 5;

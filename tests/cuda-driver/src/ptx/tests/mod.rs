@@ -1,5 +1,5 @@
-//! The interpreter against CUDA C: NVRTC compiles, and what comes out is computed here by what the
-//! language says, not by what instructions do.
+//! The interpreter against CUDA C: NVRTC compiles the kernels. The expected results come from the
+//! language, not from the instructions.
 
 mod arithmetic;
 mod constants;
@@ -16,13 +16,12 @@ use std::sync::{Mutex, PoisonError};
 use super::{Fault, Launch, Module, Range, parse, run};
 use crate::api::hiprtc as nvrtc;
 
-/// The first devices with everything that is asked of warps here.
+/// The first devices that have every warp instruction of these tests.
 const OPTIONS: &[&core::ffi::CStr] = &[c"--gpu-architecture=compute_80"];
 
-/// What the compiler makes of CUDA C; nothing where there is no compiler, which `USM_REQUIRE` may
-/// not forgive.
+/// Compiles CUDA C to PTX. `None` without a compiler, unless `USM_REQUIRE` demands one.
 fn text_of(source: &str) -> Option<String> {
-    // One at a time: see there.
+    // The compiler takes one thread at a time (see `hiprtc.rs`).
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     let _alone = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
     let source = CString::new(source).unwrap();
@@ -42,27 +41,27 @@ fn text_of(source: &str) -> Option<String> {
     // SAFETY: a program, and room for the answer.
     unsafe { nvrtc::hiprtcGetProgramLogSize(program, &raw mut log_size) };
     let mut log = vec![0_u8; log_size];
-    // SAFETY: as much room as was said.
+    // SAFETY: the buffer has the queried size.
     unsafe { nvrtc::hiprtcGetProgramLog(program, log.as_mut_ptr().cast()) };
     assert_eq!(outcome, 0, "{}", String::from_utf8_lossy(&log));
     // SAFETY: a compiled program, and room for the answer.
     unsafe { nvrtc::hiprtcGetCodeSize(program, &raw mut code_size) };
     let mut code = vec![0_u8; code_size];
-    // SAFETY: as much room as was said.
+    // SAFETY: the buffer has the queried size.
     unsafe { nvrtc::hiprtcGetCode(program, code.as_mut_ptr().cast()) };
-    // SAFETY: nobody uses it any more.
+    // SAFETY: the program is not used after this.
     unsafe { nvrtc::hiprtcDestroyProgram(&raw mut program) };
     code.retain(|byte| *byte != 0);
     Some(String::from_utf8(code).unwrap())
 }
 
-/// The module of CUDA C.
+/// Compiles and loads CUDA C.
 fn module(source: &str) -> Option<Module> {
     let text = text_of(source)?;
     Some(parse(&text).unwrap_or_else(|reason| panic!("{reason}\n{text}")))
 }
 
-/// An argument of a kernel: memory, which it is given the address of, or a number.
+/// An argument of a kernel: memory, passed by its address, or a number.
 enum Argument<'a> {
     Memory(Range, PhantomData<&'a mut ()>),
     Number(u32),
@@ -73,7 +72,7 @@ fn memory<T: Copy>(slice: &mut [T]) -> Argument<'_> {
     Argument::Memory(Range { start, bytes, own: start }, PhantomData)
 }
 
-/// Runs a kernel on blocks of so many threads, X alone.
+/// Runs a kernel on `blocks` blocks of `threads` threads in direction X.
 fn launch(
     module: &Module,
     name: &str,
@@ -101,7 +100,7 @@ fn launch(
     run(&Launch { entry, constants, group, groups, parameters, shared_bytes: 0, ranges, reversed })
 }
 
-/// Numbers without a pattern, the same each time.
+/// Pseudo-random numbers, equal in each run.
 fn numbers(seed: u32) -> impl Iterator<Item = u32> {
     let mut state = u64::from(seed) | 0x9E37_79B9_0000_0000;
     core::iter::repeat_with(move || {

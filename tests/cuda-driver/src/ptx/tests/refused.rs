@@ -1,4 +1,5 @@
-//! What is not known is refused when the module is made, by its line and in its words.
+//! Unknown instructions are refused when the module is loaded. The error quotes the line and the
+//! instruction.
 
 use super::{parse, text_of};
 

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together, by the words of the CUDA C programming guide.
+//! Collective instructions of a warp, checked against the CUDA C programming guide.
 
 use super::{Argument, launch, memory, module, numbers};
 
@@ -58,7 +58,7 @@ fn a_value_of_64_bits_travels_whole() {
     let mut out = [0.0_f64; 64];
     let sums: Vec<f64> = x.chunks(WARP).map(|warp| warp.iter().sum()).collect();
     launch(&module, "sum_of_doubles", [1, 64], false, &[memory(&mut x), memory(&mut out)]).unwrap();
-    // All are exact: multiples of a half below 2^50.
+    // All sums are exact: multiples of a half below 2^50.
     assert!(out.iter().enumerate().all(|(lane, sum)| *sum == sums[lane / WARP]), "{out:?} {sums:?}");
 }
 
@@ -77,9 +77,9 @@ fn a_prefix_sum_is_the_prefix_sum() {
     }
 }
 
-/// Whose value a thread gets, in the words of the guide: of a part of the warp of `width` threads,
-/// `var` of the thread `lane` of the part by its index modulo the width; `delta` before or behind,
-/// the own where that leaves the part; of a turned index the own where it is in a later part.
+/// The lane whose value a thread receives, by the guide, for parts of `width` threads. `idx`: lane
+/// `argument` modulo the width. `up` and `down`: the lane `argument` before or after, or the own
+/// lane outside the part. `xor`: the own lane if the target is in a later part.
 fn expected(mode: usize, lane: usize, argument: usize, width: usize) -> usize {
     let part = lane / width * width;
     match mode {
@@ -126,7 +126,7 @@ extern "C" __global__ void votes(const int *x, unsigned *out) {
     unsigned *own = out + threadIdx.x * 5;
     own[0] = __ballot_sync(0xffffffffu, v > 0);
     own[1] = __any_sync(0xffffffffu, v == 7) * 2 + __all_sync(0xffffffffu, v > -100);
-    // Each half for itself, by way of two branches.
+    // Each half of the warp separately, through two branches.
     if (threadIdx.x & 16) own[2] = __ballot_sync(0xffff0000u, v & 1);
     else own[2] = __ballot_sync(0x0000ffffu, !(v & 1));
     unsigned uniform;
@@ -240,7 +240,7 @@ extern "C" __global__ void turned(int *out) {
     }
 }
 extern "C" __global__ void leaving(int *out, int n) {
-    // Those that have left are not waited for.
+    // Lanes that have ended take no part.
     if (threadIdx.x >= n) return;
     int rounds = 0;
     while (__any_sync(0xffffffffu, rounds < threadIdx.x % 7)) rounds++;
@@ -331,7 +331,7 @@ fn waiting_for_an_absent_lane_is_an_error() {
     );
     let said = launch(&module, "unnamed", [1, 32], false, &[memory(&mut out)]).unwrap_err().to_string();
     assert!(said.contains("item [3, 0, 0]: lane 3 is not among the lanes 0xfffffff7"), "{said}");
-    // A value of a lane that takes no part is nobody's: a pattern.
+    // The value of an absent lane is the pattern.
     launch(&module, "absent", [1, 32], false, &[memory(&mut out), Argument::Number(16)]).unwrap();
     assert_eq!((out[0] as u32, out[15] as u32, out[16]), (0xA5A5_A5A5, 0xA5A5_A5A5, 5));
 }
