@@ -2,7 +2,8 @@
 //! loads, which every target has.
 //!
 //! A sub-group is a number of neighbours in the linear order of a group. The kernel states the
-//! number, so the sub-groups are the same on every target, whatever the device's width. Floating
+//! number, so the sub-groups are the same on every target, whatever the device's width. In a group
+//! whose size the launch chooses, the last sub-group may be shorter. Floating
 //! point numbers are collected in the order of the lanes, so that all targets round alike. The
 //! operations contain barriers of the group, so all items of the group must reach them; a device's
 //! own sub-groups would not need that.
@@ -25,10 +26,10 @@ const WIDEST: u64 = 64;
 /// Name of the local arrays for sub-groups. No source can contain it.
 const SCRATCH: &str = "sub-group";
 
-/// The sub-groups of a kernel with a fixed group size.
+/// The sub-groups of a kernel.
 #[derive(Clone, Debug)]
 pub struct SubGroups {
-    /// Sizes of the group.
+    /// Sizes of the group; 0 where the launch chooses.
     group: Vec<u64>,
     /// Items of a sub-group.
     width: u64,
@@ -63,45 +64,101 @@ impl SubGroups {
         Ok(Self { group: group.to_vec(), width })
     }
 
+    /// Makes sub-groups of `width` items, and a shorter last one, of groups whose size the launch
+    /// chooses.
+    ///
+    /// # Errors
+    /// A width that is no power of two up to 64.
+    pub fn of_any_group(dimensions: u8, width: u64) -> Result<Self, String> {
+        let known = Self::new(&[width.max(1)], width)?;
+        Ok(Self { group: vec![0; usize::from(dimensions)], ..known })
+    }
+
+    /// Whether all sub-groups have the whole width.
+    fn is_whole(&self) -> bool {
+        !self.group.contains(&0)
+    }
+
     /// Number of dimensions of the group.
     #[must_use]
     pub fn dimensions(&self) -> u8 {
         self.group.len() as u8
     }
 
-    /// Number of items in a sub-group.
+    /// Number of items in the item's sub-group.
     #[must_use]
-    pub const fn size(&self, place: Place) -> Expr {
-        number(self.width, place)
+    pub fn size(&self, place: Place) -> Expr {
+        let width = number(self.width, place);
+        if self.is_whole() {
+            return width;
+        }
+        let first = Expr::binary(Binary::Mul, self.id(place), width.clone(), place);
+        let rest = Expr::binary(Binary::Sub, self.items(place), first, place);
+        Expr::binary(Binary::Min, width, rest, place)
     }
 
     /// Number of sub-groups in a group.
     #[must_use]
     pub fn count(&self, place: Place) -> Expr {
-        number(self.group.iter().product::<u64>() / self.width, place)
+        if self.is_whole() {
+            return number(self.group.iter().product::<u64>() / self.width, place);
+        }
+        let last = number(self.width - 1, place);
+        let items = Expr::binary(Binary::Add, self.items(place), last, place);
+        Expr::binary(Binary::Div, items, number(self.width, place), place)
     }
 
     /// The number of the item's sub-group.
     #[must_use]
     pub fn id(&self, place: Place) -> Expr {
-        Expr::binary(Binary::Div, self.item(place), self.size(place), place)
+        Expr::binary(Binary::Div, self.item(place), number(self.width, place), place)
     }
 
     /// The item's lane: its position in its sub-group.
     #[must_use]
     pub fn lane(&self, place: Place) -> Expr {
-        Expr::binary(Binary::Rem, self.item(place), self.size(place), place)
+        Expr::binary(Binary::Rem, self.item(place), number(self.width, place), place)
+    }
+
+    /// Items of the group in a dimension.
+    fn along(&self, dimension: usize, place: Place) -> Expr {
+        match self.group[dimension] {
+            0 => Expr::query(Query::LocalSize, dimension as u8, place),
+            size => number(size, place),
+        }
+    }
+
+    /// Items of the group.
+    fn items(&self, place: Place) -> Expr {
+        if self.is_whole() {
+            return number(self.group.iter().product(), place);
+        }
+        let sizes = (0..self.group.len()).map(|dimension| self.along(dimension, place));
+        let product = sizes.reduce(|all, size| Expr::binary(Binary::Mul, all, size, place));
+        product.unwrap_or_else(|| number(1, place))
     }
 
     /// Linear local id.
     fn item(&self, place: Place) -> Expr {
         let mut linear = Expr::query(Query::LocalId, 0, place);
-        for (dimension, size) in self.group.iter().enumerate().skip(1) {
-            linear = Expr::binary(Binary::Mul, linear, number(*size, place), place);
+        for dimension in 1..self.group.len() {
+            linear = Expr::binary(Binary::Mul, linear, self.along(dimension, place), place);
             let id = Expr::query(Query::LocalId, dimension as u8, place);
             linear = Expr::binary(Binary::Add, linear, id, place);
         }
         linear
+    }
+
+    /// The value of a lane of the sub-group whose first item is at `first`; of its last one, if it
+    /// is shorter.
+    fn load_lane(&self, scratch: ArrayId, ty: Scalar, first: VarId, lane: Expr, place: Place) -> Expr {
+        let first = Expr::variable(first, Scalar::U64, place);
+        let mut index = Expr::binary(Binary::Add, first, lane, place);
+        if !self.is_whole() {
+            let last = Expr::binary(Binary::Sub, self.items(place), number(1, place), place);
+            index = Expr::binary(Binary::Min, index, last, place);
+        }
+        Expr::load(scratch, ty, index, place)
     }
 
     /// Appends statements to `out` that collect `value` over a sub-group's items. Returns the
@@ -119,8 +176,8 @@ impl SubGroups {
         let (sum, lane) = (fresh(kernel, ty, place), fresh(kernel, Scalar::U64, place));
         let so_far = || Expr::variable(sum, ty, place);
         let at = || Expr::variable(lane, Scalar::U64, place);
-        let index = Expr::binary(Binary::Add, Expr::variable(first, Scalar::U64, place), at(), place);
-        let next = Expr::binary(operator, so_far(), Expr::load(scratch, ty, index, place), place);
+        let other = self.load_lane(scratch, ty, first, at(), place);
+        let next = Expr::binary(operator, so_far(), other, place);
         let mut body = vec![Stmt::new(StmtKind::Set(sum, next), place)];
         let compare = match collection {
             Collection::Reduce => None,
@@ -135,7 +192,7 @@ impl SubGroups {
         let start = if collection == Collection::Exclusive {
             Expr::literal(neutral(operator, ty), place)
         } else {
-            Expr::load(scratch, ty, Expr::variable(first, Scalar::U64, place), place)
+            self.load_lane(scratch, ty, first, number(0, place), place)
         };
         out.push(Stmt::new(StmtKind::Set(sum, start), place));
         let from = number(u64::from(collection != Collection::Exclusive), place);
@@ -163,7 +220,8 @@ impl SubGroups {
                 inside(chosen(has, before, own))
             }
             Lane::Down(by) => {
-                let left = binary(Binary::Sub, number(last, place), own.clone());
+                let left = binary(Binary::Sub, self.size(place), number(1, place));
+                let left = binary(Binary::Sub, left, own.clone());
                 let (has, behind) =
                     (binary(Binary::Ge, left, by.clone()), binary(Binary::Add, own.clone(), by));
                 inside(chosen(has, behind, own))
@@ -173,13 +231,10 @@ impl SubGroups {
         let known = fresh(kernel, Scalar::U64, place);
         out.push(Stmt::new(StmtKind::Set(known, from), place));
         let (scratch, first) = self.put(kernel, value, out);
-        let index = binary(
-            Binary::Add,
-            Expr::variable(first, Scalar::U64, place),
-            inside(Expr::variable(known, Scalar::U64, place)),
-        );
+        let other =
+            self.load_lane(scratch, ty, first, inside(Expr::variable(known, Scalar::U64, place)), place);
         let found = fresh(kernel, ty, place);
-        out.push(Stmt::new(StmtKind::Set(found, Expr::load(scratch, ty, index, place)), place));
+        out.push(Stmt::new(StmtKind::Set(found, other), place));
         Expr::variable(found, ty, place)
     }
 
@@ -187,7 +242,7 @@ impl SubGroups {
     /// the position of the sub-group's first item.
     fn put(&self, kernel: &mut Kernel, value: Expr, out: &mut Vec<Stmt>) -> (ArrayId, VarId) {
         let (place, ty) = (value.place, value.ty);
-        let items = number(self.group.iter().product(), place);
+        let items = self.items(place);
         let known = kernel.arrays.iter().position(|array| {
             array.name == SCRATCH && array.element == ty && {
                 matches!(&array.space, Space::Local(len) if len.kind == items.kind)
@@ -209,7 +264,7 @@ impl SubGroups {
         let own = Expr::variable(own, ty, place);
         out.push(Stmt::new(StmtKind::Store(scratch, self.item(place), own), place));
         out.push(barrier());
-        let start = Expr::binary(Binary::Mul, self.id(place), self.size(place), place);
+        let start = Expr::binary(Binary::Mul, self.id(place), number(self.width, place), place);
         out.push(Stmt::new(StmtKind::Set(first, start), place));
         (scratch, first)
     }

@@ -335,6 +335,24 @@ def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():
         strict[8](a)
 
 
+@usm.kernel
+def shifted(a, b):
+    i = usm.get_global_id(0)
+    a[i] = b[i] + 1
+
+
+def test_a_proof_sees_that_arrays_share_memory():
+    whole = usm.zeros(9, "float32", device="host")
+    assert shifted.proof[8](whole[:8], usm.zeros(8, "float32", device="host")) == "proven"
+    # One element apart: an item reads what its neighbour writes.
+    said = shifted.proof[8](whole[1:], whole[:8])
+    assert re.match(f"{FILE}:\\d+:\\d+: `a` and `b` share 28 bytes", said), said
+    strict = usm.kernel(strict=True)(shifted.__wrapped__)
+    with pytest.raises(usm.KernelError, match="share 28 bytes"):
+        strict[8](whole[1:], whole[:8])
+    assert shifted.proof[4](whole[:4], whole[4:8]) == "proven"
+
+
 def test_arrays_of_two_queues_are_refused_with_both():
     host, device = usm.zeros(4, queue="host"), usm.zeros(4, queue=device_of("opencl").selector)
 

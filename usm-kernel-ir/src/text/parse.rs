@@ -13,6 +13,7 @@ use crate::kernel::{
 };
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
+use crate::sub_group::{Lane, SubGroups};
 
 /// Reads the text form. The kernel is not [verified](crate::verify) yet.
 ///
@@ -101,13 +102,13 @@ impl<'t> Items<'t> {
         expr(self.next()?)
     }
 
-    fn block(&mut self) -> Result<Vec<Stmt>, Refusal> {
+    fn block(&mut self, kernel: &mut Kernel) -> Result<Vec<Stmt>, Refusal> {
         let tree = self.next()?;
         let (head, items) = Items::headed(tree)?;
         if head != "do" {
             return Err(Refusal::new(tree.place, "a block `(do ..)` is needed here"));
         }
-        items.items.map(stmt).collect()
+        block(items, kernel)
     }
 
     /// A variable for the old value, if it comes next.
@@ -222,7 +223,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
                 }
             }
             "do" => {
-                kernel.body = items.items.map(stmt).collect::<Result<_, _>>()?;
+                kernel.body = block(items, &mut kernel)?;
                 has_body = true;
             }
             other => return Err(Refusal::new(section.place, format!("`{other}` is no part of a kernel"))),
@@ -252,9 +253,71 @@ fn space(tree: &Tree) -> Result<Space, Refusal> {
     Ok(space)
 }
 
-fn stmt(tree: &Tree) -> Result<Stmt, Refusal> {
+fn block(items: Items<'_>, kernel: &mut Kernel) -> Result<Vec<Stmt>, Refusal> {
+    let mut out = Vec::new();
+    for tree in items.items {
+        stmt(tree, kernel, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// An operation of a sub-group, which becomes statements of other kinds:
+/// `(sub-group WIDTH size|id|local-id|count $to place)`,
+/// `(sub-group WIDTH reduce|inclusive|exclusive OPERATOR $to value place)` or
+/// `(sub-group WIDTH shuffle|xor|up|down $to value lane place)`.
+fn sub_group(
+    tree: &Tree,
+    mut items: Items<'_>,
+    kernel: &mut Kernel,
+    out: &mut Vec<Stmt>,
+) -> Result<(), Refusal> {
+    let groups = SubGroups::of_any_group(kernel.dimensions.clamp(1, 3), items.number()?);
+    let groups = groups.map_err(|message| Refusal::new(tree.place, message))?;
+    let word = items.word()?;
+    let wrong = |word| Refusal::new(tree.place, format!("`{word}` is nothing that a sub-group does"));
+    let (to, value);
+    if let Some(collection) = Collection::from_name(word) {
+        let by = items.word()?;
+        let operator = Binary::from_name(by).ok_or_else(|| wrong(by))?;
+        (to, value) = (items.variable()?, items.expr()?);
+        if !operator.collects(value.ty) {
+            return Err(Refusal::new(value.place, format!("{} is not collected by {by}", value.ty)));
+        }
+        let found = groups.collect(kernel, collection, operator, value, out);
+        out.push(Stmt::new(StmtKind::Set(to, found), items.place()?));
+        return items.end();
+    }
+    to = items.variable()?;
+    let (place, found);
+    if matches!(word, "size" | "id" | "local-id" | "count") {
+        place = items.place()?;
+        found = match word {
+            "size" => groups.size(place),
+            "id" => groups.id(place),
+            "count" => groups.count(place),
+            _ => groups.lane(place),
+        };
+    } else {
+        let lane;
+        (value, lane) = (items.expr()?, items.expr()?);
+        let lane = match word {
+            "shuffle" => Lane::At(lane),
+            "xor" => Lane::Xor(lane),
+            "up" => Lane::Up(lane),
+            "down" => Lane::Down(lane),
+            other => return Err(wrong(other)),
+        };
+        place = items.place()?;
+        found = groups.shuffle(kernel, value, lane, out);
+    }
+    out.push(Stmt::new(StmtKind::Set(to, found), place));
+    items.end()
+}
+
+fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
     let (head, mut items) = Items::headed(tree)?;
     let kind = match head {
+        "sub-group" => return sub_group(tree, items, kernel, out),
         "set" => StmtKind::Set(items.variable()?, items.expr()?),
         "store" => StmtKind::Store(items.array()?, items.expr()?, items.expr()?),
         "atomic" => {
@@ -279,11 +342,15 @@ fn stmt(tree: &Tree) -> Result<Stmt, Refusal> {
         }
         "broadcast" => StmtKind::Broadcast(items.variable()?, items.expr()?, items.expr()?),
         "fence" => StmtKind::Fence { local: items.takes("local"), global: items.takes("global") },
-        "if" => StmtKind::If(items.expr()?, items.block()?, items.block()?),
-        "while" => StmtKind::While(items.expr()?, items.block()?),
-        "for" => {
-            StmtKind::For(items.variable()?, items.expr()?, items.expr()?, items.expr()?, items.block()?)
-        }
+        "if" => StmtKind::If(items.expr()?, items.block(kernel)?, items.block(kernel)?),
+        "while" => StmtKind::While(items.expr()?, items.block(kernel)?),
+        "for" => StmtKind::For(
+            items.variable()?,
+            items.expr()?,
+            items.expr()?,
+            items.expr()?,
+            items.block(kernel)?,
+        ),
         "break" => StmtKind::Break,
         "continue" => StmtKind::Continue,
         "return" => StmtKind::Return,
@@ -292,7 +359,8 @@ fn stmt(tree: &Tree) -> Result<Stmt, Refusal> {
     };
     let place = items.place()?;
     items.end()?;
-    Ok(Stmt { kind, place })
+    out.push(Stmt { kind, place });
+    Ok(())
 }
 
 fn expr(tree: &Tree) -> Result<Expr, Refusal> {

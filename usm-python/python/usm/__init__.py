@@ -176,13 +176,14 @@ if TYPE_CHECKING:
         local as local,
         mem_fence as mem_fence,
         private as private,
+        sub_group as sub_group,
     )
 
 # The first use of one of these names imports the compiler of kernels. `import usm` does not.
 _KERNEL_NAMES = frozenset(
     "CLK_GLOBAL_MEM_FENCE CLK_LOCAL_MEM_FENCE DEFAULT_LOCAL_SIZE Local NdRange Range atomic barrier call_kernel call_kernel_async constant "
     "device_func get_global_id get_global_size get_group_id get_local_id get_local_size get_num_groups group kernel local "
-    "mem_fence private".split()
+    "mem_fence private sub_group".split()
 )
 
 

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
 use usm_core::{Event, Selector};
+use usm_kernel_ir::Parameter;
 use usm_kernel_ir::proof::Shape;
 
 use super::argument::{Argument, Memory};
@@ -225,9 +226,42 @@ impl Prepared {
         Ok(ask(&Shape { global: &self.global, local, lengths: &lengths, values: &values }))
     }
 
+    /// Two arguments that share memory which the kernel writes, as a message.
+    fn overlap(&self) -> Option<String> {
+        let code = &self.code;
+        let parameters = code.sources.iter().zip(&code.ir.parameters).enumerate();
+        let arrays: Vec<_> = parameters
+            .filter_map(|(place, (source, parameter))| {
+                let (Source::Array(argument), Parameter::Array(id)) = (source, parameter) else {
+                    return None;
+                };
+                let Argument::Array(memory) = self.arguments.get(*argument)? else { return None };
+                let (start, len) = memory.span();
+                let start = memory.side.storage.address().wrapping_add(start);
+                Some((&code.ir.array(*id).name, start, len, code.writes(place)))
+            })
+            .collect();
+        for (place, (name, start, len, writes)) in arrays.iter().enumerate() {
+            for (other, other_start, other_len, other_writes) in arrays.iter().skip(place + 1) {
+                let first = (*start).max(*other_start);
+                let end = start.wrapping_add(*len).min(other_start.wrapping_add(*other_len));
+                if first < end && (*writes || *other_writes) {
+                    let place = code.ir.locate(code.ir.place);
+                    let bytes = end - first;
+                    return Some(format!(
+                        "{place}: `{name}` and `{other}` share {bytes} bytes: two work-items may touch one element of \
+                         them"
+                    ));
+                }
+            }
+        }
+        None
+    }
+
     /// `proven`, or the place and the condition that is not proven.
     fn proof(&self) -> PyResult<String> {
         let ir = &self.code.ir;
+        let overlap = self.overlap();
         self.with_shape(|shape| {
             if let Some(bound) = self.code.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
                 let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
@@ -246,7 +280,7 @@ impl Prepared {
                         ir.array(race.array).name,
                         ir.locate(race.other)
                     ),
-                    None => "proven".to_owned(),
+                    None => overlap.filter(|_| !shape.global.contains(&0)).unwrap_or_else(|| "proven".to_owned()),
                 },
             }
         })

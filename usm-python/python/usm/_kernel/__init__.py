@@ -23,6 +23,7 @@ from .names import (
     local,
     mem_fence,
     private,
+    sub_group,
 )
 from .ranges import Local, NdRange, Range
 from .source import Source
@@ -51,22 +52,27 @@ __all__ = [
     "local",
     "mem_fence",
     "private",
+    "sub_group",
 ]
 
 
-def kernel(function=None, /, *, strict=False):
+def kernel(function=None, /, *, strict=False, sub_group=32):
     """Makes a kernel of a function; a decorator.
 
     ``k[global, local](*arguments)`` runs the function for each work-item of the range and waits.
     The types are those of the arguments; a signature, given as text, is ignored. With ``strict`` a
-    launch that is not proven free of races and of indices outside is refused.
+    launch that is not proven free of races and of indices outside is refused. ``sub_group`` is the
+    number of neighbours in a sub-group: a power of two up to 64, on every device.
 
     Raises :class:`usm.KernelError` where the function has no source to read. What the body may not
     contain is refused at the first launch, with its file, line and column.
     """
     if function is None or isinstance(function, str):
-        return lambda function: kernel(function, strict=strict)
+        return lambda function: kernel(function, strict=strict, sub_group=sub_group)
+    if sub_group not in (1, 2, 4, 8, 16, 32, 64):
+        raise KernelError(f"sub-groups of {sub_group} items: a power of two up to 64 is possible")
     source = Source(function)
+    source.sub_group = sub_group
     tree = source.tree
     parameters = [parameter.arg for parameter in tree.args.posonlyargs + tree.args.args]
     source.item = _item(function, parameters)

@@ -65,8 +65,8 @@ class Calls:
             return self.constant_table(node)
         if space == "atomic":
             return self.atomic(function, node, alone)
-        if space == "group":
-            return self.collective(function, node)
+        if space in ("group", "sub_group"):
+            return self.collective(space, function, node)
         if space == "kernel_api":
             return self.dpex_word(function, node)
         raise self.error(node, f"`usm.{name}` is not for kernels")

@@ -75,5 +75,25 @@ group = Words(
     },
 )
 
+SHUFFLES = {"shuffle": "shuffle", "broadcast": "shuffle", "shuffle_xor": "xor", "shuffle_up": "up", "shuffle_down": "down"}
+sub_group = Words(
+    "sub_group",
+    "What neighbours of a group do together: 32 of them, or as many as ``@usm.kernel(sub_group=..)`` says.",
+    {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
+    | {
+        "broadcast": "``broadcast(value, lane)``: the value of that lane.",
+        "any": "``any(condition)``: whether it is true for an item of the sub-group.",
+        "all": "``all(condition)``: whether it is true for all items of the sub-group.",
+        "shuffle": "``shuffle(value, lane)``: the value of that lane.",
+        "shuffle_xor": "``shuffle_xor(value, bits)``: the value of the lane whose number differs in these bits.",
+        "shuffle_up": "``shuffle_up(value, lanes)``: the value of so many lanes before; the own one, where none is.",
+        "shuffle_down": "``shuffle_down(value, lanes)``: the value of so many lanes behind; the own one, where none is.",
+        "size": "``size()``: items of the sub-group; the last one of a group may be shorter.",
+        "id": "``id()``: the sub-group's number in its group.",
+        "local_id": "``local_id()``: the item's lane.",
+        "count": "``count()``: sub-groups of the group.",
+    },
+)
+
 #: Operations of `usm.atomic` behind the methods of `AtomicRef`.
 FETCHED = {f"fetch_{name}": name for name in ("add", "sub", "min", "max")} | {"fetch_and": "and_", "fetch_or": "or_", "fetch_xor": "xor"}

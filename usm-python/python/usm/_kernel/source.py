@@ -15,7 +15,7 @@ DEPTH = 160
 class Source:
     """A function's syntax tree, and what the names from outside of it mean."""
 
-    __slots__ = ("column", "file", "function", "item", "line", "names", "tree")
+    __slots__ = ("column", "file", "function", "item", "line", "names", "sub_group", "tree")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)

@@ -1,6 +1,7 @@
 """Ids and sizes of the range, barriers, and what the items of a group do together."""
 
 from .keys import MOST
+from .names import SHUFFLES
 from .types import STORED, is_int
 from .values import Static, Val
 
@@ -38,9 +39,22 @@ class WorkItems:
         self.out.append(f"({'barrier' if name == 'barrier' else 'fence'} {words} {self.at})")
         return Static(None)
 
-    def collective(self, function, node):
-        """A function of `usm.group`."""
-        at = self.at
+    def collective(self, space, function, node):
+        """A function of `usm.group` or `usm.sub_group`."""
+        at, of_sub_group = self.at, space == "sub_group"
+        head = f"sub-group {self.source.sub_group} " if of_sub_group else ""
+        if of_sub_group and function in ("size", "id", "local_id", "count"):
+            self.given_arguments(node, 0)
+            found = self.temporary("u64")
+            self.out.append(f"({head}{function.replace('_', '-')} ${found} {at})")
+            return Val(f"(cast i64 (var u64 ${found} {at}) {at})", "i64", None, MOST)
+        if of_sub_group and function in SHUFFLES:
+            value, lane = self.given_arguments(node, 2)
+            if not is_int(lane.ty):
+                raise self.error(node, f"the lane of `{function}` is an integer")
+            found = self.temporary(value.ty)
+            self.out.append(f"({head}{SHUFFLES[function]} ${found} {value.text} {self.to(lane, 'u64')} {at})")
+            return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
         if function == "broadcast":
             value, item = self.given_arguments(node, 2)
             if not is_int(item.ty):
@@ -50,7 +64,7 @@ class WorkItems:
             return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
         if function in ("any", "all"):
             if len(node.args) != 1:
-                raise self.error(node, f"`usm.group.{function}` has 1 argument")
+                raise self.error(node, f"`usm.{space}.{function}` has 1 argument")
             value = self.condition(node.args[0])
             how, by = "reduce", "or" if function == "any" else "and"
         else:
@@ -59,5 +73,5 @@ class WorkItems:
             if value.ty == "bool":
                 value = self.cast(value, "i64")
         found = self.temporary(value.ty)
-        self.out.append(f"(collect {how} {by} ${found} {value.text} {at})")
+        self.out.append(f"({head or 'collect '}{how} {by} ${found} {value.text} {at})")
         return Val(f"(var {STORED[value.ty]} ${found} {at})", value.ty)
