@@ -1,6 +1,6 @@
-//! Writes the host's Rust of the random programs, which the tests compile.
+//! Writes the Rust host code of the random programs, which the tests compile.
 //!
-//! `USM_RANDOM_KERNELS` says how many, `USM_RANDOM_SEED` which is the first one.
+//! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_SEED` the first seed.
 
 use core::fmt::Write as _;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn main() {
     let mut table = String::new();
     for seed in first..first + count {
         let mut kernel = generate::program(seed).kernel;
-        // What is never proven runs as what somebody vouches for: the interpreter found no fault.
+        // A kernel that cannot be proven runs without checks: the interpreter found no fault in it.
         let claims = proof::claims(&kernel).unwrap_or_else(|_| {
             kernel.trusted = true;
             proof::Claims::default()

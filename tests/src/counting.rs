@@ -1,5 +1,5 @@
-//! Bytes of the Rust heap that each thread holds, for the cases that look for leaks, and a heap
-//! without room, for those of what happens then: an allocator on the way to the system's.
+//! Counts each thread's bytes of the Rust heap, for cases that search leaks, and simulates an
+//! exhausted heap: an allocator in front of the system's.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,11 +13,11 @@ static COUNTING: Counting = Counting;
 
 std::thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// Bytes of the largest block that there is room for.
+    /// Maximum size of a block that is not refused.
     static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Bytes that this thread took from the heap, less those that it gave back, its own or another's.
+/// Bytes that this thread allocated minus bytes that it freed, of any thread's blocks.
 #[must_use]
 pub fn held() -> isize {
     HELD.get()
@@ -42,12 +42,12 @@ fn has_room(size: usize) -> bool {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends has no counter any more, and nobody asks for it.
+    // A thread that ends has no counter any more, and no test reads it.
     let _ = HELD.try_with(|held| held.set(held.get().wrapping_add(bytes)));
 }
 
-// SAFETY: the system's allocator does it all, and may refuse; counting touches cells of the thread
-// and takes no memory.
+// SAFETY: the system's allocator does the work, and may refuse. Counting only touches thread-local
+// cells and allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !has_room(layout.size()) {

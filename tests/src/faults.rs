@@ -1,6 +1,6 @@
-//! What a driver that fails on demand shows of its backend: every failure is an error with its
-//! code, and nothing is lost or freed too early. The cases are the same for every driver of the
-//! tests; what is special about one stays beside it.
+//! Tests a backend on a driver that fails on demand: every failure is an error with its code, and
+//! no memory is lost or freed too early. All test drivers run the same cases; tests of one driver
+//! are in its own file.
 
 use core::time::Duration;
 
@@ -19,42 +19,41 @@ pub const ORDERS: [QueueOrder; 2] = [QueueOrder::InOrder, QueueOrder::OutOfOrder
 /// Longer than any work takes.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A driver of the tests: how to let it fail, and what it counts.
+/// A test driver: how to make it fail, and its counters.
 pub trait FailingDriver: Sized + 'static {
     /// The backend that calls it.
     type Backend: Backend;
 
-    /// Calls that allocate, and the code for "no memory": one of each kind.
+    /// For each kind of memory: the allocating call and the code for "no memory".
     const NO_MEMORY: [(AllocKind, &'static str, i64); 3];
-    /// Types of memory that the backend does not know, as the driver is told them.
+    /// Memory types unknown to the backend, in the driver's setting.
     const UNKNOWN_TYPES: [&'static str; 3];
-    /// A code that is none of those which the backend knows by a meaning.
+    /// A code without a special meaning for the backend.
     const REFUSED: i64;
-    /// What makes a call fail: its name for the driver and for the error, and an operation that
-    /// makes it.
+    /// A call by its name for the driver and in errors, and an operation that makes the call.
     const STEPS: &'static [(&'static str, &'static str, Step<Self>)];
-    /// Calls that a round trip makes, by their names for the driver.
+    /// The driver calls of a round trip.
     const ROUND_TRIP: &'static [&'static str];
-    /// Those of them without which nothing is given back and no end of work is seen: what the
-    /// context has then stays where it is.
+    /// Calls of the round trip without which memory cannot be freed or completion cannot be
+    /// observed. If one fails, the context keeps its objects.
     const KEPT_WITHOUT: &'static [&'static str];
 
     /// A context over its device.
     ///
     /// # Errors
-    /// The driver's, which may have been told to fail.
+    /// The driver's error, if a fault is planned.
     fn context(&self) -> usm_core::Result<Context<Self::Backend>>;
 
-    /// Runs `body` while these faults are on.
+    /// Runs `body` with these faults.
     fn failing<T>(&self, faults: &str, body: impl FnOnce() -> T) -> T;
 
-    /// Runs `body` while no work ends.
+    /// Runs `body` while no work completes.
     fn held<T>(&self, body: impl FnOnce() -> T) -> T;
 
-    /// Allocations, which come first, and other objects that live on its device.
+    /// The objects that live on its device, allocations first.
     fn objects(&self) -> Vec<u64>;
 
-    /// How often something was freed, destroyed or reset that work in flight referred to.
+    /// Number of objects freed, destroyed or reset while work in flight referred to them.
     fn misuses(&self) -> u64;
 }
 
@@ -80,7 +79,7 @@ fn array<B: Backend>(queue: &Queue<B>) -> UsmVec<u32, Shared, B> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")
 }
 
-/// With the requested kind and bytes; the ledger is unchanged.
+/// The error has the requested kind and bytes; the ledger is unchanged.
 pub fn out_of_memory_is_an_error_with_its_code<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     for (kind, function, code) in D::NO_MEMORY {
@@ -97,7 +96,7 @@ pub fn out_of_memory_is_an_error_with_its_code<D: FailingDriver>(driver: &D) {
     assert_eq!(context.stats().sum.count, 0, "a failed allocation leaves no trace");
 }
 
-/// Also a type that later headers have: memory of others, imported.
+/// Includes a type of a later header, as memory of another library may have.
 pub fn an_unknown_memory_type_is_unknown_memory<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     let memory = context.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
@@ -111,7 +110,7 @@ pub fn an_unknown_memory_type_is_unknown_memory<D: FailingDriver>(driver: &D) {
     }
 }
 
-/// The error names the call and has its code; the call after it goes well.
+/// The error names the call and its code; the next call succeeds.
 pub fn each_call_that_fails_is_named<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     for order in ORDERS {
@@ -129,8 +128,8 @@ pub fn each_call_that_fails_is_named<D: FailingDriver>(driver: &D) {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything
-/// goes in the end that can go; the rest is counted.
+/// The first, second, ... call of each function fails: the result is correct or an error. Every
+/// object that can be freed is freed in the end; the rest is counted.
 pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver: &D) {
     let mut before = driver.objects();
     for (function, call) in D::ROUND_TRIP.iter().flat_map(|name| (1..5).map(move |call| (name, call))) {
@@ -145,8 +144,7 @@ pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver
             let left = driver.objects();
             assert_eq!(left[0] - before[0], leaked as u64, "{place}: what is not given back is counted");
             if D::KEPT_WITHOUT.contains(function) {
-                // A block and its event at most: the round trip has ended at the first call that
-                // could not be made.
+                // At most a block and its event: the round trip ends at its first failed call.
                 let all = left.iter().zip(&before);
                 assert!(
                     all.clone().all(|(left, before)| (*before..=before + 1).contains(left)),
@@ -187,8 +185,8 @@ fn round_trip<D: FailingDriver>(
     (outcome, context.stats().leaked)
 }
 
-/// Work that has no end within a limit: nothing of it is freed before it has one, and the error
-/// says the limit.
+/// Work that outlasts the wait limit: its memory is not freed before completion, and the error
+/// states the limit.
 pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     context.set_wait_limit(Duration::from_millis(10));
@@ -206,16 +204,15 @@ pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(
         drop((array, event));
         assert_eq!((context.deferred_frees(), allocations()), (1, before));
     });
-    // At last it is: then it goes.
+    // Once it completes, its memory is freed.
     context.synchronize(LONG).expect("idle");
     context.collect();
     assert_eq!((context.deferred_frees(), allocations()), (0, before - 1));
     assert_eq!(driver.misuses(), 0);
 }
 
-/// That every call of a context whose device cannot be used any more gives an error that `says`
-/// knows, and that what work in flight may still use is not freed. The event is that of an
-/// operation on `array`.
+/// Checks that every call of a context with a lost device returns an error that `says` accepts, and
+/// that memory of work in flight is not freed. The event belongs to an operation on `array`.
 pub fn every_call_reports_the_failure<B: Backend>(
     queue: &Queue<B>,
     event: Event<B>,

@@ -1,5 +1,5 @@
-//! A panic in every callback of the program, through every C frame. It reaches the Rust caller
-//! behind the frame or becomes an error, ends nothing else, and the block is counted.
+//! Panics in every callback of the program, below every C frame. The panic reaches the Rust caller
+//! behind the frame or becomes an error. Nothing else ends, and a leaked block is counted.
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
 use core::any::Any;
@@ -19,8 +19,8 @@ use usm_interface::{Field, Policy, dict};
 use usm_nrt::api::NUMBA_API;
 use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 
-/// Every function of C type in the sources, and whether the program's own Rust code runs below it.
-/// C functions that the program supplies (destructors, allocators) are frames themselves: Rust ends
+/// Every function of C type in the sources, and the Rust code of the program that runs below it. C
+/// functions that the program supplies (destructors, allocators) are frames themselves: Rust ends
 /// the process if a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
@@ -64,9 +64,9 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-nrt/src/helper/random.rs", "forget", Below::OurOwn),
     ("usm-nrt/src/source.rs", "refuse_host refuse_shared malloc free", Below::Program),
     ("usm-nrt/src/varsize.rs", "varsize_dtor", Below::Frames),
-    // These too are functions of a C library; their work runs in a frame of its own.
+    // Functions of another C library; their work runs in a frame of its own.
     ("usm-plan/src/capi/export.rs", "$name", Below::OurOwn),
-    // Python runs below these, and its exceptions are no panics.
+    // Python runs below these functions, and its exceptions are no panics.
     ("usm-python/src/capsule.rs", "delete_queue delete_context", Below::OurOwn),
     ("usm-python/src/dlpack/capsule.rs", "delete", Below::Frames),
     ("usm-python/src/dlpack/exchange.rs", "from_object to_object borrow work_stream allocate", Below::OurOwn),
@@ -82,11 +82,11 @@ enum Below {
     Program,
     /// Functions of C type only, each a frame itself.
     Frames,
-    /// Nothing of the program.
+    /// No code of the program.
     OurOwn,
 }
 
-/// The names of the functions of C type in a text, and those with type parameters.
+/// The names of a text's functions of C type, and separately those with type parameters.
 fn definitions(text: &str) -> Vec<(&str, bool)> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim_start) {
@@ -146,7 +146,7 @@ fn every_function_of_c_type_is_listed_with_what_runs_below_it() {
         }
         seen += usize::from(listed.is_some());
     }
-    assert_eq!(seen, FRAMES.len(), "a file of the list is gone");
+    assert_eq!(seen, FRAMES.len(), "a file of the list does not exist");
 }
 
 /// One case at a time: counts belong to the process, and so does the allocator of all blocks.
@@ -182,7 +182,7 @@ fn panic_of(call: impl FnOnce()) -> &'static str {
     name_of(&*payload).expect("a panic of this file")
 }
 
-/// (live blocks, caught panics) since the call.
+/// Returns a function that gives (live blocks, caught panics) since the call.
 fn watch() -> impl Fn() -> (isize, usize) {
     let (live, caught) = (|| Stats::totals().live_meminfos(), caught_panics());
     let before = live();
@@ -223,14 +223,14 @@ fn an_owner_panics_behind_the_block_that_it_kept() {
     assert_eq!(count(), (0, 2));
 }
 
-/// Nobody could continue this panic.
+/// No caller could receive this panic.
 #[test]
 fn a_panic_ends_in_the_frame_that_c_called() {
     let _alone = lock_process();
     let count = watch();
     release_from_c(block("one", vec![]));
     assert_eq!(count(), (0, 1));
-    // A later caller does not find it.
+    // A later caller does not receive it.
     drop(MemRef::allocate(usm_nrt::Request::new(10)).expect("a block"));
     assert_eq!(panic_of(|| drop(block("two", vec![]))), "two");
     // SAFETY: the reference is handed over.
@@ -238,7 +238,7 @@ fn a_panic_ends_in_the_frame_that_c_called() {
     assert_eq!(count(), (0, 3));
 }
 
-/// Unlike a panic in a drop during a panic, which ends the process.
+/// Contrast: a panic in a drop during a panic ends the process.
 #[test]
 fn owners_inside_of_owners_panic_one_by_one() {
     let _alone = lock_process();
@@ -355,10 +355,10 @@ fn an_observer_panics_below_the_drop_of_a_block() {
     assert!(refused.is_null());
     assert_eq!(count(), (0, 4));
     let stats = context.stats();
-    assert_eq!((stats.sum.current, stats.leaked), (0, 2), "what nobody has is counted");
+    assert_eq!((stats.sum.current, stats.leaked), (0, 2), "leaked blocks are counted");
 }
 
-/// Without a frame in between it is the same panic, and the ledger is the same.
+/// Without a frame in between, the panic stays the same and the ledger is equal.
 #[test]
 fn an_observer_panics_at_every_way_of_memory_and_the_ledger_stays_right() {
     let _alone = lock_process();
@@ -409,7 +409,7 @@ impl Drop for Source {
     }
 }
 
-/// Panics whenever it takes a block back.
+/// Panics whenever a block is returned to it.
 struct Refuses;
 
 impl Reclaim<HostHeap> for Refuses {
@@ -432,8 +432,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     };
     assert!(MemRef::allocate(source(true, false).request(100)).is_err());
     assert_eq!(count(), (0, 1));
-    // Returning the block panics, and then the source, which the block owned last. The first panic
-    // continues.
+    // The return of the block panics, and then the drop of the source, which only the block kept
+    // alive. The first panic continues.
     let allocator = source(false, true);
     let block = MemRef::allocate(allocator.request(100)).expect("a block");
     drop(allocator);
@@ -441,8 +441,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     assert_eq!(count(), (0, 3));
 }
 
-/// As the allocator of all blocks: no program drop owns a slab, so such a panic ends in the frame,
-/// or in the enclosing drop.
+/// As the allocator of all blocks. No drop of the program owns a slab, so such a panic ends in the
+/// frame or in the enclosing drop.
 #[test]
 fn an_installed_source_panics_and_every_thread_lives_on() {
     let _alone = lock_process();

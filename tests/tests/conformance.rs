@@ -33,7 +33,7 @@ impl Provider for FixedArena {
 
     fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
         /// Arenas are never freed, because a provider's backend is `'static`. They stay reachable,
-        /// so that a leak search finds others.
+        /// so that a leak search finds only real leaks.
         static ARENAS: Mutex<Vec<&'static Arena<'static, 64>>> = Mutex::new(Vec::new());
         let arena = |bytes: usize| -> &'static Arena<'static, 64> {
             let arena: &Arena<'_, 64> = Box::leak(Box::new(Arena::new(Box::leak(
@@ -68,7 +68,7 @@ fn on_mock(mock: &Mock, case: impl FnOnce(Fixture<'_, Mock>)) {
     assert_eq!(mock.violations(), [], "freed while in use");
 }
 
-/// Work runs when somebody waits; out-of-order work runs in a random legal order.
+/// Work runs during a wait; out-of-order work runs in a random legal order.
 struct MockOnWait;
 
 impl Provider for MockOnWait {
@@ -80,7 +80,7 @@ impl Provider for MockOnWait {
     }
 }
 
-/// Host and device must not touch the same memory at the same time.
+/// Host and device must not access the same memory concurrently.
 struct MockWithoutConcurrency;
 
 impl Provider for MockWithoutConcurrency {

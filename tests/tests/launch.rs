@@ -1,5 +1,5 @@
-//! Launches that finish later than their call returns: whoever looks at an array, copies it or
-//! frees it comes after the kernel, also when every handle of the launch was forgotten.
+//! Launches that complete after their call returns: a view, copy or free of an array comes after
+//! the kernel, even if every handle of the launch was forgotten.
 
 use core::mem::forget;
 use core::time::Duration;
@@ -57,8 +57,7 @@ fn a_forgotten_array_stays_valid_for_the_kernel() {
     let _ = Launch::new(&queue, ten()).run(reverse, (&mut a,)).unwrap();
     forget(a);
     mock.finish();
-    // SAFETY: the array was forgotten, so its memory is never freed, and the kernel that wrote it
-    // is done.
+    // SAFETY: the array was forgotten, so its memory is never freed, and its kernel has completed.
     assert_eq!(unsafe { *first }, 9.0);
 }
 
@@ -178,7 +177,7 @@ fn local_memory_and_groups_keep_the_limits_of_the_device() {
     assert!(Launch::new(&queue, of(16)).run(reverse, (&mut a,)).is_ok());
 }
 
-/// The same program on a backend that is known and on one that is chosen at run time.
+/// The same program on a static backend and on one chosen at run time.
 fn program<B: Programmable>(context: &Context<B>) {
     let queue = context.queue(QueueOrder::OutOfOrder).unwrap();
     let ones = UsmVec::<f32, Device, B>::from_slice(&queue, &[1.0; 10_000]).unwrap();

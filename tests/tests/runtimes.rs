@@ -1,5 +1,5 @@
-//! The conformance suite on the runtimes of this machine. Cases of one that is not here are
-//! skipped; `USM_REQUIRE=opencl,sycl` turns that into a failure.
+//! The conformance suite on the machine's runtimes. A missing runtime's cases are skipped;
+//! `USM_REQUIRE=opencl,sycl` makes that a failure.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -48,8 +48,8 @@ impl Provider for OpenClRuntime {
     }
 }
 
-/// One case at a time where all contexts share one of the runtime: memory of another test would be
-/// known there, and could begin where a block of this one ends.
+/// One case at a time where all contexts share the runtime's only context: another test's memory
+/// would be known there, and might start where a block of this test ends.
 static SHARED_CONTEXT: Mutex<()> = Mutex::new(());
 
 fn on_a_shared_context<B: Backend>(
@@ -89,7 +89,7 @@ impl Provider for CudaRuntime {
     }
 }
 
-/// OpenCL behind the erased backend: what Python and the command line use.
+/// OpenCL behind the erased backend, as in Python and the command line.
 struct ErasedOpenCl;
 
 impl Provider for ErasedOpenCl {
@@ -115,7 +115,7 @@ conformance_suite!(cuda, CudaRuntime);
 
 struct OnOpenCl {
     backend: OpenCl,
-    /// A context's first launch compiles its kernel.
+    /// Whether programs launch kernels: a context's first launch compiles.
     kernels: bool,
 }
 
@@ -129,7 +129,7 @@ impl Driver<OpenCl> for OnOpenCl {
     }
 }
 
-/// `USM_PROGRAMS` says how many.
+/// `USM_PROGRAMS` is the number of programs.
 #[test]
 fn random_programs_on_opencl() {
     let found = OpenCl::load().map_err(|error| error.to_string());

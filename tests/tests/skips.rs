@@ -36,14 +36,14 @@ fn every_crate_skips_by_the_same_file() {
     let copies: Vec<PathBuf> =
         sources.into_iter().filter(|path| path.ends_with("skip.rs") && path != ours).collect();
     let first = read(copies.first().expect("a copy"));
-    assert!(first.contains("skipped: {case}: {what}: {reason}"), "what xtask reads");
+    assert!(first.contains("skipped: {case}: {what}: {reason}"), "the form that xtask reads");
     for path in &copies {
         assert!(read(path) == first, "{} is not as {}", path.display(), copies[0].display());
     }
     assert!(copies.len() >= 7, "{copies:?}");
 }
 
-/// Neither in words of its own, which nobody counts, nor by reading `USM_REQUIRE` itself.
+/// Not in other words, which xtask does not count, and not by reading `USM_REQUIRE` directly.
 #[test]
 fn no_other_file_announces_a_skip() {
     let (root, sources) = workspace();

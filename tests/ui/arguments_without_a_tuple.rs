@@ -1,4 +1,4 @@
-//! The arguments of a kernel are a tuple, also where there is one.
+//! The arguments of a kernel are a tuple, even a single argument.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Device, QueueOrder, UsmVec};

@@ -1,4 +1,4 @@
-//! Who frees a block has it no longer.
+//! After a free the block cannot be used again.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{AllocKind, MemorySource, Request};

@@ -1,5 +1,5 @@
-//! What takes handles of two origins is not safe to call, and a list of waiting blocks is not safe to empty: who could do either would give
-//! a runtime handles that it does not know, or take memory away for ever.
+// A call that takes handles of two origins is unsafe, and so is emptying a list of waiting blocks:
+// safe code could otherwise misuse a runtime's handles, or take blocks away that are never freed.
 #![forbid(unsafe_code)]
 
 use core::time::Duration;

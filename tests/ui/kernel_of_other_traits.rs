@@ -1,5 +1,5 @@
-//! A crate of the same names gets no body that relies on a proof: without unsafe code it has no
-//! trait to implement.
+//! A crate of the same names gets no body that relies on a proof: safe code has no trait to
+//! implement.
 #![forbid(unsafe_code)]
 
 mod other {

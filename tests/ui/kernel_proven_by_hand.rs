@@ -1,5 +1,5 @@
-//! A kernel of the attribute has the attribute's proof: nobody says for it that its indices are
-//! inside.
+//! A kernel of the attribute has the attribute's proof: a program cannot claim in its place that
+//! its indices are inside.
 #![forbid(unsafe_code)]
 
 use usm_kernel::{Group, Kernel, LocalViews, NdRange, Order, Proof, Values, Views};

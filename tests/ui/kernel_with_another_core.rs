@@ -1,4 +1,4 @@
-//! A program that is a crate called `core` gives kernels no numbers of its own, with which a proof
+//! A crate called `core` in the program cannot replace the numbers of kernels, with which a proof
 //! would count wrong.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a kernel has no part of is refused on its token, with what to write instead.
+//! A construct outside the kernel language is refused on its token, with a replacement.
 
 use usm_kernel::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What no launch can prove, and barriers that some items do not reach, are refused with both places.
+// Unprovable accesses, and barriers that some items skip, are refused with both places.
 
 use usm_kernel::prelude::*;
 

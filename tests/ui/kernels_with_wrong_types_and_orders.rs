@@ -1,4 +1,4 @@
-//! Instances of kernels with type parameters, and orders of atomic operations, that do not exist.
+//! Instances of kernels with type parameters that do not exist, and invalid orders of atomics.
 
 use usm_kernel::prelude::*;
 

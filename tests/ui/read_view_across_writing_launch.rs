@@ -1,4 +1,4 @@
-//! While the host reads an array, no launch can write it.
+//! While the host reads an array, no launch can write to it.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};

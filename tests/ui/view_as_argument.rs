@@ -1,4 +1,4 @@
-//! Host views are for the host: a launch does not take them.
+//! A launch does not take host views.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};

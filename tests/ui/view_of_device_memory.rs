@@ -1,4 +1,4 @@
-//! The host cannot look at device memory.
+//! The host cannot view device memory.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Device, QueueOrder, UsmVec};

@@ -1,4 +1,4 @@
-//! While the host writes an array, no launch can use it, not even to read.
+//! While the host writes an array, no launch can use it, not even to read it.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};

@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same on every machine.
+//! Pseudo-random numbers, equal on every machine.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Another row of numbers for each seed.
+    /// Each seed gives another sequence.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -19,12 +19,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// A number below `end`; 0 if `end` is 0.
     pub const fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.word() % end }
     }
 
-    /// A number from `start` up to `end`, with both.
+    /// A number from `start` to `end`, inclusive.
     pub const fn from(&mut self, start: u64, end: u64) -> u64 {
         start + self.below(end - start + 1)
     }
@@ -34,7 +34,7 @@ impl Random {
         self.below(100) < of
     }
 
-    /// One of these.
+    /// One element of `from`.
     pub const fn pick<'p, T>(&mut self, from: &'p [T]) -> &'p T {
         &from[self.below(from.len() as u64) as usize]
     }

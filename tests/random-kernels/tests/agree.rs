@@ -1,8 +1,8 @@
-//! Random kernels give the same on every target: the interpreter in three orders, the host's Rust,
-//! OpenCL C and SPIR-V on the OpenCL device of the processor.
+//! Random kernels give the same results on every target: the interpreter in three orders, the
+//! host's Rust, and OpenCL C and SPIR-V on the processor's OpenCL device.
 //!
-//! `USM_RANDOM_KERNELS` says how many, `USM_RANDOM_SEED` which is the first one; the defaults are a
-//! sample.
+//! `USM_RANDOM_KERNELS` sets the number of kernels, `USM_RANDOM_SEED` the first seed. The defaults
+//! are a sample.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Faults that a writer of code could have, planted in random kernels: the comparison with the
-//! interpreter, or the interpreter itself, sees each of them.
+//! Plants the faults of a code generator in random kernels. The interpreter, or the comparison with
+//! it, must detect each.
 
 mod common;
 
@@ -11,7 +11,7 @@ use usm_random_kernels::{Given, Program};
 
 use common::{differ, expected, first_kernels};
 
-/// Plants a fault in each place where it can be; how many there are.
+/// Plants a fault at each possible place. Returns the number of places.
 type Plant = fn(&mut Kernel) -> usize;
 
 #[test]
@@ -39,7 +39,7 @@ fn every_planted_fault_is_seen() {
     }
 }
 
-/// Whether a run of the changed kernel has a fault, or gives something else.
+/// Whether a run of the changed kernel has a fault or another result.
 fn is_seen(program: &Program, kernel: &Kernel) -> bool {
     let arguments: Vec<Argument<'_>> = program
         .arguments
@@ -95,7 +95,7 @@ fn other_division(kernel: &mut Kernel) -> usize {
         if !expr.ty.is_signed() {
             return 0;
         }
-        // One less where a remainder has the other sign than the divisor.
+        // Subtracts one if remainder and divisor have different signs.
         let (place, ty) = (expr.place, expr.ty);
         let binary = |operator, one, two| Expr::binary(operator, one, two, place);
         let zero = || Expr::literal(Literal::integer(ty, 0), place);
@@ -143,7 +143,7 @@ fn increment_indices(kernel: &mut Kernel) -> usize {
     })
 }
 
-/// Changes every expression, inner ones first; the sum of what the changes say.
+/// Changes every expression, inner ones first. Returns the sum of the results of `change`.
 fn each(body: &mut [Stmt], change: &mut dyn FnMut(&mut Expr) -> usize) -> usize {
     fn within(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr) -> usize) -> usize {
         let mut count = 0;

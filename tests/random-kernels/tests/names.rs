@@ -1,5 +1,5 @@
-//! The Rust that the attribute writes is unchecked where a launch is proven, so nothing in it may
-//! be looked up where the program around it could answer instead.
+//! The attribute's Rust code runs unchecked after a proven launch. So every name in it must resolve
+//! to the intended item, whatever the program around it defines.
 
 #![allow(clippy::std_instead_of_alloc, reason = "a test: std is always there")]
 
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use usm_kernel_ir::{emit, proof};
 use usm_random_kernels::{first_seed, number, program};
 
-/// Methods whose receiver is of a type that has them itself, taken as the receiver is: no trait of
-/// the program comes before such a method.
+/// Methods that are inherent for their receiver, taken by the same reference, so that no trait of
+/// the program takes precedence.
 const METHODS: &[&str] = &[
-    // Of `&Group`, `&NdRange`, `&Range` and `&Axis`; `Id`, by value.
+    // Methods of `&Group`, `&NdRange`, `&Range`, `&Axis`, and of `Id` by value.
     "again",
     "axis",
     "every",
@@ -27,7 +27,7 @@ const METHODS: &[&str] = &[
     "distinct",
     "items",
     "quotient",
-    "signed", // Of numbers and of what checked arithmetic gives, by value.
+    "signed", // "signed", // Of numbers and of results of checked arithmetic, by value.
     "is_some",
     "saturating_sub",
     "to_bits",
@@ -36,7 +36,7 @@ const METHODS: &[&str] = &[
     "wrapping_add",
     "wrapping_neg",
     "wrapping_sub",
-    // Of references to atomics.
+    // Methods of references to atomics.
     "compare_exchange",
     "fetch_add",
     "fetch_and",
@@ -47,19 +47,19 @@ const METHODS: &[&str] = &[
     "fetch_xor",
     "load",
     "swap",
-    // Of `PrivateArrays` and `&mut [T]`; what `try_into` gives is an array of the right length in
-    // any case.
+    // Methods of `PrivateArrays` and `&mut [T]`. The result of `try_into` is always an array of the
+    // right length.
     "into_slice",
     "split_at_mut",
     "try_into",
     "expect",
 ];
 
-/// Names behind `::core::`, which a program may give another meaning: each is compared with the
-/// language's own where it stands, or means nothing to where memory is.
+/// Names after `::core::`, which a program may redefine. Each is compared with the language's own
+/// at its place, or has no influence on memory accesses.
 const CORE: &[&str] = &["convert", "primitive", "option", "sync"];
 
-/// The words that follow `before` in a text and are followed by `after`.
+/// The words of a text between `before` and `after`.
 fn words<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {
     let word = |rest: &'t str| {
         let end = rest.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(rest.len());
@@ -68,7 +68,7 @@ fn words<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {
     text.split(before).skip(1).filter_map(word).collect()
 }
 
-/// The text without its strings, in which there is code for devices.
+/// The text without its strings, which hold device code.
 fn without_strings(text: &str) -> String {
     let (mut kept, mut inside, mut escaped) = (String::new(), false, false);
     for letter in text.chars() {

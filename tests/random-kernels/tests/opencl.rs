@@ -1,4 +1,4 @@
-//! Random kernels on the OpenCL device, as OpenCL C and as SPIR-V, beside the interpreter.
+//! Random kernels on the OpenCL device, as OpenCL C and as SPIR-V, compared with the interpreter.
 
 mod common;
 
@@ -12,12 +12,12 @@ use usm_tests::skip;
 
 use common::{differ, expected, first_kernels};
 
-/// Programs of a module: one build takes long, whatever is in it.
+/// Programs of one module: a build takes long, whatever its size.
 const MODULE: usize = 100;
 
-/// Programs of which Intel's runtime 2026.2.0 for processors loses a variable's value across a
-/// barrier, in OpenCL C and SPIR-V alike. The interpreter in three orders, the host's Rust and
-/// machine code agree on them.
+/// Programs for which Intel's CPU runtime 2026.2.0 loses the value of a variable across a barrier,
+/// in OpenCL C and SPIR-V. The interpreter in three orders, the host's Rust and machine code agree
+/// on them.
 const LOST: &[&str] = &["random_2"];
 
 #[test]
@@ -114,7 +114,7 @@ fn run(context: &Context<OpenCl>, module: &Module<OpenCl>, program: &Program) ->
         }
         given.extend(lengths.iter().map(Argument::value));
         let group: u64 = local.iter().product();
-        // All of them have an element for each item of the group.
+        // Every local array has an element for each item of the group.
         for (element, _) in emit::locals(kernel) {
             given.push(Argument::local::<u64>((group * element.bytes()).div_ceil(8) as usize));
         }

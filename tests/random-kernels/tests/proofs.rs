@@ -1,13 +1,13 @@
-//! What the proof of a launch accepts, the interpreter finds no fault in.
+//! In launches that the proof accepts, the interpreter finds no fault.
 //!
-//! `USM_RANDOM_LAUNCHES` says how many launches, `USM_RANDOM_SEED` which is the first one.
+//! `USM_RANDOM_LAUNCHES` sets the number of launches, `USM_RANDOM_SEED` the first seed.
 
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::{Argument, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar, Space};
 use usm_random_kernels::random::Random;
 use usm_random_kernels::{first_seed, number, program};
 
-/// Launches of a kernel, before another one is made.
+/// Launches of each kernel.
 const LAUNCHES: u64 = 64;
 const STEPS: u64 = 1 << 16;
 
@@ -18,7 +18,7 @@ fn the_proof_accepts_nothing_that_is_wrong() {
     let all = number("USM_RANDOM_LAUNCHES", 20_000);
     for seed in (first..).take_while(|seed| (seed - first) * LAUNCHES < all) {
         let kernel = program(seed).kernel;
-        // One that is never proven is refused when it is compiled.
+        // A kernel that can never be proven is refused at compilation.
         let Ok(claims) = claims(&kernel) else { continue };
         let mut random = Random::new(seed);
         for _ in 0..LAUNCHES {
@@ -26,7 +26,7 @@ fn the_proof_accepts_nothing_that_is_wrong() {
             let launch = Launch::random(&kernel, &mut random);
             let Launch { global, local, lengths, values, .. } = &launch;
             let proven = claims.holds(&Shape { global, local, lengths, values });
-            // What is not accepted is looked at too, now and then, so that the other half is seen.
+            // Some refused launches run too, so that the test sees both outcomes.
             if !proven && !random.percent(5) {
                 continue;
             }
@@ -42,12 +42,12 @@ fn the_proof_accepts_nothing_that_is_wrong() {
         }
     }
     println!("{launches} launches: {accepted} accepted; {wrong} of all that ran were wrong");
-    // Neither side is empty, or nothing was tried.
+    // Both outcomes must occur often.
     assert!(accepted * 20 > launches, "{accepted} of {launches} launches were accepted");
     assert!(wrong > 0, "no launch was wrong");
 }
 
-/// Every program runs without a fault; those whose indices a launch can prove are accepted.
+/// Every program runs without a fault. Programs whose indices a launch can prove are accepted.
 #[test]
 fn right_programs_are_not_refused_as_races() {
     let first = first_seed();
@@ -91,7 +91,7 @@ impl Launch {
         Self { global, local, lengths, values, bytes: Vec::new() }
     }
 
-    /// A launch near the border: lengths a little above or below what the range needs.
+    /// A launch near the limit: lengths slightly above or below the range's need.
     fn random(kernel: &Kernel, random: &mut Random) -> Self {
         let local: Vec<u64> = match &kernel.group {
             Some(group) => group.clone(),
@@ -136,8 +136,8 @@ impl Launch {
             .collect();
         let input = Input::new(kernel, &self.global, &self.local, &arguments).unwrap();
         match Interpreter::new(kernel, input, Order::Forwards, STEPS).run() {
-            // Lengths that the generator did not foresee may leave local memory without a value,
-            // which is no claim of the proof.
+            // With other lengths, local memory may be read before a write. The proof does not
+            // exclude that.
             Ok(_) | Err(Fault::Unwritten { .. } | Fault::Steps) => Ok(()),
             Err(fault) => Err(fault),
         }

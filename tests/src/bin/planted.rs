@@ -1,6 +1,6 @@
-//! A program that reads memory nobody wrote, for `cargo xtask memcheck` to find: what safe code
-//! could do before buffers were zero and written from typed arrays alone. `planted SOURCE`, where
-//! the memory is of `host` or `mock`; `planted written` writes it first.
+//! A program that reads unwritten memory, which `cargo xtask memcheck` must report. Safe code could
+//! do this before buffers were zeroed and written only from typed arrays. `planted SOURCE` takes
+//! memory of `host` or `mock`; `planted written` writes it first.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -14,7 +14,7 @@ use usm_core::{
 
 const BYTES: usize = 64;
 
-/// How many bytes of a buffer that was written from an allocation are not zero.
+/// The number of nonzero bytes of a buffer that was written from an allocation.
 fn not_zero<B: Backend>(context: &Context<B>, written: bool) -> Result<usize> {
     let queue = context.queue(QueueOrder::InOrder)?;
     let memory = context.allocate_memory(MemoryType::Buffer, BYTES, 0, Fallback::Refuse)?;
@@ -23,8 +23,8 @@ fn not_zero<B: Backend>(context: &Context<B>, written: bool) -> Result<usize> {
     if written {
         queue.fill_bytes(&mut source, 0, BYTES, &[1])?.wait()?;
     }
-    // SAFETY: not kept where it was not written. It is what is planted; nothing but the number of
-    // zeros depends on it.
+    // SAFETY: deliberately violated without `written`. Only the number of zeros depends on the
+    // bytes.
     let _ = unsafe { queue.write_buffer_bytes(&mut buffer, 0, &source, 0, BYTES) }?;
     let mut bytes = [0; BYTES];
     queue.read_buffer_to(&buffer, 0, &mut bytes)?;

@@ -20,7 +20,7 @@ fn queue<B: Backend>(fixture: &Fixture<'_, B>) -> Queue<B> {
     fixture.context.queue(QueueOrder::InOrder).expect("a queue")
 }
 
-/// Current, peak, total, live and count, each kind for itself.
+/// Current, peak, total, live and count of each kind.
 pub fn statistics_follow_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let memory_type = MemoryType::try_from(kind).expect("a kind to allocate");
@@ -35,7 +35,7 @@ pub fn statistics_follow_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().sum.count, 6);
 }
 
-/// The live blocks by address, and in the history what was refused, with times.
+/// Lists the live blocks by address. The history holds refused requests, with times.
 pub fn blocks_and_refusals_are_listed<B: Backend>(fixture: &Fixture<'_, B>) {
     let context = fixture.context;
     context.keep_history(1000);
@@ -57,7 +57,7 @@ pub fn blocks_and_refusals_are_listed<B: Backend>(fixture: &Fixture<'_, B>) {
     assert!(context.blocks().is_empty());
 }
 
-/// Not the sum of the peaks: the kinds were never live together.
+/// Not the sum of the kinds' peaks: the kinds were never live together.
 pub fn the_peak_is_that_of_the_sum<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         drop(allocate(fixture.context, kind, 1000));
@@ -69,7 +69,7 @@ pub fn the_peak_is_that_of_the_sum<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().sum.peak, 1300);
 }
 
-/// Off until asked for, then the newest.
+/// Off by default. When on, it keeps the newest records.
 pub fn history_keeps_the_last_records<B: Backend>(fixture: &Fixture<'_, B>) {
     drop(allocate(fixture.context, AllocKind::Host, 8));
     assert_eq!(fixture.context.history(), []);
@@ -97,7 +97,8 @@ pub fn history_keeps_the_last_records<B: Backend>(fixture: &Fixture<'_, B>) {
     drop(device);
 }
 
-/// What [`the_same_program_has_the_same_books`] leaves, on every backend: history, then statistics.
+/// The text that [`the_same_program_has_the_same_books`] produces on every backend: history, then
+/// statistics.
 const BOOKS: &str = "\
 GPU_Debug: Allocate 100 bytes of usm_host allocation type (current=100; max=100)
 GPU_Debug: Allocate 400 bytes of usm_device allocation type (current=400; max=400)
@@ -119,7 +120,8 @@ usm_device: current=400 peak=1400 total=1400 live=1 count=2
 sum: current=481 peak=1880 total=2461 live=3 count=8 leaked=0
 ";
 
-/// One program, one text: staging memory and refusals included, drops in flight ordered by a wait.
+/// One program gives one text on every backend. It includes staging memory, refusals, and drops in
+/// flight that a wait orders.
 pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, queue) = (fixture.context, queue(fixture));
     context.keep_history(100);
@@ -144,14 +146,14 @@ pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>)
     drop(target);
     queue.wait().expect("idle");
     drop(aligned);
-    // An array of no elements has a byte of memory, so that it has an address of its own.
+    // An array without elements has a byte of memory, so that its address is unique.
     let none = UsmVec::<u8, Shared, B>::zeroed(&queue, 0).expect("an array");
     let types = [MemoryType::Buffer, MemoryType::UsmHost, MemoryType::UsmShared, MemoryType::UsmDevice];
     assert_eq!(books(context, &types), BOOKS);
     drop((device, source, none));
 }
 
-/// The history of a context, then its statistics of these types and of all.
+/// The history of a context, then its statistics for these types and in total.
 pub(super) fn books<B: Backend>(context: &Context<B>, types: &[MemoryType]) -> String {
     fn row(name: &str, counters: &Counters) -> String {
         let Counters { current, peak, total, live, count, .. } = counters;
@@ -164,7 +166,7 @@ pub(super) fn books<B: Backend>(context: &Context<B>, types: &[MemoryType]) -> S
     history.chain(types).chain([sum]).map(|line| line + "\n").collect()
 }
 
-/// Reserved bytes are given back.
+/// The reserved bytes are released.
 pub fn a_failed_allocation_leaves_no_trace<B: Backend>(fixture: &Fixture<'_, B>) {
     let limit = fixture.context.info().max_alloc_size;
     let size = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1).min(isize::MAX as usize - 63);
@@ -184,8 +186,8 @@ impl Drop for Owner {
     }
 }
 
-/// The owner of imported memory goes after the work that uses the memory, and the memory is not
-/// freed by us.
+/// Imported memory is not freed by the context. Its owner is dropped after the work that uses the
+/// memory.
 pub fn foreign_memory_releases_its_owner_after_use<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -222,7 +224,7 @@ impl<B: Backend> Reclaim<B> for Parent<B> {
     }
 }
 
-/// A part of a larger block hands its unfinished work to the whole, which then waits for it.
+/// A part of a larger block hands its unfinished work to the block, which then waits for it.
 pub fn a_part_goes_back_to_its_source_with_its_uses<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let memory = UsmVec::<u64, Shared, B>::zeroed(&queue, 64).expect("an array").into_allocation();
@@ -245,7 +247,7 @@ pub fn a_part_goes_back_to_its_source_with_its_uses<B: Backend + 'static>(fixtur
     assert_eq!((content[..32].to_vec(), content[32..].to_vec()), (vec![9; 32], vec![0; 32]));
 }
 
-/// Four threads; the books balance.
+/// Four threads allocate and free; the statistics balance.
 pub fn threads_allocate_and_free<B: Backend>(fixture: &Fixture<'_, B>) {
     std::thread::scope(|scope| {
         for kind in AllocKind::ALL.into_iter().chain([AllocKind::Host]) {
@@ -277,7 +279,7 @@ pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
                 assert_eq!(source.read().expect("a view")[..], [3; 512]);
             })
         };
-        // Joined by name: a race detector sees that, and does not see how a scope waits.
+        // Joins by name: a race detector sees that, but not how a scope waits.
         let readers = [reader(), reader()];
         for reader in readers {
             reader.join().expect("no panic");
@@ -285,8 +287,8 @@ pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
     });
 }
 
-/// Twenty thousand allocations and frees of each kind. Afterwards none is live in our books, the
-/// runtime knows none of the addresses that it gave out, and our own heap holds less than a pointer
+/// Twenty thousand allocations and frees of each kind. Afterwards no block is live in the
+/// statistics, the runtime knows none of the addresses, and the Rust heap holds less than a pointer
 /// for each.
 pub fn twenty_thousand_pairs_leak_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
     const PAIRS: usize = 20_000;

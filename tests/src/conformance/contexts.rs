@@ -1,4 +1,4 @@
-//! Two contexts: what belongs to one is refused by the other, and each works for itself.
+//! Two contexts: each refuses objects of the other and works independently of it.
 
 use usm_core::{
     AllocKind, Allocation, Backend, Context, ErrorKind, Event, MemAdvice, MemorySource, Queue, QueueOrder,
@@ -12,8 +12,8 @@ fn memory<B: Backend>(context: &Context<B>, kind: AllocKind) -> Allocation<B> {
     context.allocate(&Request::new(kind, 64)).expect("memory")
 }
 
-/// Memory of the other context by every operation of a queue, on either side, also where no byte
-/// would move.
+/// Every operation of a queue refuses memory of another context on either side, even for zero
+/// bytes.
 pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let (expected, found) = (fixture.context.id(), fixture.other.id());
     let refused = |outcome: Result<Event<B>>, what: &str| {
@@ -30,7 +30,7 @@ pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>
                 refused(queue.fill_bytes(&mut theirs, 0, len, &[0]), "filled");
                 refused(queue.copy_within(&mut theirs, 0, 32, len / 2), "copied within");
             }
-            // One run, many runs, none.
+            // One run, many runs, no elements.
             for (shape, stride) in [([64_usize], 1_isize), ([32], 2), ([0], 1)] {
                 let strides = [stride];
                 let layout = Strided::new(0, 1, &shape, &strides).expect("a layout");
@@ -54,7 +54,7 @@ pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>
     assert_eq!(fixture.context.stats().sum.live, 0);
 }
 
-/// Opaque buffers too, where there are any.
+/// The same for opaque buffers, where the backend has them.
 pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let (expected, found) = (fixture.context.id(), fixture.other.id());
     let buffers = (buffer(fixture.context, 64), buffer(fixture.other, 64));
@@ -80,14 +80,14 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     }
 }
 
-/// What is freed goes back to the context that it came from, whoever holds it last and in whatever
-/// order contexts go.
+/// Memory returns to its own context, whichever handle is dropped last and in whatever order
+/// contexts are dropped.
 pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let (ours, theirs) = (memory(fixture.context, kind), memory(fixture.other, kind));
         let live = || [fixture.context, fixture.other].map(|context| context.stats().sum.live);
         assert_eq!(live(), [1, 1]);
-        // Another handle of the context changes nothing.
+        // Another handle of the same context is accepted.
         let again = fixture.other.clone();
         drop(theirs);
         assert_eq!((live(), again.stats().sum.live), ([1, 0], 0), "{kind}");
@@ -96,8 +96,8 @@ pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// Where host and device must not meet, a view of another thread forbids what is submitted, for a
-/// while, on any context of the device.
+/// Without concurrent access, a view on another thread temporarily forbids submissions on every
+/// context of the device.
 pub(super) fn between_views<B: Backend>(mut submit: impl FnMut() -> Result<Event<B>>) {
     while let Err(error) = submit() {
         assert!(matches!(error.kind, ErrorKind::HostViewLive { .. }), "{error}");
@@ -125,13 +125,13 @@ fn work<B: Backend>(context: &Context<B>, seed: u64) {
     }
 }
 
-/// Each context in a thread of its own, at the same time: neither sees the other's books or
+/// Each context in a thread of its own, at the same time: neither sees the other's statistics or
 /// contents.
 pub fn two_contexts_work_in_two_threads<B: Backend>(fixture: &Fixture<'_, B>) {
     std::thread::scope(|scope| {
         let threads = [(fixture.context, 1_000), (fixture.other, 2_000)]
             .map(|(context, seed)| scope.spawn(move || work(context, seed)));
-        // Joined by name: a race detector sees that, and does not see how a scope waits.
+        // Joins by name: a race detector sees that, but not how a scope waits.
         for thread in threads {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);

@@ -1,4 +1,4 @@
-//! Failure: an operation that fails takes along what depends on it, and nothing else.
+//! A failed operation fails the operations that depend on it, and no others.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use usm_core::{
 use crate::{Failing, Fixture, skip};
 
 const LEN: usize = 64;
-/// Longer than any failure takes to be known.
+/// Longer than any failure takes to be reported.
 const LONG: Duration = Duration::from_secs(60);
 
 fn queue<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) -> Queue<B> {
@@ -32,16 +32,14 @@ fn failing<'f, B: Backend>(fixture: &Fixture<'f, B>) -> Option<&'f Failing<B>> {
     fixture.failing
 }
 
-/// An error of the runtime, not of a wait that gave up; with its code, which the C library of SYCL
-/// does not tell.
+/// An error of the runtime, not a timeout. It has a native code, except from SYCL's C library.
 fn is_failure(error: Error) {
     assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
     let tells = error.backend != Some(BackendKind::Sycl);
     assert!(error.native.map_or(!tells, |code| code != 0), "{error}");
 }
 
-/// What became of an operation behind the failed one: refused, then it never started, or it fails
-/// too.
+/// The outcome of an operation after the failed one: refused and never started, or failed too.
 enum Outcome {
     Refused,
     Failed,
@@ -61,7 +59,7 @@ fn outcome<B: Backend>(behind: Result<Event<B>>) -> Outcome {
     }
 }
 
-/// What was to be written has its old value, or none.
+/// Memory that was to be written has its old value, or none.
 fn unwritten<B: Backend>(array: &UsmVec<u64, Shared, B>, outcome: &Outcome, old: u64) {
     match outcome {
         Outcome::Refused => assert_eq!(array.read().expect("nothing touched it")[..], [old; LEN]),
@@ -77,7 +75,7 @@ fn fill_after<B: Backend>(
     after: &Event<B>,
 ) -> Result<Event<B>> {
     let (pointer, bytes) = (array.allocation().as_ptr(), 8 * LEN);
-    // SAFETY: the array is the caller's alone, and has that many bytes.
+    // SAFETY: only the caller has the array, which has that many bytes.
     unsafe {
         queue.submit(&[Usage::write(array.allocation())], core::slice::from_ref(after), |queue, events| {
             queue.fill(pointer, &value.to_ne_bytes(), bytes, events)
@@ -85,7 +83,7 @@ fn fill_after<B: Backend>(
     }
 }
 
-/// The event says so to everybody who asks, at once and every time.
+/// The event reports the failure to every caller, at once and every time.
 pub fn a_failed_event_fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>) {
     if failing(fixture).is_none() {
         return;
@@ -95,12 +93,12 @@ pub fn a_failed_event_fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// That on one kind of queue.
+/// The same on one kind of queue.
 pub fn fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) {
     let Some(failing) = failing(fixture) else { return };
     let queue = queue(fixture, order);
     let (event, fail) = failing(&queue);
-    // Not yet, or already; but never complete.
+    // Pending or failed, but never complete.
     assert_ne!(event.status(), Ok(EventStatus::Complete));
     match event.wait_for(Duration::from_millis(1)) {
         Err(Error { kind: ErrorKind::Timeout { limit_ms }, .. }) => assert_eq!(limit_ms, 1),
@@ -112,8 +110,8 @@ pub fn fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder)
     is_failure(event.clone().wait().expect_err("failed"));
 }
 
-/// The next operation of the queue, whatever memory it uses; submitted before the failure and after
-/// it.
+/// The next operation of the queue fails, whatever memory it uses, and whether it was submitted
+/// before or after the failure.
 pub fn a_failure_takes_the_rest_of_an_in_order_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     for failed_before in [false, true] {
@@ -140,7 +138,7 @@ pub fn a_failure_takes_the_rest_of_an_in_order_queue<B: Backend>(fixture: &Fixtu
     }
 }
 
-/// By event, then by array; work of the same queue that does not depend on it is untouched.
+/// Dependence by event, then by array. Independent work of the same queue is not affected.
 pub fn a_failure_takes_its_dependants_out_of_order<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -153,7 +151,7 @@ pub fn a_failure_takes_its_dependants_out_of_order<B: Backend>(fixture: &Fixture
     let by_event = outcome(by_event);
     unwritten(&one, &by_event, 1);
     match by_event {
-        // The first never started, so the copy depends on nothing that failed.
+        // The first never started, so the copy does not depend on a failed operation.
         Outcome::Refused => assert_eq!(two.read().expect("a view")[..], [1; LEN], "{by_array:?}"),
         Outcome::Failed => unwritten(&two, &outcome(by_array), 2),
     }
@@ -162,7 +160,7 @@ pub fn a_failure_takes_its_dependants_out_of_order<B: Backend>(fixture: &Fixture
     outcome(queue.barrier(&[event]));
 }
 
-/// By event and by array.
+/// Dependence by event and by array.
 pub fn a_failure_crosses_queues<B: Backend>(fixture: &Fixture<'_, B>) {
     if failing(fixture).is_none() {
         return;
@@ -176,7 +174,7 @@ pub fn a_failure_crosses_queues<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// That from one kind of queue to another.
+/// The same from one kind of queue to another.
 pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder; 2]) {
     let Some(failing) = failing(fixture) else { return };
     let [here, there] = orders.map(|order| queue(fixture, order));
@@ -193,15 +191,15 @@ pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder;
     before.wait_for(LONG).expect("submitted before, to another queue");
     assert_eq!(three.read().expect("a view")[..], [33; LEN]);
     outcome(there.barrier(core::slice::from_ref(&event)));
-    // What is new knows nothing of it.
+    // New arrays and queues are not affected.
     let fresh = queue(fixture, orders[0]);
     let mut array = shared(&fresh, 4);
     fresh.fill(&mut array, 44).expect("a fill").wait_for(LONG).expect("done");
     assert_eq!(array.read().expect("a view")[..], [44; LEN]);
 }
 
-/// The context speaks of a queue that is gone once at most, of one that lives as long as it does,
-/// and the event to whoever has it.
+/// A context reports a dropped queue's failure at most once, and a live queue's failure as long as
+/// the queue lives. An event reports its failure to everyone that has it.
 pub fn the_failure_of_a_dropped_queue_is_reported_once<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     let context = fixture.context;
@@ -210,9 +208,9 @@ pub fn the_failure_of_a_dropped_queue_is_reported_once<B: Backend>(fixture: &Fix
     fail();
     is_failure(event.wait_for(LONG).expect_err("failed"));
     let told = || context.synchronize(LONG).map_err(is_failure).is_err();
-    // What is known to have ended is in no queue: an operation of the simulated driver that failed,
-    // and one whose event CUDA lost. Where the last event of a queue of CUDA is refused while it
-    // works, `failures` of `tests/cuda_on_host` shows the same promise.
+    // An operation that is known to have ended is in no queue: a failed operation of the simulated
+    // driver, or one whose event CUDA lost. `failures` of `tests/cuda_on_host` shows the same
+    // promise for a CUDA queue whose last event is refused while it works.
     let stands = !matches!(context.info().backend, BackendKind::Mock | BackendKind::Cuda | BackendKind::Hip);
     let while_it_lives = [told(), told()];
     drop(queue);
@@ -223,7 +221,7 @@ pub fn the_failure_of_a_dropped_queue_is_reported_once<B: Backend>(fixture: &Fix
         pending.wait(LONG).expect("as above");
     }
     is_failure(event.status().expect_err("failed"));
-    // What is new is told anew.
+    // A new failure is reported again.
     let next = context.queue(QueueOrder::InOrder).expect("a queue");
     let (event, fail) = failing(&next);
     fail();
@@ -232,7 +230,7 @@ pub fn the_failure_of_a_dropped_queue_is_reported_once<B: Backend>(fixture: &Fix
     assert_eq!([told(), told()], [stands, false]);
 }
 
-/// Event and arrays are gone before anything failed; the context goes on.
+/// Event and arrays are dropped before the failure; the context stays usable.
 pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
     if failing(fixture).is_none() {
         return;
@@ -242,7 +240,7 @@ pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// That on one kind of queue.
+/// The same on one kind of queue.
 pub fn may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) {
     let Some(failing) = failing(fixture) else { return };
     let queue = queue(fixture, order);
@@ -251,18 +249,17 @@ pub fn may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>, order: QueueO
     let submitted = [fill_after(&queue, &one, 11, &event), queue.copy(&mut two, &one)];
     drop((submitted, event, one, two));
     fail();
-    // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order
-    // queue whose last marker was pending when something before it failed.
+    // Not earlier: at the end of the process, Intel's CPU runtime never returns if the last marker
+    // of an out-of-order queue was pending when an operation before it failed.
     drop(queue);
-    // Everything has ended, one way or the other. Where host and device must not meet, the next
-    // view would ask the same.
+    // All work has ended. Without concurrent access the next view would report the same failure.
     if let Err(error) = fixture.context.synchronize(LONG) {
         is_failure(error);
     }
     let fresh = fixture.context.queue(order).expect("a queue");
     let mut array = shared(&fresh, 5);
     fixture.context.collect();
-    // Freed, or kept because nobody knows whether it is still used: the books know which.
+    // The block is freed, or leaked because it may still be in use. The statistics say which.
     let (live, kept) = (fixture.context.stats().sum.live, fixture.context.deferred_frees());
     assert_eq!(live, kept + 1);
     fresh.fill(&mut array, 55).expect("a fill").wait_for(LONG).expect("done");

@@ -15,7 +15,7 @@ fn refusal<B: Backend>(fixture: &Fixture<'_, B>, request: &Request) -> ErrorKind
     fixture.context.allocate(request).expect_err("the request is invalid").kind
 }
 
-/// A block has the kind and the size asked for.
+/// A block has the requested kind and size.
 pub fn each_kind_is_allocated_as_asked<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = allocate(fixture, kind, 1000);
@@ -24,7 +24,7 @@ pub fn each_kind_is_allocated_as_asked<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Powers of two from 1 to 32,768: drivers answer success above 8 KiB and do not align.
+/// Powers of two from 1 to 32,768: some drivers report success above 8 KiB without aligning.
 pub fn every_alignment_is_honoured<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         for alignment in (0..=15).map(|power| 1_usize << power) {
@@ -38,14 +38,14 @@ pub fn every_alignment_is_honoured<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Drivers disagree on zero bytes; the crate does not.
+/// Drivers disagree about zero bytes; this crate refuses them.
 pub fn zero_size_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         assert_eq!(refusal(fixture, &Request::new(kind, 0)), ErrorKind::ZeroSize);
     }
 }
 
-/// Some drivers accept them and align to something else.
+/// Some drivers accept them and align to another value.
 pub fn alignments_that_are_no_power_of_two_are_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         for alignment in [3, 6, 100, 4097, usize::MAX] {
@@ -75,7 +75,7 @@ pub fn sizes_beyond_the_address_space_are_refused<B: Backend>(fixture: &Fixture<
     }
 }
 
-/// `Unknown` is an answer, not something to allocate.
+/// `Unknown` is the answer of a query, not a kind to allocate.
 pub fn the_unknown_kind_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refusal(fixture, &Request::new(AllocKind::Unknown, 8)), ErrorKind::UnknownKind);
 }
@@ -93,7 +93,7 @@ pub fn live_blocks_are_disjoint<B: Backend>(fixture: &Fixture<'_, B>) {
     assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{ranges:?}");
 }
 
-/// A region that is too small for two rounds at once serves them one after the other.
+/// A region too small for two rounds at once serves them one after the other.
 pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
     for _ in 0..200 {
         drop(allocate(fixture, AllocKind::Shared, 16 << 10));
@@ -101,14 +101,14 @@ pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().sum.current, 0);
 }
 
-/// Until there is none left: an error with its numbers, and the context goes on when some is given
-/// back.
+/// Allocates until memory runs out: an error with its numbers. The context stays usable after
+/// frees.
 pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     let info = fixture.context.info();
     let outcome = match scarce::Memory::of(info) {
         scarce::Memory::OfTheDevice => {
             let limit = usize::try_from(info.max_alloc_size).unwrap_or(usize::MAX);
-            // In parts where one block is all of it.
+            // Takes parts where one block could be all memory.
             let parts = if info.max_alloc_size < info.global_mem_size || limit < 1 << 30 { 1 } else { 16 };
             runs_out(fixture, AllocKind::Device, limit / parts);
             if parts > 1 {
@@ -130,14 +130,14 @@ pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// All of the memory in one block of a queue, of which a driver has a part for itself. What pools
-/// of a driver hold is not taken to the end: they give it back when they like.
+/// Requests all memory in one block of a queue, of which a driver reserves a part. Driver pools are
+/// not exhausted, because they return memory at any time.
 fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     match MemorySource::allocate(&queue, &Request::new(AllocKind::Device, size)) {
         Ok(all) => {
             drop(all);
-            // A driver may refuse what it has not got back yet.
+            // A driver may refuse before it has the freed memory back.
             queue.wait().expect("idle");
         }
         Err(error) => expect_refusal(&error, AllocKind::Device, size, 0),
@@ -147,8 +147,8 @@ fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize)
     queue.wait().expect("idle");
 }
 
-/// That `size` bytes more than the `used` ones of the context are too many: by the books, where
-/// other contexts of the device count too, or the driver.
+/// Checks the refusal of `size` bytes beside `used` ones: by the context's ledger, which counts all
+/// contexts of the device, or by the driver.
 fn expect_refusal(error: &Error, kind: AllocKind, size: usize, used: u64) {
     match error.kind {
         ErrorKind::OverMemory { requested, in_use, limit } => {
@@ -162,7 +162,7 @@ fn expect_refusal(error: &Error, kind: AllocKind, size: usize, used: u64) {
     }
 }
 
-/// Holds blocks of `size` bytes until there are no more, and says how many it got.
+/// Holds blocks of `size` bytes until none is left. Returns their number.
 fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) -> usize {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let request = Request::new(kind, size).aligned_to(1);
@@ -187,7 +187,7 @@ fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) 
     );
     let count = held.len();
     drop(held);
-    // As good as new.
+    // All memory is available again.
     drop(allocate(fixture, kind, (size / 4).min(1 << 20)));
     let values: Vec<u32> = (0..64).collect();
     let array = UsmVec::from_slice_any(&queue, fixture.context, kind, &values).expect("an array");
@@ -198,8 +198,8 @@ fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) 
     count
 }
 
-/// The owner frees, once; whatever becomes of its name. That it cannot be named again is a test of
-/// what does not compile.
+/// The owner frees once, whatever happens to its variable. A compile-fail test shows that the block
+/// cannot be used after.
 pub fn a_block_is_freed_once_by_its_owner<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let mut slot = Some(allocate(fixture, kind, 100));
@@ -214,7 +214,7 @@ pub fn a_block_is_freed_once_by_its_owner<B: Backend>(fixture: &Fixture<'_, B>) 
     }
 }
 
-/// `cl_mem`, `usm_host`, `usm_shared`, `usm_device` by the same call.
+/// One call allocates `cl_mem`, `usm_host`, `usm_shared` and `usm_device`.
 pub fn one_call_serves_all_four_types<B: Backend>(fixture: &Fixture<'_, B>) {
     for memory_type in MemoryType::ALL {
         match fixture.context.allocate_memory(memory_type, 256, 0, Fallback::Refuse) {
@@ -232,7 +232,7 @@ pub fn one_call_serves_all_four_types<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// As for USM memory.
+/// The same as for USM memory.
 pub fn a_buffer_of_zero_bytes_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let refused = fixture.context.allocate_memory(MemoryType::Buffer, 0, 0, Fallback::Refuse);
     assert_eq!(refused.expect_err("no bytes").kind, ErrorKind::ZeroSize);

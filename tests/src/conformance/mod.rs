@@ -1,5 +1,4 @@
-//! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks
-//! the promise.
+//! The cases by topic. A case takes a fixture and panics if the backend breaks the promise.
 
 pub mod accounting;
 pub mod contexts;
@@ -15,8 +14,8 @@ pub mod strided;
 pub mod transfer;
 pub mod typed;
 
-/// Turns every case into a test of the provider's backend. Where that is not here, the cases are
-/// skipped, or fail where the environment variable `USM_REQUIRE` names the provider's runtime.
+/// Turns every case into a test of the provider's backend. Without the backend the cases are
+/// skipped, or fail if the environment variable `USM_REQUIRE` names the provider's runtime.
 #[macro_export]
 macro_rules! conformance_suite {
     ($module:ident, $provider:ty) => {
@@ -46,8 +45,8 @@ macro_rules! conformance_test {
     };
 }
 
-/// Every case as a row of a table, its name behind that of the provider and a function that runs
-/// it: for a harness of one's own.
+/// Every case as a row of a table, for a custom harness: a name with the provider's before it, and
+/// a function that runs it.
 #[macro_export]
 macro_rules! conformance_table {
     ($provider:ty) => {{
@@ -62,7 +61,7 @@ macro_rules! conformance_table {
 macro_rules! conformance_row {
     ($table:ident, $provider:ty, $group:ident, $case:ident) => {
         $table.push((concat!(stringify!($provider), "::", stringify!($case)), {
-            // Has the name of the case, so that the stack of a leak says whose it is.
+            // Named after the case, so that the stack of a leak names it.
             fn $case() -> Result<(), String> {
                 <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
             }

@@ -1,4 +1,4 @@
-//! Order: queues, events, and what views and drops wait for.
+//! Order: queues, events, and the waits of views and drops.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ fn chain<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) {
     }
 }
 
-/// Twenty dependent operations, nothing waited for in between.
+/// Twenty dependent operations, without a wait in between.
 pub fn an_in_order_queue_keeps_the_order<B: Backend>(fixture: &Fixture<'_, B>) {
     chain(fixture, QueueOrder::InOrder);
 }
 
-/// The arrays carry the dependencies, so the same program is right on an out-of-order queue.
+/// The arrays carry the dependencies, so the same program is correct on an out-of-order queue.
 pub fn an_out_of_order_queue_keeps_dependencies<B: Backend>(fixture: &Fixture<'_, B>) {
     chain(fixture, QueueOrder::OutOfOrder);
 }
@@ -64,7 +64,7 @@ pub fn two_queues_are_ordered_by_the_arrays<B: Backend>(fixture: &Fixture<'_, B>
     assert_eq!(left.read().expect("a view")[..], [5; LEN]);
 }
 
-/// Many readers, then a writer that must not be seen by any of them.
+/// Many readers, then a writer: no reader sees its writes.
 pub fn readers_run_beside_each_other_and_before_the_next_writer<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let mut source = shared(&queue, 1);
@@ -79,7 +79,7 @@ pub fn readers_run_beside_each_other_and_before_the_next_writer<B: Backend>(fixt
     assert_eq!(source.read().expect("a view")[..], [2; LEN]);
 }
 
-/// A barrier is done after the work it names.
+/// A barrier completes after its events.
 pub fn a_barrier_follows_its_events<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let (mut left, mut right) = (shared(&queue, 0), shared(&queue, 0));
@@ -90,7 +90,7 @@ pub fn a_barrier_follows_its_events<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Afterwards every event of the queue is complete.
+/// After the wait every event of the queue is complete.
 pub fn waiting_for_a_queue_finishes_its_work<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
         let queue = queue(fixture, order);
@@ -101,7 +101,7 @@ pub fn waiting_for_a_queue_finishes_its_work<B: Backend>(fixture: &Fixture<'_, B
     }
 }
 
-/// Events make sense in their context.
+/// An event is valid only in its context.
 pub fn an_event_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let ours = queue(fixture, QueueOrder::InOrder);
     let theirs = fixture.other.queue(QueueOrder::InOrder).expect("a queue");
@@ -111,7 +111,7 @@ pub fn an_event_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     assert_eq!(refused, ErrorKind::WrongContext { expected, found });
 }
 
-/// No explicit wait anywhere.
+/// The program contains no explicit wait.
 pub fn a_view_waits_for_the_copy_in_flight<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let source = shared(&queue, 9);
@@ -124,7 +124,7 @@ pub fn a_view_waits_for_the_copy_in_flight<B: Backend>(fixture: &Fixture<'_, B>)
     assert_eq!(target.read().expect("a view")[..], [4; LEN]);
 }
 
-/// What orders memory is kept by the memory, not by handles that a program may forget.
+/// The memory keeps its order, not handles that a program may forget.
 pub fn a_view_waits_after_forgetting_every_handle<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let source = shared(&queue, 6);
@@ -135,7 +135,7 @@ pub fn a_view_waits_after_forgetting_every_handle<B: Backend>(fixture: &Fixture<
     assert_eq!(target.read().expect("a view")[..], [6; LEN]);
 }
 
-/// Forgetting a view ends its borrow and nothing else.
+/// A forgotten view has no further effect.
 pub fn a_forgotten_view_keeps_the_array_usable<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let mut array = shared(&queue, 1);
@@ -146,12 +146,12 @@ pub fn a_forgotten_view_keeps_the_array_usable<B: Backend>(fixture: &Fixture<'_,
             event.wait().expect("done");
             assert_eq!(array.read().expect("a view")[0], 2);
         }
-        // Where host and device must not meet, a forgotten view forbids launches for ever.
+        // Without concurrent access, a forgotten view forbids launches permanently.
         Err(error) => assert!(matches!(error.kind, ErrorKind::HostViewLive { .. }), "{error}"),
     }
 }
 
-/// Source and staging memory are gone before the copy has run.
+/// Source and staging memory are dropped before the copy runs.
 pub fn dropping_an_array_in_flight_is_ordered_after_its_use<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let mut target = shared(&queue, 0);
@@ -159,7 +159,7 @@ pub fn dropping_an_array_in_flight_is_ordered_after_its_use<B: Backend>(fixture:
         let source = shared(&queue, round);
         let _ = queue.copy(&mut target, &source).expect("a copy");
         drop(source);
-        // Memory given out now must not be what the copy still reads.
+        // A new allocation must not overlap memory that the copy still reads.
         drop(shared(&queue, 77));
     }
     assert_eq!(target.read().expect("a view")[..], [8; LEN]);
@@ -182,8 +182,8 @@ pub fn dropping_a_queue_in_flight_loses_nothing<B: Backend>(fixture: &Fixture<'_
     assert_eq!(target.read().expect("a view")[..], [3; LEN]);
 }
 
-/// Its context waits for it too: work enough to be under way still, and nothing but the context to
-/// wait for.
+/// The context waits for a dropped queue: there is enough work to be in flight, and only the
+/// context waits.
 pub fn a_context_waits_for_the_work_of_dropped_queues<B: Backend>(fixture: &Fixture<'_, B>) {
     let most = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
     let len = (most / 4).min(8 << 20) / size_of::<u64>();
@@ -193,8 +193,8 @@ pub fn a_context_waits_for_the_work_of_dropped_queues<B: Backend>(fixture: &Fixt
         let events: Vec<_> = (1..=24).map(|value| queue.fill(&mut array, value).expect("a fill")).collect();
         drop(queue);
         fixture.context.synchronize(Duration::from_secs(60)).expect("idle");
-        // Before anybody asks: a runtime may do the work only then.
-        // SAFETY: live memory that the host reaches, and all work in the context has ended.
+        // Before any query, because a runtime may run the work only then. SAFETY: live memory that
+        // the host can access, and all work of the context has ended.
         let last = unsafe { array.as_ptr().add(len - 1).read_volatile() };
         let complete = events.iter().filter(|event| event.status() == Ok(EventStatus::Complete)).count();
         assert_eq!((last, complete), (24, events.len()), "{order:?}");

@@ -1,5 +1,5 @@
-//! A plan made real: a graph runs in one block of memory, tensors over one another, and every read
-//! finds what was written for it.
+//! Executes a plan: a graph runs in one block of memory with overlapping tensors, and every read
+//! finds the value written for it.
 
 use usm_core::{AllocKind, Allocation, Backend, Device, Queue, QueueOrder, UsmVec};
 use usm_pool::arena::Arena;
@@ -7,11 +7,11 @@ use usm_pool::{Graph, Op, Options, Plan, Queue as PlanQueue, Tensor, plan_graph}
 
 use crate::Fixture;
 
-/// What nobody may read.
+/// A value that no read may find.
 const POISON: u8 = 0xDB;
 
-/// Branches, a join, a result that two operators read, one that nobody reads, and one that is read
-/// again at the end.
+/// Branches, a join, a result with two readers, one without readers, and one that is read again at
+/// the end.
 fn graph() -> Graph {
     let sizes = [4096, 1024, 4096, 1024, 2048, 512, 8192, 256, 64, 2048];
     let mut builder = Graph::builder();
@@ -35,13 +35,12 @@ fn graph() -> Graph {
     builder.output(9).build().expect("a graph")
 }
 
-/// A content that tells the tensors apart.
+/// A content that identifies the tensor.
 fn stamp(tensor: usize) -> u8 {
     tensor as u8 + 1
 }
 
-/// A run of a graph: which tensors are held, which reads are still to come, and copies of
-/// everything that was read.
+/// A run of a graph: the held tensors, the remaining reads, and copies of everything read.
 struct Run<'r, B: Backend> {
     graph: &'r Graph,
     arena: Arena<B>,
@@ -80,13 +79,12 @@ impl<B: Backend + 'static> Run<'_, B> {
         let _ = self.queue.fill_bytes(memory, 0, bytes, &[value]).expect("a fill");
     }
 
-    /// Nothing is waited for: the copy is a reader like any kernel.
+    /// No wait: the copy is a reader like any kernel.
     fn copy(&mut self, tensor: usize) {
         let source = self.held[tensor].as_ref().expect("held until its last read");
         let bytes = source.size();
         let mut copy = UsmVec::<u8, Device, B>::zeroed(self.queue, bytes).expect("an array");
-        // SAFETY: the memory stays in its place and all of it is initialised, before and after the
-        // copy.
+        // SAFETY: the memory keeps its place and is initialised before and after the copy.
         let memory = unsafe { copy.allocation_mut() };
         let _ = self.queue.copy_bytes(memory, 0, source, 0, bytes).expect("a copy");
         self.read.push((tensor, copy));
@@ -130,7 +128,7 @@ fn plan(queue: PlanQueue, edges: usize) -> Plan {
     plan_graph(&graph(), &options).expect("a plan").1
 }
 
-/// In processing order, tensors of different times over one another.
+/// In processing order, with tensors of different times in the same bytes.
 pub fn a_graph_runs_in_the_arena_of_its_plan<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let plan = plan(PlanQueue::InOrder, 0);
     assert!(plan.peak < plan.naive, "tensors share");
@@ -138,8 +136,7 @@ pub fn a_graph_runs_in_the_arena_of_its_plan<B: Backend + 'static>(fixture: &Fix
     run(fixture, QueueOrder::OutOfOrder, &plan, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
-/// An out-of-order plan holds for every order that the data allow, also where ordering edges bought
-/// memory.
+/// An out-of-order plan holds for every order that data dependencies and ordering edges allow.
 pub fn an_out_of_order_plan_holds_in_every_order<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let free = plan(PlanQueue::OutOfOrder, 0);
     for schedule in [[0, 1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 0, 1, 4, 5, 6, 7, 8], [2, 0, 3, 1, 4, 5, 6, 7, 8]] {

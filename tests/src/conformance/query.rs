@@ -1,4 +1,4 @@
-//! The pointer query: the same answers whatever the driver says.
+//! The pointer query gives the same answers on every driver.
 
 use usm_core::{AllocKind, Backend, MemorySource, PointerInfo, Request};
 
@@ -17,8 +17,8 @@ pub fn interior_pointers_answer_with_base_and_size<B: Backend>(fixture: &Fixture
     }
 }
 
-/// The end belongs to nobody, unless a neighbour starts there; neither does what lies further out,
-/// nor the byte before.
+/// The end of a block belongs to nothing, unless a neighbour starts there. The same holds for
+/// addresses beyond and for the byte before the block.
 pub fn one_past_the_end_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 4096)).expect("memory");
@@ -29,7 +29,7 @@ pub fn one_past_the_end_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Memory that is gone is not known, by none of its bytes, neither to the books nor to the runtime.
+/// After a free, neither registry nor runtime knows any byte of the block.
 pub fn a_freed_pointer_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 64)).expect("memory");
@@ -44,8 +44,8 @@ pub fn a_freed_pointer_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Null, the stack, the heap, constants, code and addresses at the edges are a value, not an error:
-/// the books' and the runtime's.
+/// Null, the stack, the heap, constants, code and extreme addresses give the value `Unknown`, not
+/// an error, from registry and runtime.
 pub fn pointers_of_nobody_are_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     static CONSTANT: u8 = 7;
     let (local, heap) = (5_u8, vec![1_u8; 4096]);
@@ -66,7 +66,7 @@ pub fn pointers_of_nobody_are_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// A pointer makes sense in its context.
+/// A pointer is known only in its context.
 pub fn pointers_of_another_context_are_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     let allocation = fixture.other.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
     assert_ne!(fixture.context.id(), fixture.other.id());
@@ -80,8 +80,7 @@ pub fn pointers_of_another_context_are_unknown<B: Backend>(fixture: &Fixture<'_,
     }
 }
 
-/// The cross-check: books and driver tell the same kind, and the same base and size where the
-/// driver knows them.
+/// Registry and driver agree on the kind, and on base and size if the driver knows them.
 pub fn the_runtime_agrees_with_the_registry<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 4000)).expect("memory");
@@ -97,7 +96,7 @@ pub fn the_runtime_agrees_with_the_registry<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Host memory is nobody's; device and shared memory belong to the context's device.
+/// Host memory has no device; device and shared memory have the context's device.
 pub fn host_memory_has_no_device<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 64)).expect("memory");

@@ -1,5 +1,5 @@
-//! Memory from a queue: allocated and freed in its order where the runtime does that, and the same
-//! to whoever uses it where not.
+//! Memory from a queue: allocated and freed in queue order where the runtime supports that, and
+//! used in the same way elsewhere.
 
 use usm_core::history::{Operation, Record};
 use usm_core::{
@@ -30,7 +30,7 @@ fn filled<B: Backend>(queue: &Queue<B>, value: u32) -> UsmVec<u32, Device, B> {
     array
 }
 
-/// Any pointer into it is known, and none after it.
+/// Any pointer into it is known, and none after its free.
 pub fn memory_of_a_queue_is_device_memory<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let queue = queue(fixture, order);
@@ -57,7 +57,7 @@ pub fn memory_of_a_queue_is_device_memory<B: Backend>(fixture: &Fixture<'_, B>) 
     }
 }
 
-/// Without an event by hand, before anything was waited for.
+/// Used without a wait and without an explicit event.
 pub fn memory_of_a_queue_is_used_at_once<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let queue = queue(fixture, order);
@@ -69,7 +69,7 @@ pub fn memory_of_a_queue_is_used_at_once<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Each round's memory may be the last one's, whose work is in flight.
+/// Each round may reuse the memory of the previous one, whose work is in flight.
 pub fn memory_freed_in_flight_serves_the_next<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let queue = queue(fixture, order);
@@ -86,20 +86,20 @@ pub fn memory_freed_in_flight_serves_the_next<B: Backend>(fixture: &Fixture<'_, 
     }
 }
 
-/// The first use elsewhere comes after the allocation, and the free after the last one.
+/// The first use on another queue waits for the allocation, and the free waits for the last use.
 pub fn another_queue_uses_memory_of_a_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     for (own, others) in ORDERS.into_iter().flat_map(|own| ORDERS.map(|others| (own, others))) {
         let (own, other) = (queue(fixture, own), queue(fixture, others));
         let mut results = Vec::new();
         for round in 1..=10_u32 {
-            // Nothing but the allocation is submitted to its own queue.
+            // Only the allocation is submitted to its own queue.
             let mut memory = bytes(&own, 4 * LEN);
             let _ = other.fill_bytes(&mut memory, 0, 4 * LEN, &round.to_ne_bytes()).expect("a fill");
             let mut result =
                 fixture.context.allocate(&Request::new(AllocKind::Host, 4 * LEN)).expect("memory");
             let _ = other.copy_bytes(&mut result, 0, &memory, 0, 4 * LEN).expect("a copy");
             drop(memory);
-            // What its own queue does with the memory next is not seen by the other one's copy.
+            // The other queue's copy does not see the own queue's next use of the memory.
             drop(filled(&own, u32::MAX));
             results.push(result);
         }
@@ -112,7 +112,7 @@ pub fn another_queue_uses_memory_of_a_queue<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Its work and its memory go on, and the free still has a place.
+/// Work and memory outlive the queue, and the free is still ordered.
 pub fn memory_of_a_queue_outlives_its_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let (gone, other) = (queue(fixture, order), queue(fixture, order));
@@ -129,7 +129,8 @@ pub fn memory_of_a_queue_outlives_its_queue<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Only device memory has an order; the rest is the context's, and so is what does not fit.
+/// Only device memory follows the queue's order. Other kinds, and requests that do not fit, are the
+/// context's memory.
 pub fn other_kinds_from_a_queue_are_memory_of_its_context<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for kind in [AllocKind::Host, AllocKind::Shared] {
@@ -155,7 +156,7 @@ pub fn other_kinds_from_a_queue_are_memory_of_its_context<B: Backend>(fixture: &
     assert_eq!(fixture.context.stats(), stats);
 }
 
-/// What [`memory_of_a_queue_has_the_same_books`] leaves, on every backend: history, then
+/// The text that [`memory_of_a_queue_has_the_same_books`] produces on every backend: history, then
 /// statistics.
 const BOOKS: &str = "\
 GPU_Debug: Allocate 100 bytes of usm_device allocation type (current=100; max=100)
@@ -167,8 +168,8 @@ usm_device: current=4096 peak=4196 total=8292 live=1 count=3
 sum: current=4096 peak=4196 total=8292 live=1 count=3 leaked=0
 ";
 
-/// It leaves the books with its owner, in flight or not, whoever frees it: the numbers are of no
-/// runtime's timing.
+/// A dropped block leaves the statistics at once, in flight or not, so the numbers do not depend on
+/// timing.
 pub fn memory_of_a_queue_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, queue) = (fixture.context, queue(fixture, QueueOrder::InOrder));
     for history in [true, false] {
@@ -195,12 +196,12 @@ pub fn memory_of_a_queue_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Other processes could not follow the order: refused on every runtime, with or without handles.
+/// Another process cannot follow the order, so every runtime refuses, with or without handles.
 pub fn memory_of_a_queue_is_not_shared_with_other_processes<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let refused = bytes(&queue, 4096).export_ipc().expect_err("refused").kind;
     assert!(matches!(refused, ErrorKind::Unsupported { .. }), "{refused}");
-    // Nor a part of it, which says so, and a part of that.
+    // The same for a part of it, and for a part of a part.
     let plan = {
         let problem = Problem::from_buffers(vec![Buffer::new(1, 0, 1, 4096).aligned(64)]).expect("a problem");
         plan(&problem, &Options::default()).expect("a plan")
@@ -211,7 +212,7 @@ pub fn memory_of_a_queue_is_not_shared_with_other_processes<B: Backend + 'static
     let part = within.tensor(1).expect("a part").allocation().expect("memory");
     assert_eq!(part.is_of_queue(), bytes(&queue, 4096).is_of_queue());
     assert_eq!(part.export_ipc().expect_err("refused").kind, refused);
-    // Parts of other memory are shared as it is.
+    // Parts of other memory are shared like the memory itself.
     let arena = Arena::new(&plan, fixture.context, AllocKind::Device).expect("an arena");
     let part = arena.tensor(1).expect("a part").allocation().expect("memory");
     assert!(!part.is_of_queue());
@@ -219,7 +220,7 @@ pub fn memory_of_a_queue_is_not_shared_with_other_processes<B: Backend + 'static
     assert_eq!(part.export_ipc().is_ok(), whole.export_ipc().is_ok());
 }
 
-/// Parts of it are used as they are of other memory.
+/// Parts are used like parts of other memory.
 pub fn an_arena_in_memory_of_a_queue<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let (own, other) = (queue(fixture, QueueOrder::InOrder), queue(fixture, QueueOrder::OutOfOrder));
     let buffer = |id, from, to| Buffer::new(id, from, to, 4 * LEN as u64).aligned(64);
@@ -242,11 +243,11 @@ pub fn an_arena_in_memory_of_a_queue<B: Backend + 'static>(fixture: &Fixture<'_,
     }
 }
 
-/// Memory that is given again needs more than one. Each operation of a driver that is late is two
-/// changes of threads, of which valgrind runs one at a time.
+/// Reuse needs more than one round. Each operation of a late driver switches threads twice, and
+/// valgrind runs one thread at a time.
 const ROUNDS: u32 = if cfg!(usm_valgrind) { 3 } else { 10 };
 
-/// One queue gives memory to several threads, each of which works on a queue of its own.
+/// One queue allocates for several threads, each of which works on its own queue.
 pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     let own = queue(fixture, QueueOrder::InOrder);
     let work = |thread: u32| {
@@ -264,14 +265,14 @@ pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
         let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || work(thread))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
     });
-    // Looked at by one thread, for devices that a view of the host keeps others from.
+    // One thread checks all: on some devices a host view excludes other threads' work.
     for (expected, copy) in copies {
         assert_eq!(copy.to_vec(&own).expect("the content"), [expected; LEN]);
     }
 }
 
-/// Nothing is begun on the device while the host looks at memory that both must not use at once;
-/// the memory and its books are as ever.
+/// Without concurrent access the device starts nothing during a host view. Memory and statistics
+/// stay correct.
 pub fn a_host_view_lives_across_memory_of_a_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let queue = queue(fixture, order);
@@ -293,7 +294,7 @@ pub fn a_host_view_lives_across_memory_of_a_queue<B: Backend>(fixture: &Fixture<
         look();
         assert_eq!(fixture.context.stats().sum.live, live - 1);
         drop(view);
-        // What was allocated meanwhile is used like any other.
+        // Memory allocated during the view is used like any other.
         let _ = queue.fill_bytes(&mut long, 0, 4 * LEN, &3_u32.to_ne_bytes()).expect("a fill");
         let mut copy = UsmVec::<u32, Host, B>::zeroed(&queue, LEN).expect("an array").into_allocation();
         let _ = queue.copy_bytes(&mut copy, 0, &long, 0, 4 * LEN).expect("a copy");

@@ -1,4 +1,4 @@
-//! Memory of other processes and other devices: there, or refused by type.
+//! Memory shared with other processes and devices: supported, or refused with a typed error.
 
 use usm_core::ipc::IpcHandle;
 use usm_core::{
@@ -11,7 +11,7 @@ fn assert_unsupported(error: &Error) {
     assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
 }
 
-/// What travels names the memory; who cannot make a handle says so.
+/// A handle names its memory. A backend without handles says so.
 pub fn an_ipc_handle_names_its_memory_or_is_unsupported<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     for kind in AllocKind::ALL {
@@ -28,8 +28,8 @@ pub fn an_ipc_handle_names_its_memory_or_is_unsupported<B: Backend>(fixture: &Fi
     }
 }
 
-/// Every device reaches its own memory where the question exists; allowing it twice, or taking back
-/// nothing, is fine.
+/// Every device that can be asked reaches its own memory. Enabling twice, or disabling nothing,
+/// succeeds.
 pub fn a_device_reaches_its_own_memory_or_peers_are_unsupported<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, other) = (fixture.context, fixture.other);
     let changes = [
@@ -46,8 +46,8 @@ pub fn a_device_reaches_its_own_memory_or_peers_are_unsupported<B: Backend>(fixt
     }
 }
 
-/// System USM: copies and fills work in place, the runtime's query does not know it, the books do
-/// not count it, and it comes back.
+/// System USM: copies and fills work in place. The runtime's query does not know it, the statistics
+/// do not count it, and it returns to the program.
 pub fn memory_of_the_program_is_used_in_place_or_unsupported<B: Backend>(fixture: &Fixture<'_, B>) {
     let context = fixture.context;
     let elements: Box<[u32]> = (0..1000).collect();
@@ -76,8 +76,7 @@ pub fn memory_of_the_program_is_used_in_place_or_unsupported<B: Backend>(fixture
     assert!(back.iter().copied().eq(0..1000));
 }
 
-/// An array in memory of the program; `None`, said aloud, where the device does not reach it and
-/// says so.
+/// An array in memory of the program, or `None` after a report if the device cannot access it.
 pub(super) fn of_the_program<T: bytemuck::Pod + Send + Sync, B: Backend>(
     context: &Context<B>,
     elements: Vec<T>,
@@ -92,7 +91,7 @@ pub(super) fn of_the_program<T: bytemuck::Pod + Send + Sync, B: Backend>(
     }
 }
 
-/// Dropped, or taken back, while a queue works on it.
+/// Dropped or taken back while a queue works on it.
 pub fn memory_of_the_program_outlives_work_in_flight<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::OutOfOrder).expect("a queue");
     let len = 1 << 16;
@@ -109,7 +108,7 @@ pub fn memory_of_the_program_outlives_work_in_flight<B: Backend>(fixture: &Fixtu
     }
 }
 
-/// What the runtime allocated, or no elements, is refused and comes back.
+/// Memory of the runtime, or an array without elements, is refused and returned.
 pub fn memory_of_the_runtime_is_no_memory_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let array = UsmVec::<u16, Host, B>::from_slice(&queue, &[1, 2, 3]).expect("memory");

@@ -1,4 +1,4 @@
-//! Copies between any two layouts, beside a reference that goes index by index.
+//! Copies between any two layouts, compared with a reference that copies index by index.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -25,7 +25,7 @@ struct Case {
     inside: bool,
 }
 
-/// Places the layout as low as it goes, `slack` bytes above the start and below the end.
+/// Places the layout at the lowest offset, with `slack` bytes before and after.
 fn placed(shape: &[usize], strides: Vec<isize>, item: usize, slack: usize) -> Layout {
     let reach = |sign: isize| -> usize {
         let of = shape.iter().zip(&strides).filter(|(_, stride)| stride.signum() == sign);
@@ -35,7 +35,7 @@ fn placed(shape: &[usize], strides: Vec<isize>, item: usize, slack: usize) -> La
     Layout { offset, size: offset + reach(1) + item + slack, strides }
 }
 
-/// Strides that step over everything below them, in any order of the axes, with gaps and signs.
+/// Strides larger than everything below them, in any axis order, with gaps and signs.
 fn destination(shape: &[usize], item: usize, order: &[usize], gaps: &[usize], back: &[bool]) -> Vec<isize> {
     let mut strides = vec![0; shape.len()];
     let mut covered = item;
@@ -68,7 +68,7 @@ fn case(known: &[AllocKind]) -> impl Strategy<Value = Case> + use<> {
             proptest::collection::vec(any::<bool>(), axes),
             0_usize..9,
         );
-        // Any strides at all: zero, shorter than an element, overlapping.
+        // Arbitrary strides: zero, shorter than an element, overlapping.
         let any_strides = proptest::collection::vec(-40_isize..41, axes);
         let ends = (layout.clone(), layout, any_strides, any::<bool>());
         (ends, kind(&known), kind(&known), any::<bool>(), any::<bool>()).prop_map(
@@ -85,7 +85,7 @@ fn case(known: &[AllocKind]) -> impl Strategy<Value = Case> + use<> {
     })
 }
 
-/// The reference: every index by itself, the source read first.
+/// The reference: reads the whole source first, then copies index by index.
 fn reference(case: &Case, dst: &mut [u8], src: &[u8]) {
     let elements: usize = case.shape.iter().product();
     for mut number in 0..elements {
@@ -131,7 +131,7 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
         let _ = queue.copy_strided_within(&mut allocation, &to, &from).expect("a copy");
         assert_eq!(content(&queue, allocation), expected, "{case:?}");
         let allocation = memory(&queue, case.kinds.0, &before);
-        // SAFETY: this thread alone has it.
+        // SAFETY: only this thread has the array.
         let event = unsafe { queue.copy_strided_shared(&allocation, &to, &allocation, &from) };
         let _ = event.expect("a copy");
         assert_eq!(content(&queue, allocation), expected, "{case:?}");
@@ -145,7 +145,7 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
     event.wait().expect("done");
     assert_eq!(content(&queue, dst), expected, "{case:?}");
     let dst = memory(&queue, case.kinds.0, &bytes(case.to.size, 1));
-    // SAFETY: this thread alone has the two.
+    // SAFETY: only this thread has both arrays.
     let event = unsafe { queue.copy_strided_shared(&dst, &to, &src, &from) }.expect("a copy");
     if let Some(event) = event {
         event.wait().expect("done");
@@ -154,8 +154,8 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
     assert_eq!(content(&queue, src), source, "{case:?}");
 }
 
-/// Negative, zero and overlapping strides, gaps, any order of the axes, any kinds, between memories
-/// and inside one.
+/// Negative, zero and overlapping strides, gaps, any axis order, any kinds, between arrays and
+/// inside one.
 pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_, B>) {
     let config = Config { cases: 192, failure_persistence: None, ..Config::default() };
     // The same cases on every backend and in every run.
@@ -169,7 +169,7 @@ pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_,
     }
 }
 
-/// Large enough for every way of copying: one run, few runs, rows, and many elements.
+/// Large enough for every copy path: one run, few runs, rows, and many elements.
 pub fn large_layouts_copy_in_every_way<B: Backend>(fixture: &Fixture<'_, B>) {
     let (rows, columns) = (60_usize, 50_usize);
     let pitch = (columns * 4) as isize;
@@ -207,7 +207,7 @@ pub fn an_array_is_reversed_in_place<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// What cannot be copied is refused before anything happens.
+/// Invalid layouts are refused before anything happens.
 pub fn layouts_that_do_not_fit_are_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let src = memory(&queue, AllocKind::Device, &[1; 64]);

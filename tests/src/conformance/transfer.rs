@@ -1,4 +1,4 @@
-//! Copies and fills: what moves, and what is refused before a driver sees it.
+//! Copies and fills: their effect, and refusals before the driver is called.
 
 use usm_core::{
     AllocKind, Allocation, AnyKind, Backend, Context, ErrorKind, Event, Fallback, MemAdvice, Memory,
@@ -45,7 +45,7 @@ pub fn ranges_copy_between_offsets<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(target.to_vec(&queue).expect("the content"), [0, 3, 4, 5, 0]);
 }
 
-/// Also where offset and length overflow.
+/// Also if offset plus length overflows.
 pub fn a_range_outside_is_refused_with_the_numbers<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let (mut target, source) = (allocate(fixture, 64), allocate(fixture, 32));
@@ -55,8 +55,8 @@ pub fn a_range_outside_is_refused_with_the_numbers<B: Backend>(fixture: &Fixture
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: usize::MAX, len: 2, size: 64 });
 }
 
-/// Some drivers report it, others corrupt memory: every distance in both directions, also one range
-/// over itself.
+/// Some drivers report it, others corrupt memory. Every distance in both directions, and a range
+/// onto itself.
 pub fn overlap_inside_an_allocation_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let mut allocation = allocate(fixture, 64);
@@ -65,7 +65,7 @@ pub fn overlap_inside_an_allocation_is_refused<B: Backend>(fixture: &Fixture<'_,
         let refused = queue.copy_within(&mut allocation, to, from, 16).expect_err("overlap");
         assert_eq!(refused.kind, ErrorKind::Overlap { dst, src, len: 16 }, "{refused}");
     }
-    // The same memory under another owner.
+    // The same memory with another owner.
     let block = *allocation.block();
     // SAFETY: `allocation` outlives it, and nothing runs.
     let mut alias = unsafe { Allocation::foreign(fixture.context.clone(), block, Box::new(())) };
@@ -73,7 +73,7 @@ pub fn overlap_inside_an_allocation_is_refused<B: Backend>(fixture: &Fixture<'_,
     assert!(matches!(refused.kind, ErrorKind::Overlap { len: 16, .. }), "{refused}");
 }
 
-/// Touching is not overlapping.
+/// Adjacent ranges do not overlap.
 pub fn neighbours_inside_an_allocation_copy<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let mut values = array(&queue, AllocKind::Device, &[1, 2, 0, 0]);
@@ -83,8 +83,8 @@ pub fn neighbours_inside_an_allocation_copy<B: Backend>(fixture: &Fixture<'_, B>
     assert_eq!(values.to_vec(&queue).expect("the content"), [1, 2, 1, 2]);
 }
 
-/// Zero bytes at every place up to the end: an event that completes, and nothing is touched. Beyond
-/// the end they are refused.
+/// Zero bytes at every offset up to the end: the event completes and no memory changes. Beyond the
+/// end they are refused.
 pub fn no_bytes_are_fine_in_every_operation<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let done = |event: usm_core::Result<Event<B>>| event.expect("nothing to do").wait().expect("done");
@@ -117,7 +117,8 @@ pub fn no_bytes_are_fine_in_every_operation<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// One past the last byte, and where the sum overflows: by every operation that takes a range.
+/// One byte past the end, and an overflowing sum, are refused by every operation that takes a
+/// range.
 pub fn one_byte_too_many_is_refused_by_every_operation<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let (mut memory, source) = (allocate(fixture, 8), allocate(fixture, 8));
@@ -162,8 +163,8 @@ pub fn fills_of_every_width<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// The rule: 1, 2, 4, 8 or 16 bytes that divide the range and the address. Drivers take more, or
-/// less, or something else than asked.
+/// The rule: 1, 2, 4, 8 or 16 bytes that divide the range and the address. Drivers accept more, or
+/// less, or fill something else.
 pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for kind in AllocKind::ALL {
@@ -178,7 +179,7 @@ pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
             for (offset, len) in
                 [(0, 96), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
             {
-                // Another one at each place: the same one could lie elsewhere unseen.
+                // Another pattern at each offset: the same pattern would hide a wrong place.
                 let pattern: Vec<u8> = pattern.iter().map(|byte| byte.wrapping_add(offset as u8)).collect();
                 let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
                 match queue.fill_bytes(memory, offset, len, &pattern) {
@@ -201,7 +202,7 @@ pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// An opaque buffer; `None`, said aloud, where the backend has none and says so.
+/// An opaque buffer, or `None` after a report if the backend has none.
 pub(super) fn buffer<B: Backend>(context: &Context<B>, size: usize) -> Option<usm_core::Buffer<B>> {
     match context.allocate_memory(MemoryType::Buffer, size, 0, Fallback::Refuse) {
         Ok(Memory::Buffer(buffer)) => Some(buffer),
@@ -214,7 +215,7 @@ pub(super) fn buffer<B: Backend>(context: &Context<B>, size: usize) -> Option<us
     }
 }
 
-/// In and out of an object without an address; a backend without buffers says so.
+/// Writes and reads an object without an address. A backend without buffers says so.
 pub fn a_buffer_round_trip<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 64) else { return };
@@ -233,7 +234,7 @@ pub fn a_buffer_round_trip<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().of(MemoryType::Buffer).live, 0);
 }
 
-/// The caller's bytes are free at once, on either side of copies that have not run.
+/// The caller's bytes are free at once, before the copies run.
 pub fn a_buffer_and_bytes_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 4096) else { return };
@@ -259,8 +260,7 @@ pub fn a_buffer_and_bytes_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4090, len: 8, size: 4096 });
 }
 
-/// The rule of USM fills, with the place in the buffer for an address; and nothing beside the range
-/// is touched.
+/// The rule of USM fills applies to the buffer offset. Bytes outside the range keep their value.
 pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 96) else { return };
@@ -271,7 +271,7 @@ pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>)
         for (offset, len) in
             [(0, 96), (96, 0), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
         {
-            // Another one at each place: the same one could lie elsewhere unseen.
+            // Another pattern at each offset: the same pattern would hide a wrong place.
             let pattern: Vec<u8> = pattern.iter().map(|byte| byte.wrapping_add(offset as u8)).collect();
             let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
             match queue.fill_buffer(&mut opaque, offset, len, &pattern) {
@@ -296,8 +296,8 @@ pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// From one buffer to another and inside one; touching is not overlapping, and each is ordered
-/// after what wrote its source.
+/// Between buffers and inside one; adjacent ranges do not overlap. Each copy waits for the writer
+/// of its source.
 pub fn buffers_are_copied_between_and_within<B: Backend>(fixture: &Fixture<'_, B>) {
     let values: Vec<u8> = (0..64).collect();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -312,7 +312,7 @@ pub fn buffers_are_copied_between_and_within<B: Backend>(fixture: &Fixture<'_, B
         let _ = queue.copy_buffer_within(&mut two, 0, 33, 33).expect("a copy to the neighbour before");
         let _ = queue.copy_buffer_within(&mut two, 66, 33, 33).expect("a copy to the neighbour behind");
         let _ = queue.copy_buffer(&mut one, 0, &two, 99, 1).expect("a copy");
-        // Its work keeps the source.
+        // The copy keeps the source alive.
         let mut found = [0; 100];
         queue.read_buffer_to(&two, 0, &mut found).expect("a read");
         drop(two);
@@ -324,7 +324,7 @@ pub fn buffers_are_copied_between_and_within<B: Backend>(fixture: &Fixture<'_, B
     }
 }
 
-/// Overlap, ranges outside of either side, no bytes.
+/// Overlap, ranges outside either buffer, no bytes.
 pub fn buffer_copies_are_checked<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let (Some(mut one), Some(mut two)) = (buffer(fixture.context, 64), buffer(fixture.context, 32)) else {
@@ -356,16 +356,16 @@ pub fn buffer_copies_are_checked<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(found[..], values, "a refused copy has not started");
 }
 
-/// With the three numbers.
+/// The error has the three numbers.
 pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 64) else { return };
     let source = array(&queue, AllocKind::Shared, &[1; 16]);
     let refused = queue.write_buffer(&mut opaque, 60, &source, 0, 8).expect_err("outside").kind;
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 60, len: 8, size: 64 });
-    // The memory of an array may be larger than its elements: what lies behind them has no value.
+    // An array's memory may be larger than its elements; the bytes after them are uninitialised.
     let whole = allocate(fixture, 64);
-    // SAFETY: no element is looked at.
+    // SAFETY: the elements are never read.
     let short = unsafe { UsmVec::<u32, AnyKind, B>::from_allocation(whole, 2) }.expect("an array");
     let refused = queue.write_buffer(&mut opaque, 0, &short, 4, 8).expect_err("behind the elements").kind;
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4, len: 8, size: 8 });
@@ -374,8 +374,7 @@ pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refused, ErrorKind::NotHostAccessible { kind: AllocKind::Device });
 }
 
-/// Also where the memory was that of a block with other content; and a copy of a part, by whatever
-/// way, leaves the rest zero.
+/// Even if the memory held another block before. A partial copy, by any path, leaves the rest zero.
 pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for size in [1, 24, 4096, 65_537, 1 << 18] {
@@ -392,7 +391,7 @@ pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'
             queue.read_buffer_to(&other, 0, &mut found).expect("a read");
             assert!(found[..part].iter().chain(&found[2 * part..]).all(|byte| *byte == 0), "{size} bytes");
             assert!(found[part..2 * part].iter().all(|byte| *byte == 0xEE), "{size} bytes");
-            // What the allocator may give to the next one is not zero.
+            // The next allocation may reuse nonzero memory.
             let _ = queue.fill_buffer(&mut other, 0, size, &[0xEE]).expect("a fill");
             let _ = queue.fill_buffer(&mut opaque, 0, size, &[0xEE]).expect("a fill");
             drop(UsmVec::<u8, AnyKind, B>::from_slice_any(
@@ -406,8 +405,8 @@ pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'
     }
 }
 
-/// Prefetch and every advice, for memory of every kind: hints, or typed refusals; never an error of
-/// the runtime, never another content.
+/// Prefetch and every advice, on memory of every kind: accepted or refused with a typed error.
+/// Content never changes.
 pub fn hints_change_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for kind in AllocKind::ALL {

@@ -11,7 +11,7 @@ fn queue<B: Backend>(fixture: &Fixture<'_, B>) -> Queue<B> {
     fixture.context.queue(QueueOrder::InOrder).expect("a queue")
 }
 
-/// Whatever was in the memory before.
+/// Independent of the memory's old content.
 pub fn zeroed_arrays_are_zero<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for kind in AllocKind::ALL {
@@ -23,7 +23,7 @@ pub fn zeroed_arrays_are_zero<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Floats with their bits.
+/// Floats keep their bits.
 pub fn slices_round_trip_through_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let values = [1.5_f64, -0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE];
@@ -57,7 +57,7 @@ pub fn lengths_that_differ_are_refused_with_both_numbers<B: Backend>(fixture: &F
     assert_eq!(refused, ErrorKind::LengthMismatch { expected: 5, found: 4 });
 }
 
-/// The marker that is known at run time only still keeps the host away from device memory.
+/// With a kind known only at run time, the host still cannot view device memory.
 pub fn the_runtime_kind_is_checked<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let mut array = UsmVec::<u32, Device, B>::zeroed(&queue, 4).expect("an array").into_any();
@@ -69,7 +69,7 @@ pub fn the_runtime_kind_is_checked<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(array.try_host().expect("shared memory")[..], [0, 0, 0, 8]);
 }
 
-/// A conversion that fails loses nothing.
+/// A failed conversion returns the array.
 pub fn an_array_of_the_wrong_kind_comes_back<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let array = UsmVec::<u32, Shared, B>::from_slice(&queue, &[1, 2]).expect("an array").into_any();
@@ -79,7 +79,7 @@ pub fn an_array_of_the_wrong_kind_comes_back<B: Backend>(fixture: &Fixture<'_, B
     assert_eq!(array.read().expect("a view")[..], [1, 2]);
 }
 
-/// Memory without a value gets one before it can be read.
+/// Uninitialised memory must be written before it can be read.
 pub fn an_uninitialised_array_is_a_copy_target<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let source = UsmVec::<u16, Device, B>::from_slice(&queue, &[4, 5, 6]).expect("an array");
@@ -91,7 +91,7 @@ pub fn an_uninitialised_array_is_a_copy_target<B: Backend>(fixture: &Fixture<'_,
     assert_eq!(target.to_vec(&queue).expect("the content"), [7, 8]);
 }
 
-/// And back again.
+/// Includes the way back.
 pub fn the_host_writes_and_the_device_reads<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let mut shared = UsmVec::<u32, Shared, B>::zeroed(&queue, 8).expect("an array");
@@ -103,7 +103,7 @@ pub fn the_host_writes_and_the_device_reads<B: Backend>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Taking memory as an array checks size and kind and gives the memory back.
+/// Conversion of memory to an array checks size and kind, and returns the memory on failure.
 pub fn memory_too_small_for_its_elements_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let bytes = UsmVec::<u8, Host, B>::zeroed(&queue, 10).expect("an array").into_allocation();

@@ -12,8 +12,7 @@ use usm_pool::arena::{Arena, ArenaError};
 use super::step::{ARRAYS, At, BUFFERS, Content, ELEMENTS, QUEUES, Source};
 use super::{Driver, Tally};
 
-/// The values that elements must have; `None` where an error in the middle of a copy leaves it
-/// open.
+/// The values that elements must have; `None` where a copy failed halfway.
 pub(super) type Model = [Option<f32>; ELEMENTS];
 pub(super) type Outcome<T> = core::result::Result<T, String>;
 
@@ -34,10 +33,10 @@ pub(super) struct Side<B: Programmable> {
     pub(super) saxpy: Option<Executable<sample::saxpy, B, 1>>,
 }
 
-/// What may go wrong, and how often it did.
+/// The tolerated errors, and their number.
 pub(super) struct Judge {
     pub(super) tally: Tally,
-    /// Whether any error is a mistake: nothing was told to fail, and waits end.
+    /// Whether every error is wrong: no fault was planned, and waits end.
     pub(super) strict: bool,
     pub(super) forgot: bool,
 }
@@ -51,7 +50,7 @@ impl Judge {
         Ok(())
     }
 
-    /// What came of an operation; `None` where it was refused and may be.
+    /// The value of an operation; `None` if it was refused and may be.
     pub(super) fn allowed<T>(&mut self, result: Result<T>) -> Outcome<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -79,7 +78,7 @@ impl<B: Programmable + 'static> Side<B> {
         Ok(Self { context, queues, arrays, buffers, arena: None, saxpy: None })
     }
 
-    /// Everything goes, one sort after the other.
+    /// Drops everything, one kind after the other.
     pub(super) fn end(self, mut order: u64) {
         let Self { context, queues, arrays, buffers, arena, saxpy } = self;
         let mut sorts: Vec<Box<dyn FnOnce()>> = vec![
@@ -96,8 +95,8 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// An array by the ways that there are; none where the arena's bytes are held or the device
-    /// does not reach the program's memory.
+    /// Makes an array from the given source. `None` if the arena's bytes are in use or the device
+    /// cannot access the program's memory.
     pub(super) fn array(
         &self,
         at: At,
@@ -147,7 +146,7 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// What a new array must hold.
+    /// The expected content of a new array.
     pub(super) fn model(&self, source: Source, content: Content) -> Model {
         match (content, source) {
             (Content::Of(from), Source::Context | Source::Queue | Source::Arena(_)) => {
@@ -179,7 +178,7 @@ pub(super) fn order(queue: usize) -> QueueOrder {
     if queue % 2 == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder }
 }
 
-/// Numbers of which few sums are equal.
+/// Numbers whose sums are mostly distinct.
 pub(super) fn numbers(content: Content) -> Model {
     match content {
         Content::From(first) => array::from_fn(|index| Some(f32::from(first) + index as f32 * 0.25)),
@@ -197,7 +196,7 @@ pub(super) fn meets(one: usize, other: usize, len: usize) -> bool {
     one.abs_diff(other) < len
 }
 
-/// One of several places, for itself.
+/// Takes one element out of its place while `work` uses it.
 pub(super) fn taken<T, R>(
     places: &mut [Option<T>],
     at: usize,

@@ -1,4 +1,4 @@
-//! The steps of a program, each on the arrays and on the values that they must have.
+//! Runs the steps of a program on the arrays and on a model of their values.
 
 use core::array;
 use core::ops::Range;
@@ -43,8 +43,8 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Of an operation that has not started when it is refused: the model changes, and the event is
-    /// kept, where it was submitted.
+    /// For an operation that has not started when it is refused: if submitted, the model changes
+    /// and the event is kept.
     fn submitted(
         &mut self,
         at: At,
@@ -59,7 +59,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         Ok(())
     }
 
-    /// An operation that must be refused, whatever else happens.
+    /// An operation that must be refused in any case.
     fn refused(&self, result: Option<Result<Event<B>>>, why: &str) -> Outcome<()> {
         match result {
             Some(Ok(_)) => Err(format!("{why} was not refused")),
@@ -255,7 +255,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                 }
                 if let Some(view) = self.judge.allowed(array.given.try_host())? {
                     core::mem::forget(view);
-                    // A view for ever keeps the device from such memory.
+                    // A forgotten view permanently excludes the device from such memory.
                     self.judge.strict &= side.context.info().capabilities.concurrent(kind);
                 }
                 self.judge.forgot = true;
@@ -341,7 +341,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
                     (queue.copy_strided(memory(target), &there, allocation, &here), source.model)
                 };
                 for index in 0..HALF {
-                    // Where it fails, some may have been copied.
+                    // A failed copy may have copied some elements.
                     let new = before[ELEMENTS - 1 - 2 * index];
                     target.model[2 * index] = if event.is_ok() { new } else { None };
                 }
@@ -421,7 +421,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         })
     }
 
-    /// By a view where the host reaches the memory, through a copy otherwise.
+    /// Reads through a view if the host can access the memory, otherwise through a copy.
     fn read(&mut self, at: At, array: usize) -> Outcome<()> {
         let Some(side) = &self.sides[at.side] else { return Ok(()) };
         let Some(array) = &side.arrays[array] else { return Ok(()) };
@@ -460,7 +460,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
 
     fn new_arena(&mut self, at: At, kind: AllocKind, of_queue: bool) -> Outcome<()> {
         let Some(side) = &mut self.sides[at.side] else { return Ok(()) };
-        // Two pairs of tensors, and one that meets both in time.
+        // Two pairs of tensors; the last tensor overlaps both pairs in time.
         let lives = [(0, 1), (2, 3), (0, 1), (1, 3)];
         let tensor = |(id, (from, to))| usm_pool::Buffer::new(id, from, to, 2 * BYTES as u64).aligned(64);
         let problem = Problem::from_buffers((0..TENSORS).zip(lives).map(tensor).collect());
@@ -480,7 +480,7 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Reads everything, and lets everything go. Whether nothing of it is left in any case.
+    /// Reads and drops everything. Returns whether nothing can be left.
     pub(super) fn end(mut self) -> Outcome<(Tally, bool)> {
         self.driver.advance(usize::MAX);
         for side in 0..SIDES {

@@ -1,4 +1,5 @@
-//! The fixed arena: any sequence of allocations and frees keeps blocks aligned, inside and apart.
+//! The fixed arena: after any sequence of allocations and frees, blocks are aligned, inside the
+//! region and disjoint.
 
 use proptest::prelude::*;
 use usm_core::backend::host::Arena;
@@ -43,7 +44,7 @@ proptest! {
             prop_assert!(inside, "{:?} outside {:?}", ranges, region);
         }
         live.clear();
-        // Everything came back: the whole region can be given out at once.
+        // All blocks were freed: the whole region can be allocated at once.
         prop_assert!(context.allocate(&Request::new(AllocKind::Host, 4096).aligned_to(1)).is_ok());
     }
 }

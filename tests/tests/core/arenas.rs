@@ -1,5 +1,5 @@
-//! Arenas of usm-pool in programs of safe Rust: over a context, over a part of another arena, over
-//! sources that lie; dropped in any order while work is in flight.
+//! Arenas of usm-pool in safe programs: over a context, over a part of another arena, over sources
+//! that lie. They are dropped in any order while work is in flight.
 //!
 //! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
 
@@ -15,7 +15,7 @@ use usm_pool::arena::{Arena, ArenaError, Claim};
 use usm_pool::{Buffer, Options, Plan, Problem, plan};
 use usm_tests::programs::{Random, number_in};
 
-/// A plan of tensors 0 to `count`, of which some lie over others.
+/// A plan of tensors 0 to `count`, some of which overlap.
 fn plan_of(random: &mut Random, count: u64, most: usize) -> Plan {
     let buffer = |id| {
         let (start, len) = (random.below(6) as u64, 1 + random.below(3) as u64);
@@ -29,7 +29,7 @@ fn plan_of(random: &mut Random, count: u64, most: usize) -> Plan {
 struct Array<B: Backend> {
     memory: UsmVec<u8, Device, B>,
     values: Vec<u8>,
-    /// Number of the arena, and the tensor's place in it.
+    /// The arena's number, and the tensor's range in it.
     arena: usize,
     low: u64,
     high: u64,
@@ -38,7 +38,7 @@ struct Array<B: Backend> {
 struct Made<B: Backend> {
     arena: Option<Arena<B>>,
     plan: Plan,
-    /// The arena that it lies in, and the place there.
+    /// The enclosing arena and the range in it.
     inside: Option<(usize, u64, u64)>,
 }
 
@@ -64,11 +64,11 @@ impl<B: Backend + 'static> World<B> {
         }
     }
 
-    /// Whether somebody holds bytes of this place.
+    /// Whether a live object uses bytes of this range.
     fn is_held(&self, arena: usize, low: u64, high: u64) -> bool {
         let meets = |at: usize, from: u64, to: u64| at == arena && from < high && low < to;
         let arrays = self.arrays.iter().any(|array| meets(array.arena, array.low, array.high));
-        // An arena holds its place as long as a handle of it or one of its arrays lives.
+        // An arena uses its range as long as a handle of it or one of its arrays lives.
         let arenas = self.arenas.iter().enumerate().any(|(number, made)| {
             made.inside.is_some_and(|(at, from, to)| meets(at, from, to))
                 && (made.arena.is_some() || self.is_held(number, 0, u64::MAX))
@@ -116,13 +116,13 @@ impl<B: Backend + 'static> World<B> {
                     }
                     _ => UsmVec::zeroed_in(queue, &claim, len),
                 };
-                // Some tensors have alignment 1, and every array asks for more.
+                // Some tensors have alignment 1, and every array requires more.
                 match memory {
                     Ok(memory) => self.arrays.push(Array { memory, values, arena, low, high }),
                     Err(error) => assert!(matches!(error.kind, ErrorKind::BadAlignment { .. }), "{error}"),
                 }
             }
-            // A claim that nobody uses.
+            // A claim that is dropped unused.
             3 => drop(self.claim(random)),
             4 => {
                 let Some(made) = self.arenas.get_mut(random.below(4)) else { return };
@@ -166,7 +166,7 @@ impl<B: Backend + 'static> World<B> {
     }
 }
 
-/// Runs the programs, and gives the counts of refused claims and of reads.
+/// Runs the programs. Returns the number of refused claims and of reads.
 fn programs<B: Backend + 'static>(context: impl Fn(u64) -> (Context<B>, Box<dyn Fn()>)) -> (usize, usize) {
     let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 150));
     let mut all = (0, 0);
@@ -208,8 +208,8 @@ fn arenas_in_any_order_give_each_array_its_own_bytes() {
     assert!(enough, "{on_mock:?} {on_host:?} in {count} programs");
 }
 
-/// Tensors that lie over each other in part, claimed in turn and never used, while work on the
-/// first is in flight: what waits does not multiply.
+/// Partly overlapping tensors, claimed in turn and never used while work on the first is in flight:
+/// the list of events does not grow.
 #[test]
 fn claims_in_turn_keep_each_event_once() {
     let mock = Mock::new(Progress::OnWait);
@@ -244,7 +244,7 @@ fn claims_in_turn_keep_each_event_once() {
     context.synchronize(Duration::from_secs(1)).expect("the fill");
 }
 
-/// A source that gives what nobody asked for, and says that it is of another context.
+/// A source that returns other memory than requested and claims another context.
 struct Lies {
     gives: Context<Mock>,
     says: Context<Mock>,
@@ -280,7 +280,7 @@ fn an_arena_over_a_source_that_lies_is_refused_or_right() {
         let Ok(arena) = Arena::new(&plan, &source, AllocKind::Device) else { continue };
         for row in &plan.rows {
             let claim = || arena.tensor(row.id).expect("free");
-            // The queue of another context than the memory's.
+            // The queue's context is not the memory's context.
             assert!(UsmVec::<u8, Device, _>::zeroed_in(&theirs, &claim(), 256).is_err());
             match UsmVec::<u8, Device, _>::from_slice_in(&ours, &claim(), &[row.id as u8; 256]) {
                 Ok(array) => {

@@ -1,5 +1,4 @@
-//! A driver that fails: every failure is an error with its code, and nothing is lost or freed
-//! twice.
+//! A failing driver: every failure is an error with its code, and no memory is lost or freed twice.
 
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::{
@@ -74,7 +73,7 @@ fn work_that_fails_late_fails_its_event_and_what_depends_on_it() {
     mock.finish();
     assert_eq!(filled.status().expect_err("it failed").native, Some(-5));
     assert_eq!(copied.wait().expect_err("poisoned").native, Some(-5));
-    assert_eq!(target.read().expect_err("nobody knows what is in it").native, Some(-5));
+    assert_eq!(target.read().expect_err("the content is unknown").native, Some(-5));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_write_view_waits_for_readers_too() {
     let mut source = UsmVec::<u32, Shared, Mock>::from_slice(&queue, &[1; 4]).expect("memory");
     let mut target = UsmVec::<u32, Host, Mock>::zeroed(&queue, 4).expect("memory");
     let _ = queue.copy(&mut target, &source).expect("a copy");
-    assert_eq!(source.read().expect("nobody writes it")[..], [1; 4]);
+    assert_eq!(source.read().expect("no write is in flight")[..], [1; 4]);
     let (start, device) = (Instant::now(), finish_later(&mock));
     source.write().expect("a view").fill(2);
     assert!(start.elapsed() >= DELAY, "the view did not wait");
@@ -200,7 +200,7 @@ fn an_owner_that_panics_takes_no_memory_along_that_is_in_use() {
     mock.finish();
 }
 
-/// Bytes that were reserved for a concurrent caller are released.
+/// The reservation for a concurrent caller is released.
 #[test]
 fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
     let mock = Mock::new(Progress::Manual).with_device(|info| info.max_alloc_size = info.global_mem_size);
@@ -226,7 +226,7 @@ fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
     }
 }
 
-/// The submission is not lost: the memory that it names is kept until it has run.
+/// The submission is not lost: its memory is kept until it has run.
 #[test]
 fn a_task_that_panics_takes_no_submission_of_others_along() {
     let task = |queue: &Queue<Mock>, task: Box<dyn FnOnce() + Send>| {

@@ -1,5 +1,5 @@
-//! Work that is submitted and recorded between another operation's submission and its recording:
-//! the actions of two threads, in a known order on one thread.
+//! Work that is submitted and recorded between the submission and the recording of another
+//! operation: the actions of two threads, in a known order on one thread.
 
 use core::time::Duration;
 
@@ -36,7 +36,7 @@ fn copy_meanwhile(
         })
     };
     drop(named.expect("a barrier"));
-    // Nobody waits for the copy through its destination.
+    // The destination is forgotten, so no wait for it finds the copy.
     core::mem::forget(to);
 }
 

@@ -21,8 +21,8 @@ fn small() -> (Mock, Context<Mock>) {
     (mock, context)
 }
 
-/// A backend's own functions are safe, so a program may call them with arguments that the layer
-/// above never passes.
+/// A backend's functions are safe, so a program may call them with arguments that usm-core never
+/// passes.
 #[test]
 fn no_backend_of_ours_allocates_no_bytes() {
     let nothing = Layout::new::<()>();

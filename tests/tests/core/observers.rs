@@ -1,6 +1,6 @@
-//! Observers that use the context which they observe: they allocate, free, submit, wait, read the
-//! statistics, replace themselves, panic. Whatever called them stays right, and so do the
-//! statistics.
+//! Observers that use the context they observe: they allocate, free, submit, wait, read the
+//! statistics, replace themselves, panic. The operation that called them and the statistics stay
+//! correct.
 //!
 //! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
 
@@ -18,7 +18,7 @@ use usm_pool::{Options, Problem, plan};
 use usm_tests::planned;
 use usm_tests::programs::{Random, number_in};
 
-/// What the observer may use and drop.
+/// The objects that the observer may use and drop.
 struct Hands {
     context: Context<Mock>,
     queue: Queue<Mock>,
@@ -33,7 +33,7 @@ thread_local! {
 
 const SORTS: usize = 9;
 
-/// Called inside of itself it does nothing: what it has is out.
+/// Does nothing when called from within itself, because its objects are in use.
 fn observer(_: &Record) {
     let Some(mut hands) = HANDS.take() else { return };
     CALLS.set(CALLS.get() + 1);
@@ -73,7 +73,7 @@ fn observer(_: &Record) {
     HANDS.set(Some(hands));
 }
 
-/// An array that a panic drops is freed, and the observer that panics about it ends nothing.
+/// A panic drops an array, which is freed. The observer panics about it, and the process continues.
 #[test]
 fn an_observer_panics_while_a_panic_drops_memory() {
     let context = Mock::new(Progress::OnWait).context();
@@ -88,7 +88,7 @@ fn an_observer_panics_while_a_panic_drops_memory() {
     assert_eq!((context.stats().sum.live, context.stats().leaked), (0, 0));
 }
 
-/// Objects of a program, each with what it must read.
+/// Objects of a program with their expected content.
 #[derive(Default)]
 struct Program {
     arrays: Vec<(UsmVec<u32, Device, Mock>, u32)>,

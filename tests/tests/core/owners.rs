@@ -1,6 +1,6 @@
 //! Owners of foreign memory that use the context which drops them: they allocate, submit, wait,
 //! import more memory, panic. Each owner is dropped once, after the work that uses its memory, and
-//! nothing stays behind.
+//! no memory leaks.
 //!
 //! `USM_PROGRAMS` is the number of programs, `USM_PROGRAMS_FROM` the first seed.
 
@@ -21,7 +21,7 @@ use usm_tests::programs::{Random, number_in};
 const BYTES: usize = 64;
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What all owners of a program share.
+/// The state that all owners of a program share.
 #[derive(Default)]
 struct Shared {
     live: AtomicUsize,
@@ -29,7 +29,7 @@ struct Shared {
     kept: Mutex<Kept>,
 }
 
-/// What owners leave behind.
+/// Objects that owners keep past their drop.
 #[derive(Default)]
 struct Kept {
     arrays: Vec<UsmVec<u32, Device, Mock>>,
@@ -162,7 +162,7 @@ fn owners_that_use_their_context_are_dropped_once() {
         for _ in 0..40 {
             guarded(&mut || step(&mut random, &context, &queues, &shared));
         }
-        // An owner that is dropped may leave more owners, and each of them may panic.
+        // A dropped owner may keep more owners, and each may panic.
         let empty = || {
             let kept = shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.arrays.is_empty() && kept.imports.is_empty() && context.deferred_frees() == 0

@@ -17,7 +17,7 @@ struct OnMock {
 }
 
 impl OnMock {
-    /// A mock of one of all kinds.
+    /// A mock with one of all combinations of settings.
     fn of(seed: u64) -> Self {
         let mut random = Random::new(!seed);
         let progress =

@@ -126,7 +126,7 @@ fn an_out_of_order_queue_orders_by_events() {
     }
 }
 
-/// The driver itself without the model: it reports what the model must prevent.
+/// The driver without usm-core: it reports the accesses that usm-core must prevent.
 #[test]
 fn work_outside_of_the_time_of_its_memory_is_found() {
     type Submit = fn(&Queue<Mock>, &Queue<Mock>);
@@ -140,7 +140,7 @@ fn work_outside_of_the_time_of_its_memory_is_found() {
         unsafe { queue.raw().fill(block.pointer.as_ptr(), &[1], BYTES, after) }.expect("a fill")
     }
     fn free(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) {
-        // SAFETY: as above; that it is misused is the test.
+        // SAFETY: as above; the driver reports the misuse.
         unsafe { <Mock as QueueMemory<Mock>>::free(queue.raw(), block, after) }.expect("a free");
     }
     let right: Submit = |own, other| {
@@ -193,7 +193,7 @@ fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
     let _ = fill(&other, &mut memory, 1);
     mock.inject(fault(Operation::FreeInOrder, false, ErrorKind::Native { operation: "the driver's call" }));
     drop(memory);
-    // Not in the statistics, as any other memory of a queue, and still allocated.
+    // Outside the statistics, like all memory of a dropped queue array, and still allocated.
     assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (0, 1, 1));
     drop(own);
     context.collect();
@@ -201,7 +201,7 @@ fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
     mock.finish();
     context.collect();
     assert_eq!((context.deferred_frees(), mock.live_blocks(), mock.violations()), (0, 0, vec![]));
-    // It returned to the pool of queue memory.
+    // The block returned to the pool of queue memory.
     assert_eq!(bytes(&other).as_ptr(), address);
 }
 
@@ -216,7 +216,7 @@ fn a_free_that_fails_as_it_runs_gives_the_memory_to_nobody() {
     drop(memory);
     let last = own.barrier(&[]).expect("a barrier");
     mock.finish();
-    assert_eq!(last.status().expect_err("what comes after it fails too").native, Some(-5));
+    assert_eq!(last.status().expect_err("later work fails too").native, Some(-5));
     assert_ne!(bytes(&own).as_ptr(), address);
     assert_ne!(bytes(&other).as_ptr(), address);
     assert_eq!((context.stats().sum.live, mock.violations()), (0, vec![]));
@@ -286,14 +286,14 @@ fn a_host_view_keeps_allocations_and_frees_from_the_device() {
         assert_eq!(
             waits(&mock, Operation::FreeInOrder).len(),
             1,
-            "what is of the queue goes in its order again"
+            "queue memory is freed in queue order again"
         );
         own.wait().expect("done");
         assert_eq!((context.stats().sum.live, mock.live_blocks(), mock.violations()), (1, 1, vec![]));
     }
 }
 
-/// A view that still waits for work delays the free too, and the work uses the block.
+/// While a view waits for work, the free is delayed too, because the work uses the block.
 #[test]
 fn a_free_beside_a_view_that_waits_goes_to_the_list() {
     let mock = Mock::new(Progress::Manual).without_concurrent_access();

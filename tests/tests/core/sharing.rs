@@ -1,4 +1,4 @@
-//! Memory of other processes and devices, on a driver that plays both sides.
+//! Memory shared between processes and devices, on a driver that acts as both sides.
 
 use proptest::prelude::*;
 use usm_core::backend::Dyn;
@@ -69,8 +69,8 @@ fn handles_that_name_nothing_are_refused() {
     assert_eq!(mock.opened_blocks(), 0);
 }
 
-/// The bytes of a handle come from another process: what they say beside the runtime's own is no
-/// more than what the runtime opened.
+/// The bytes of a handle come from another process. Values in it that contradict the opened memory
+/// are refused.
 #[test]
 fn a_handle_that_was_altered_is_refused_or_names_a_part() {
     let mock = Mock::new(Progress::OnWait);
@@ -95,12 +95,12 @@ fn a_handle_that_was_altered_is_refused_or_names_a_part() {
         (AllocKind::Host as u8, 0, 4096, Some(5)),
         (AllocKind::Shared as u8, 0, 4096, Some(5)),
     ] {
-        // SAFETY: `array` outlives what is opened, and nobody accesses it.
+        // SAFETY: `array` outlives the opened memory, which nothing accesses.
         match unsafe { other.open_ipc(&altered(kind, offset, size)) } {
             Ok(opened) => {
                 assert_eq!(wrong, None, "{offset} {size}");
                 assert_eq!(opened.as_ptr(), array.as_ptr().wrapping_add(offset as usize));
-                // SAFETY: as above; opened twice it is the same memory, and closed twice.
+                // SAFETY: as above. Opened twice, it is the same memory, closed twice.
                 let again = unsafe { other.open_ipc(&altered(kind, offset, size)) }.unwrap();
                 assert_eq!((again.as_ptr(), mock.opened_blocks()), (opened.as_ptr(), 2));
             }

@@ -108,7 +108,7 @@ fn host_data_is_refused_with_device_memory_only() {
     let refused =
         UsmVec::<u32, Device, Mock>::from_slice(&queue, &[1, 2, 3]).expect_err("no way to the device");
     assert_eq!(refused.kind, expected);
-    assert_eq!(context.stats().sum.live, 1, "what was to hold the values is gone again");
+    assert_eq!(context.stats().sum.live, 1, "the staging memory is freed");
 }
 
 /// Room for everything except the staging memory.

@@ -1,4 +1,4 @@
-//! The test driver: its turn, how it behaves, its failures, and what it counts.
+//! The test driver: exclusive use by one test, settings, failures and counters.
 
 use core::ffi::c_char;
 use core::time::Duration;
@@ -12,16 +12,15 @@ use usm_core::{Backend, Context};
 use usm_cuda::{Cuda, CudaDevice};
 use usm_tests::skip;
 
-/// What `USM_REQUIRE` calls it, under CUDA's names and under HIP's.
+/// Its names in `USM_REQUIRE`, as CUDA and as HIP.
 pub(crate) const RUNTIME: &str = "cuda_on_host";
 
-/// The driver for one test at a time, since its settings are the process's.
+/// The driver for one test at a time, because its settings are global.
 pub(crate) struct Driver {
     pub(crate) backend: Cuda,
-    /// Its own: what a test leaves behind on a device, a failure or a view that was forgotten, is
-    /// nobody else's.
+    /// A device for this test only: failures and forgotten views stay on their device.
     pub(crate) device: CudaDevice,
-    /// Those counted before its turn.
+    /// The number of misuses before this test.
     pub(crate) misuses: u64,
     _turn: MutexGuard<'static, ()>,
 }
@@ -48,33 +47,33 @@ fn tell(name: &str, words: &str) {
     assert_eq!(unsafe { function(text.as_ptr()) }, 0, "{words} is not understood");
 }
 
-/// How it behaves from now on; see its README.
+/// Replaces the driver's settings; see its README.
 pub(crate) fn set(settings: &str) {
     tell("usm_cuda_settings", settings);
 }
 
-/// What goes wrong from now on; see its README.
+/// Replaces the driver's faults; see its README.
 pub(crate) fn fail(faults: &str) {
     tell("usm_cuda_faults", faults);
 }
 
-/// How many there are of something; see its README.
+/// The value of a counter; see the driver's README.
 pub(crate) fn count(what: &str) -> u64 {
     let text = CString::new(what).expect("text");
     let function = function::<unsafe extern "C" fn(*const c_char) -> u64>("usm_cuda_count");
     // SAFETY: the text ends with a zero.
     let count = unsafe { function(text.as_ptr()) };
-    assert_ne!(count, u64::MAX, "{what} is not known");
+    assert_ne!(count, u64::MAX, "unknown counter {what}");
     count
 }
 
-/// The calls that `work` made, without what they are about.
+/// The calls that `work` made, without their objects.
 pub(crate) fn calls_of<R>(work: impl FnOnce() -> R) -> (R, Vec<String>) {
     let (result, calls) = calls_with_streams(work);
     (result, calls.iter().filter_map(|call| call.split(' ').next()).map(String::from).collect())
 }
 
-/// The calls that `work` made, with the streams that they are about.
+/// The calls that `work` made, with their streams.
 pub(crate) fn calls_with_streams<R>(work: impl FnOnce() -> R) -> (R, Vec<String>) {
     let write = function::<unsafe extern "C" fn(u32) -> u32>("usm_cuda_log");
     let read = function::<unsafe extern "C" fn(*mut c_char, usize) -> usize>("usm_cuda_calls");
@@ -82,16 +81,16 @@ pub(crate) fn calls_with_streams<R>(work: impl FnOnce() -> R) -> (R, Vec<String>
     let before = unsafe { write(1) };
     let result = work();
     let mut text = vec![0_u8; 1 << 20];
-    // SAFETY: as much room as said.
+    // SAFETY: the buffer has the given size.
     let bytes = unsafe { read(text.as_mut_ptr().cast(), text.len()) };
     assert!(bytes < text.len(), "too many calls");
-    // SAFETY: no pointers. For who is outside of this it begins anew.
+    // SAFETY: no pointers. Restores the caller's setting.
     unsafe { write(before) };
     let text = core::str::from_utf8(&text[..bytes]).expect("names");
     (result, text.lines().map(String::from).collect())
 }
 
-/// A copy of the driver that lacks functions: their names are others in it.
+/// A copy of the driver in which the given functions have other names.
 fn without(driver: &Path, names: &[&str]) -> PathBuf {
     let mut bytes = std::fs::read(driver).expect("the driver");
     for name in names {
@@ -106,7 +105,7 @@ fn without(driver: &Path, names: &[&str]) -> PathBuf {
         places.into_iter().for_each(|place| bytes[place + 1] = b'_');
     }
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda_without_{}.so", names.join("_")));
-    // A name of its own first: another process may have the file open.
+    // Written under a new name first: another process may have the file open.
     let fresh = copy.with_extension(std::process::id().to_string());
     std::fs::write(&fresh, bytes).expect("a file");
     std::fs::rename(&fresh, &copy).expect("a file");
@@ -114,13 +113,13 @@ fn without(driver: &Path, names: &[&str]) -> PathBuf {
 }
 
 impl Driver {
-    /// Without settings; where it is not here, that is said, and a failure where it is required.
+    /// Without settings. Reports if the driver is missing, and fails where it is required.
     #[track_caller]
     pub(crate) fn find() -> Option<Self> {
         Self::find_with("", Cuda::open)
     }
 
-    /// The same with settings, opened in that way.
+    /// As [`find`](Self::find), with settings and the given opener.
     #[track_caller]
     pub(crate) fn find_with(
         settings: &str,
@@ -135,27 +134,26 @@ impl Driver {
         }
     }
 
-    /// A copy of it that lacks functions. What is set, asked and counted stays that of the driver
-    /// itself.
+    /// A copy without some functions. Settings, queries and counters remain those of the original.
     #[track_caller]
     pub(crate) fn lacking(names: &[&str]) -> Option<Self> {
         Self::find_with("", |path| Cuda::open(&without(path, names)))
     }
 
-    /// The same, opened beside this one.
+    /// As above, opened beside the original.
     pub(crate) fn open_lacking(&self, names: &[&str]) -> usm_core::Result<Cuda> {
         Cuda::open(&without(self.backend.path(), names))
     }
 
-    /// How many there are of something on the device of this turn.
+    /// The value of a counter for this test's device.
     pub(crate) fn live(&self, what: &str) -> u64 {
         count(&format!("{what}@{}", self.device.info().ordinal))
     }
 
-    /// With these settings and no faults, opened in that way.
+    /// Starts with these settings and no faults.
     ///
     /// # Errors
-    /// Why it is not here.
+    /// The reason why the driver is missing.
     pub(crate) fn start(
         settings: &str,
         open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
@@ -165,7 +163,7 @@ impl Driver {
         let path = path.ok_or("USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")?;
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let backend = open(&path).map_err(|error| error.to_string())?;
-        // SAFETY: the library is open already; this is one more reference to it.
+        // SAFETY: the library is already open; this adds a reference.
         let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
         LIBRARY.get_or_init(|| library);
         set(&format!("{settings},devices={}", count("devices") + 1));
@@ -174,12 +172,12 @@ impl Driver {
         Ok(Self { backend, device, misuses: count("misuses"), _turn })
     }
 
-    /// A context over the device of this turn.
+    /// A context over this test's device.
     pub(crate) fn context(&self) -> Context<Cuda> {
         let context = Context::new(&self.backend, &self.device).expect("a context");
         if cfg!(usm_valgrind) {
-            // One thread runs at a time there, and on a busy machine the driver's wait for their
-            // turn longer than the usual limit.
+            // Valgrind runs one thread at a time, so on a busy machine the driver's threads may
+            // need longer than the usual limit.
             context.set_wait_limit(Duration::from_secs(600));
         }
         context

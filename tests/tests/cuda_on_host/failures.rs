@@ -10,8 +10,8 @@ use crate::driver::{Driver, count, fail, set};
 /// Longer than any work takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A fill whose event the driver refuses to record. It is the only operation of CUDA that can fail
-/// by itself: one that fails when it runs takes its context along.
+/// A fill whose event the driver refuses to record. No other CUDA operation can fail alone: one
+/// that fails when it runs fails its whole context.
 pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let mut array = UsmVec::<u8, Device, B>::uninit(queue.context(), 8).expect("memory");
     // SAFETY: nothing reads it.
@@ -21,7 +21,7 @@ pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event
     fail("");
     // Its completion is unknown, but while it runs the host must not access managed memory.
     let context = queue.context().clone();
-    let ends = move || context.synchronize(LONG).expect("what runs ends");
+    let ends = move || context.synchronize(LONG).expect("running work ends");
     (lost.expect("the fill is under way"), Box::new(ends))
 }
 
@@ -33,7 +33,7 @@ fn a_context_outlives_work_that_nobody_knows_the_end_of() {
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let (lost, ends) = without_a_record(&queue);
-    assert!(lost.status().is_err() && queue.barrier(&[]).is_err(), "what comes after it fails too");
+    assert!(lost.status().is_err() && queue.barrier(&[]).is_err(), "later work fails too");
     drop((lost, ends, queue, context));
     assert_eq!(count("misuses"), misuses);
 }
@@ -41,8 +41,8 @@ fn a_context_outlives_work_that_nobody_knows_the_end_of() {
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`: not a fault of the work, which would be permanent.
 const UNAVAILABLE: i32 = 46;
 
-/// Under the names of the functions that record and make an event: a queue is dropped while its
-/// work runs, and the driver refuses the event behind it.
+/// With the names of the functions that record and create an event: a queue is dropped while its
+/// work runs, and the driver refuses the event after that work.
 fn reports_once(driver: &Driver, refusing: [&str; 2]) {
     for (order, refusing) in [QueueOrder::InOrder, QueueOrder::OutOfOrder]
         .into_iter()
@@ -59,7 +59,7 @@ fn reports_once(driver: &Driver, refusing: [&str; 2]) {
             drop(queue);
             fail("");
             set("");
-            // Its own event existed before.
+            // Its own event was made earlier.
             event.wait_for(LONG).unwrap();
             event
         };

@@ -1,4 +1,4 @@
-//! A driver that fails: the cases that every driver of the tests has, and what only CUDA has.
+//! A failing driver: the cases of all test drivers, and those of CUDA alone.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -14,12 +14,12 @@ use usm_tests::faults::{self, FailingDriver, ORDERS, Step, every_call_reports_th
 
 use crate::driver::{Driver, count, fail, set};
 
-/// `CUDA_ERROR_ILLEGAL_ADDRESS`, `_LAUNCH_FAILED`, and one that the backend does not know.
+/// `CUDA_ERROR_ILLEGAL_ADDRESS`, `_LAUNCH_FAILED`, and a code that the backend does not know.
 const ILLEGAL_ADDRESS: i64 = 700;
 const LAUNCH_FAILED: i64 = 719;
 const REFUSED: i64 = 999;
 
-/// Writes far behind the array that it is given.
+/// Writes far beyond its array.
 const ASTRAY: &str = "
 .version 6.5
 .target sm_75
@@ -42,7 +42,7 @@ impl FailingDriver for Driver {
         (AllocKind::Device, "cuMemAlloc_v2", 2),
         (AllocKind::Shared, "cuMemAllocManaged", 2),
     ];
-    // Of arrays, of a later header, and of nothing.
+    // The type of arrays, one of a later header, and an unassigned one.
     const UNKNOWN_TYPES: [&'static str; 3] = ["3", "77", "0"];
     const REFUSED: i64 = REFUSED;
     const STEPS: &'static [(&'static str, &'static str, Step<Self>)] = &[
@@ -112,8 +112,8 @@ fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")
 }
 
-/// Without a fault too: the device has what it says it has, and what was refused is there when the
-/// other is gone.
+/// Without a fault: the device has the memory that it reports, and a refused size is available
+/// after a free.
 #[test]
 fn a_device_has_the_memory_that_it_reports() {
     let Some(driver) = Driver::find() else { return };
@@ -127,12 +127,12 @@ fn a_device_has_the_memory_that_it_reports() {
     drop(context.allocate(&half).expect("memory again"));
 }
 
-/// A fault inside a kernel: every call of the context answers it from then on, and what it may
-/// still use is never freed.
+/// A fault in a kernel: every later call of the context returns it, and memory that the kernel may
+/// use is never freed.
 #[test]
 fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
     for (order, late) in ORDERS.into_iter().flat_map(|order| [(order, ""), (order, "late")]) {
-        // What failed stays failed on its device, so each has another.
+        // A failure is permanent for its device, so each case has another device.
         let Some(driver) = Driver::find() else { return };
         let context = driver.context();
         set(late);
@@ -142,7 +142,7 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
         let (mut array, mut other) = (shared(&queue), shared(&queue));
         queue.wait().expect("idle");
         let launch = Launch::new(&queue, NdRange::new([1], [1]).expect("a range"));
-        // SAFETY: what it does wrong is found by the driver, which writes nothing then.
+        // SAFETY: the driver detects the wrong access and writes nothing.
         let event = unsafe { launch.call(&astray, &[Argument::write(&mut array)]) }.expect("a launch");
         let failed = |error: Error| {
             assert_eq!(error.native, Some(ILLEGAL_ADDRESS), "{error}");
@@ -154,11 +154,7 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
         assert_eq!(driver.live("allocations"), before);
         drop(queue);
         for _ in 0..2 {
-            failed(
-                context
-                    .synchronize(Duration::from_secs(60))
-                    .expect_err("the queue is gone, the fault is not"),
-            );
+            failed(context.synchronize(Duration::from_secs(60)).expect_err("the fault outlives the queue"));
         }
     }
 }
@@ -166,8 +162,8 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
 /// `cuEventRecord`.
 type Record = unsafe extern "C" fn(raw::CUevent, raw::CUstream) -> raw::CUresult;
 
-/// A wait keeps to the record of its time: the event is recorded anew before the work that waits
-/// has begun.
+/// A wait uses the record of its call, even if the event is recorded again before the waiting work
+/// starts.
 #[test]
 fn a_wait_names_the_record_of_its_time() {
     let Some(driver) = Driver::find() else { return };
@@ -179,7 +175,7 @@ fn a_wait_names_the_record_of_its_time() {
     set("hold");
     let filled = first.fill(&mut source, 7).expect("a fill");
     let address = filled.raw().as_raw();
-    // Waits for the fill, then the event is recorded behind nothing of the third queue.
+    // Waits for the fill. Then the event is recorded on the idle third queue.
     let copied = second.copy(&mut target, &source).expect("a copy");
     let record = raw::function(context.raw(), c"cuEventRecord").expect("exported");
     // SAFETY: the signature of the header.
@@ -196,7 +192,7 @@ fn a_wait_names_the_record_of_its_time() {
     known.wait().expect("done");
 }
 
-/// Every function that the backend needs, one at a time: a driver without it is refused by that
+/// Without any one function that the backend needs, the driver is refused with that function's
 /// name.
 #[test]
 fn a_driver_that_lacks_a_function_is_refused_by_its_name() {
@@ -207,7 +203,7 @@ fn a_driver_that_lacks_a_function_is_refused_by_its_name() {
     }
 }
 
-/// Device memory is out of the host's reach: who reads it ends by a signal, as with a GPU.
+/// The host cannot access device memory: a read ends the process by a signal, as with a GPU.
 #[test]
 fn the_host_does_not_reach_device_memory() {
     const VARIABLE: &str = "USM_TEST_READS_DEVICE_MEMORY";
@@ -220,7 +216,7 @@ fn the_host_does_not_reach_device_memory() {
         // SAFETY: page-locked memory of 64 elements.
         assert_eq!(unsafe { host.as_ptr().read_volatile() }, 0);
         println!("the host reads");
-        // SAFETY: none: this is what must end the process.
+        // SAFETY: none: this read must end the process.
         let found = unsafe { array.as_ptr().read_volatile() };
         println!("the host has read {found}");
         return;
@@ -233,7 +229,7 @@ fn the_host_does_not_reach_device_memory() {
     assert!(!out.contains("has read"), "{out}");
 }
 
-/// An operation that fails when it runs, with its number: the work before it is done.
+/// The operation with the chosen number fails when it runs; earlier work completes.
 #[test]
 fn the_chosen_operation_fails() {
     let Some(driver) = Driver::find() else { return };
@@ -245,9 +241,9 @@ fn the_chosen_operation_fails() {
     fail(&format!("operation={LAUNCH_FAILED}@3"));
     let events = arrays.each_mut().map(|array| queue.fill(array, 9).expect("a fill"));
     set("");
-    let last = events[2].wait_for(Duration::from_secs(20)).expect_err("told to");
+    let last = events[2].wait_for(Duration::from_secs(20)).expect_err("a planned fault");
     assert_eq!(last.native, Some(LAUNCH_FAILED));
-    // SAFETY: managed memory of 64 elements, and nothing runs any more.
+    // SAFETY: managed memory of 64 elements, and all work has ended.
     let found = arrays.each_ref().map(|array| unsafe { array.as_ptr().read_volatile() });
     assert_eq!(found, [9, 9, 1]);
 }

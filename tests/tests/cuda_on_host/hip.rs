@@ -1,5 +1,5 @@
-//! The CUDA backend over HIP's names: the same driver, whose HIP half was written from HIP's
-//! header. Nothing here ran on an AMD GPU.
+//! The CUDA backend with HIP's names, on the same driver, whose HIP half follows HIP's header.
+//! Nothing here ran on an AMD GPU.
 
 use core::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn start(settings: &str) -> Result<Driver, String> {
     Driver::start(settings, Cuda::open_hip)
 }
 
-/// Work begins when its state is asked for, the newest that may.
+/// Work starts when its state is queried, the newest ready operation first.
 struct Late;
 
 impl Provider for Late {
@@ -40,7 +40,7 @@ impl Provider for Late {
     }
 }
 
-/// What Python and the command line use, with work as soon as it may.
+/// The erased backend, as in Python and the command line; work starts at once.
 struct Erased;
 
 impl Provider for Erased {
@@ -60,7 +60,7 @@ impl Provider for Erased {
 conformance_suite!(hip_on_host_late, Late);
 conformance_suite!(hip_on_host_erased, Erased);
 
-/// The driver; where it is not here, that is said.
+/// The driver, or `None` after a report.
 #[track_caller]
 fn driver() -> Option<Driver> {
     Driver::find_with("", Cuda::open_hip)
@@ -93,7 +93,7 @@ fn a_device_of_hip_reports_hip() {
     assert_eq!((info.capabilities.host, info.capabilities.shared), (AccessFlags::all(), AccessFlags::all()));
     assert!(info.capabilities.system.is_empty() && info.queue_memory);
     drop(driver);
-    // Where host and device take turns, the memory is managed all the same.
+    // Without concurrent access, shared memory is managed memory too.
     let apart = start("exclusive").unwrap().device.info().capabilities.shared;
     assert!(apart.contains(AccessFlags::ACCESS) && !apart.contains(AccessFlags::CONCURRENT), "{apart:?}");
 }
@@ -138,7 +138,7 @@ fn a_fill_that_fails_on_the_way_is_never_taken_to_be_complete() {
     context.set_wait_limit(core::time::Duration::from_millis(50));
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let mut array = UsmVec::<u64, Device, _>::zeroed(&queue, 100).unwrap();
-    // Nothing was done: an error, and the array is as it was.
+    // The operation did nothing: an error, and the array is unchanged.
     fail("hipMemsetD32Async=1");
     let refused = queue.fill(&mut array, 1).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Native { operation: "hipMemsetD32Async" });
@@ -220,8 +220,7 @@ fn peers_are_devices() {
     fail("");
 }
 
-/// CUDA's and HIP's contexts are of one type; what the one driver calls a context or an event is
-/// anything to the other.
+/// CUDA's and HIP's contexts have one type, but one driver's handles mean nothing to the other.
 #[test]
 fn what_is_of_another_driver_is_refused() {
     let Some(hip) = driver() else { return };
@@ -246,8 +245,8 @@ fn what_is_of_another_driver_is_refused() {
     }
 }
 
-/// In one process a driver refuses its own handle (201, a context that is not right), and before
-/// that flags that are not right (1).
+/// Within one process a driver refuses its own handle (201, invalid context), and before that wrong
+/// flags (1).
 fn opens_its_own(context: &Context<Cuda>) -> usm_core::Error {
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let array = UsmVec::<u32, Device, _>::zeroed(&queue, 100).unwrap();
@@ -277,7 +276,7 @@ fn a_function_knows_its_wavefront() {
     assert_eq!(refused.to_string(), "hip: PTX given, this device takes cubin, CUDA C");
 }
 
-/// A copy of the file is a driver of its own.
+/// A copy of the file is a separate driver.
 fn older(driver_file: &Path, version: i32) -> (Cuda, PathBuf) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libamdhip64.so.{}", std::process::id()));
     std::fs::copy(driver_file, &path).unwrap();

@@ -1,5 +1,6 @@
-//! The CUDA backend on a driver that executes on the host (`tests/cuda-driver`): the conformance
-//! suite unchanged, and what no real driver does at will. Nothing here ran on a GPU.
+//! The CUDA backend on a driver that executes on the host (`tests/cuda-driver`): the unchanged
+//! conformance suite, and situations that a real driver does not produce on demand. Nothing here
+//! ran on a GPU.
 
 mod calls;
 mod driver;

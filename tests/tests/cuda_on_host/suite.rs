@@ -1,5 +1,5 @@
-//! The conformance suite, with work as soon and as late as a driver may do it, and where host and
-//! device must not use memory together.
+//! The conformance suite with work as early and as late as a driver may run it, and without
+//! concurrent access.
 
 use usm_core::backend::Dyn;
 use usm_cuda::Cuda;
@@ -15,7 +15,7 @@ fn on(settings: &str, case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String
     Ok(())
 }
 
-/// Work begins as soon as it may, beside other work.
+/// Work starts at once, concurrently.
 struct Prompt;
 
 impl Provider for Prompt {
@@ -27,7 +27,7 @@ impl Provider for Prompt {
     }
 }
 
-/// Work begins when its state is asked for, the newest that may.
+/// Work starts when its state is queried, the newest ready operation first.
 struct Late;
 
 impl Provider for Late {
@@ -39,7 +39,7 @@ impl Provider for Late {
     }
 }
 
-/// The host is kept from managed memory while there is work: an access is the end of the process.
+/// During work, managed memory is closed to the host: an access ends the process.
 struct Exclusive;
 
 impl Provider for Exclusive {
@@ -51,7 +51,7 @@ impl Provider for Exclusive {
     }
 }
 
-/// What Python and the command line use.
+/// The erased backend, as in Python and the command line.
 struct Erased;
 
 impl Provider for Erased {

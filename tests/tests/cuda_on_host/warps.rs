@@ -1,5 +1,5 @@
-//! CUDA C whose threads work together in warps, from its source to its result. What each operation
-//! gives is tested where it is interpreted (`tests/cuda-driver/src/ptx/tests`).
+//! CUDA C whose threads cooperate in warps, from source to result.
+//! `tests/cuda-driver/src/ptx/tests` tests each instruction.
 
 use usm_core::{Device, QueueOrder, Shared, UsmVec};
 use usm_cuda::Cuda;
@@ -8,8 +8,8 @@ use usm_tests::skip;
 
 use crate::driver::Driver;
 
-/// A weighted sum, and how many values are odd: in each warp by shuffles and votes, over all by
-/// atomic operations.
+/// A weighted sum and the number of odd values: in each warp by shuffles and votes, over all warps
+/// by atomics.
 const SOURCE: &str = r#"
 __constant__ int weights[3] = {5, -7, 11};
 extern "C" __global__ void sums(const int *x, int *out, unsigned n) {

@@ -1,5 +1,5 @@
-//! The work in flight at the end of a program: two contexts with two queues each, and copies that
-//! nobody waited for.
+//! Work in flight at the end of a program: two contexts with two queues each, and copies without a
+//! wait.
 
 use std::time::Duration;
 

@@ -18,13 +18,13 @@ use usm_tests::{Fixture, Provider, conformance_table};
 use crate::suite::{First, WAIT_LIMIT, devices, first};
 use crate::{Case, devices as many};
 
-/// Waits in capture mode are for nothing.
+/// A wait in capture mode never succeeds.
 const LIMIT: Duration = Duration::from_millis(10);
 
-/// Cases of the suite that wait for a result by a time of their own.
+/// Cases with a time limit of their own.
 const WAITING: [&str; 2] = ["a_context_waits_for_the_work_of_dropped_queues", "an_event_completes"];
 
-/// Cases of the suite whose promise depends on no result: they pass.
+/// Cases that depend on no result of work: they pass.
 const CALL_LEVEL: [&str; 35] = [
     "each_kind_is_allocated_as_asked",
     "every_alignment_is_honoured",
@@ -99,13 +99,12 @@ pub(crate) fn executing() -> Vec<Case> {
     conformance_table!(Ending).into_iter().filter(|(name, _)| others(plain(name))).collect()
 }
 
-/// The name of a case of the suite without that of its provider.
+/// The name of a case without its provider.
 fn plain(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Cases that need a result: they end with the error of a wait that found its limit, if they come
-/// that far.
+/// Cases that need a result: they must end with a timeout, if they get that far.
 struct Ending;
 
 impl Provider for Ending {
@@ -133,7 +132,7 @@ fn own() -> Vec<Case> {
     .into()
 }
 
-/// By Intel's own compiler, for the product; a refusal has the compiler's log.
+/// Intel's compiler builds every sample for the product; a refusal has the compiler's log.
 fn every_sample_is_compiled_and_recorded() -> Result<(), String> {
     fn compiled<K: DeviceCode<D>, const D: usize>(arguments: usize) -> Executable<K, LevelZero, D> {
         let executable = Executable::<K, LevelZero, D>::build(&first())
@@ -176,7 +175,7 @@ fn says(capabilities: [u32; 5], max_alloc: u64, local_memory: u64) -> Result<(),
     Ok(())
 }
 
-/// The driver's own wait answers success at once; ours does not believe it.
+/// The driver's own wait reports success at once; the backend still checks the event.
 fn a_recorded_copy_stays_pending() -> Result<(), String> {
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
         let queue = first().queue(order).expect("a queue");

@@ -1,17 +1,17 @@
-//! The configurations: which library, which driver, which environment, which cases.
+//! The configurations: library, driver, environment, cases.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::{Case, capture, devices, faults, suite};
 
-/// Words, separated by commas: only cases whose names contain one of them.
+/// Words separated by commas: selects the cases whose names contain one of them.
 const CASES: &str = "LEVEL_ZERO_CASES";
 
 /// A variable of a child's environment.
 pub(crate) type Variable = (&'static str, OsString);
 
-/// One environment and what is run in it.
+/// An environment and its cases.
 pub(crate) struct Configuration {
     pub(crate) name: &'static str,
     runtime: Runtime,
@@ -19,17 +19,17 @@ pub(crate) struct Configuration {
     cases: fn() -> Vec<Case>,
 }
 
-/// What answers below the backend.
+/// The runtime below the backend.
 enum Runtime {
-    /// The driver that executes on the host, opened as if it were the loader.
+    /// The driver that executes on the host, opened in place of the loader.
     Driver,
-    /// The same behind the loader.
+    /// The same driver behind the loader.
     BehindLoader,
     /// The loader alone.
     Loader,
     /// Intel's GPU driver in capture mode behind the loader.
     Capture,
-    /// What the machine has.
+    /// The machine's runtime.
     Machine,
 }
 
@@ -80,29 +80,29 @@ pub(crate) const CONFIGURATIONS: &[Configuration] = &[
 ];
 
 impl Configuration {
-    /// Whether a machine without it is as it should be.
+    /// Whether the runtime may be missing on a machine.
     pub(crate) fn may_be_absent(&self) -> bool {
         matches!(self.runtime, Machine)
     }
 
-    /// What `USM_REQUIRE` calls it.
+    /// Its name in `USM_REQUIRE`.
     pub(crate) fn required_as(&self) -> &'static str {
         if self.may_be_absent() { "level_zero_machine" } else { "level_zero" }
     }
 
-    /// A case in it, by the name that says where it ran.
+    /// A case's name with the configuration before it.
     pub(crate) fn named(&self, case: &str) -> String {
         format!("{}::{case}", self.name)
     }
 
-    /// The cases that the environment asks for.
+    /// The cases that the environment variable selects.
     pub(crate) fn wanted_cases(&self) -> impl Iterator<Item = Case> {
         let words = std::env::var(CASES).unwrap_or_default();
         let wanted = move |name: &str| words.is_empty() || words.split(',').any(|word| name.contains(word));
         (self.cases)().into_iter().filter(move |(name, _)| wanted(name))
     }
 
-    /// The environment, or what is missing for it.
+    /// The environment, or the missing part.
     pub(crate) fn variables(&self) -> Result<Vec<Variable>, String> {
         let mut variables: Vec<Variable> =
             self.more.iter().map(|(name, value)| (*name, OsString::from(value))).collect();

@@ -1,4 +1,4 @@
-//! What the backend says of machines with several devices, and with none.
+//! The backend on machines with several devices, and with none.
 
 use usm_core::backend::DeviceOps;
 use usm_core::{AllocKind, BackendKind, DeviceType, MemorySource, QueueOrder, Request, Selector};
@@ -15,7 +15,7 @@ pub(crate) fn three() -> Vec<Case> {
 /// Cases for a loader that finds no driver.
 pub(crate) fn none() -> Vec<Case> {
     vec![("a_loader_without_a_driver_has_no_devices", || {
-        // Also the second time: a loader must not be called again after it failed to initialise.
+        // A second time too: a loader must not be called again after it failed to initialise.
         for _ in 0..2 {
             let backend = LevelZero::load().expect("the loader is there");
             assert!(devices(&backend).is_empty());

@@ -1,4 +1,4 @@
-//! A driver that fails: the cases that every driver of the tests has, and what only Level Zero has.
+//! A failing driver: the cases of all test drivers, and those of Level Zero alone.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ fn no_device_is_an_answer() -> Result<(), String> {
     Ok(())
 }
 
-/// Some drivers answer success and do not align, others refuse.
+/// Some drivers report success without aligning, others refuse.
 fn alignments_that_are_not_honoured_are_made() -> Result<(), String> {
     let context = first();
     let before = count("allocations");
@@ -135,7 +135,7 @@ fn alignments_that_are_not_honoured_are_made() -> Result<(), String> {
     Ok(())
 }
 
-/// One by one, with the same result.
+/// Copied row by row, with the same result.
 fn rows_that_the_driver_has_no_call_for_are_copied() -> Result<(), String> {
     let values: Vec<u32> = (0..64).map(|index| index << 16 | index).collect();
     let expected = |index: u32| if index < 20 { (index + 32) << 16 | index } else { index << 16 | index };
@@ -151,7 +151,7 @@ fn rows_that_the_driver_has_no_call_for_are_copied() -> Result<(), String> {
     Ok(())
 }
 
-/// It may still run, so what it touches is never freed.
+/// The hint may still run, so its memory is never freed.
 fn a_hint_whose_end_is_lost_never_completes() -> Result<(), String> {
     let queue = queue(QueueOrder::InOrder);
     let context = queue.context().clone();
@@ -162,7 +162,7 @@ fn a_hint_whose_end_is_lost_never_completes() -> Result<(), String> {
         failing(&format!("zeCommandListAppendBarrier={REFUSED}"), || queue.prefetch(array.allocation()));
     let event = event.expect("the hint is under way");
     assert_eq!(event.status().expect_err("its end is lost").native, Some(REFUSED));
-    assert_eq!(queue.fill(&mut array, 1).expect_err("what follows fails too").native, Some(REFUSED));
+    assert_eq!(queue.fill(&mut array, 1).expect_err("later work fails too").native, Some(REFUSED));
     let address = array.as_ptr() as usize;
     drop(array);
     assert_eq!(context.deferred_frees(), 1);
@@ -200,14 +200,14 @@ fn a_lost_device_is_an_error_everywhere() -> Result<(), String> {
                 assert_eq!((error.kind, error.native), (ErrorKind::DeviceLost, Some(LOST)));
                 assert!(error.to_string().contains("the device is lost"), "{error}");
             });
-            // The context goes while nobody knows whether the fill still runs.
+            // The context is dropped while the fill may still run.
             drop((other, queue));
         });
     }
     Ok(())
 }
 
-/// A context that goes while a wait has no end: memory, list and native context stay.
+/// The context is dropped while a wait cannot end: memory, list and native context are leaked.
 fn what_never_finishes_is_leaked_and_counted() -> Result<(), String> {
     let queue = queue(QueueOrder::InOrder);
     let context = queue.context().clone();

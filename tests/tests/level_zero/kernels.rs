@@ -1,4 +1,4 @@
-//! Kernels on the driver that executes: what only its own counts show.
+//! Kernels on the executing driver: facts that only its counters show.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn built(context: &Context<LevelZero>, name: &str) -> Function<LevelZero> {
     module.function(name).expect("a function")
 }
 
-/// The log of a build, and the names in the errors.
+/// The build log, and the names in the errors.
 pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
     let context = first();
     // Bound one above the highest id, a memory model, and instruction 4095.
@@ -34,7 +34,7 @@ pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
     Ok(())
 }
 
-/// Over ranges that no usual size of a group divides.
+/// Ranges that no usual group size divides.
 pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
     let context = first();
     let (queue, iota) = (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, "iota"));
@@ -49,7 +49,7 @@ pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
     Ok(())
 }
 
-/// The driver keeps neither: kernel and module stay while a launch is in flight.
+/// The driver does not keep them, so kernel and module must live while a launch is in flight.
 pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     let context = first();
     let known = || ["modules", "kernels"].map(driver::count);
@@ -66,10 +66,10 @@ pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     assert_eq!(ids.to_vec(&queue).expect("the result"), (0..64).collect::<Vec<_>>());
     drop(iota);
     assert_eq!(known(), before);
-    // One that never finishes is never destroyed.
+    // A kernel that never finishes is never destroyed.
     context.set_wait_limit(Duration::from_millis(10));
     let spin = built(&context, "spin");
-    // SAFETY: it touches nothing.
+    // SAFETY: the kernel accesses no memory.
     let event = unsafe { Launch::new(&queue, NdRange::new([1], [1]).expect("a range")).call(&spin, &[]) };
     drop(spin);
     drop(built(&context, "iota"));

@@ -1,8 +1,8 @@
-//! The Level Zero backend, everywhere that a machine without an Intel GPU can take it: on the
-//! driver that executes on the host, behind the unmodified loader and as a loader itself, and on
-//! Intel's GPU driver in capture mode, which records calls and runs nothing.
+//! The Level Zero backend in every way possible without an Intel GPU: on the executing host driver,
+//! behind the unmodified loader and in place of it, and on Intel's GPU driver in capture mode,
+//! which records calls and runs nothing.
 //!
-//! Its own harness: one process for each configuration, because loader and drivers read their
+//! Its own harness: a process for each configuration, because loader and drivers read their
 //! environment once. Words on the command line select the configurations whose names contain one of
 //! them; `LEVEL_ZERO_CASES` does the same for cases.
 
@@ -25,12 +25,12 @@ use configuration::{CONFIGURATIONS, Configuration};
 use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{process, skip};
 
-/// What a child reads to know that it is one.
+/// A child's variable for its configuration.
 const VARIABLE: &str = "LEVEL_ZERO_CONFIGURATION";
 /// No configuration may hang.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Name and body of a case; the error is the reason for which it cannot run here.
+/// Name and body of a case. The error is the reason why it cannot run.
 type Case = (&'static str, fn() -> Result<(), String>);
 
 /// Functions as cases, by their names.
@@ -60,12 +60,11 @@ fn main() -> ExitCode {
     tally.end()
 }
 
-/// Runs this program again in the configuration's environment, and adds up what became of its
-/// cases.
+/// Runs this program again in the configuration's environment, and adds the results of its cases.
 fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>, tally: &mut Tally) {
     let ended = process::again(VARIABLE, configuration.name, LIMIT, |command| {
         for (name, _) in std::env::vars_os() {
-            // A machine's own settings are for its own runtime.
+            // The machine's own settings are for its own runtime.
             let setting = name.to_string_lossy().starts_with("ZE_") || name == "USM_LEVEL_ZERO_LIBRARY";
             if setting && !configuration.may_be_absent() {
                 command.env_remove(name);

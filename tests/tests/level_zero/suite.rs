@@ -1,4 +1,4 @@
-//! The conformance suite, unchanged, and what only this driver can count.
+//! The unchanged conformance suite, and checks of the driver's counters.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::kernels::{
 };
 use crate::{Case, driver};
 
-/// How long waits of the suite last at most, where it is not the usual time.
+/// The suite's wait limit, if it differs from the default.
 pub(crate) static WAIT_LIMIT: OnceLock<Duration> = OnceLock::new();
 
 /// Contexts over the first device.
@@ -35,7 +35,7 @@ impl Provider for First {
     }
 }
 
-/// The same behind the erased backend: what Python and the command line use.
+/// The same behind the erased backend, as in Python and the command line.
 struct Erased;
 
 impl Provider for Erased {
@@ -52,8 +52,7 @@ impl Provider for Erased {
     }
 }
 
-/// A hint whose end the driver refuses to signal: the only operation of Level Zero that can fail
-/// alone.
+/// A hint whose event the driver refuses to signal. No other Level Zero operation can fail alone.
 fn fail_by_a_lost_end<B: Backend>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let memory = queue.context().allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
     queue.wait().expect("idle");
@@ -81,7 +80,7 @@ pub(crate) fn first() -> Context<LevelZero> {
     context(&backend, &devices(&backend)[0])
 }
 
-/// The whole suite on the driver that executes, twice, then what the driver counted.
+/// The whole suite on the executing driver, twice, then the driver's counters.
 pub(crate) fn executing() -> Vec<Case> {
     let mut cases = conformance_table!(First);
     cases.extend(conformance_table!(Erased));
@@ -94,7 +93,7 @@ pub(crate) fn executing() -> Vec<Case> {
         without_groups_the_driver_chooses_them,
         a_kernel_is_destroyed_after_its_launches,
     ]);
-    // Last: nothing of all this destroyed, freed or reset what a command in flight referred to.
+    // Runs last: no case destroyed, freed or reset an object that a command in flight referred to.
     cases.push(("nothing_was_misused", || {
         assert_eq!(driver::count("misuses"), 0);
         Ok(())
@@ -102,18 +101,18 @@ pub(crate) fn executing() -> Vec<Case> {
     cases
 }
 
-/// The suite on what the machine has.
+/// The suite on the machine's runtime.
 pub(crate) fn machine() -> Vec<Case> {
     conformance_table!(First)
 }
 
-/// Whether the machine has a Level Zero device, or why not.
+/// Whether the machine has a Level Zero device, or the reason why not.
 pub(crate) fn of_machine() -> Result<(), String> {
     let backend = LevelZero::load().map_err(|error| error.to_string())?;
     if devices(&backend).is_empty() { Err("no device".to_owned()) } else { Ok(()) }
 }
 
-/// Counted by the driver, not by our own ledger.
+/// The driver counts, not the context's ledger.
 fn twenty_thousand_pairs_leave_nothing_behind() -> Result<(), String> {
     let context = first();
     let before = driver::objects();
@@ -125,8 +124,8 @@ fn twenty_thousand_pairs_leave_nothing_behind() -> Result<(), String> {
     Ok(())
 }
 
-/// A thousand operations in a row take no more events than are in flight, and looking for finished
-/// ones is not left out.
+/// A thousand operations in a row use no more events than are in flight, and the search for
+/// completed ones takes place.
 fn events_are_used_again() -> Result<(), String> {
     let context = first();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -147,7 +146,7 @@ fn events_are_used_again() -> Result<(), String> {
     Ok(())
 }
 
-/// Complete and without a handle, but a command in another queue has not looked at it yet.
+/// Complete and without a handle, but a command of another queue has not checked it yet.
 fn an_event_is_kept_for_those_who_wait_for_it() -> Result<(), String> {
     let context = first();
     let one = context.queue(QueueOrder::OutOfOrder).expect("a queue");
@@ -159,7 +158,7 @@ fn an_event_is_kept_for_those_who_wait_for_it() -> Result<(), String> {
     let barrier = two.barrier(core::slice::from_ref(&event)).expect("a barrier");
     event.wait().expect("done");
     drop((event, array));
-    // A driver that runs one command a question runs those of the first queue.
+    // A driver that runs one command for each query runs the first queue's.
     for round in 0..300 {
         one.fill(&mut other, round).expect("a fill").wait().expect("done");
     }
@@ -168,7 +167,7 @@ fn an_event_is_kept_for_those_who_wait_for_it() -> Result<(), String> {
     Ok(())
 }
 
-/// Also where queue and array go before their work has run.
+/// Also if queue and array are dropped before their work runs.
 fn everything_goes_with_the_last_handle() -> Result<(), String> {
     let before = driver::objects();
     let context = first();
@@ -184,7 +183,7 @@ fn everything_goes_with_the_last_handle() -> Result<(), String> {
         event = Some(queue.fill(&mut array, 7).expect("a fill"));
     }
     drop((context, other));
-    // The event outlives its context: what it needs lives as long as it does.
+    // The event outlives its context, whose native objects live as long.
     drop(event);
     assert_eq!(driver::objects(), before);
     Ok(())

@@ -1,4 +1,4 @@
-//! CUDA: plain calls of the driver on one side, the adopted handles on the other.
+//! CUDA: direct driver calls on one side, adopted handles on the other.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
@@ -18,7 +18,7 @@ type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> CUresult;
 type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
 type Copy = unsafe extern "C" fn(usize, usize, usize, CUstream) -> CUresult;
 
-/// Their side: a context that is not the device's primary one, and a stream in it.
+/// The other library: a context that is not the device's primary one, and its stream.
 struct Theirs {
     library: libloading::Library,
     context: CUcontext,
@@ -56,7 +56,7 @@ impl Theirs {
     }
 
     fn adopt(&self, backend: &Cuda) -> (Context<Cuda>, Queue<Cuda>) {
-        // SAFETY: live objects of the driver, which outlive what is made of them here.
+        // SAFETY: live objects of the driver, which outlive the adopted handles.
         unsafe {
             let context = Context::from_raw(CudaContext::from_raw(backend, self.context).unwrap());
             let (queue, order) = CudaQueue::from_raw(context.raw(), self.stream);
@@ -70,7 +70,7 @@ impl Drop for Theirs {
     fn drop(&mut self) {
         let (stream, context): (Destroy, Destroy) =
             (self.call(c"cuStreamDestroy_v2"), self.call(c"cuCtxDestroy_v2"));
-        // SAFETY: owned, destroyed once; the stream first.
+        // SAFETY: owned, destroyed once, the stream first.
         unsafe { (stream(self.stream), context(self.context)) };
     }
 }
@@ -94,8 +94,7 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
         let copy: Copy = theirs.call(c"cuMemcpyAsync");
         let (to, from) = (target.as_ptr() as usize, source.as_ptr() as usize);
         let usages = [Usage::write(&target), Usage::read(source.allocation())];
-        // SAFETY: the copy stays inside both allocations, on the stream that waits for what it
-        // must.
+        // SAFETY: the copy stays inside both allocations, and its stream waits for earlier work.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "their copy", after, |stream| copy(to, from, 1000, stream))
@@ -112,13 +111,13 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
             assert_eq!(copy(back.as_ptr() as usize, to, 1000, theirs.stream), 0);
             assert_eq!(record(theirs_event, theirs.stream), 0);
         }
-        // SAFETY: a live, recorded event of the context, destroyed after the last use of this.
+        // SAFETY: a live, recorded event of the context, destroyed after its last use.
         let known = unsafe { Event::from_raw(&context, CudaEvent::from_raw(context.raw(), theirs_event)) };
         known.wait().unwrap();
         event.wait().unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
         let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
-        // SAFETY: host memory, written whole, and nothing runs any more.
+        // SAFETY: host memory, fully written, and all work has ended.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
         drop(guard);
         drop(known);
@@ -144,11 +143,11 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
         let pointer = |address| NonNull::new(ptr::with_exposed_provenance_mut::<u8>(address)).unwrap();
         let owner = Arc::new(());
         {
-            // SAFETY: freed below, after the last use; nobody else uses it.
+            // SAFETY: freed below, after the last use, and otherwise unused.
             let mut borrowed =
                 unsafe { borrow_allocation(&context, pointer(device), Box::new(Arc::clone(&owner))) }
                     .unwrap();
-            // SAFETY: allocated by the driver, used and freed by nobody else from here on.
+            // SAFETY: allocated by the driver; only this handle uses and frees it.
             let mut taken = unsafe { take_allocation(&context, pointer(managed)) }.unwrap();
             assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
             assert_eq!(context.stats().of(MemoryType::UsmShared).live, 1);
@@ -157,10 +156,10 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
         let free: unsafe extern "C" fn(usize) -> CUresult = theirs.call(c"cuMemFree_v2");
-        // SAFETY: theirs, freed once; the driver refuses an address that it does not know.
+        // SAFETY: owned by the other library, freed once. The driver refuses an unknown address.
         assert_eq!(unsafe { free(device) }, 0, "borrowed memory is still theirs");
         let stack = [0_u8; 16];
-        // SAFETY: refused before anything is read.
+        // SAFETY: refused before any read.
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
     });
@@ -172,7 +171,7 @@ fn machine_code(source: &CStr, capability: [i32; 2]) -> Result<Vec<u8>, String> 
     let named = std::env::var("USM_NVRTC_LIBRARY").into_iter().filter(|named| !named.is_empty());
     let usual = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"]
         .map(str::to_owned);
-    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+    // SAFETY: loading runs only the initialisers of the library.
     let library = named.chain(usual).find_map(|file| unsafe { libloading::Library::new(file) }.ok());
     let library = library.ok_or("no NVRTC")?;
     macro_rules! call {
@@ -206,7 +205,7 @@ fn machine_code(source: &CStr, capability: [i32; 2]) -> Result<Vec<u8>, String> 
 
 const SCALE: &CStr = c"extern \"C\" __global__ void scale(float *a, float by) { a[blockIdx.x * blockDim.x + threadIdx.x] *= by; }";
 
-/// Needs no device: for one of compute capability 9.0.
+/// Needs no device: the code is for compute capability 9.0.
 #[test]
 fn machine_code_is_an_elf_image() {
     match machine_code(SCALE, [9, 0]) {
@@ -215,7 +214,8 @@ fn machine_code_is_an_elf_image() {
     }
 }
 
-/// Compiled by their compiler, loaded and launched by ours; every image cut short is refused.
+/// The other library's compiler builds the code, and the backend loads and launches it. Every
+/// truncated image is refused.
 #[test]
 fn cuda_machine_code_runs() {
     with(|backend, theirs| {

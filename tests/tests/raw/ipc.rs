@@ -30,7 +30,7 @@ fn cuda_memory_is_shared_by_two_processes() {
 
 fn parent(context: &Context<Cuda>) {
     let queue = context.queue(QueueOrder::InOrder).unwrap();
-    // Not the first block: small allocations of the driver share pages.
+    // The memory is not the first block: small allocations of the driver share pages.
     let before = UsmVec::<u8, Device, _>::zeroed(&queue, 1000).unwrap();
     let array = UsmVec::<u8, Device, _>::from_slice(&queue, &pattern(LEN)).unwrap();
     queue.wait().unwrap();
@@ -48,7 +48,7 @@ fn parent(context: &Context<Cuda>) {
     assert_eq!(before.to_vec(&queue).unwrap(), [0; 1000]);
 }
 
-/// The other end.
+/// The child process.
 fn child(text: &str) {
     let bytes: Vec<u8> = text
         .as_bytes()

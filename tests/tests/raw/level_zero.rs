@@ -1,5 +1,5 @@
-//! Level Zero: plain calls of its C functions on one side, the adopted handles on the other. On the
-//! driver of the tests, opened in place of the loader.
+//! Level Zero: direct calls of C functions on one side, adopted handles on the other, on the test
+//! driver in place of the loader.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -25,7 +25,7 @@ macro_rules! call {
     };
 }
 
-/// Their side: nothing of usm-core's, but for the device that was chosen.
+/// The other library: its own objects, on the chosen device.
 struct Theirs {
     functions: Functions,
     device: LevelZeroDevice,
@@ -84,7 +84,7 @@ impl Theirs {
         NonNull::new(pointer.cast()).expect("memory")
     }
 
-    /// Whether the driver still knows it.
+    /// Whether the driver knows the pointer.
     fn is_live(&self, pointer: NonNull<u8>) -> bool {
         let mut found = ze_memory_allocation_properties_t::default();
         let place = pointer.as_ptr().cast::<c_void>();
@@ -108,8 +108,7 @@ fn their_list_copies_our_memory_and_ours_theirs() {
         let (to, from) = (target.as_mut_ptr(), source.as_ptr());
         let functions = usm_level_zero::raw::functions(context.raw());
         let usages = [Usage::read(source.allocation()), Usage::write(target.allocation())];
-        // SAFETY: both arrays are usages, and one append function gets the list, the event and the
-        // waits.
+        // SAFETY: both arrays are named as uses, and one append call gets list, event and waits.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "zeCommandListAppendMemoryCopy", after, |list, signal, count, waits| {
@@ -121,7 +120,7 @@ fn their_list_copies_our_memory_and_ours_theirs() {
         event.expect("a copy").wait().expect("done");
         assert_eq!(target.read().expect("a view")[..], pattern(1000));
         drop((source, target, queue, context));
-        // Borrowed: their list and context are still there.
+        // Borrowed: the other library's list and context still exist.
         let (_, queue) = theirs.adopt();
         queue.barrier(&[]).expect("a barrier").wait().expect("done");
     });
@@ -151,7 +150,7 @@ fn their_memory_is_borrowed_or_taken() {
         let (context, queue) = theirs.adopt();
         let (borrowed, taken) = (theirs.allocate(500), theirs.allocate(600));
         let owner = Arc::new(());
-        // SAFETY: live until the case ends, used by nobody else.
+        // SAFETY: live until the case ends, and otherwise unused.
         let ours = unsafe { borrow_allocation(&context, borrowed, Box::new(Arc::clone(&owner))) };
         let mut ours = ours.expect("host memory");
         assert_eq!((ours.kind(), ours.size()), (AllocKind::Host, 500));
@@ -159,9 +158,9 @@ fn their_memory_is_borrowed_or_taken() {
         drop(ours);
         queue.wait().expect("idle");
         assert_eq!((Arc::strong_count(&owner), theirs.is_live(borrowed)), (1, true));
-        // SAFETY: filled above, and nothing uses it any more.
+        // SAFETY: filled above, and unused since.
         assert_eq!(unsafe { core::slice::from_raw_parts(borrowed.as_ptr(), 500) }, [3; 500]);
-        // SAFETY: ours from here on.
+        // SAFETY: this handle owns it from now on.
         let ours = unsafe { take_allocation(&context, taken) }.expect("host memory");
         assert_eq!((ours.size(), context.stats().sum.current), (600, 600));
         drop(ours);
@@ -190,7 +189,7 @@ fn an_exported_block_is_opened_and_closed() {
         let array = UsmVec::<u32, usm_core::Device, _>::from_slice(&queue, &[9; 100]).expect("memory");
         let handle = array.allocation().export_ipc().expect("device memory");
         let other = Context::from_raw(context.raw().clone());
-        // SAFETY: the array outlives what is opened, and both only read.
+        // SAFETY: the array outlives the opened memory, and both sides only read.
         let opened = unsafe { other.open_ipc(&handle) }.expect("the driver opens its own handles");
         assert_eq!((opened.kind(), opened.size()), (AllocKind::Device, 400));
         // SAFETY: as above, with a value.
@@ -199,7 +198,7 @@ fn an_exported_block_is_opened_and_closed() {
         assert_eq!(opened.to_vec(&queue).expect("the content"), [9; 100]);
         drop(opened);
         drop(array);
-        // SAFETY: refused, because the memory is gone.
+        // SAFETY: refused, because the memory was freed.
         let refused = unsafe { other.open_ipc(&handle) }.expect_err("gone");
         assert_eq!(refused.kind, ErrorKind::Native { operation: "zeMemOpenIpcHandle" });
         let host = UsmVec::<u32, Host, _>::zeroed(&queue, 4).expect("memory");

@@ -1,5 +1,5 @@
-//! Contexts shared with code that calls the runtime by itself: what this crate allocates is theirs
-//! to copy, what they allocate is ours, and each side releases what belongs to it.
+//! Contexts shared with code that calls the runtime directly. Either side may copy the other's
+//! allocations, and each releases its own objects.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -15,7 +15,7 @@ use usm_core::{Access, Allocation, Backend, Host, Queue, UsmVec};
 use usm_cuda::Cuda;
 use usm_tests::skip;
 
-/// What a case said of its runtime: where that is not here, the case is skipped.
+/// Runs a case, or skips it if its runtime is missing.
 #[track_caller]
 fn run(runtime: &str, outcome: Result<(), String>) {
     if let Err(reason) = outcome {
@@ -23,8 +23,8 @@ fn run(runtime: &str, outcome: Result<(), String>) {
     }
 }
 
-/// The machine's CUDA; where there is none and none is required, the driver of the tests, which
-/// executes on the host.
+/// The machine's CUDA. If it is missing and not required: the test driver, which executes on the
+/// host.
 fn cuda() -> Result<Cuda, String> {
     let found = Cuda::load();
     match std::env::var_os("USM_CUDA_DRIVER").filter(|_| found.is_err() && !skip::is_required("cuda")) {
@@ -34,20 +34,20 @@ fn cuda() -> Result<Cuda, String> {
     .map_err(|error| error.to_string())
 }
 
-/// Bytes go through two blocks of 4096 bytes that are theirs, of which the host reaches the second,
-/// and come out as they went in.
+/// Copies bytes through two blocks of 4096 bytes of the other library and back. The host can access
+/// the second block.
 fn round_trip<B: Backend>(queue: &Queue<B>, first: &mut Allocation<B>, second: &mut Allocation<B>) {
     let values = pattern(4096);
     let source = UsmVec::<u8, Host, _>::from_slice(queue, &values).unwrap();
     let _ = queue.copy_bytes(first, 0, source.allocation(), 0, 4096).unwrap();
     let _ = queue.copy_bytes(second, 0, first, 0, 4096).unwrap();
     let guard = second.wait_for_host(Access::Read).unwrap();
-    // SAFETY: memory of the host's too, written whole, and nothing runs any more.
+    // SAFETY: the host can access the memory, which is fully written, and all work has ended.
     assert_eq!(unsafe { core::slice::from_raw_parts(second.as_ptr(), 4096) }, values);
     drop(guard);
 }
 
-/// Bytes that tell places apart.
+/// Bytes that differ between offsets.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index % 251) as u8 + 1).collect()
 }

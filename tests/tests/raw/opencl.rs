@@ -1,5 +1,4 @@
-//! OpenCL: plain calls of the specification's C functions on one side, the adopted handles on the
-//! other.
+//! OpenCL: direct calls of C functions on one side, adopted handles on the other.
 
 mod buffers;
 
@@ -39,8 +38,7 @@ type Copy = unsafe extern "C" fn(
     *mut cl_event,
 ) -> Status;
 
-/// Their side: nothing of usm-core's, but for the path of the loader and the device that was
-/// chosen.
+/// The other library: its own objects, with the same loader and device.
 struct Theirs {
     library: libloading::Library,
     device: cl_device_id,
@@ -167,7 +165,7 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
         let copy: Copy = theirs.extension(c"clEnqueueMemcpyINTEL");
         let (to, from) = (target.as_ptr(), source.as_ptr());
         let usages = [Usage::write(&target), Usage::read(source.allocation())];
-        // SAFETY: the copy stays inside both allocations and waits for what it is given.
+        // SAFETY: the copy stays inside both allocations and waits for the given events.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "their copy", after, |raw, count, list, event| {
@@ -176,7 +174,7 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
             })
         }
         .unwrap();
-        // A second copy, of which they hold the event: it is waited for as one of ours.
+        // A second copy, whose event the other side holds. It counts like an event of the backend.
         let mut back = context.allocate(&Request::new(AllocKind::Shared, 1000)).unwrap();
         let mut theirs_event: cl_event = ptr::null_mut();
         let (to, from, waited) =
@@ -196,15 +194,15 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
         let _ = queue.copy_bytes(&mut target, 0, &back, 0, 1000).unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
         let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
-        // SAFETY: shared memory, written whole, and nothing runs any more.
+        // SAFETY: shared memory, fully written, and all work has ended.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
         drop(guard);
         assert!(theirs.context_references() > before.0);
         drop((source, target, back, event, known));
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         drop((queue, context));
-        // Queues are released a while after their work, so only that they still stand is said of
-        // them.
+        // The backend releases queues some time after their work, so the test only checks that they
+        // exist.
         assert!(theirs.queue_references() >= before.1);
         theirs.release();
     });
@@ -220,11 +218,11 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
         );
         let owner = Arc::new(());
         {
-            // SAFETY: both are freed below, after the last use; nobody else uses them.
+            // SAFETY: both are freed below, after the last use, and otherwise unused.
             let mut borrowed =
                 unsafe { borrow_allocation(&context, device, Box::new(Arc::clone(&owner))) }.unwrap();
             assert_eq!((borrowed.kind(), borrowed.size()), (AllocKind::Device, 4096));
-            // SAFETY: allocated by the extension, used and freed by nobody else from here on.
+            // SAFETY: allocated by the extension; only this handle uses and frees it.
             let mut taken = unsafe { take_allocation(&context, shared) }.unwrap();
             assert_eq!((taken.kind(), taken.size()), (AllocKind::Shared, 4096));
             let row = *context.stats().of(MemoryType::UsmShared);
@@ -250,7 +248,7 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
     });
 }
 
-/// References of the runtime's own count: what was adopted or made is given back, once.
+/// The runtime's reference counts: every adopted or created object is released once.
 #[test]
 fn opencl_what_is_retained_or_made_is_released() {
     with(|backend, theirs| {

@@ -1,4 +1,4 @@
-//! SYCL: plain calls of dpctl's C library on one side, the adopted handles on the other.
+//! SYCL: direct calls of dpctl's C library on one side, adopted handles on the other.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::NonNull;
@@ -22,7 +22,7 @@ type Ref = *mut c_void;
 type Delete = unsafe extern "C" fn(Ref);
 type Copy = unsafe extern "C" fn(Ref, Ref, *const c_void, usize, *const Ref, usize) -> Ref;
 
-/// Their side: nothing of usm-core's, but for the path of the library.
+/// The other library: its own objects, with the same path.
 struct Theirs {
     library: libloading::Library,
     device: Ref,
@@ -79,10 +79,10 @@ impl Theirs {
         NonNull::new(unsafe { allocate(size, self.queue) }.cast()).unwrap()
     }
 
-    /// Kind of a pointer: 0 when it is none of the context's.
+    /// Kind of a pointer; 0 if the context does not know it.
     fn kind(&self, pointer: NonNull<u8>) -> c_int {
         let ask: unsafe extern "C" fn(*const c_void, Ref) -> c_int = self.call(c"DPCTLUSM_GetPointerType");
-        // SAFETY: a live context; the pointer is looked up only.
+        // SAFETY: a live context, and the pointer is only looked up.
         unsafe { ask(pointer.as_ptr().cast(), self.context) }
     }
 }
@@ -120,7 +120,7 @@ fn sycl_memory_of_ours_is_copied_by_their_calls() {
         let copy: Copy = theirs.call(c"DPCTLQueue_MemcpyWithEvents");
         let (to, from) = (target.as_ptr(), source.as_ptr());
         let usages = [Usage::write(&target), Usage::read(source.allocation())];
-        // SAFETY: the copy stays inside both allocations and waits for what it is given.
+        // SAFETY: the copy stays inside both allocations and waits for the given events.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "their copy", after, |raw, events, count| {
@@ -134,7 +134,8 @@ fn sycl_memory_of_ours_is_copied_by_their_calls() {
         let theirs_event =
             unsafe { copy(theirs.queue, to, target.as_ptr().cast(), 1000, &raw const waited, 1) };
         let native = NonNull::new(theirs_event).unwrap();
-        // SAFETY: a live event of the context; it is copied, so theirs can go at once.
+        // SAFETY: a live event of the context. The backend copies it, so the original may be
+        // deleted at once.
         let known =
             unsafe { Event::from_raw(&context, DpctlEvent::from_raw(context.raw(), native).unwrap()) };
         let delete: Delete = theirs.call(c"DPCTLEvent_Delete");
@@ -143,10 +144,10 @@ fn sycl_memory_of_ours_is_copied_by_their_calls() {
         known.wait().unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
         let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
-        // SAFETY: shared memory, written whole, and nothing runs any more.
+        // SAFETY: shared memory, fully written, and all work has ended.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
         drop(guard);
-        // Each side has objects of its own: theirs may go first.
+        // Each side has its own objects, so the other library's may be deleted first.
         drop(theirs);
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
         queue.wait().unwrap();
@@ -161,10 +162,10 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
             (theirs.allocate(c"DPCTLmalloc_device", 4096), theirs.allocate(c"DPCTLmalloc_shared", 4096));
         let owner = Arc::new(());
         {
-            // SAFETY: freed below, after the last use; nobody else uses it.
+            // SAFETY: freed below, after the last use, and otherwise unused.
             let mut borrowed =
                 unsafe { borrow_allocation(&context, device, 4096, Box::new(Arc::clone(&owner))) }.unwrap();
-            // SAFETY: allocated for that size, used and freed by nobody else from here on.
+            // SAFETY: allocated with that size; only this handle uses and frees it.
             let mut taken = unsafe { take_allocation(&context, shared, 4096) }.unwrap();
             assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
             assert_eq!(context.stats().of(MemoryType::UsmShared).current, 4096);
@@ -174,10 +175,10 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
         assert_eq!((theirs.kind(device), theirs.kind(shared)), (1, 0), "borrowed lives, taken is freed");
         let free: unsafe extern "C" fn(Ref, Ref) = theirs.call(c"DPCTLfree_with_context");
-        // SAFETY: theirs, freed once.
+        // SAFETY: owned by the other library, freed once.
         unsafe { free(device.as_ptr().cast(), theirs.context) };
         let stack = [0_u8; 16];
-        // SAFETY: refused before anything is read.
+        // SAFETY: refused before any read.
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), 16, Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
     });
@@ -206,7 +207,7 @@ fn sycl_queues_without_work_are_released_at_once() {
 fn measure_imports(backend: &Dpctl, theirs: Theirs) {
     let (context, _) = theirs.adopt(backend);
     let native = NonNull::new(theirs.queue).unwrap();
-    // Bytes.
+    // Resident memory in bytes.
     let resident = || {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         pages.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0) * 4096_usize
@@ -221,12 +222,12 @@ fn measure_imports(backend: &Dpctl, theirs: Theirs) {
         }
         resident().saturating_sub(before)
     };
-    // The least of several: the first imports fill the allocator's caches.
+    // The minimum of several: the first imports fill the allocator's caches.
     let grown = (0..4).map(|_| grown_by_imports()).min().unwrap();
     assert!(grown < 256 << 10, "500 imports left {grown} bytes behind");
 }
 
-/// A copy of the library is another one, with the same runtime below it.
+/// A copy of the library is a separate library with the same runtime below it.
 #[test]
 fn sycl_events_of_another_library_are_refused() {
     with(|backend, _| {
@@ -234,7 +235,7 @@ fn sycl_events_of_another_library_are_refused() {
         std::fs::create_dir_all(&folder).unwrap();
         let copy = folder.join("libDPCTLSyclInterface.so");
         std::fs::copy(backend.path(), &copy).unwrap();
-        let other = Dpctl::open(&copy).expect("what it needs is in the process");
+        let other = Dpctl::open(&copy).expect("its dependencies are loaded");
         let device = |backend: &Dpctl| {
             let mut first = None;
             backend.for_each_device(&mut |device| _ = first.get_or_insert(device)).unwrap();

@@ -155,7 +155,7 @@ impl Layer {
 }
 
 fn has_failed(event: &Event<Dpctl>) {
-    let error = event.wait_for(LONG).expect_err("what it follows failed");
+    let error = event.wait_for(LONG).expect_err("earlier work failed");
     assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
     assert!(event.status().is_err());
 }

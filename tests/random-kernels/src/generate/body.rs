@@ -7,7 +7,7 @@ use usm_kernel_ir::{
 
 use super::{Generator, State};
 
-/// Levels of the expressions of statements.
+/// Depth of the expressions in statements.
 const DEPTH: u32 = 3;
 
 impl Generator {
@@ -16,7 +16,7 @@ impl Generator {
         Stmt::new(kind, place)
     }
 
-    /// A linear number made of an id and the sizes of the dimensions behind it.
+    /// The linear number of an id, from the sizes of its dimensions.
     fn linear(&mut self, id: Query, size: Query) -> Expr {
         let place = self.place();
         let mut linear = Expr::query(id, 0, place);
@@ -53,7 +53,7 @@ impl Generator {
         }
         let count = self.random.from(3, 8);
         self.block(count, 2, &mut body);
-        // What was computed is seen.
+        // Writes the computed values to memory, so that the comparison sees them.
         self.gather(&mut body);
         let parameters = self.kernel.parameters.clone();
         for parameter in parameters {
@@ -65,7 +65,7 @@ impl Generator {
         self.kernel.body = body;
     }
 
-    /// Makes one number of all variables, which the arrays then get.
+    /// Combines all variables into one number and writes it to the arrays.
     fn gather(&mut self, body: &mut Vec<Stmt>) {
         let place = self.place();
         let sum = self.variable("sum", Scalar::U64);
@@ -79,7 +79,7 @@ impl Generator {
         self.known = vec![self.item, self.local, sum];
     }
 
-    /// An array of the item, which it fills.
+    /// A private array of the item, which the item fills.
     fn private(&mut self, body: &mut Vec<Stmt>) {
         let (element, len) = (self.scalar(), self.random.from(1, 5));
         let counter = self.variable("k", Scalar::U64);
@@ -153,7 +153,7 @@ impl Generator {
                 let Some(place) = state else { return };
                 match self.states[place].1 {
                     State::Own => self.store_own(id, body),
-                    // All items get here.
+                    // All items reach this barrier.
                     State::Fresh if !self.divergent => {
                         self.store_own(id, body);
                         self.states[place].1 = State::Own;
@@ -170,7 +170,7 @@ impl Generator {
         }
     }
 
-    /// An atomic change, of global or local memory.
+    /// An atomic operation on global or local memory.
     fn change(&mut self, body: &mut Vec<Stmt>) {
         let mut all = self.atomics.iter().map(|(id, operation)| (*id, *operation, 3)).collect::<Vec<_>>();
         for (id, state) in &self.states {
@@ -185,17 +185,17 @@ impl Generator {
         let value = self.expr(self.kernel.array(array).element, 2);
         let (mut value, index) = (self.tame(value), self.index(len));
         if value.ty.is_float() {
-            // Sums of all items stay exact.
+            // Keeps the sum over all items exact.
             let (ty, place) = (value.ty, self.place());
             let eight = if ty == Scalar::F32 { Literal::f32(8.0) } else { Literal::f64(8.0) };
             value = Expr::binary(Binary::Rem, value, Expr::literal(eight, place), place);
         }
-        // Who gets which old value depends on the order: nobody looks at it.
+        // The old value that an item gets depends on the order, so the program does not use it.
         let old = self.random.percent(30).then(|| self.variable("old", value.ty));
         body.push(self.stmt(StmtKind::Atomic(operation, array, index, value, old)));
     }
 
-    /// Runs a part of which only some items may run all, and forgets what it learnt.
+    /// Generates a part that only some items may run, and restores the state after it.
     fn inside(&mut self, divergent: bool, count: u64, depth: u32) -> Vec<Stmt> {
         let (known, was) = (self.known.len(), self.divergent);
         self.divergent |= divergent;
@@ -206,7 +206,7 @@ impl Generator {
         body
     }
 
-    /// A condition that all items of a group decide alike.
+    /// A condition with the same result for all items of a group.
     fn uniform(&mut self) -> Expr {
         let place = self.place();
         let values = self.kernel.values.len() as u64;
@@ -244,7 +244,7 @@ impl Generator {
         self.add_barrier_if_fresh(body);
     }
 
-    /// Arrays that two ways leave in different states are nobody's until they are written anew.
+    /// If two branches leave an array in different states, it counts as unwritten.
     fn join(&mut self, other: &[(ArrayId, State)]) {
         for (mine, theirs) in self.states.iter_mut().zip(other) {
             if mine.1 != theirs.1 {
@@ -253,7 +253,7 @@ impl Generator {
         }
     }
 
-    /// What is nobody's must not be written before those who may still read it have come.
+    /// A barrier must come before the next write, because other items may still read the array.
     fn add_barrier_if_fresh(&mut self, body: &mut Vec<Stmt>) {
         if self.barriers && !self.divergent && self.states.iter().any(|(_, state)| *state == State::Fresh) {
             body.push(self.stmt(StmtKind::Barrier { local: true, global: false }));
@@ -265,7 +265,7 @@ impl Generator {
         let place = self.place();
         let counter = self.variable("for", ty);
         let literal = |value: u64| Expr::literal(Literal::integer(ty, value), place);
-        // Sometimes near the end of the type, where a step overflows.
+        // Sometimes near the maximum of the type, where a step overflows.
         let high = ty.max().map_or(u64::MAX, |max| max as u64);
         let (start, end, step) = match self.random.below(5) {
             0 => (high - self.random.from(1, 5), high, self.random.below(4)),
@@ -278,7 +278,7 @@ impl Generator {
             let (item, three) = (self.of(self.item), self.number(3));
             start = Expr::binary(Binary::Rem, item, three, place).cast(ty, place);
         }
-        // A loop runs anew from the state in which it ended.
+        // The next iteration starts from the state at the end of the previous one.
         if uniform {
             self.rest(body);
         }
@@ -296,7 +296,7 @@ impl Generator {
         body.push(self.stmt(StmtKind::For(counter, start, literal(end), literal(step), inner)));
     }
 
-    /// Behind a barrier, all local memory that was written is shared.
+    /// After a barrier, all written local memory is shared.
     fn rest(&mut self, body: &mut Vec<Stmt>) {
         if !self.barriers || self.divergent || self.states.is_empty() {
             return;
@@ -313,7 +313,7 @@ impl Generator {
         body.push(self.stmt(StmtKind::Barrier { local: true, global: false }));
     }
 
-    /// Ends a round of a loop as it began.
+    /// Restores at the end of an iteration the state of its start.
     fn back_to(&mut self, entry: &[(ArrayId, State)], body: &mut Vec<Stmt>) {
         if self.states.iter().zip(entry).any(|(now, then)| now.1 != then.1) {
             self.rest(body);
@@ -323,7 +323,7 @@ impl Generator {
         }
     }
 
-    /// A loop with a condition, which ends.
+    /// A loop with a condition that becomes false.
     fn repeat(&mut self, depth: u32, body: &mut Vec<Stmt>) {
         let place = self.place();
         let counter = self.variable("while", Scalar::U32);
@@ -344,7 +344,7 @@ impl Generator {
         body.push(self.stmt(StmtKind::While(condition, inner)));
     }
 
-    /// A barrier, behind which local memory is used in another way.
+    /// A barrier, after which local memory changes its use.
     fn wait(&mut self, body: &mut Vec<Stmt>) {
         for place in 0..self.states.len() {
             let (id, state) = self.states[place];
@@ -381,8 +381,8 @@ impl Generator {
             let (collection, operator) = (*self.random.pick(Collection::ALL), *self.random.pick(&all));
             body.push(self.stmt(StmtKind::Collect(collection, operator, variable, value)));
         }
-        // It is a barrier too: what was shared is not written before the next one, and what was
-        // each item's own stays so.
+        // A collective is a barrier too: shared memory must not be written before the next one, and
+        // own elements stay own.
         let raw = self.of(variable);
         let tamed = self.tame(raw);
         if tamed.ty.is_float() {
@@ -391,7 +391,7 @@ impl Generator {
         self.known.push(variable);
     }
 
-    /// Ends some items, where nobody waits for them.
+    /// Ends some items where no barrier follows.
     fn leave(&mut self, body: &mut Vec<Stmt>) {
         if self.barriers || !self.random.percent(25) {
             return;

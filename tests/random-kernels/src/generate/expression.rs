@@ -4,7 +4,7 @@ use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Space,
 
 use super::{Generator, State};
 
-/// Operators of integers that give what they take.
+/// Integer operators whose result has the operands' type.
 const OF_INTEGERS: &[Binary] = &[
     Binary::Add,
     Binary::Sub,
@@ -22,7 +22,7 @@ const ROUNDINGS: &[Math] = &[Math::Abs, Math::Floor, Math::Ceil, Math::Trunc, Ma
 const QUERIES: &[Query] = Query::ALL;
 
 impl Generator {
-    /// A value of this type, of at most so many levels.
+    /// A value of this type, of at most `depth` levels.
     pub(crate) fn expr(&mut self, ty: Scalar, depth: u32) -> Expr {
         if depth == 0 || self.random.percent(20) {
             return self.leaf(ty);
@@ -54,7 +54,7 @@ impl Generator {
                     Expr::binary(operator, one, two, place)
                 }
                 3 => {
-                    // There and back, once rounded.
+                    // Converts to a float and back, with one rounding.
                     let float = *self.random.pick(&[Scalar::F32, Scalar::F64]);
                     let from = *self.random.pick(&Scalar::ALL[1..9]);
                     let value = self.expr(from, depth - 1);
@@ -130,7 +130,7 @@ impl Generator {
         }
     }
 
-    /// A floating point number as a whole one, small enough for further arithmetic; also of a NaN.
+    /// Converts a float, also a NaN, to an integer that is small enough for further arithmetic.
     pub(crate) fn tame(&mut self, value: Expr) -> Expr {
         let (ty, place) = (value.ty, self.place());
         if !ty.is_float() {
@@ -149,7 +149,7 @@ impl Generator {
 
     fn leaf(&mut self, ty: Scalar) -> Expr {
         let place = self.place();
-        // What is there has mostly another type.
+        // Mostly converts an available value of another type.
         if ty != Scalar::Bool && self.random.percent(40) {
             if let Some(found) = self.anything() {
                 let value = found.cast(ty, place);
@@ -226,7 +226,7 @@ impl Generator {
         Expr::load(id, Scalar::U64, index, place)
     }
 
-    /// An element that the item may read here.
+    /// An element that the item may read now.
     fn load(&mut self, ty: Scalar) -> Option<Expr> {
         let place = self.place();
         let arrays: Vec<u32> = (0..self.kernel.arrays.len() as u32)
@@ -246,7 +246,7 @@ impl Generator {
                 if self.random.percent(50) {
                     Expr::binary(Binary::Rem, index, len, place)
                 } else {
-                    // The element is not read where the index is outside.
+                    // An index outside must not be read.
                     let inside = Expr::binary(Binary::Lt, index.clone(), len, place);
                     let element = Expr::load(id, ty, index, place);
                     let other = Expr::literal(self.literal(ty), place);

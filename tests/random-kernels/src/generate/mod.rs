@@ -1,8 +1,8 @@
-//! Random kernels that are right: every index is inside, no two items race, all items of a group
-//! reach its barriers, and what they compute does not depend on their order.
+//! Random correct kernels: every index is inside, items do not race, and all items of a group reach
+//! its barriers. The results do not depend on the order of items.
 //!
-//! Floating point numbers stay small multiples of a small power of two, so that no compiler rounds,
-//! however it contracts or reorders.
+//! Floats stay small multiples of a small power of two, so that no compiler rounds, however it
+//! contracts or reorders.
 
 mod body;
 mod expression;
@@ -36,16 +36,16 @@ pub enum Given {
     Value(Literal),
 }
 
-/// What items do with an array of local memory between two barriers.
+/// The use of an array of local memory between two barriers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody has written it.
+    /// No item has written it.
     Fresh,
-    /// Each item has its own element.
+    /// Each item uses only its own element.
     Own,
-    /// All read all of it.
+    /// All items read all of it.
     Shared,
-    /// All change it by this operation.
+    /// All items change it by this operation.
     Atomic(Atomic),
 }
 
@@ -55,22 +55,22 @@ pub(crate) struct Generator {
     /// Items of a group, and of the range.
     pub(crate) group: u64,
     pub(crate) items: u64,
-    /// Variables that have a value here.
+    /// Variables that have a value at this point.
     pub(crate) known: Vec<VarId>,
-    /// Those that are counters of loops, which nobody else sets.
+    /// Loop counters, which only their loop sets.
     pub(crate) counters: Vec<VarId>,
-    /// What is done with each array of local memory.
+    /// The state of each array of local memory.
     pub(crate) states: Vec<(ArrayId, State)>,
-    /// The one operation on each array of atomics.
+    /// The operation on each array of atomics.
     pub(crate) atomics: Vec<(ArrayId, Atomic)>,
-    /// Whether a condition may be around that not all items decide alike.
+    /// Whether the statement may be inside a condition that differs between items.
     pub(crate) divergent: bool,
-    /// For each loop around: whether items run it apart, so that one may leave it.
+    /// For each enclosing loop: whether it has no barrier, so that one item may leave it.
     pub(crate) loops: Vec<bool>,
-    /// Whether barriers may come: then no item ends early.
+    /// Whether barriers may follow: then no item ends early.
     pub(crate) barriers: bool,
     pub(crate) line: u32,
-    /// The place of the item in the range and in its group.
+    /// The item's index in the range and in its group.
     pub(crate) item: VarId,
     pub(crate) local: VarId,
 }
@@ -81,14 +81,14 @@ pub fn program(seed: u64) -> Program {
     sized(seed, |_, dimensions| [13, 5, 3][dimensions - 1])
 }
 
-/// Another one, whose groups are long in the fastest dimension.
+/// Like [`program`], with groups that are long in the fastest dimension.
 #[must_use]
 #[allow(dead_code, reason = "the build makes programs of one sort only")]
 pub fn long_program(seed: u64) -> Program {
     sized(seed, |dimension, dimensions| if dimension + 1 == dimensions { 40 } else { 2 })
 }
 
-/// `most`: items of a group in a dimension of so many.
+/// `most`: the maximum items of a group in a dimension.
 fn sized(seed: u64, most: fn(usize, usize) -> u64) -> Program {
     let mut random = Random::new(seed);
     let dimensions = *random.pick(&[1, 1, 1, 2, 2, 3]);
@@ -153,7 +153,7 @@ impl Generator {
             self.kernel.parameters.push(Parameter::Array(id));
         }
         let place = self.place();
-        // Words of the languages are names like others.
+        // Keywords of the target languages are valid names.
         let name = if self.random.percent(10) { "kernel" } else { name };
         self.kernel.arrays.push(Array { name: name.into(), element, space, place });
         id
@@ -196,20 +196,20 @@ impl Generator {
         }
     }
 
-    /// An element that has atomic operations, and one that commutes.
+    /// An element type with atomic operations, and a commutative operation of it.
     pub(crate) fn atomic(&mut self) -> (Scalar, Atomic) {
         let all = [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64, Scalar::F32, Scalar::F64];
         let element = *self.random.pick(&all);
         (element, self.operation(element))
     }
 
-    /// An atomic operation whose order changes nothing.
+    /// An atomic operation whose order does not matter.
     pub(crate) fn operation(&mut self, element: Scalar) -> Atomic {
         let count = if element.is_float() { 4 } else { 7 };
         if self.random.percent(40) { Atomic::Add } else { Atomic::ALL[self.random.below(count) as usize] }
     }
 
-    /// Items of a group, as a length of local memory has it.
+    /// Items of a group, as the length of local memory.
     fn group_items(&mut self) -> Expr {
         let place = self.place();
         if self.kernel.group.is_some() {
@@ -249,7 +249,7 @@ impl Generator {
         arguments
     }
 
-    /// A value; often one at an end.
+    /// A value, often a minimum or maximum.
     pub(crate) fn literal(&mut self, ty: Scalar) -> Literal {
         if ty.is_float() {
             let value = self.random.below(257) as i32 - 128;

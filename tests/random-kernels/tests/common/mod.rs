@@ -1,9 +1,9 @@
-//! What the interpreter says, and how the others compare.
+//! The interpreter's results, and the comparison with them.
 
 use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter, Scalar};
 use usm_random_kernels::{Given, Program, first_seed, number, program};
 
-/// Statements of a program, far above what any needs.
+/// The maximum number of statements, far above the need of any program.
 const STEPS: u64 = 1 << 24;
 
 /// The sample.
@@ -23,7 +23,7 @@ pub(crate) fn bytes_of(given: &Given) -> &[u8] {
     }
 }
 
-/// What three orders agree on.
+/// The results on which three orders agree.
 pub(crate) fn expected(program: &Program) -> Expected {
     let Program { kernel, global, local, arguments } = program;
     let arguments: Vec<Argument<'_>> = arguments
@@ -47,7 +47,8 @@ pub(crate) fn expected(program: &Program) -> Expected {
     Expected(first)
 }
 
-/// Where arrays differ from what is expected; all NaNs are alike, and both zeros.
+/// The places where arrays differ from the expected ones. All NaNs are equal, and so are both
+/// zeros.
 pub(crate) fn differ(program: &Program, expected: &Expected, found: &[Vec<u8>]) -> Option<String> {
     let kernel = &program.kernel;
     let arrays = kernel.parameters.iter().filter_map(|parameter| match parameter {

@@ -1,6 +1,6 @@
-//! Mutants of backends: one that hands everything on to the simulated driver, and is wrong in one
-//! way at a time. The conformance suite must fail on each, and pass on the one without a fault. A
-//! suite that hangs or ends the process has not found anything.
+//! Mutants of backends: each forwards to the simulated driver, with one fault. The conformance
+//! suite must fail on each, and pass without a fault. A suite that hangs or ends the process counts
+//! as no detection.
 
 mod faulty;
 
@@ -16,10 +16,10 @@ use usm_tests::{Fixture, Provider, conformance_table};
 use crate::Checker;
 use faulty::{FAULTS, Fault, Faulty};
 
-/// The fault of the backend that the suite runs on: a provider has no value.
+/// The fault of the backend under test, global because a provider has no value.
 static FAULT: Mutex<Fault> = Mutex::new(Fault::None);
 
-/// Longer than anything takes that ends.
+/// Longer than any case that ends.
 const LIMIT: Duration = Duration::from_secs(2);
 
 struct OnFaulty;
@@ -45,7 +45,7 @@ impl Provider for OnFaulty {
     }
 }
 
-/// A fill that fails when it runs.
+/// Submits a fill that fails when it runs.
 fn fail_late(mock: &Mock, queue: &Queue<Faulty>) -> (Event<Faulty>, Box<dyn FnOnce()>) {
     let mut array = UsmVec::<u8, Device, Faulty>::zeroed(queue, 8).expect("memory");
     let error = Error::from(ErrorKind::Native { operation: "an operation of the test" }).with_native(-5);
@@ -53,13 +53,11 @@ fn fail_late(mock: &Mock, queue: &Queue<Faulty>) -> (Event<Faulty>, Box<dyn FnOn
     (queue.fill(&mut array, 1).expect("a fill"), Box::new(|| ()))
 }
 
-/// The cases, and the first that fails with what it says. `all` runs them all; the first failure
-/// ends it anyway.
+/// Runs all cases in order. Returns the first failed case with its message.
 fn suite(fault: Fault) -> Result<(), String> {
     *FAULT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = fault;
     for (name, case) in conformance_table!(OnFaulty) {
-        // What each case says on its way out is the report; printed, hundreds of them would hide
-        // ours.
+        // Mutes the cases: the messages of hundreds would hide the report.
         match catch_unwind(AssertUnwindSafe(case)) {
             Ok(outcome) => outcome.map_err(|reason| format!("{name}: {reason}"))?,
             Err(panic) => return Err(format!("{name}: {}", crate::message(&*panic))),

@@ -1,6 +1,6 @@
-//! Wrong inputs for each checker of the workspace, made on purpose from right ones: does it refuse
-//! every one, and accept the right ones? `cargo xtask mutants` runs this. A checker that panics has
-//! not refused.
+//! Wrong inputs for each checker of the workspace, made from right ones. The checker must refuse
+//! every wrong one and accept every right one. `cargo xtask mutants` runs this. A panic of a
+//! checker is no refusal.
 
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-/// What came out for one checker.
+/// The results of one checker.
 pub(crate) struct Checker {
     name: &'static str,
     mutants: usize,
@@ -29,8 +29,7 @@ impl Checker {
         Self { name, mutants: 0, killed: 0, alive: Vec::new(), names: BTreeSet::new() }
     }
 
-    /// A right input, which `check` must accept. One that is refused stands among those alive: the
-    /// checker cannot be right about it.
+    /// A right input, which `check` must accept. A refused one counts as undetected.
     pub(crate) fn right<T, E: Display>(&mut self, what: &str, check: impl FnOnce() -> Result<T, E>) {
         match outcome(check) {
             Ok(Ok(())) => {}
@@ -39,7 +38,7 @@ impl Checker {
         }
     }
 
-    /// A wrong input, which `check` must refuse; `what` names it once.
+    /// A wrong input, which `check` must refuse. `what` is its unique name.
     pub(crate) fn wrong<T, E: Display>(&mut self, what: &str, check: impl FnOnce() -> Result<T, E>) {
         assert!(self.names.insert(what.to_owned()), "{}: two mutants are called {what}", self.name);
         self.mutants += 1;
@@ -65,7 +64,7 @@ fn outcome<T, E: Display>(check: impl FnOnce() -> Result<T, E>) -> Result<Result
     checked.map_err(|panic| message(&*panic))
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()

@@ -1,6 +1,6 @@
-//! Mutants of callers: programs that call the simulated driver rightly, each with one call that
-//! breaks a promise. `Mock::violations` must count that, and nothing in the right program. Whole
-//! random programs in safe Rust are right, too.
+//! Mutants of callers: programs that call the simulated driver correctly, each with one call that
+//! breaks a promise. `Mock::violations` must count that call, and nothing in the correct program.
+//! It must also count nothing in random programs in safe Rust.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -15,10 +15,10 @@ use crate::Checker;
 
 const BYTES: usize = 64;
 
-/// Random programs that must count nothing, with faults and without.
+/// The number of random programs, with faults and without.
 const PROGRAMS: u64 = 150;
 
-/// What the programs work with. The driver runs nothing before it is told to.
+/// The objects of the programs. The driver runs work only on demand.
 struct Scene {
     mock: Mock,
     one: Context<Mock>,
@@ -30,7 +30,7 @@ struct Scene {
 
 type Program = fn(&Scene, bool);
 
-/// Each does what its name says where it is told to be wrong, and otherwise the same without that.
+/// Each program does what its name says if `wrong` is set. Otherwise it does the same correctly.
 const CALLERS: [(&str, Program); 31] = [
     ("a copy from a block that was freed", |scene, wrong| {
         let [to, from] = scene.blocks();
@@ -58,7 +58,7 @@ const CALLERS: [(&str, Program); 31] = [
         if wrong {
             scene.release(&block);
         }
-        // SAFETY: what is wrong is reported, and touches nothing.
+        // SAFETY: the mock reports the misuse and touches nothing.
         let _ = unsafe { Mock::prefetch(scene.free.raw(), block.pointer.as_ptr(), BYTES, &[]) };
     }),
     ("a copy one byte beyond the end of its source", |scene, wrong| {
@@ -128,7 +128,7 @@ const CALLERS: [(&str, Program); 31] = [
         let first = scene.fill(&scene.free, &one, &[]);
         let second = scene.copy(&scene.another, two.pointer, one.pointer, BYTES, &first);
         let third = scene.fill(&scene.in_order, &two, &second);
-        // Through the third and the second it follows the first.
+        // Ordered after the first, by way of the third and the second.
         let _ = scene.fill(&scene.free, &one, if wrong { &first } else { &third });
     }),
     ("a copy to memory of another context", |scene, wrong| {
@@ -160,7 +160,7 @@ const CALLERS: [(&str, Program); 31] = [
     ("a block freed by another context", |scene, wrong| {
         let [block, _] = scene.blocks();
         let context = if wrong { &scene.other } else { &scene.one };
-        // SAFETY: what is wrong is reported, and frees nothing.
+        // SAFETY: the mock reports the misuse and frees nothing.
         unsafe { context.raw().free(&block) };
     }),
     ("a block freed while a copy reads it", |scene, wrong| {
@@ -179,7 +179,7 @@ const CALLERS: [(&str, Program); 31] = [
         if !wrong {
             scene.mock.finish();
         }
-        // SAFETY: what is wrong is reported, and frees nothing.
+        // SAFETY: the mock reports the misuse and frees nothing.
         unsafe { Mock::destroy(scene.one.raw(), buffer) };
     }),
     ("memory of a queue used by another before it is there", |scene, wrong| {
@@ -212,7 +212,7 @@ const CALLERS: [(&str, Program); 31] = [
         if wrong {
             scene.release(&block);
         }
-        // SAFETY: what is wrong is reported.
+        // SAFETY: the mock reports the misuse.
         let _ = unsafe { <Mock as Ipc<Mock>>::export(scene.one.raw(), &block) };
     }),
 ];
@@ -251,7 +251,7 @@ impl Scene {
     }
 
     fn release(&self, block: &Block) {
-        // SAFETY: what is wrong is reported, and frees nothing.
+        // SAFETY: the mock reports the misuse and frees nothing.
         unsafe { self.one.raw().free(block) };
     }
 
@@ -264,7 +264,7 @@ impl Scene {
         after: &[MockEvent],
     ) -> [MockEvent; 1] {
         let queue: &MockQueue = queue.raw();
-        // SAFETY: what is wrong is reported, and touches nothing.
+        // SAFETY: the mock reports the misuse and touches nothing.
         [unsafe { queue.copy(to.as_ptr(), from.as_ptr(), len, after) }.expect("a copy")]
     }
 
@@ -273,17 +273,17 @@ impl Scene {
     }
 
     fn fill_at(&self, queue: &Queue<Mock>, to: *mut u8, len: usize, after: &[MockEvent]) -> [MockEvent; 1] {
-        // SAFETY: what is wrong is reported, and touches nothing.
+        // SAFETY: the mock reports the misuse and touches nothing.
         [unsafe { queue.raw().fill(to, &[7], len, after) }.expect("a fill")]
     }
 
     fn fill_with(&self, block: &Block, pattern: &[u8], len: usize) {
         let to = block.pointer.as_ptr();
-        // SAFETY: what is wrong is reported and refused.
+        // SAFETY: the mock reports and refuses the misuse.
         let _ = unsafe { self.free.raw().fill(to, pattern, len, &[]) };
     }
 
-    /// Memory of the queue in order, and the event of its allocation.
+    /// Memory of the in-order queue, and the event of its allocation.
     fn of_queue(&self) -> (Block, [MockEvent; 1]) {
         let given = <Mock as QueueMemory<Mock>>::allocate(self.in_order.raw(), layout());
         let (pointer, begins) = given.expect("memory");
@@ -291,18 +291,17 @@ impl Scene {
     }
 
     fn give_back(&self, block: &Block, after: &[MockEvent]) {
-        // SAFETY: what is wrong is reported.
+        // SAFETY: the mock reports the misuse.
         unsafe { <Mock as QueueMemory<Mock>>::free(self.in_order.raw(), block, after) }.expect("a free");
     }
 
-    /// Runs everything, what was submitted last first where that may be.
+    /// Runs all work, the newest ready operation first.
     fn run_late(&self) {
         self.mock.finish();
     }
 }
 
-/// Runs one program, in several orders that the device may choose; an error where something was
-/// counted in one of them.
+/// Runs one program in several device orders. The error is a violation in one of them.
 fn judge(program: Program, wrong: bool) -> Result<(), String> {
     let counted = (1..20).find_map(|seed| {
         let scene = Scene::new(seed);

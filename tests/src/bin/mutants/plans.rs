@@ -1,5 +1,5 @@
-//! Mutants of plans: what a plan says of its problem, what its certificate says of the bound, where
-//! its rows lay the tensors of a graph.
+//! Mutants of plans: a plan against its problem, a certificate against its bound, and the rows of a
+//! graph's tensors.
 
 mod graphs;
 mod mutations;
@@ -37,7 +37,7 @@ fn against(name: &'static str, mutations: &[Mutation]) -> Checker {
         for (what, mutate) in mutations {
             let mut mutant = plan.clone();
             mutate(&mut mutant, &problem);
-            // Not every plan has what a mutation changes.
+            // Not every plan has the part that a mutation changes.
             if mutant != plan {
                 checker.wrong(&format!("{name}: {what}"), || mutant.verify(&problem));
             }
@@ -46,8 +46,8 @@ fn against(name: &'static str, mutations: &[Mutation]) -> Checker {
     checker
 }
 
-/// `verify::graph`: rows that run wrong, graphs that ask more than the rows give, edges that are
-/// none.
+/// `verify::graph`: rows that a run corrupts, graphs that need more than the rows give, and invalid
+/// edges.
 pub(crate) fn graph() -> Checker {
     let mut checker = Checker::new("verify::graph");
     for (name, graph, queue) in graphs::all() {
@@ -81,8 +81,8 @@ fn options(queue: Queue) -> Options<'static> {
     options
 }
 
-/// Plans of every kind: tables, lives with gaps, any relation, graphs on both queues, edges, two
-/// memories, a search's claim.
+/// Plans of every kind: tables, lifetimes with gaps, any relation, graphs on both queues, edges,
+/// two memories, a search's claim.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut table = |name, problem: Problem| {
@@ -122,7 +122,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A small table whose optimum is above every cut, which only a search can say.
+/// A small table whose optimum exceeds every cut, so that only a search proves it.
 fn claim() -> Case {
     let mut state = 7_u64;
     loop {

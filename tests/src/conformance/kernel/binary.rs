@@ -1,5 +1,5 @@
-//! Code without a source: a SPIR-V module and PTX text, both written by hand, of the same small
-//! kernel.
+//! Code without a source: one small kernel as a SPIR-V module and as PTX text, both written by
+//! hand.
 
 mod spir_v;
 
@@ -10,7 +10,7 @@ use super::{queue, range, refused, runs_kernels};
 use crate::{Fixture, skip};
 
 /// `void put(unsigned *a, unsigned add, local unsigned *lm) { a[i] = lm[l] = i + add; }` for item
-/// `i`, which is `l` in its group.
+/// `i` with local id `l`.
 const PUT_PTX: &str = "
 .version 6.5
 .target sm_75
@@ -43,7 +43,7 @@ const PUT_PTX: &str = "
 }
 ";
 
-/// A pointer, a value and local memory reach the code, in groups and at an interior pointer.
+/// The code receives a pointer, a value and local memory, in groups and at an interior pointer.
 fn put_runs<B: Programmable>(fixture: &Fixture<'_, B>, put: &Function<B>) {
     if let Some(parameters) = &put.info().parameters {
         assert_eq!(parameters.len(), 3, "{parameters:?}");
@@ -62,7 +62,7 @@ fn put_runs<B: Programmable>(fixture: &Fixture<'_, B>, put: &Function<B>) {
     assert_eq!(a.to_vec(&queue).expect("the result"), expected);
 }
 
-/// The function of `code`; `None`, said aloud, where the device does not take the format.
+/// The function of `code`, or `None` after a report if the device does not take the format.
 fn put<B: Programmable>(fixture: &Fixture<'_, B>, code: Code<'_>) -> Option<Function<B>> {
     let taken = Module::formats(fixture.context);
     if !runs_kernels(fixture.context) {
@@ -85,7 +85,7 @@ pub fn a_spir_v_module_runs<B: Programmable>(fixture: &Fixture<'_, B>) {
     put_runs(fixture, &function);
 }
 
-/// Cut at any word, the module is refused, and the process goes on.
+/// A module cut at any word is refused, and the process continues.
 pub fn a_spir_v_module_cut_short_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     if !Module::formats(fixture.context).contains(Formats::SPIR_V) {
         return skip::limit(fixture.context.info().backend, "kernels from a binary: SPIR-V is not taken");
@@ -94,7 +94,7 @@ pub fn a_spir_v_module_cut_short_is_refused<B: Programmable>(fixture: &Fixture<'
     for len in [1, 4, 5, 8] {
         let bytes: Vec<u8> = words[..len].iter().flat_map(|word| word.to_le_bytes()).collect();
         match Module::build(fixture.context, Code::SpirV(&bytes)) {
-            // A header without functions is a module, if an empty one.
+            // A header without functions is an empty module.
             Ok(module) => {
                 assert!(matches!(refused(module.function("put")), BuildError::NoFunction { .. }), "{len}");
             }
@@ -108,7 +108,7 @@ pub fn a_spir_v_module_cut_short_is_refused<B: Programmable>(fixture: &Fixture<'
     }
 }
 
-/// By the driver's own assembler; NVRTC has no part in it.
+/// The driver's own assembler compiles it; NVRTC is not needed.
 pub fn ptx_text_runs<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(function) = put(fixture, Code::Ptx(PUT_PTX)) else { return };
     put_runs(fixture, &function);

@@ -1,4 +1,4 @@
-//! Launches that prove too little: they run checked, and what is outside is an error with a place.
+//! Launches that prove too little run checked: an index outside is an error with its place.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{queue, range, ready_in_every_format, refused, shared};
 use crate::Fixture;
 
 /// Indices from memory, which no launch proves: reads, writes of narrow elements, local and
-/// constant memory, atomic operations whose result counts.
+/// constant memory, and atomics whose result is used.
 #[kernel(group = 4)]
 fn gather(
     index: &[u32],
@@ -34,7 +34,7 @@ fn gather(
     to[i + shift] = (if other { table[(index[i] & 3) as u64] } else { -1 }) + (from[index[i] as u64] as i16);
 }
 
-/// A list that is followed through memory. Outside of it nothing ends the loop but the check.
+/// Follows a list through memory. For indices outside, only the check ends the loop.
 #[kernel]
 fn follow(next: &[u32], steps: &mut [u32]) {
     let i = global_id(0);
@@ -47,7 +47,7 @@ fn follow(next: &[u32], steps: &mut [u32]) {
     steps[i] = count;
 }
 
-/// What the items of a group collect together, from indices that no launch proves.
+/// A group operation on values at indices that no launch proves.
 #[kernel(group = 8, sub_group = 4)]
 fn collected(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut [i32], most: &mut [i32]) {
     let i = global_id(0);
@@ -59,7 +59,7 @@ fn collected(index: &[u32], from: &[i32], sums: &mut [i32], before: &mut [i32], 
     most[i] = sub_group_reduce(from[index[i] as u64], MAX);
 }
 
-/// Groups collect in checked code as in the other, and an index outside counts as 0 there.
+/// Group operations give the same results in checked code; an index outside reads as 0.
 pub fn one_source_collects_checked<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<collected, B, 1>(fixture.context) {
@@ -93,7 +93,7 @@ pub fn one_source_collects_checked<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// One item reads outside alone, and all of a group together, each in loops.
+/// Reads outside in loops: one item alone, and all items of a group together.
 #[kernel(group = 4)]
 fn list(next: &[u32], index: &[u32], steps: &mut [u32], strides: &mut [u64]) {
     #[local]
@@ -120,8 +120,8 @@ fn list(next: &[u32], index: &[u32], steps: &mut [u32], strides: &mut [u64]) {
     strides[i] = stride;
 }
 
-/// Items that are outside leave their loops, and those with barriers inside, or before barriers
-/// that depend on them, only together with all of their group.
+/// An item outside leaves its loop at once. If the loop contains barriers, or barriers depend on
+/// it, only the whole group leaves.
 pub fn one_source_leaves_loops_with_all_of_a_group<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<list, B, 1>(fixture.context) {
@@ -145,7 +145,7 @@ pub fn one_source_leaves_loops_with_all_of_a_group<B: Programmable>(fixture: &Fi
     }
 }
 
-/// A kernel whose code with checks is none.
+/// A kernel whose checked code does not compile.
 #[derive(Clone, Copy, Debug)]
 struct WrongChecks;
 
@@ -168,7 +168,7 @@ impl Kernel<1> for WrongChecks {
     }
 }
 
-// SAFETY: one element an item, proven to be inside; the other code does not build.
+// SAFETY: one element an item, proven to be inside; the checked code does not build.
 unsafe impl DeviceCode<1> for WrongChecks {
     const OPENCL_C: Option<&'static str> =
         Some("__kernel void wrong_checks(__global uint *a) { a[get_global_id(0)] += 1; }");
@@ -191,7 +191,7 @@ unsafe impl DeviceCode<1> for WrongChecks {
     }
 }
 
-/// The first launch that needs it builds the function with checks; proven ones do without.
+/// The first launch that needs checks builds the checked function; proven launches do without.
 pub fn one_source_builds_checks_when_needed<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<WrongChecks, B, 1>(fixture.context) {
@@ -214,7 +214,7 @@ pub fn one_source_builds_checks_when_needed<B: Programmable>(fixture: &Fixture<'
     }
 }
 
-/// The same results where all indices are inside, though nothing proves it.
+/// The same results as unchecked if all indices are inside.
 pub fn one_source_runs_checked_what_is_not_proven<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<gather, B, 1>(fixture.context) {
@@ -244,8 +244,8 @@ pub fn one_source_runs_checked_what_is_not_proven<B: Programmable>(fixture: &Fix
     }
 }
 
-/// Who drops the event hears of an index outside once: by the next wait for an array that the
-/// launch wrote, for the in-order queue, or by `synchronize`.
+/// After the event is dropped, the index outside is reported once: by the next wait for a written
+/// array, by the in-order queue, or by `synchronize`.
 pub fn one_source_keeps_an_index_outside_after_its_event_is_dropped<B: Programmable>(
     fixture: &Fixture<'_, B>,
 ) {
@@ -301,15 +301,14 @@ pub fn one_source_keeps_an_index_outside_after_its_event_is_dropped<B: Programma
     }
 }
 
-/// On a device the wait gives the place and both numbers, and nothing else is lost; on the host it
-/// is a panic.
+/// On a device the wait reports the place and both numbers. On the host it is a panic.
 pub fn one_source_names_an_index_outside<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     for ready in ready_in_every_format::<gather, B, 1>(fixture.context) {
         if ready.function().is_none() {
             continue;
         }
-        // Item, what it reads, the shift that leads the last item out; array, index, length.
+        // Item, its index, the shift that leads the last item outside; array, index, length.
         for (item, wrong, shift, array, number, len) in
             [(3, 4, 0, "from", 4, 4), (5, u32::MAX, 0, "from", u64::from(u32::MAX), 4), (0, 0, 1, "to", 8, 8)]
         {
@@ -324,7 +323,7 @@ pub fn one_source_names_an_index_outside<B: Programmable>(fixture: &Fixture<'_, 
             for _ in 0..2 {
                 let error = event.wait().expect_err("an index is outside");
                 let ErrorKind::IndexOutside { at, index, len: found } = error.kind else { panic!("{error}") };
-                // Which item comes first, and with it the array, is the device's to say.
+                // The device decides which item comes first, and so which array is reported.
                 assert!(at.place.contains("checked.rs:"), "{error}");
                 assert_eq!((at.kernel, index, found), ("gather", number, len), "{error}");
                 assert!(at.array == array || at.array == "sums", "{error}");

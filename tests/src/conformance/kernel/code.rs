@@ -1,4 +1,4 @@
-//! Modules and functions: building, their limits, and calls that nothing checked.
+//! Modules and functions: builds, limits, and calls whose types are not checked.
 
 use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
 use usm_kernel::{
@@ -11,7 +11,7 @@ use super::{queue, range, refused, shared, source_formats};
 use crate::conformance::transfer::buffer;
 use crate::{Fixture, skip};
 
-/// The code that the device takes, of the two.
+/// The code in the language that the device takes.
 fn source<'c>(formats: Formats, opencl: &'c str, cuda: &'c str) -> Code<'c> {
     if formats.contains(Formats::OPENCL_C) { Code::OpenClC(opencl) } else { Code::CudaC(cuda) }
 }
@@ -26,7 +26,7 @@ fn functions<B: Programmable>(fixture: &Fixture<'_, B>, codes: Codes, name: &str
     codes.taken(fixture.context).map(|code| built(code).function(name).expect("a function")).collect()
 }
 
-/// The host takes none; a runtime names what it takes.
+/// The host takes no code; a runtime names the formats that it takes.
 pub fn code_in_a_foreign_format_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let (taken, backend) = (Module::formats(fixture.context), fixture.context.info().backend);
     let codes = [
@@ -42,7 +42,7 @@ pub fn code_in_a_foreign_format_is_refused<B: Programmable>(fixture: &Fixture<'_
     }
 }
 
-/// The log names what is wrong with the source.
+/// The log names the error in the source.
 pub fn a_build_error_has_the_compilers_log<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(formats) = source_formats(fixture.context) else { return };
     let code = source(
@@ -56,7 +56,7 @@ pub fn a_build_error_has_the_compilers_log<B: Programmable>(fixture: &Fixture<'_
     assert!(log.contains("no_such_name"), "{error}");
 }
 
-/// An error, not the end of the process.
+/// It is an error, and the process continues.
 pub fn bytes_that_are_no_code_are_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let formats = Module::formats(fixture.context);
     for code in [Code::SpirV(&[1, 2, 3, 4, 5, 6, 7, 8]), Code::Ptx("not assembly"), Code::Cubin(b"\x7FELF")] {
@@ -87,7 +87,7 @@ pub fn options_reach_the_compiler<B: Programmable>(fixture: &Fixture<'_, B>) {
     assert!(matches!(error, BuildError::Nul { .. }), "{error}");
 }
 
-/// By name.
+/// The error names the function.
 pub fn a_missing_function_is_named<B: Programmable>(fixture: &Fixture<'_, B>) {
     for code in ADD.taken(fixture.context) {
         let module = Module::build(fixture.context, code).expect("code that compiles");
@@ -97,7 +97,7 @@ pub fn a_missing_function_is_named<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Within the device's.
+/// The limits are within the device's.
 pub fn a_function_knows_its_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let (info, device) = (add.info(), fixture.context.info());
@@ -111,8 +111,8 @@ pub fn a_function_knows_its_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Written for groups of two by eight, with local memory that its code declares: said where the
-/// runtime or the module says it, and always right.
+/// A function for groups of two by eight, with static local memory. Where the runtime or the module
+/// reports these limits, they are right.
 pub fn a_function_knows_its_group_and_its_own_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for shaped in functions(fixture, SHAPED, "shaped") {
@@ -163,8 +163,8 @@ pub fn a_call_takes_interior_pointers<B: Programmable>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// A memory object as an argument, where there is such a thing: ordered among its copies, kept
-/// while the code runs.
+/// A memory object as an argument, if the backend has them: ordered among its copies, and kept
+/// alive while the code runs.
 pub fn a_call_takes_buffers<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -187,7 +187,7 @@ pub fn a_call_takes_buffers<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Beyond the array, with the numbers.
+/// The error has the numbers.
 pub fn an_interior_pointer_outside_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let queue = queue(fixture, QueueOrder::InOrder);
@@ -207,7 +207,7 @@ pub fn an_interior_pointer_outside_is_refused<B: Programmable>(fixture: &Fixture
     }
 }
 
-/// With both numbers, where the runtime knows them.
+/// The error has both numbers, if the runtime knows them.
 pub fn a_wrong_number_of_arguments_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         if add.info().parameters.is_none() {
@@ -227,7 +227,7 @@ pub fn a_wrong_number_of_arguments_is_refused<B: Programmable>(fixture: &Fixture
     }
 }
 
-/// A value for a pointer, or one of another width, is an error of some layer and never runs.
+/// A value in place of a pointer, or one of another width: some layer refuses it, and nothing runs.
 pub fn an_argument_of_the_wrong_type_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let parameters = add.info().parameters.as_deref().unwrap_or_default();
@@ -271,7 +271,7 @@ pub fn an_argument_of_the_wrong_type_is_refused<B: Programmable>(fixture: &Fixtu
     }
 }
 
-/// A signature is declared once; then launches are safe.
+/// A signature is declared once; later launches are safe.
 pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture<'_, B>) {
     type Signature = (Write<f32>, Read<f32>, Value<f32>);
 
@@ -297,7 +297,7 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
             ("add", 0, 40, 32),
             "{error}"
         );
-        // A local array that the items of a group would overrun: nothing has run.
+        // A local array that is too small for the group: nothing runs.
         for len in [0, 7] {
             let error = refused(launch(32).declared(&declared, (&mut a, &b, 3.0), [len]));
             let LaunchError::Argument { error, .. } = error else { panic!("{error}") };
@@ -313,8 +313,8 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
     }
 }
 
-/// Memory that is reached through a pointer in other memory: no flag is asked of the user, and its
-/// uses are known.
+/// Memory that a pointer in other memory reaches: the launch names it, needs no flag, and records
+/// its use.
 pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fixture<'_, B>) {
     for follow in functions(fixture, FOLLOW, "follow") {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -334,7 +334,7 @@ pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fi
         // SAFETY: three nodes point to two values each, which `uses` names; the sum is added to
         // atomically.
         let event = unsafe { launch.call(&follow, &arguments) }.expect("a launch");
-        // After the launch, by the use it recorded.
+        // Runs after the launch, by the use that the launch recorded.
         let _ = queue.fill(&mut other, 0).expect("a fill");
         drop((device, host));
         event.wait().expect("done");
@@ -342,7 +342,7 @@ pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fi
     }
 }
 
-/// The runtime keeps what runs.
+/// The runtime keeps running code alive.
 pub fn module_and_function_may_be_dropped_in_flight<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for add in (0..3).flat_map(|_| functions(fixture, ADD, "add")) {

@@ -5,8 +5,7 @@ use usm_kernel::{Code, Programmable};
 
 use super::{formats, no_code, runs_kernels};
 
-/// The same function in three languages; the SPIR-V is what `cargo xtask spirv` makes of the OpenCL
-/// C.
+/// One function in three languages. `cargo xtask spirv` makes the SPIR-V from the OpenCL C.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codes {
     pub(super) opencl_c: &'static str,
@@ -27,7 +26,7 @@ macro_rules! codes {
 pub(super) use codes;
 
 impl Codes {
-    /// The codes that the context's device takes; that there are none is said aloud.
+    /// The codes that the context's device takes. Reports if there is none.
     pub(super) fn taken<B: Programmable>(self, context: &Context<B>) -> impl Iterator<Item = Code<'static>> {
         let formats = formats(context);
         let all = [Code::OpenClC(self.opencl_c), Code::SpirV(self.spir_v), Code::CudaC(self.cuda_c)];

@@ -7,8 +7,7 @@ use usm_kernel::{Launch, LaunchError, Programmable};
 use super::{queue, range, ready, refused, shared};
 use crate::Fixture;
 
-/// As argument that is read or written, as memory that is named, and by an event; nothing runs
-/// then.
+/// As a read or written argument, as named memory, and by an event; nothing runs.
 pub fn a_launch_over_memory_of_another_context_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
     let foreign = |context: &Context<B>| {

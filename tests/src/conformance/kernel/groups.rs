@@ -1,6 +1,6 @@
-//! Collectives in groups of unusual sizes: of one item, of no multiple of anything, of one
-//! sub-group, of many; proven and checked. The same as the plain loop, or refused before anything
-//! ran.
+//! Group operations in groups of unusual sizes: of one item, of a prime, of one sub-group, of many;
+//! proven and checked. The result equals the plain loop's, or the launch is refused before anything
+//! runs.
 
 #![allow(clippy::modulo_one, reason = "the code of sub-groups of one item")]
 
@@ -130,7 +130,7 @@ fn is_of_range(error: &LaunchError) -> bool {
     )
 }
 
-/// Whether the device takes code of the kernel, or runs it by its body.
+/// Whether the device takes the kernel's code or runs its host body.
 fn runs<K: DeviceCode<1>, B: Programmable>(fixture: &Fixture<'_, B>) -> bool {
     !ready_in_every_format::<K, B, 1>(fixture.context).is_empty()
 }
@@ -141,7 +141,7 @@ pub fn one_source_collects_in_groups_of_any_size<B: Programmable>(fixture: &Fixt
     assert!(ran >= RANGES.len() || !runs::<collected_by_any, B>(fixture), "{ran}");
 }
 
-/// Sub-groups of one item, and several in a group. Groups of other sizes than the kernel's are
+/// Sub-groups of one item, and several in a group. A group of another size than the kernel's is
 /// refused.
 pub fn one_source_collects_in_sub_groups_of_its_own_size<B: Programmable>(fixture: &Fixture<'_, B>) {
     let ran: usize = launches!(fixture, collected_by_one, |_| 1);

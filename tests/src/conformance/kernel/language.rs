@@ -1,5 +1,5 @@
-//! The language of kernels from one source, all of it, on every device and from every code: the
-//! kernels of usm-kernel's own tests.
+//! The whole kernel language on every device and from every code: the kernels of usm-kernel's own
+//! tests.
 
 use usm_core::{BackendKind, QueueOrder};
 use usm_kernel::Programmable;
@@ -11,8 +11,7 @@ use crate::{Fixture, skip};
 #[path = "../../../../usm-kernel/tests/common/language.rs"]
 mod kernels;
 
-/// Functions that are put in: branches and loops that return, barriers inside, arrays of each
-/// memory; a bool.
+/// Inlined functions: returns inside branches and loops, barriers, arrays of each memory, a bool.
 pub fn one_source_with_functions<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let values: Vec<u32> = (0..96).map(|i| i * 37 % 50).collect();
@@ -30,7 +29,7 @@ pub fn one_source_with_functions<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// What groups collect: reductions, scans, broadcasts, in one and two dimensions.
+/// Group operations: reductions, scans, broadcasts, in one and two dimensions.
 pub fn one_source_with_collectives<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<kernels::collect, B, 1>(fixture.context) {
@@ -59,7 +58,7 @@ pub fn one_source_with_collectives<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// What sub-groups do together, the same ones on every device.
+/// Sub-group operations; every device forms the same sub-groups.
 pub fn one_source_with_sub_groups<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<kernels::sub_groups, B, 2>(fixture.context) {
@@ -76,8 +75,7 @@ pub fn one_source_with_sub_groups<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Atomic operations on floating point numbers, in local and global memory; compare-exchange, of 32
-/// and 64 bits; a fence.
+/// Floating-point atomics in local and global memory; compare-exchange of 32 and 64 bits; a fence.
 pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<kernels::atomics, B, 1>(fixture.context) {
@@ -94,7 +92,7 @@ pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Instances of a kernel with type parameters, which call a function with them; a `usize`.
+/// Instances of a kernel with type parameters, which it passes to a function; a `usize`.
 pub fn one_source_with_type_parameters<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let (counts, values): (Vec<i64>, Vec<i64>) =
@@ -119,7 +117,7 @@ pub fn one_source_with_type_parameters<B: Programmable>(fixture: &Fixture<'_, B>
     }
 }
 
-/// Atomic operations that order others: who comes last sees what all have stored.
+/// Atomics with memory orders: the last item sees all stores.
 pub fn one_source_with_orders<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<kernels::ordered, B, 1>(fixture.context) {
@@ -151,7 +149,7 @@ pub fn one_source_with_sums_across_barriers<B: Programmable>(fixture: &Fixture<'
     }
 }
 
-/// Local memory whose length a scalar says.
+/// Local memory whose length a scalar gives.
 pub fn one_source_with_sized_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let values: Vec<u32> = (0..64).collect();
@@ -165,10 +163,10 @@ pub fn one_source_with_sized_local_memory<B: Programmable>(fixture: &Fixture<'_,
     }
 }
 
-/// The functions of floating point numbers, within what OpenCL allows a full profile.
+/// Mathematical functions, within the error bounds of OpenCL's full profile.
 pub fn one_source_with_functions_of_numbers<B: Programmable>(fixture: &Fixture<'_, B>) {
     let backend = fixture.context.info().backend;
-    // The drivers of the tests interpret PTX and SPIR-V, but few functions of numbers.
+    // The test drivers interpret PTX and SPIR-V, but only few mathematical functions.
     let driver = match backend {
         BackendKind::Cuda | BackendKind::Hip => "USM_CUDA_DRIVER",
         BackendKind::LevelZero => "USM_LEVEL_ZERO_DRIVER",

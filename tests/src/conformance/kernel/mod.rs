@@ -40,7 +40,7 @@ fn queue<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) -> Queue<B> {
     fixture.context.queue(order).expect("a queue")
 }
 
-/// Whether the runtime runs kernels at all, by their bodies or by code.
+/// Whether the runtime runs kernels at all, by host bodies or by code.
 fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
     let host = matches!(context.info().backend, BackendKind::Host | BackendKind::Mock);
     let able = host || !Module::formats(context).is_empty();
@@ -50,16 +50,16 @@ fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
     able
 }
 
-/// The formats that a kernel for the device can be in here: those that it takes, but CUDA C only
-/// beside its compiler, which is a library of its own.
+/// The formats that a kernel may have: those that the device takes, but CUDA C only if its
+/// compiler, a separate library, is present.
 fn formats<B: Programmable>(context: &Context<B>) -> Formats {
     let taken = Module::formats(context);
     let lacks_compiler = taken.contains(Formats::CUDA_C) && lacks_compiler(context);
     if lacks_compiler { taken.difference(Formats::CUDA_C) } else { taken }
 }
 
-/// Asked once of CUDA and of HIP, whose compiler needs NVRTC here too. One that refuses all code is
-/// taken for missing: a failure where `nvrtc` is required.
+/// Asked once each for CUDA and HIP. A compiler that refuses all code counts as missing, which is a
+/// failure where `nvrtc` is required.
 fn lacks_compiler<B: Programmable>(context: &Context<B>) -> bool {
     static ANSWERS: [OnceLock<bool>; 2] = [const { OnceLock::new() }; 2];
     let nothing = Code::CudaC("extern \"C\" __global__ void nothing() {}");
@@ -67,7 +67,7 @@ fn lacks_compiler<B: Programmable>(context: &Context<B>) -> bool {
     *answer.get_or_init(|| matches!(Module::build(context, nothing), Err(BuildError::Runtime(_))))
 }
 
-/// Says that the case does not run, because the device takes none of its codes.
+/// Reports that the case does not run, because the device takes none of its codes.
 fn no_code<B: Backend>(context: &Context<B>, what: &str) {
     match context.info().backend {
         BackendKind::Cuda | BackendKind::Hip => skip::missing("nvrtc", format_args!("{what}: no compiler")),
@@ -75,7 +75,7 @@ fn no_code<B: Backend>(context: &Context<B>, what: &str) {
     }
 }
 
-/// The kernel made ready for the fixture's device; `None`, said aloud, where it cannot be.
+/// The kernel built for the fixture's device, or `None` after a report.
 fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
     context: &Context<B>,
 ) -> Option<Executable<K, B, D>> {
@@ -106,8 +106,7 @@ fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
     all
 }
 
-/// The formats, where the device takes source in one of two languages; `None`, said aloud, where it
-/// takes none.
+/// The source formats that the device takes, or `None` after a report.
 fn source_formats<B: Programmable>(context: &Context<B>) -> Option<Formats> {
     let formats = formats(context);
     if formats.intersects(Formats::OPENCL_C | Formats::CUDA_C) {

@@ -1,5 +1,4 @@
-//! Kernels from one source: the same results by the body on the host and by every code that is made
-//! of it.
+//! Kernels from one source: the host's body and every generated code give the same results.
 
 use usm_core::{Device, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
@@ -115,8 +114,8 @@ fn scan(a: &[u32], out: &mut [u32]) {
     out[i] = lm[l];
 }
 
-/// Names that are words of OpenCL C and CUDA C, shadowing, and the arithmetic in which the
-/// languages differ.
+/// Names that are keywords of OpenCL C or CUDA C, shadowing, and arithmetic in which the languages
+/// differ.
 #[kernel]
 fn private(kernel: &[i32], half: &[i32], global: &mut [i32], float: &mut [u32]) {
     let int = global_id(0);
@@ -154,7 +153,7 @@ fn numbers(count: usize, step: usize) -> Vec<f32> {
     (0..count).map(|i| (i * step % 17) as f32 - 8.0).collect()
 }
 
-/// Local memory and a barrier; scalars; loops in strides; a tree.
+/// Local memory and a barrier; scalars; strided loops; a tree.
 pub fn one_source_in_one_dimension<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     for ready in ready_in_every_format::<reverse, B, 1>(fixture.context) {
@@ -213,7 +212,7 @@ pub fn one_source_with_atomics<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Two dimensions, two local arrays, a sum that outlives barriers; sizes that divide nothing.
+/// Two dimensions, two local arrays, a sum that outlives barriers; sizes that no group divides.
 pub fn one_source_in_two_dimensions<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<matmul, B, 2>(fixture.context) {
@@ -234,7 +233,7 @@ pub fn one_source_in_two_dimensions<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Integers agree bit for bit, whatever the language of the device says of overflow, division and
+/// Integers agree bit for bit, whatever the device's language defines for overflow, division and
 /// shifts.
 pub fn one_source_has_one_arithmetic<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
@@ -257,7 +256,7 @@ pub fn one_source_has_one_arithmetic<B: Programmable>(fixture: &Fixture<'_, B>) 
     }
 }
 
-/// What may race runs nowhere.
+/// A kernel that may race is refused everywhere.
 pub fn one_source_refuses_what_may_race<B: Programmable>(fixture: &Fixture<'_, B>) {
     #[kernel]
     fn rows(width: u64, a: &mut [u32]) {

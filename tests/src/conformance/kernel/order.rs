@@ -8,8 +8,8 @@ use super::{queue, range, ready, shared};
 use crate::Fixture;
 use crate::conformance::sharing::of_the_program;
 
-/// Long enough that a launch which does not wait would be seen. The drivers of the tests hold work
-/// back by themselves, and interpret it.
+/// Slow enough that a launch which does not wait would be detected. The test drivers are slow by
+/// themselves.
 fn slow<B: Programmable>(fixture: &Fixture<'_, B>) -> Step {
     let held_back = fixture.context.info().name.as_str().ends_with("test device");
     Step { rounds: if held_back { 20 } else { 20_000 } }
@@ -22,7 +22,7 @@ fn expected(start: u32, steps: u32, by: u32) -> Vec<u32> {
     vec![end; ITEMS as usize]
 }
 
-/// Ten launches on one array, nothing waited for in between.
+/// Ten launches on one array, without a wait in between.
 pub fn launches_on_one_array_run_in_turn<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -36,7 +36,7 @@ pub fn launches_on_one_array_run_in_turn<B: Programmable>(fixture: &Fixture<'_, 
     }
 }
 
-/// A launch writes what the other queue's launch reads.
+/// One queue's launch reads what another queue's launch wrote.
 pub fn launches_of_two_queues_are_ordered_by_the_arrays<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let queues = [queue(fixture, QueueOrder::InOrder), queue(fixture, QueueOrder::OutOfOrder)];
@@ -54,7 +54,7 @@ pub fn launches_of_two_queues_are_ordered_by_the_arrays<B: Programmable>(fixture
     assert_eq!(b.read().expect("a view")[..], [y; ITEMS as usize]);
 }
 
-/// Fill, launch, copy, launch: no event named anywhere.
+/// Fill, launch, copy, launch, without naming events.
 pub fn launches_are_ordered_among_copies_and_fills<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -71,7 +71,7 @@ pub fn launches_are_ordered_among_copies_and_fills<B: Programmable>(fixture: &Fi
     assert_eq!(a.to_vec(&queue).expect("the result"), vec![64; items]);
 }
 
-/// Events of work on other arrays hold a launch back too.
+/// A launch also waits for events of work on other arrays.
 pub fn a_launch_waits_for_the_events_it_is_given<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let (one, two) = (queue(fixture, QueueOrder::OutOfOrder), queue(fixture, QueueOrder::OutOfOrder));
@@ -85,7 +85,7 @@ pub fn a_launch_waits_for_the_events_it_is_given<B: Programmable>(fixture: &Fixt
     assert_eq!(after[0].status().expect("a state"), usm_core::EventStatus::Complete);
 }
 
-/// The arrays, the kernel and the queue are gone before the launch has run.
+/// Arrays, kernel and queue are dropped before the launch runs.
 pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(saxpy) = ready::<sample::saxpy, B, 1>(fixture.context) else { return };
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
@@ -99,7 +99,7 @@ pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixt
         let launch = Launch::new(&queue, range([ITEMS], [8]));
         let _ = launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
         drop((b, step, queue));
-        // Memory given out now must not be what the launch still reads.
+        // A new allocation must not overlap memory that the launch still reads.
         drop(shared(&outer, &[77_u32; ITEMS as usize]));
     }
     drop((step, saxpy));
@@ -110,7 +110,7 @@ pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixt
     assert_eq!((fixture.context.stats().sum.live, fixture.context.stats().leaked), (0, 0));
 }
 
-/// Forgotten handles change nothing.
+/// The wait does not depend on handles.
 pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -125,8 +125,8 @@ pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_
 
 type Input<B> = (u32, Queue<B>, UsmVec<u32, Shared, B>, UsmVec<u32, Shared, B>);
 
-/// A queue and two arrays for each thread, filled before any of them launches: without concurrent
-/// access one excludes the other.
+/// A queue and two arrays for each thread, filled before any launch: without concurrent access a
+/// fill and a launch exclude each other.
 fn inputs<B: Programmable, const N: usize>(
     fixture: &Fixture<'_, B>,
     order: QueueOrder,
@@ -139,7 +139,7 @@ fn inputs<B: Programmable, const N: usize>(
     })
 }
 
-/// One function, two threads, each its own arrays and queue: arguments do not mix.
+/// Two threads launch one function with different arguments: the arguments do not mix.
 pub fn two_threads_launch_one_function<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
 where
     usm_core::Context<B>: Send + Sync,
@@ -156,8 +156,7 @@ where
                 (by, a)
             })
         });
-        // Views come when nobody launches any more: without concurrent access one excludes the
-        // other.
+        // Views come after all launches: without concurrent access they exclude each other.
         for (by, a) in
             threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         {
@@ -166,8 +165,8 @@ where
     });
 }
 
-/// More threads than any runtime has processors, all waiting for launches on queues of their own:
-/// every wait ends.
+/// More threads than any runtime has processors wait for launches on queues of their own: every
+/// wait ends.
 pub fn waits_of_many_threads_all_end<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
 where
     usm_core::Context<B>: Send + Sync,
@@ -194,7 +193,7 @@ where
     });
 }
 
-/// A launch over memory of the program's allocator, where the device reaches it.
+/// A launch over memory of the program's allocator, if the device can access it.
 pub fn kernels_reach_memory_of_the_program<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let adopt = |value: u32| of_the_program(fixture.context, vec![value; ITEMS as usize]);

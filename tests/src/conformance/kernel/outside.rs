@@ -1,5 +1,5 @@
-//! An index outside of its array, and what programs do with the launch in the meantime: each such
-//! launch is told of, by whoever waits for it first, and told once by what is not its event.
+//! Indices outside their arrays while programs use, drop or forget the launch. Every such launch is
+//! reported: by each wait for its event, or once by the first other wait.
 
 use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
@@ -19,14 +19,14 @@ use crate::programs::Random;
 const LIMIT: Duration = Duration::from_secs(20);
 const ITEMS: usize = 8;
 
-/// What no launch proves.
+/// A kernel whose index no launch proves.
 #[kernel]
 fn pick(index: &[u32], from: &[u32], to: &mut [u32]) {
     let i = global_id(0);
     to[i] = from[index[i] as u64];
 }
 
-/// An index that nobody wrote, from local memory.
+/// An index from unwritten local memory.
 #[kernel(group = 4)]
 fn pick_by_what_nobody_wrote(from: &[u32], to: &mut [u32]) {
     #[local]
@@ -54,11 +54,11 @@ struct World<'w, B: Programmable> {
     queues: Vec<Queue<B>>,
     from: UsmVec<u32, Shared, B>,
     launched: Vec<Launched<B>>,
-    /// Launches of which only the context knows, that have been outside, and not told.
+    /// Launches with an index outside that only the context knows and has not reported.
     owed: usize,
 }
 
-/// Whether a result is the failure that a launch has; another failure is a fault.
+/// Whether a result is the failure of an index outside; another failure fails the test.
 fn is_outside<T>(result: &usm_core::Result<T>) -> bool {
     match result {
         Ok(_) => false,
@@ -86,7 +86,7 @@ impl<B: Programmable + 'static> World<'_, B> {
         self.launched.push(Launched { index, to, event, on, is_outside: wrong.is_some(), is_told: false });
     }
 
-    /// The context tells of everything that nobody was told of.
+    /// The context reports every failure that was not reported yet.
     fn synchronize(&mut self, context: &usm_core::Context<B>) {
         let told = is_outside(&context.synchronize(LIMIT));
         let untold = self.launched.iter().filter(|launched| launched.is_outside && !launched.is_told).count();
@@ -103,7 +103,7 @@ impl<B: Programmable + 'static> World<'_, B> {
         let at = random.below(self.launched.len());
         let one = &mut self.launched[at];
         match sort {
-            // Its event says it every time, and so do clones in two threads.
+            // The event reports it every time, and so do clones in two threads.
             2 | 3 => {
                 let Some(event) = one.event.clone() else { return };
                 let threads: [bool; 2] = thread::scope(|scope| {
@@ -113,18 +113,18 @@ impl<B: Programmable + 'static> World<'_, B> {
                 assert_eq!(threads, [one.is_outside; 2]);
                 one.is_told = true;
             }
-            // A view of what it wrote, of which the second tells nothing.
+            // A view of a written array reports it; the second view does not.
             4 => {
                 let told = is_outside(&one.to.read().map(drop));
                 assert_eq!(told, one.is_outside && !one.is_told);
                 one.is_told = true;
                 let (read, index) = (one.to.read().expect("told"), one.index.read().expect("read only"));
                 for (read, index) in read.iter().zip(&index[..]) {
-                    // What an item outside of its array writes is open.
+                    // The value that an item outside writes is unspecified.
                     assert!(*index >= 4 || *read == index * 10, "{read} at {index}");
                 }
             }
-            // An in-order queue tells of its own launches.
+            // An in-order queue reports failures of its own launches.
             5 => {
                 let queue = &self.queues[one.on];
                 if queue.order() == QueueOrder::OutOfOrder {
@@ -140,12 +140,12 @@ impl<B: Programmable + 'static> World<'_, B> {
                 assert_eq!(told, untold > 0, "{untold} untold");
             }
             6 => one.event = None,
-            // Arrays and event are dropped, in flight perhaps. Only the context knows.
+            // Arrays and event are dropped, possibly in flight. Only the context knows the failure.
             7 => {
                 let gone = self.launched.swap_remove(at);
                 self.owed += usize::from(gone.is_outside && !gone.is_told);
                 if self.queues[gone.on].order() == QueueOrder::InOrder {
-                    // Its queue would tell of it as well.
+                    // Its queue would report it too.
                     self.synchronize(context);
                 }
             }
@@ -154,7 +154,7 @@ impl<B: Programmable + 'static> World<'_, B> {
     }
 }
 
-/// Programs of launches, of which every second is outside.
+/// Programs of launches, every second of which has an index outside.
 pub fn one_source_reports_every_index_outside_once<B: Programmable + 'static>(fixture: &Fixture<'_, B>) {
     let programs = std::env::var("USM_PROGRAMS").map_or(12, |count| count.parse().expect("a number"));
     for ready in ready_in_every_format::<pick, B, 1>(fixture.context).into_iter().take(1) {
@@ -181,13 +181,14 @@ thread_local! {
     static IS_ANGRY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A panic about an allocation would leak it, which a driver that checks its contexts reports.
+/// A panic about an allocation would leak it, and a driver that checks its contexts would report
+/// the leak.
 fn observer(record: &Record) {
     let panics = IS_ANGRY.get() && record.operation == Operation::Free;
     assert!(!panics, "the observer's panic, as planned");
 }
 
-/// A panic of an observer while somebody reads what a launch found: the next who asks is told.
+/// An observer panics while a failure is read: the next wait reports the failure.
 pub fn one_source_reports_an_index_outside_after_a_panic<B: Programmable + 'static>(
     fixture: &Fixture<'_, B>,
 ) {
@@ -207,7 +208,7 @@ pub fn one_source_reports_an_index_outside_after_a_panic<B: Programmable + 'stat
         IS_ANGRY.set(true);
         let interrupted = catch_unwind(AssertUnwindSafe(|| event.wait_for(limit)));
         IS_ANGRY.set(false);
-        // Another thread may have read it, without a panic.
+        // Another thread may have received it without a panic.
         assert!(interrupted.is_err() || is_outside(&interrupted.expect("an answer")));
         assert!(is_outside(&event.wait_for(limit)), "told to the next");
         context.synchronize(limit).expect("it was told");
@@ -216,7 +217,7 @@ pub fn one_source_reports_an_index_outside_after_a_panic<B: Programmable + 'stat
     }
 }
 
-/// A value that nobody wrote is no way around the check of an index.
+/// An unwritten value does not bypass the index check.
 pub fn one_source_checks_an_index_that_nobody_wrote<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     for ready in ready_in_every_format::<pick_by_what_nobody_wrote, B, 1>(fixture.context) {
@@ -228,7 +229,7 @@ pub fn one_source_checks_an_index_that_nobody_wrote<B: Programmable>(fixture: &F
         let launch = Launch::new(&queue, super::range([8], [4]));
         let event = launch.run_on(&ready, pick_by_what_nobody_wrote, (&from, &mut to)).expect("a launch");
         let outside = event.wait().is_err();
-        // Inside of its array, or refused, which reads as 0.
+        // Inside its array, or refused, which reads as 0.
         let read = to.read().map(|view| view.to_vec()).or_else(|_| to.read().map(|view| view.to_vec()));
         for value in read.expect("told") {
             assert!(value == 5 || (outside && value == 0), "{value}");

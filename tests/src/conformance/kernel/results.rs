@@ -1,4 +1,4 @@
-//! Results of kernels, and what a launch refuses.
+//! Results of kernels, and refusals of launches.
 
 use usm_core::{Backend, Device, Host, QueueOrder, UsmVec};
 use usm_kernel::sample::{
@@ -118,9 +118,9 @@ pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// A range without groups is one group to the kernel, however the device cuts it.
+/// A range without groups is one group for the kernel, however the device divides it.
 pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fixture<'_, B>) {
-    // A prime, above the largest group of every device: many groups, whoever chooses them.
+    // A prime above the largest group of every device, so there are several groups.
     const ITEMS: usize = 8_209;
     for ready in ready_in_every_format::<GroupOf, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::InOrder);
@@ -131,7 +131,7 @@ pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fi
     }
 }
 
-/// A table by value; two launches with other tables do not disturb each other.
+/// A table by value: two launches with different tables do not affect each other.
 pub fn constant_memory_belongs_to_its_launch<B: Programmable>(fixture: &Fixture<'_, B>) {
     for lookup in ready_in_every_format::<Lookup, B, 1>(fixture.context) {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -206,7 +206,7 @@ pub fn atomic_additions_are_not_lost<B: Programmable>(fixture: &Fixture<'_, B>) 
     }
 }
 
-/// Nothing runs, and what waits for the launch goes on.
+/// Nothing runs, and work that waits for the launch continues.
 pub fn a_range_of_no_items_runs_nothing<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(ready) = ready::<reverse, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -216,13 +216,13 @@ pub fn a_range_of_no_items_runs_nothing<B: Programmable>(fixture: &Fixture<'_, B
     assert_eq!(a.read().expect("a view")[..], [1.0; 8]);
 }
 
-/// By the range itself, before there is a device.
+/// The range itself refuses it, without a device.
 pub fn a_global_size_that_is_no_multiple_is_refused<B: Backend>(_: &Fixture<'_, B>) {
     let refused = refused(NdRange::new([10], [4]));
     assert_eq!(refused, RangeError::NotDivisible { dimension: 0, global: 10, local: 4 });
 }
 
-/// With both numbers; the array is as it was.
+/// The error has both numbers; the array is unchanged.
 pub fn a_group_above_the_limit_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(ready) = ready::<saxpy, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
@@ -238,7 +238,7 @@ pub fn a_group_above_the_limit_is_refused<B: Programmable>(fixture: &Fixture<'_,
     assert!(y.read().expect("a view").iter().all(|value| *value == 1.0));
 }
 
-/// With both numbers.
+/// The error has both numbers.
 pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(hungry) = ready(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
@@ -252,7 +252,7 @@ pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixtur
     assert_eq!(error, LaunchError::LocalMemoryTooLarge { needed, limit });
 }
 
-/// With position and both numbers, before anything runs.
+/// The error has the position and both numbers; nothing runs.
 pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(ready) = ready::<GroupOf, B, 1>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
@@ -262,7 +262,7 @@ pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fix
     assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("group_of", 0, 64, 63));
 }
 
-/// The kernel says which size it is written for.
+/// The kernel declares the size of its groups.
 pub fn a_group_of_another_shape_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(ready) = ready::<matmul, B, 2>(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
@@ -272,7 +272,7 @@ pub fn a_group_of_another_shape_is_refused<B: Programmable>(fixture: &Fixture<'_
     assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 16, found: 8 });
 }
 
-/// What was built for one context is no function of another.
+/// A kernel built for one context cannot be launched in another.
 pub fn a_kernel_of_another_context_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     if !runs_kernels(fixture.context) {
         return;

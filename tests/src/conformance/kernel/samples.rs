@@ -210,7 +210,7 @@ unsafe impl DeviceCode<1> for CountOdd {
     }
 }
 
-/// Local arrays of three types and a private one: each item leaves a byte, a double and its
+/// Local arrays of three types and a private one: each item writes a byte, a double and its
 /// neighbour's private word.
 pub(super) struct Mixed;
 
@@ -255,8 +255,8 @@ impl Kernel<1> for Mixed {
     }
 }
 
-// SAFETY: an item has its own element of the result; local arrays are written at places of its own,
-// and read behind a barrier.
+// SAFETY: an item has its own element of the result. It writes its own elements of local arrays,
+// and reads others after a barrier.
 unsafe impl DeviceCode<1> for Mixed {
     code!("mixed");
     type Numbers = [u64; 0];
@@ -266,8 +266,7 @@ unsafe impl DeviceCode<1> for Mixed {
     }
 }
 
-/// `a[i] = a[i] * 3 + b[i]`, slowly enough that a launch can be overtaken: `rounds` times nothing
-/// in between.
+/// `a[i] = a[i] * 3 + b[i]`, after `rounds` idle iterations, so that later work could overtake it.
 pub(super) struct Step {
     pub(super) rounds: u64,
 }
@@ -305,7 +304,7 @@ unsafe impl DeviceCode<1> for Step {
     }
 }
 
-/// Asks for as much local memory as it is told, and touches none.
+/// Requests the given amount of local memory and uses none.
 pub(super) struct Hungry {
     pub(super) bytes: usize,
 }
@@ -322,7 +321,7 @@ impl Kernel<1> for Hungry {
     fn group<O: Order>(&self, _: &Group<'_, Self, 1, O>, _: (&mut [u32],), _: (&mut [u8],)) {}
 }
 
-// SAFETY: nothing is touched.
+// SAFETY: the code accesses no memory.
 unsafe impl DeviceCode<1> for Hungry {
     code!("hungry");
     type Numbers = [u64; 0];

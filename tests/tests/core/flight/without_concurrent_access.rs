@@ -60,7 +60,7 @@ fn the_guard_of_a_wait_forbids_launches() {
     let refused = queue.fill(&mut array, 1).expect_err("the host may look").kind;
     assert_eq!(refused, ErrorKind::HostViewLive { views: 1 });
     drop(guard);
-    let _ = queue.fill(&mut array, 1).expect("nobody looks");
+    let _ = queue.fill(&mut array, 1).expect("no view");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The pool of a device: how long it lives, what it keeps and gives back, what is known of its
-//! addresses, and which context its calls are of.
+//! The pool of a device: its lifetime, the memory that it keeps and returns, queries of its
+//! addresses, and the context of its calls.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
@@ -36,7 +36,7 @@ fn plain(context: &Context<Cuda>, bytes: usize) -> usm_core::Result<Allocation<C
     context.allocate(&Request::new(AllocKind::Device, bytes))
 }
 
-/// What another library allocates on its stream from the device's default pool.
+/// Allocates like another library: on its stream, from the device's default pool.
 fn of_another_library(queue: &Queue<Cuda>, bytes: usize) -> usize {
     let allocate: Ordered = function(queue.context(), c"cuMemAllocAsync");
     let mut address = 0;
@@ -47,11 +47,11 @@ fn of_another_library(queue: &Queue<Cuda>, bytes: usize) -> usize {
 
 fn free_of_another_library(queue: &Queue<Cuda>, address: usize) {
     let free: unsafe extern "C" fn(usize, *mut c_void) -> i32 = function(queue.context(), c"cuMemFreeAsync");
-    // SAFETY: allocated by the other library, used by nobody.
+    // SAFETY: allocated by the other library and unused.
     assert_eq!(unsafe { free(address, queue.raw().as_raw()) }, 0);
 }
 
-/// As a library does that waits in the driver.
+/// Waits in the driver, like another library.
 fn synchronize(queue: &Queue<Cuda>) {
     let wait: Synchronize = function(queue.context(), c"cuStreamSynchronize");
     // SAFETY: a live stream.
@@ -79,7 +79,7 @@ fn a_device_has_one_pool_from_the_first_memory_of_a_queue_to_the_last_context() 
     assert!(place("cuEventQuery") < place("cuMemPoolDestroy"), "{made:?}");
     assert!(place("cuMemPoolDestroy") < place("cuDevicePrimaryCtxRelease_v2"), "{made:?}");
     assert_eq!((pools(), driver.live("reserved"), driver.live("allocations")), (0, 0, 0));
-    // And so again.
+    // Again.
     drop(of_queue(&queue(&driver.context()), 4 * KIB).unwrap());
     assert_eq!(pools(), 0);
 }
@@ -107,7 +107,7 @@ fn freed_memory_is_kept_across_waits() {
     let context = driver.context();
     let queue = queue(&context);
     let reserved = || driver.live("reserved");
-    // Other libraries get back what they set up: by default nothing is kept.
+    // Other libraries get their memory back: by default the pool keeps nothing.
     free_of_another_library(&queue, of_another_library(&queue, MIB));
     assert_eq!(reserved(), MIB as u64);
     synchronize(&queue);
@@ -120,7 +120,7 @@ fn freed_memory_is_kept_across_waits() {
     }
 }
 
-/// Work that never ends, of the same context or of another one, is not waited for.
+/// Endless work, of the same or another context, is not waited for.
 #[test]
 fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
     let Some(driver) = Driver::find() else { return };
@@ -147,7 +147,7 @@ fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
     }
 }
 
-/// Also where the stream has not come to the free yet, and where another context kept it.
+/// Also if the stream has not reached the free, and if another context's pool kept the memory.
 #[test]
 fn missing_plain_memory_is_memory_that_the_pool_kept() {
     let Some(driver) = Driver::find() else { return };
@@ -165,7 +165,7 @@ fn missing_plain_memory_is_memory_that_the_pool_kept() {
         set("memory=1048576");
         let memory = plain(context, 768 * KIB).unwrap();
         assert_eq!(driver.live("reserved"), 0);
-        // Nothing more is there: what is kept is tried, and what was freed, and no more.
+        // With no more memory: tries the kept and the freed memory, then stops.
         let (refused, made) = calls_of(|| plain(context, 768 * KIB).unwrap_err());
         let (memory_type, requested) = (MemoryType::UsmDevice, 768 << 10);
         assert_eq!(
@@ -213,12 +213,12 @@ fn only_a_lack_of_device_memory_trims_an_existing_pool() {
         }
         raw::memory_pool(context.raw()).unwrap();
     }
-    // Whatever the trim says.
+    // Whatever the trim returns.
     fail("cuMemAlloc_v2=2,cuMemPoolTrimTo=1");
     assert_eq!(plain(&context, 64).unwrap_err().native, Some(2));
 }
 
-/// Work that never ends keeps its memory, and who wants some hears so within the limit.
+/// Endless work keeps its memory, and another request fails within the wait limit.
 #[test]
 fn the_look_for_memory_has_a_limit() {
     let Some(driver) = Driver::find() else { return };
@@ -251,7 +251,7 @@ fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
         queue.wait().unwrap();
     }
     assert_eq!(context.query(ptr::without_provenance::<u8>(address)).unwrap().kind, AllocKind::Unknown);
-    // Every context over the device knows what is live in it, and where that ends.
+    // Every context over the device knows the live blocks and their ends.
     let other = driver.context();
     let queues = [&context, &other].map(self::queue);
     let blocks = queues.each_ref().map(|queue| of_queue(queue, 1000).unwrap());
@@ -262,7 +262,7 @@ fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
         assert_eq!((found.kind, found.base, found.size), (AllocKind::Device, memory.as_ptr().addr(), 1000));
         assert_eq!(context.query(memory.as_ptr().wrapping_add(1000)).unwrap().kind, AllocKind::Unknown);
     }
-    // After the pool the driver is asked again.
+    // For addresses outside the pool the driver is asked.
     let address = blocks[0].as_ptr();
     drop((blocks, queues, queue, context, other));
     let (found, made) = calls_of(|| driver.context().query(address).unwrap());
@@ -283,7 +283,7 @@ fn a_pool_that_cannot_be_made_is_a_typed_error_and_leaves_nothing() {
         );
         assert_eq!((driver.live("pools"), context.stats().sum.count), (0, 0));
     }
-    // Says that it has pools and that it has none.
+    // A driver that reports pools but refuses to make one.
     fail("cuMemPoolCreate=801");
     let memory = of_queue(&queue, 64).unwrap();
     let ((), made) = calls_of(|| drop(memory));
@@ -291,7 +291,7 @@ fn a_pool_that_cannot_be_made_is_a_typed_error_and_leaves_nothing() {
     fail("");
     drop(of_queue(&queue, 64).unwrap());
     assert_eq!(driver.live("pools"), 1);
-    // Nobody is left to hear of an end that fails.
+    // A failed end has no receiver.
     drop(queue);
     fail(&format!("cuMemPoolDestroy={REFUSED}"));
     drop(context);
@@ -318,8 +318,8 @@ fn each_function_of_pools_that_a_driver_lacks_leaves_it_plain_memory() {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything
-/// goes in the end, with the context at the latest.
+/// The first, second, ... call of each function fails: the result is correct or an error.
+/// Everything is freed in the end, at the latest with the context.
 #[test]
 fn a_fault_anywhere_loses_nothing() {
     let Some(driver) = Driver::find() else { return };
@@ -347,7 +347,8 @@ fn a_fault_anywhere_loses_nothing() {
             fail("");
             context.synchronize(LONG).unwrap();
             context.collect();
-            // A block whose context cannot be made current stays until that goes, and is counted.
+            // A block whose context cannot be made current is kept until the context ends, and is
+            // counted.
             let leaked = context.stats().leaked;
             assert!(leaked == 0 || *name == "cuCtxPushCurrent_v2", "{name} {call}: {leaked}");
             assert_eq!(
@@ -366,8 +367,8 @@ fn a_fault_anywhere_loses_nothing() {
     }
 }
 
-/// Whatever another library has made current on the thread, or nothing: the stream says whose its
-/// memory is.
+/// The stream determines the memory's context, whatever context another library made current on the
+/// thread.
 #[test]
 fn the_stream_determines_the_context() {
     let Some(driver) = Driver::find() else { return };
@@ -388,7 +389,7 @@ fn the_stream_determines_the_context() {
         memory.wait_for_uses(usm_core::Access::Write).unwrap();
     })
     .unwrap();
-    // A driver that wants one all the same is called again with the right one, which does not stay.
+    // A driver that requires a current context gets the right one for a second call only.
     set("current");
     let made = pair();
     let again = |name| ["cuCtxGetCurrent", "cuCtxPushCurrent_v2", name, "cuCtxPopCurrent_v2"];
@@ -397,7 +398,7 @@ fn the_stream_determines_the_context() {
     set("");
 }
 
-/// Its handle stands for the default stream of whatever context is current.
+/// Its handle means the default stream of the current context.
 #[test]
 fn a_default_stream_is_that_of_its_own_context() {
     let Some(driver) = Driver::find() else { return };
@@ -416,7 +417,7 @@ fn a_default_stream_is_that_of_its_own_context() {
                 let mut memory = of_queue(&queue, 64).unwrap();
                 let _ = queue.fill_bytes(&mut memory, 0, 64, &[1]).unwrap();
             });
-            // A record of an event of this context on a stream of another one would be refused.
+            // An event of this context cannot be recorded on a stream of another one.
             assert_eq!(times(&made, "cuCtxPushCurrent_v2"), times(&made, "cuCtxPopCurrent_v2"));
             assert!(times(&made, "cuCtxPushCurrent_v2") >= 3, "{made:?}");
         })

@@ -1,5 +1,5 @@
-//! Memory from a queue: which calls, in which order, and what becomes of it where a call is refused
-//! or missing.
+//! Memory from a queue: the driver's calls, their order, and the fallback if a call is refused or
+//! missing.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ fn queue(context: &Context<Cuda>) -> Queue<Cuda> {
     context.queue(QueueOrder::InOrder).unwrap()
 }
 
-/// The calls with the context current, once the events are there that they use again.
+/// The calls with the context current, after the reusable events exist.
 fn calls_in<R>(context: &Context<Cuda>, work: impl FnOnce() -> R) -> Vec<String> {
     raw::with_current(context.raw(), || calls_of(work).1).unwrap()
 }
@@ -66,7 +66,7 @@ fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
     let work = || {
         let mut memory = bytes(&own);
         let _ = other.copy_bytes(&mut memory, 0, &source, 0, SIZE).unwrap();
-        // The event of the copy comes after that of the allocation, so it alone is waited for.
+        // The copy's event follows the allocation's, so only the copy's is waited for.
         drop(memory);
     };
     let (_, made) = raw::with_current(context.raw(), || calls_with_streams(work)).unwrap();
@@ -84,7 +84,7 @@ fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
         "cuMemFreeAsync",
     ];
     assert_eq!(order, expected);
-    // Which stream does what.
+    // The stream of each call.
     let [first, second] = [&own, &other].map(|queue| format!("{:?}", queue.raw().as_raw()));
     let last: Vec<_> = made.iter().filter(|call| !call.starts_with("cuCtx")).rev().take(2).collect();
     assert_eq!(last, [&format!("cuMemFreeAsync {first}"), &format!("cuStreamWaitEvent {first} {second}")]);
@@ -97,12 +97,12 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
     let live = || driver.live("allocations");
     let context = driver.context();
     let queue = queue(&context);
-    // More than the driver aligns to, behind another block, so that the block lies inside a larger
-    // one.
+    // Above the driver's alignment, after another block, so that the block is placed inside a
+    // larger one.
     let _first = bytes(&queue);
     let request = Request::new(AllocKind::Device, SIZE).aligned_to(1 << 20);
     let mut memory = MemorySource::allocate(&queue, &request).unwrap();
-    // What was asked for first, and lies badly, is gone.
+    // The first, misaligned allocation has been freed.
     queue.wait().unwrap();
     set("hold");
     let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
@@ -113,7 +113,7 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
     fail("");
     assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (1, 0));
     assert_eq!((context.deferred_frees(), live(), context.stats().sum.live), (1, before, 1));
-    // Nobody has it any more, wherever it is.
+    // No live block contains it.
     assert_eq!(context.query(address).unwrap().kind, AllocKind::Unknown);
     context.collect();
     assert_eq!((context.deferred_frees(), live()), (1, before));
@@ -148,7 +148,7 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
     let context = driver.context();
     let queue = queue(&context);
     let request = Request::new(AllocKind::Device, SIZE);
-    // Without an event nothing is allocated.
+    // Without an event no memory is allocated.
     fail("cuEventCreate=700");
     let (refused, made) = calls_of(|| MemorySource::allocate(&queue, &request).unwrap_err());
     assert_eq!((refused.kind, refused.native), (ErrorKind::Native { operation: "cuEventCreate" }, Some(700)));
@@ -164,7 +164,7 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
         (ErrorKind::Native { operation: "cuMemAllocFromPoolAsync" }, Some(700))
     );
     assert_eq!(context.stats().sum.count, 0);
-    // Says that it has pools and that it has none.
+    // A driver that reports pools but refuses to allocate from one.
     fail("cuMemAllocFromPoolAsync=801");
     let memory = bytes(&queue);
     let made = calls_in(&context, || drop(memory));
@@ -186,7 +186,7 @@ fn a_driver_older_than_pools_opens_and_has_plain_memory() {
     assert_eq!(context.stats().sum.live, 0);
 }
 
-/// Its free is in no list of ours, and the driver destroys what is in a context with it.
+/// Its free is in no list of usm-core, and the driver destroys a context's allocations with it.
 #[test]
 fn a_context_is_not_released_before_the_work_of_such_memory() {
     let Some(driver) = Driver::find() else { return };
@@ -213,8 +213,8 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
     let first = |name| calls.iter().position(|call| call == name);
     let [pool, release] = ["cuMemPoolDestroy", "cuDevicePrimaryCtxRelease_v2"].map(first);
     assert!(asked.is_some() && asked < pool && pool < release, "{calls:?}");
-    // What never ends is given up, with its context and the pool.
-    // So is what nobody can see the end of, at once: no event could be recorded behind it.
+    // Endless work is given up with its context and the pool. So is work without a recorded event,
+    // at once.
     for (limit, faults) in
         [(Duration::from_millis(20), ""), (Duration::from_secs(3600), "cuEventRecord=46,cuEventCreate=46")]
     {
@@ -224,7 +224,7 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
     }
 }
 
-/// Neither "no memory" nor something about its size: what is wrong with the queue.
+/// The error names the queue's fault, not memory or size.
 #[test]
 fn a_lost_queue_refuses_allocations() {
     let Some(driver) = Driver::find() else { return };
@@ -242,7 +242,8 @@ fn a_lost_queue_refuses_allocations() {
     context.set_wait_limit(Duration::from_millis(5));
 }
 
-/// What only its context gave holds no queue: the stream ends with the last handle.
+/// Memory that only the context allocates does not keep the queue: the stream ends with the last
+/// handle.
 #[test]
 fn plain_memory_of_a_queue_keeps_no_stream() {
     let Some(driver) = Driver::find() else { return };

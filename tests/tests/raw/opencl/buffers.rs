@@ -1,4 +1,4 @@
-//! OpenCL's memory objects, made by plain calls on one side and adopted on the other.
+//! OpenCL memory objects, created by direct calls and adopted.
 
 use core::ptr;
 
@@ -24,13 +24,13 @@ impl Theirs {
         type Create = unsafe extern "C" fn(cl_mem, u64, cl_uint, *const [usize; 2], *mut Status) -> cl_mem;
         let (create, mut status): (Create, Status) = (self.call(c"clCreateSubBuffer"), 0);
         let region = [origin, size];
-        // SAFETY: a live buffer, CL_BUFFER_CREATE_TYPE_REGION with what it wants.
+        // SAFETY: a live buffer, and CL_BUFFER_CREATE_TYPE_REGION with its structure.
         let part = unsafe { create(whole, 1, 0x1220, &raw const region, &raw mut status) };
         assert_eq!(status, 0);
         part
     }
 
-    /// The content, by a blocking read on their queue.
+    /// The content, by a blocking read on the other library's queue.
     fn content<const N: usize>(&self, buffer: cl_mem) -> [u8; N] {
         type Read = unsafe extern "C" fn(
             cl_command_queue,
@@ -57,7 +57,7 @@ impl Theirs {
 
     fn release_buffer(&self, buffer: cl_mem) {
         let release: Release = self.call(c"clReleaseMemObject");
-        // SAFETY: a reference of theirs, once.
+        // SAFETY: the other library's reference, released once.
         assert_eq!(unsafe { release(buffer) }, 0);
     }
 }
@@ -67,8 +67,8 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
     with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (kept, given) = (theirs.buffer(4096), theirs.buffer(4096));
-        // SAFETY: live buffers of the context; theirs is used between our operations only, and the
-        // second is given away.
+        // SAFETY: live buffers of the context. The borrowed one is used only between operations of
+        // the backend, and ownership of the second passes.
         let (mut borrowed, mut taken) =
             unsafe { (borrow_buffer(&context, kept).unwrap(), take_buffer(&context, given).unwrap()) };
         assert_eq!((borrowed.size(), taken.size()), (4096, 4096));
@@ -84,7 +84,7 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
             (&found[..4], &found[16..32], &found[32..36]),
             (&[1, 2, 3, 4][..], &pattern(16)[..], &[1, 2, 3, 4][..])
         );
-        // Their reference may go before ours, with work in flight.
+        // The other library may release its reference first, with work in flight.
         let _ = queue.fill_buffer(&mut borrowed, 0, 4096, &[7]).unwrap();
         theirs.release_buffer(kept);
         let mut bytes = [0; 4096];
@@ -105,8 +105,8 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
     });
 }
 
-/// Two parts of one buffer share bytes where their regions do: a copy between them is refused
-/// there, and done beside.
+/// Sub-buffers of one buffer share bytes where their regions overlap. A copy there is refused; a
+/// copy beside works.
 #[test]
 fn opencl_parts_of_one_buffer_overlap_where_their_regions_do() {
     with(|backend, theirs| {
@@ -146,19 +146,19 @@ fn opencl_parts_of_one_buffer_overlap_where_their_regions_do() {
     });
 }
 
-/// Refused, and the reference stays the caller's.
+/// Refused, and the caller keeps the reference.
 #[test]
 fn opencl_memory_objects_that_are_no_buffers_of_the_context_are_refused() {
     with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let other = Theirs::start(backend).unwrap();
         let foreign = other.buffer(64);
-        // SAFETY: a live memory object; nothing of it is used.
+        // SAFETY: a live memory object that is not used.
         let refused = unsafe { [borrow_buffer(&context, foreign), take_buffer(&context, foreign)] };
         for refused in refused {
             let (expected, refused) = (context.id(), refused.unwrap_err());
             assert_eq!(refused.kind, ErrorKind::WrongContext { expected, found: 0 });
-            // Its context has no number: none is made up.
+            // Its context has no number, and the error invents none.
             let said = refused.to_string();
             assert!(said.ends_with(&format!("context {expected}")) && !said.contains("context 0"), "{said}");
         }
@@ -187,7 +187,7 @@ fn opencl_memory_objects_that_are_no_buffers_of_the_context_are_refused() {
             )
         };
         if status == 0 {
-            // SAFETY: a live memory object; nothing of it is used.
+            // SAFETY: a live memory object that is not used.
             let refused = unsafe { borrow_buffer(&context, image) }.unwrap_err();
             assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }), "{refused}");
             assert_eq!(theirs.buffer_references(image), 1);

@@ -1,4 +1,4 @@
-//! The backend that is wrong in one way.
+//! A backend with one fault.
 
 use core::alloc::Layout;
 use core::convert::Infallible;
@@ -19,15 +19,15 @@ use usm_kernel::{BuildError, Code, Formats, FunctionInfo, Programmable};
 
 macro_rules! faults {
     ($($(#[$what:meta])* $fault:ident),+ $(,)?) => {
-        /// What is wrong.
+        /// The fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Fault {
-            /// Nothing.
+            /// No fault.
             None,
             $($(#[$what])* $fault),+
         }
 
-        /// Each of them.
+        /// All faults.
         pub(crate) const FAULTS: [Fault; [$(stringify!($fault)),+].len()] = [$(Fault::$fault),+];
     };
 }
@@ -43,77 +43,77 @@ faults! {
     BarrierIgnoresEvents,
     /// A barrier without events waits for nothing.
     BarrierIgnoresQueue,
-    /// Queues in order are not.
+    /// In-order queues are out of order.
     QueueOutOfOrder,
-    /// The event of a copy is over at once.
+    /// The event of a copy is complete at once.
     CopyLosesEvent,
-    /// The event of a fill is over at once.
+    /// The event of a fill is complete at once.
     FillLosesEvent,
-    /// An event is called complete before it is.
+    /// An incomplete event reports complete.
     CompleteTooEarly,
-    /// An event is never called complete.
+    /// No event reports complete.
     NeverComplete,
     /// A wait returns at once.
     WaitReturns,
-    /// A wait ends at its limit, always.
+    /// Every wait ends at its limit.
     WaitTimesOut,
-    /// A failed operation is called complete.
+    /// A failed operation reports complete.
     StatusForgetsFailure,
     /// A wait for a failed operation succeeds.
     WaitForgetsFailure,
     /// A wait for the context returns at once.
     SynchronizeReturns,
-    /// Memory of another kind than asked for.
+    /// Memory of another kind than requested.
     OtherKind,
-    /// Memory that is not aligned as asked for.
+    /// Memory not aligned as requested.
     Misaligned,
-    /// Memory that is given out twice.
+    /// The same memory is allocated twice.
     GivenTwice,
-    /// No memory is ever given back.
+    /// No memory is ever freed.
     FreesNothing,
-    /// Each block is given back twice.
+    /// Each block is freed twice.
     FreesTwice,
-    /// No pointer is known.
+    /// A query knows no pointer.
     KnowsNothing,
-    /// One past the end is inside.
+    /// A query counts the address one past the end as inside.
     OnePastTheEnd,
-    /// The base of a block is wherever is asked about.
+    /// A query returns the queried address as the base.
     BaseIsAddress,
-    /// A block is one byte smaller.
+    /// A query returns a size one byte too small.
     SizeIsLess,
-    /// Host memory has a device.
+    /// A query returns a device for host memory.
     HostHasDevice,
-    /// A pointer of nobody is an error.
+    /// A query of an unknown pointer is an error.
     UnknownIsError,
-    /// A copy leaves the last byte out.
+    /// A copy omits the last byte.
     CopiesLess,
-    /// A copy goes the other way.
+    /// A copy swaps source and destination.
     CopiesBack,
-    /// A fill leaves the last pattern out.
+    /// A fill omits the last pattern.
     FillsLess,
-    /// A fill takes the first byte of its pattern only.
+    /// A fill uses only the first byte of its pattern.
     FillsFirstByte,
-    /// Rows are copied without the last one.
+    /// A copy of rows omits the last row.
     RowsLess,
     /// A host task is dropped.
     TaskDropped,
     /// A hint writes.
     HintWrites,
-    /// A buffer has whatever was there.
+    /// A new buffer keeps the old content.
     BufferNotZero,
-    /// A write of a buffer begins at its first byte.
+    /// A write of a buffer ignores its offset.
     BufferWriteFirst,
-    /// A read of a buffer begins at its first byte.
+    /// A read of a buffer ignores its offset.
     BufferReadFirst,
-    /// A fill of a buffer begins at its first byte.
+    /// A fill of a buffer ignores its offset.
     BufferFillFirst,
-    /// A copy between buffers begins at the first byte of the source.
+    /// A copy between buffers ignores the offset of the source.
     BufferCopyFirst,
-    /// Two buffers are called one object.
+    /// Two buffers count as one object.
     BuffersAreOne,
 }
 
-/// The backend: the mock, and what is wrong with it.
+/// The backend: the mock and a fault.
 #[derive(Clone, Debug)]
 pub(crate) struct Faulty {
     mock: Mock,
@@ -131,14 +131,14 @@ struct Inner {
     mock: Arc<MockContext>,
     deferred: Deferred<Faulty>,
     fault: Fault,
-    /// The last block, for who gives it out again.
+    /// The last block, for the fault that allocates it again.
     last: std::sync::Mutex<Option<(usize, Layout, AllocKind)>>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct FaultyQueue {
     mock: MockQueue,
-    /// On which nothing is ever submitted but what is over at once.
+    /// A queue for events that are complete at once.
     idle: MockQueue,
     fault: Fault,
 }
@@ -149,7 +149,7 @@ pub(crate) struct FaultyEvent {
     fault: Fault,
 }
 
-/// Bytes by which memory that is not aligned is off.
+/// The offset of misaligned memory in bytes.
 const OFF: usize = 8;
 
 impl Faulty {
@@ -159,7 +159,7 @@ impl Faulty {
 }
 
 impl Inner {
-    /// The block as the mock knows it.
+    /// The mock's block.
     fn native(&self, block: &Block) -> Block {
         match self.fault {
             Fault::Misaligned => {
@@ -173,7 +173,7 @@ impl Inner {
     }
 
     /// # Safety
-    /// As [`Backend::free`]. The mock reports, and does not free, what it did not give.
+    /// As [`Backend::free`]. The mock reports and does not free an unknown block.
     unsafe fn free(&self, block: &Block) {
         let native = self.native(block);
         if self.fault != Fault::FreesNothing {
@@ -181,7 +181,7 @@ impl Inner {
             unsafe { self.mock.free(&native) };
         }
         if self.fault == Fault::FreesTwice {
-            // SAFETY: reported, and not done.
+            // SAFETY: the mock reports the misuse and frees nothing.
             unsafe { self.mock.free(&native) };
         }
     }
@@ -194,7 +194,7 @@ impl Drop for Inner {
         let free = |block: &Block| unsafe { self.free(block) };
         // SAFETY: as above.
         let destroy = |(raw, _): (MockBuffer, Fault)| unsafe { Mock::destroy(&self.mock, raw) };
-        // SAFETY: the state of this context, and blocks return to its mock.
+        // SAFETY: the state of this context, and the blocks return to its mock.
         unsafe { self.deferred.drain(shared, shared.wait_limit(), free, destroy) };
     }
 }
@@ -228,7 +228,7 @@ impl FaultyQueue {
         Ok(self.event(event))
     }
 
-    /// The event of an operation, or a complete one where `loses` is the fault.
+    /// The event of an operation, or a complete one if the fault is `loses`.
     fn kept(&self, loses: Fault, event: MockEvent) -> Result<FaultyEvent> {
         if self.fault == loses { self.complete_event() } else { Ok(self.event(event)) }
     }
@@ -238,8 +238,8 @@ impl FaultyQueue {
     }
 }
 
-// SAFETY: the mock keeps the contract. With a fault it is broken; whoever runs that lets the mock
-// look for misuse, and stops at the first sign.
+// SAFETY: the mock keeps the contract. A fault breaks it, so the caller checks the mock for misuse
+// and stops at the first sign.
 unsafe impl Backend for Faulty {
     const SYNCHRONOUS: bool = false;
 
@@ -490,7 +490,7 @@ impl Buffers<Self> for Faulty {
         let buffer = <Mock as Buffers<Mock>>::create(&inner.mock, size)?;
         if fault == Fault::BufferNotZero {
             let queue = inner.mock.create_queue(QueueOrder::InOrder)?;
-            // SAFETY: all of a buffer that nobody else has.
+            // SAFETY: the whole of a buffer that only this function has.
             let event = unsafe { <Mock as Buffers<Mock>>::fill(&queue, &buffer, 0, &[0xCB], size, &[]) }?;
             event.wait(Duration::from_secs(1))?;
         }

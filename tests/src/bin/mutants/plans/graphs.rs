@@ -1,5 +1,5 @@
-//! Graphs with what makes plans wrong in them: views, permits, parts, branches, loops; and rows,
-//! graphs and edges that are wrong for sure.
+//! Graphs with features that are easy to plan wrongly: views, permits, parts, branches, loops. Also
+//! rows, graphs and edges that are certainly wrong.
 
 #[allow(dead_code, reason = "the tests of usm-pool use more of it")]
 #[path = "../../../../../usm-pool/tests/common/executor.rs"]
@@ -14,7 +14,7 @@ use usm_pool::{Graph, Op, Options, Queue, Row, Strategy, Tensor, TensorKind, pla
 use crate::Checker;
 use executor::Random;
 
-/// All of them, with the queue of their plan.
+/// All graphs, with the queue of their plan.
 pub(super) fn all() -> [(&'static str, Graph, Queue); 8] {
     [
         ("residual", residual(), Queue::InOrder),
@@ -32,7 +32,7 @@ fn built(builder: GraphBuilder) -> Graph {
     builder.build().expect("a well-formed graph")
 }
 
-/// Convolutions with activations in place, and additions of what came before.
+/// Convolutions with activations in place, and additions of earlier results.
 pub(super) fn residual() -> Graph {
     let mut builder = Graph::builder().tensor(Tensor::new(0, 12_288)).tensor(Tensor::new(1, 65_536));
     builder = builder.op(Op::new("stem").inputs([0]).outputs([1]));
@@ -52,7 +52,8 @@ pub(super) fn residual() -> Graph {
     built(builder.output(last))
 }
 
-/// Heads as views of one projection, a softmax in place, a mask that is a view of what it masks.
+/// Heads as views of one projection, a softmax in place, and a mask that is a view of the masked
+/// tensor.
 fn attention() -> Graph {
     let mut builder = Graph::builder()
         .tensor(Tensor::new(0, 6144).kind(TensorKind::Activation))
@@ -98,7 +99,7 @@ fn concatenation() -> Graph {
     built(builder.op(Op::new("head").inputs([1]).outputs([9])).output(9))
 }
 
-/// Chains side by side, whose tensors share bytes only under ordering edges.
+/// Parallel chains whose tensors share bytes only with ordering edges.
 fn branches() -> Graph {
     let mut builder = Graph::builder().tensor(Tensor::new(0, 256)).op(Op::new("begin").outputs([0]));
     let mut ends = Vec::new();
@@ -116,7 +117,7 @@ fn branches() -> Graph {
     built(builder.tensor(Tensor::new(1, 64)).op(Op::new("end").inputs(ends).outputs([1])).output(1))
 }
 
-/// A body that runs again, with a state that it hands on and a table that it reads each time.
+/// A loop whose body hands on a state and reads a table in each iteration.
 fn looping() -> Graph {
     built(
         Graph::builder()
@@ -137,12 +138,12 @@ fn looping() -> Graph {
     )
 }
 
-/// A tensor's row, and its root.
+/// A tensor's row and its root.
 fn row_of(graph: &Graph, rows: &[Row], tensor: usize) -> Option<Row> {
     rows.iter().find(|row| row.id == graph.tensors()[tensor].id).copied()
 }
 
-/// The rows with the root of `tensor` and all its views moved so that `tensor` begins where `onto`
+/// The rows with the root of `tensor` and all its views moved, so that `tensor` starts where `onto`
 /// does.
 fn moved(graph: &Graph, rows: &[Row], tensor: usize, onto: usize) -> Option<Vec<Row>> {
     let node = &graph.tensors()[tensor];
@@ -158,7 +159,7 @@ fn moved(graph: &Graph, rows: &[Row], tensor: usize, onto: usize) -> Option<Vec<
     Some(rows)
 }
 
-/// Rows that are wrong one by one, or that lay over each other what is needed together.
+/// Wrong rows: single invalid rows, and rows that overlap although both tensors are needed.
 pub(super) fn wrong_rows(graph: &Graph, queue: Queue, rows: &[Row]) -> Vec<(String, Vec<Row>)> {
     let mut found: Vec<(String, Vec<Row>)> = Vec::new();
     let mut edit = |what: &str, change: &dyn Fn(&mut Vec<Row>)| {
@@ -213,7 +214,7 @@ pub(super) fn wrong_rows(graph: &Graph, queue: Queue, rows: &[Row]) -> Vec<(Stri
             for &input in node.inputs.iter().filter(|&&input| !node.in_place.contains(&(input, output))) {
                 add("writes over what it reads", output, input);
             }
-            // What an earlier operator made and a later one reads.
+            // A tensor of an earlier operator that a later one reads.
             let passing = |node: &&TensorNode| {
                 let before = node.producer.is_some_and(|producer| producer < op);
                 before
@@ -235,7 +236,7 @@ pub(super) fn wrong_rows(graph: &Graph, queue: Queue, rows: &[Row]) -> Vec<(Stri
     found
 }
 
-/// The graph with a reader more of something that the rows give to somebody else.
+/// The graph with one more reader of a tensor whose bytes another tensor reuses.
 pub(super) fn asking_more(
     graph: &Graph,
     queue: Queue,
@@ -244,7 +245,7 @@ pub(super) fn asking_more(
 ) -> Vec<(String, Graph)> {
     let mut found = Vec::new();
     let reach = Reachability::new(graph, edges).expect("edges that close no cycle");
-    // An edge may put an operator before one that stands earlier.
+    // An edge may put an operator before one earlier in the list.
     let follows = |later: usize, earlier: usize| match queue {
         Queue::InOrder => earlier < later,
         _ => reach.precedes(earlier, later),
@@ -269,7 +270,7 @@ pub(super) fn asking_more(
     found
 }
 
-/// Edges that no executor can keep, and those of a plan left out.
+/// Edges that no executor can follow, and plans without one of their edges.
 pub(super) fn wrong_edges(graph: &Graph, edges: &[(usize, usize)]) -> Vec<(String, Vec<(usize, usize)>)> {
     let last = graph.ops().len() - 1;
     let with = |more: &[(usize, usize)]| [edges, more].concat();
@@ -287,7 +288,7 @@ pub(super) fn wrong_edges(graph: &Graph, edges: &[(usize, usize)]) -> Vec<(Strin
     found
 }
 
-/// Small graphs with a result over an input: each is wrong for one reason, and right without it.
+/// Small graphs whose result overlaps an input. Each is wrong for one reason, and right without it.
 pub(super) fn pairs(checker: &mut Checker) {
     for queue in [Queue::InOrder, Queue::OutOfOrder] {
         let mut over = |what: &str, right: bool, graph: Graph, output: usize, input: usize| {
@@ -299,8 +300,8 @@ pub(super) fn pairs(checker: &mut Checker) {
                 (format!("{what}, {}", queue.name()), || verify::graph(&graph, queue, &[], &rows));
             if right { checker.right(&what, check) } else { checker.wrong(&what, check) }
         };
-        // A table of 64 rows and a view of it; the permits; whether the result may lie over the
-        // table.
+        // A table of 64 rows and a view of it. The permits determine whether the result may overlap
+        // the table.
         let add = |(offset, size): (u64, u64), permits: &[(u64, u64)]| {
             let mut op = Op::new("add").inputs([0, 1]).outputs([2]);
             for &(input, output) in permits {
@@ -378,8 +379,8 @@ pub(super) fn pairs(checker: &mut Checker) {
     }
 }
 
-/// Random graphs of views with families at random places, of which a byte-level executor says that
-/// they run wrong.
+/// Random graphs of views with families at random offsets, for which a byte-level executor shows a
+/// wrong result.
 pub(super) fn random(checker: &mut Checker) {
     let mut random = Random(2026);
     let mut left = 80;

@@ -1,11 +1,11 @@
-//! What is changed in a right plan.
+//! The changes to a right plan.
 
 use usm_pool::{Certificate, Memory, Plan, Problem, Queue};
 
-/// A name and a change of a plan, which does nothing where the plan lacks what it changes.
+/// A name and a change of a plan. The change has no effect if the plan lacks that part.
 pub(super) type Mutation = (&'static str, fn(&mut Plan, &Problem));
 
-/// Everything but the certificate.
+/// All parts except the certificate.
 pub(super) const PLAN: [Mutation; 58] = [
     ("offsets empty", |plan, _| plan.offsets.clear()),
     ("offsets shorter", |plan, _| shorter(&mut plan.offsets)),
@@ -182,7 +182,7 @@ pub(super) const CERTIFICATE: [Mutation; 26] = [
     }),
     ("an antichain called a cut", |plan, _| {
         if let Certificate::Antichain { buffers } = plan.certificate.clone() {
-            // Out of order there are no instants.
+            // Out-of-order plans have no instants.
             plan.certificate = Certificate::TimeCut { time: 0, buffers };
         }
     }),
@@ -210,8 +210,7 @@ fn other(memory: Memory) -> Memory {
     if memory == Memory::Device { Memory::Host } else { Memory::Device }
 }
 
-/// Rows, memories and peak that follow from offsets and memories, so that a wrong place is all that
-/// is wrong.
+/// Recomputes rows, memories and peak from offsets, so that the wrong offset is the only fault.
 fn refresh(plan: &mut Plan, problem: &Problem) {
     for (row, member) in plan.rows.iter_mut().zip(problem.members()) {
         row.offset = plan.offsets[member.buffer].saturating_add(member.offset);
@@ -224,7 +223,7 @@ fn refresh(plan: &mut Plan, problem: &Problem) {
     plan.peak = plan.memories.iter().fold(0, |sum, used| sum.saturating_add(used.peak));
 }
 
-/// Two buffers with bytes, in one memory, that may be live together.
+/// Two buffers with bytes in one memory that may be live together.
 fn conflicting(plan: &Plan, problem: &Problem) -> Option<(usize, usize)> {
     let buffers = problem.buffers();
     let pairs = (0..buffers.len()).flat_map(|i| (0..i).map(move |j| (i, j)));

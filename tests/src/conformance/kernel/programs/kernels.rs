@@ -1,10 +1,10 @@
-//! Ten kernels that people write, from one source.
+//! Ten typical kernels, from one source.
 
 use usm_kernel::prelude::*;
 
 #[kernels]
 pub(super) mod programs {
-    /// Five points of a plane; the border stays.
+    /// A five-point stencil; the border keeps its values.
     #[kernel(dimensions = 2)]
     pub fn stencil(h: u64, w: u64, a: &[f32], b: &mut [f32]) {
         let (y, x) = (global_id(0), global_id(1));
@@ -42,7 +42,8 @@ pub(super) mod programs {
         out[i] = sums[l];
     }
 
-    /// Each group's elements in ascending order. Each item writes its own place, so nothing races.
+    /// Sorts each group's elements in ascending order. Each item writes only its own element, so
+    /// items do not race.
     #[kernel(group = 64)]
     pub fn bitonic_sort(a: &mut [i32]) {
         #[local]
@@ -66,7 +67,7 @@ pub(super) mod programs {
         a[i] = lm[l];
     }
 
-    /// A group for each row.
+    /// One group for each row.
     #[kernel(group = 32)]
     pub fn softmax(columns: u64, a: &[f32], out: &mut [f32]) {
         let (l, row) = (local_id(0), group_id(0));
@@ -85,7 +86,7 @@ pub(super) mod programs {
         }
     }
 
-    /// A sparse matrix by a vector; its indices come from memory, so devices check them.
+    /// A sparse matrix times a vector. The indices come from memory, so devices check them.
     #[kernel]
     pub fn csr(starts: &[u32], columns: &[u32], values: &[f32], x: &[f32], y: &mut [f32]) {
         let row = global_id(0);
@@ -138,7 +139,7 @@ pub(super) mod programs {
         }
     }
 
-    /// In whole numbers of 2^-20, so that all targets count the same rounds.
+    /// In integers of 2^-20, so that all targets count the same iterations.
     #[kernel(dimensions = 2)]
     pub fn mandelbrot(w: u64, h: u64, most: u32, out: &mut [u32]) {
         let (row, column) = (global_id(0), global_id(1));
@@ -179,7 +180,7 @@ pub(super) mod programs {
         }
     }
 
-    /// The place of each element in its group by four bits of it; equal ones keep their order.
+    /// The rank of each element in its group by four of its bits; the order is stable.
     #[kernel(group = 64)]
     pub fn radix_ranks(shift: u32, a: &[u32], counts: &mut [u32], ranks: &mut [u32]) {
         let (l, i) = (local_id(0), global_id(0));

@@ -1,4 +1,5 @@
-//! Ten programs from one source beside the plain loop: whole numbers equal, others within a bound.
+//! Ten programs from one source, compared with plain loops: integers are equal, floats within a
+//! bound.
 
 mod kernels;
 mod plain;
@@ -11,8 +12,8 @@ use super::{queue, range, ready_in_every_format, shared};
 use crate::{Fixture, skip};
 use kernels::programs;
 
-/// Runs a launch, on the host in three orders of items and groups. All but what takes its indices
-/// from memory are proven.
+/// Runs a launch, on the host in three orders of items and groups. All are proven, except those
+/// with indices from memory.
 macro_rules! every_way {
     ($kernel:path, $dimensions:literal, $fixture:ident, $queue:ident, $proven:literal, $range:expr, $start:expr,
      |$arrays:ident| $arguments:expr, $check:expr) => {
@@ -38,7 +39,7 @@ macro_rules! every_way {
     };
 }
 
-/// Within a part of what is wanted, or of a least value where sums cancel out.
+/// Within a relative error, or an absolute one where sums cancel out.
 fn close(found: &[f32], wanted: &[f32], bound: f32, least: f32) {
     assert_eq!(found.len(), wanted.len());
     for (place, (found, wanted)) in found.iter().zip(wanted).enumerate() {
@@ -82,7 +83,7 @@ pub fn programs_over_planes<B: Programmable>(fixture: &Fixture<'_, B>) {
             plain::mandelbrot(w, h, 50)
         )
     );
-    // In tiles, whose columns are told apart by whole tiles only.
+    // In tiles: columns are distinguished only by whole tiles.
     let (h, w) = (16_usize, 24_usize);
     let words: Vec<u16> = (0..h * w).map(|i| (i * 1_009) as u16).collect();
     let a = shared(&queue, &words);
@@ -161,7 +162,7 @@ pub fn programs_in_groups<B: Programmable>(fixture: &Fixture<'_, B>) {
 /// Softmax, a sparse matrix, bodies that attract each other, prices of options.
 pub fn programs_of_numbers<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
-    // Whole numbers: every sum is exact.
+    // Integers: every sum is exact.
     let starts: Vec<u32> = (0..41_u32).map(|row| row * row / 8).collect();
     let count = starts[40] as usize;
     let columns: Vec<u32> = (0..count).map(|k| (k * 29 % 33) as u32).collect();
@@ -186,7 +187,7 @@ pub fn programs_of_numbers<B: Programmable>(fixture: &Fixture<'_, B>) {
         |y: &usm_core::UsmVec<f32, _, B>| assert_eq!(y.read().expect("a view")[..], wanted)
     );
     let backend = fixture.context.info().backend;
-    // The drivers of the tests interpret PTX and SPIR-V, but few functions of numbers.
+    // The test drivers interpret PTX and SPIR-V, but only few mathematical functions.
     let driver = match backend {
         BackendKind::Cuda | BackendKind::Hip => "USM_CUDA_DRIVER",
         BackendKind::LevelZero => "USM_LEVEL_ZERO_DRIVER",
@@ -256,7 +257,7 @@ pub fn programs_of_numbers<B: Programmable>(fixture: &Fixture<'_, B>) {
                 .collect::<Vec<_>>();
             for (i, found) in found.iter().enumerate() {
                 let wanted = plain::black_scholes(0.02, 0.3, spot[i], strike[i], years[i]);
-                // 1.0e-7 is what the formula for the normal distribution is worth.
+                // 1.0e-7 is the precision of the formula for the normal distribution.
                 let far = found.iter().zip(wanted).any(|(found, wanted)| (found - wanted).abs() > 1.0e-4);
                 assert!(!far, "{i}: {found:?}, not {wanted:?}");
             }

@@ -1,4 +1,4 @@
-//! The programs as plain loops, written otherwise than the kernels.
+//! The programs as plain loops, with algorithms that differ from the kernels'.
 
 pub(super) fn stencil(h: usize, w: usize, a: &[f32]) -> Vec<f32> {
     let mut b = a.to_vec();
