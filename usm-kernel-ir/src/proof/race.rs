@@ -88,6 +88,7 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
         distinct(walker, one, two, grouped),
         parted(walker, one, two, grouped),
         parted(walker, two, one, grouped),
+        unguarded(walker, one, two, grouped),
     ] {
         let Some(conditions) = way else { continue };
         let conditions = unknown(conditions);
@@ -99,6 +100,15 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
         }
     }
     (!ways.is_empty()).then_some(Condition::Any(ways))
+}
+
+/// [`distinct`] without what conditions say, which may rest on numbers that wrap in a launch.
+fn unguarded(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
+    if one.guards.is_empty() && two.guards.is_empty() {
+        return None;
+    }
+    let [one, two] = [one, two].map(|access| Access { guards: Vec::new(), ..access.clone() });
+    distinct(walker, &one, &two, grouped)
 }
 
 /// The digits of an index: a counting loop is its start and a number of steps.

@@ -79,11 +79,13 @@ impl Walker<'_> {
                 }
             }
         };
+        // A guard that holds for no launch as a sum, because its numbers wrap, says nothing.
+        let is_real = |guard: &&Guard| guard.requires.iter().all(|one| one.known() != Some(false));
         let limits = |atom: Atom| self.limits(atom);
         let mut narrowed: Vec<(Atom, Option<Number>, Option<Number>)> = Vec::new();
         for (atom, _) in &sum.terms {
             let (mut least, mut most) = self.limits(*atom);
-            for guard in guards {
+            for guard in guards.iter().filter(is_real) {
                 let weight = guard.sum.weight(*atom).constant();
                 let mut rest = guard.sum.clone();
                 rest.terms.retain(|(found, _)| found != atom);
@@ -127,7 +129,7 @@ impl Walker<'_> {
         };
         let [mut low, mut high] = self.plain(sum, &within);
         // Guards over several atoms: a sum is at most the sum plus something non-negative.
-        for guard in guards {
+        for guard in guards.iter().filter(is_real) {
             // The multiple of the guard that cancels one of its atoms.
             let found = guard.sum.terms.iter().find_map(|(atom, weight)| {
                 let (own, weight) =
