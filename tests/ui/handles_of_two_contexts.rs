@@ -1,5 +1,5 @@
-// A call that takes handles of two origins is unsafe, and so is emptying a list of waiting blocks:
-// safe code could otherwise misuse a runtime's handles, or take blocks away that are never freed.
+//! A call that takes handles of two origins is unsafe, and so is emptying a list of waiting blocks:
+//! safe code could otherwise misuse a runtime's handles, or take blocks away that are never freed.
 #![forbid(unsafe_code)]
 
 use core::time::Duration;

@@ -1,4 +1,4 @@
-// Unprovable accesses, and barriers that some items skip, are refused with both places.
+//! Unprovable accesses, and barriers that some items skip, are refused with both places.
 
 use usm_kernel::prelude::*;
 

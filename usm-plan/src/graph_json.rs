@@ -75,7 +75,7 @@ struct JsonTensor {
     alias_of: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     alias_offset: Option<Amount>,
-    /// The tensor under this one in a plan for every value.
+    /// The tensor that this one may be written over in a plan for every value.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
 }
@@ -164,7 +164,7 @@ pub fn ranges(text: &[u8]) -> Result<Option<bool>> {
 }
 
 impl File {
-    /// Refuses too many plans, and what only plans have where there is none.
+    /// Refuses too many plans, and fields that need plans in a file without plans.
     fn count_plans(&self) -> Result<()> {
         let count = self.plans.len();
         if count > ranged::PLANS {
@@ -256,8 +256,8 @@ pub fn text(graph: &Graph) -> Result<String> {
     File::of(graph).text()
 }
 
-/// The graph as a file whose sizes depend on dimensions. By tensor: its size, and where it begins
-/// in what it is a view of; nothing for what is no view for some value. `permitted` says of an
+/// The graph as a file whose sizes depend on dimensions. For each tensor: its size, and its offset
+/// in its base; no offset for a tensor that is no view for some value. `permitted` tells of an
 /// input and an output whether the permit holds for every value.
 pub(crate) fn text_with_dims(
     graph: &Graph,

@@ -28,7 +28,7 @@ pub struct NamedDimension {
     pub values: Dimension,
 }
 
-/// What a dimension is to be.
+/// The requested values of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums)]
 pub enum Wanted {
@@ -41,7 +41,7 @@ pub enum Wanted {
 impl core::str::FromStr for Wanted {
     type Err = String;
 
-    /// `VALUE` or `LOW..HIGH[:STEP]`: both ends are values, the step is 1 where it is not said.
+    /// `VALUE` or `LOW..HIGH[:STEP]`, both ends included; the default step is 1.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((low, rest)) = text.split_once("..") else { return number(text).map(Self::One) };
         let (high, step) = rest.split_once(':').unwrap_or((rest, "1"));
@@ -174,8 +174,8 @@ impl Tables {
         &self.ids
     }
 
-    /// Whether what the proof says of one value it says of all: no permit was taken in a place that
-    /// has views of other sizes, which may overlap or not.
+    /// Whether a proof for one value holds for all: no permit was used in a block with views of
+    /// other sizes, which may or may not overlap.
     pub(crate) fn fits_by_order(&self) -> bool {
         self.fits_by_order
     }
@@ -196,7 +196,7 @@ impl Tables {
     }
 }
 
-/// What was wrong, by the names of the file. `ids` are those of the tensors with an offset.
+/// Describes an error with the names of the file. `ids` are those of the tensors with an offset.
 pub(crate) fn refusal(error: RangeError, dims: &[NamedDimension], ids: &[u64]) -> Error {
     match error {
         RangeError::Value { index, value, dimension } => {
@@ -241,7 +241,7 @@ impl Planned {
         }
     }
 
-    /// What is evaluated for a value, once the order is proven for a graph with its sizes.
+    /// The tables for evaluation. The order is proven for a graph with its sizes.
     pub(crate) fn tables_for(&self, graph: &Graph, queue: Queue) -> Result<Tables> {
         self.tables(&problem(graph, queue)?)
     }
@@ -315,7 +315,7 @@ impl Planned {
         let ids = members.iter().map(|member| member.tensor.id).collect();
         let fits_by_order = self.places.iter().filter(|place| place.over).all(|place| {
             let root = item(place.id).map(|item| items[item].2);
-            // The same size as the whole place, wherever it is the size of all in it.
+            // Uses the block's size expression for every tensor that fills its block.
             items.iter().filter(|of| Some(of.2) == root).all(|of| items[of.2 as usize].0 == of.0)
         });
         Ok(Tables { dimensions, ids, items, plans, fits_by_order })

@@ -87,8 +87,7 @@ struct MemoryReport {
 impl<'a> Report<'a> {
     /// The document as text, on one line.
     ///
-    /// None in practice: every key is text.
-    /// None that is known: every key is text.
+    /// No known error: every key is text.
     pub fn json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| Error::unable(format!("no JSON: {error}")))
     }

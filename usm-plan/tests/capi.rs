@@ -13,10 +13,10 @@ use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::{Options, Queue, Strategy};
 use usm_plan::{Hints, Input, graph_json, make, read};
 
-/// Bytes of the library at most.
+/// Maximum size of the library in bytes.
 const MOST: u64 = 1_000_000;
 
-/// The header alone, included twice, in the oldest C and C++ that it promises.
+/// The header compiles alone and included twice, in the oldest C and C++ that it promises.
 #[test]
 fn the_header_compiles_as_c99_and_cpp() {
     let folder = scratch("plan_header");
@@ -27,7 +27,7 @@ fn the_header_compiles_as_c99_and_cpp() {
     }
 }
 
-/// What the header declares is exported, and nothing else, in a file that is small.
+/// The library exports exactly the header's functions and stays small.
 #[test]
 fn the_library_has_what_the_header_declares() {
     if cc().is_none() {
@@ -58,7 +58,7 @@ fn wrong_calls_are_errors() {
     let Some(plain) = cc() else { return };
     assert_eq!(run(&mut Command::new(program(plain, &source, &folder))).trim(), "OK");
 
-    // The same under AddressSanitizer, leaks included, where the compiler has it.
+    // The same under AddressSanitizer, leaks included, if the compiler has it.
     let (Some(mut probe), empty) = (cc(), folder.join("probe.c")) else { return };
     std::fs::write(&empty, "int main(void) { return 0; }").unwrap();
     probe.arg("-fsanitize=address,undefined").arg(&empty).arg("-o").arg(folder.join("probe"));
@@ -86,7 +86,7 @@ fn the_program_of_the_readme_compiles_and_runs() {
     assert_eq!(run(&mut Command::new(program(command, &source, &folder))).trim(), said);
 }
 
-/// As C prints them.
+/// The plan as text in C's format.
 fn rust(input: Input, strategy: Strategy) -> String {
     let wanted = Wanted { queue: Queue::InOrder, strategy, capacity: None, time_limit: None };
     let clock = wanted.clock(std::time::Instant::now());
@@ -114,7 +114,7 @@ fn planner(folder: &Path) -> Option<PathBuf> {
     Some(program(cc()?, &crate_dir().join("tests/c/plan.c"), folder))
 }
 
-/// Numbers that need no other crate.
+/// Numbers without another crate.
 fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % below
@@ -135,7 +135,7 @@ fn the_offsets_of_c_are_those_of_rust() {
         let file = folder.join("buffers.csv");
         std::fs::write(&file, table).unwrap();
         let strategies = Strategy::ALL;
-        // The search may end by the clock, which is not the same everywhere.
+        // The clock may end the search, so its result differs between machines.
         compare(&program, strategies[1 + case % 3], &file, "random table");
     }
     for _ in 0..8 {
@@ -147,7 +147,7 @@ fn the_offsets_of_c_are_those_of_rust() {
     }
 }
 
-/// Operators that read some of what came before, with permits and views.
+/// Operators that read some earlier tensors, with permits and views.
 fn random_graph(state: &mut u64) -> String {
     let mut tensors = vec![r#"{"id": 0, "size": 64, "kind": "input"}"#.to_owned()];
     let mut ops = Vec::new();

@@ -23,6 +23,6 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     drop(first);
     let last = UsmVec::<f32, Shared, _>::zeroed_in(&queue, &arena.tensor(2)?, 1024)?;
     assert_eq!(last.as_ptr(), place, "the last buffer has the first one's bytes");
-    assert_eq!(middle.read()?[..], [7.0; 512], "what lives stays as it is");
+    assert_eq!(middle.read()?[..], [7.0; 512], "live tensors keep their content");
     Ok(())
 }

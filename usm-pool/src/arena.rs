@@ -299,11 +299,11 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let pointer = pointer.ok_or(unaligned)?;
         let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
         let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
-        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps
-        // alive, and in whose context it is, whatever a source says of itself. It is disjoint from
-        // all other parts: its range is in the ranges from the claim on, `tensor` refuses ranges
-        // that meet it, it leaves the ranges only in `reclaim`, and `taken` lets each claim serve
-        // once. The base itself is never handed out.
+        // SAFETY: the block lies in the base allocation (`check_range`). `source` keeps that alive,
+        // and the block is in its context, whatever the source claims. The block is disjoint from
+        // all other parts: `ranges` holds its range from the claim on, `tensor` refuses overlapping
+        // ranges, only `reclaim` removes the range, and `taken` lets each claim serve once. The
+        // base itself is never handed out.
         let allocation = unsafe { Allocation::carved(base.context().clone(), block, source) };
         *taken = true;
         drop(taken);
@@ -349,7 +349,7 @@ impl<B: Backend> Reclaim<B> for Part<B> {
         if !pending.is_done() {
             // The base is freed after all operations that used a part of it.
             if let Some(base) = self.inner.base(self.range.memory) {
-                // Cannot fail: the part and the base are of one context.
+                // Cannot fail: part and base belong to one context.
                 let _ = base.absorb(pending.clone());
             }
             self.inner.ranges.lock().released.push((self.range, pending));

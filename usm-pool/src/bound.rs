@@ -70,7 +70,7 @@ mod tests {
             Buffer::new(1, 0, 1, 65).aligned(64),
             Buffer::new(2, 0, 1, 63),
         ];
-        // [0,1) [1,64) [64,129): no better than the sum of the sizes, and no worse than the aligned two alone.
+        // [0,1) [1,64) [64,129): equal to the sum of the sizes, and to the two aligned ones alone.
         assert_eq!(stacked(set.iter()), Some(129));
     }
 }

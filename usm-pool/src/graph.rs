@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::Lifetime;
 
-/// Who provides a tensor's memory. Only activations are placed in the arena and counted.
+/// The provider of a tensor's memory. Only activations are placed in the arena and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TensorKind {
@@ -61,7 +61,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it
+    /// A tensor of `size` bytes. For a dynamic tensor, give the upper bound and plan again when it
     /// grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
@@ -82,7 +82,7 @@ impl Tensor {
         self
     }
 
-    /// Says the kind. Without it a tensor that no operator produces is an input, every other one an
+    /// Sets the kind. The default is an input for a tensor that no operator produces, otherwise an
     /// activation.
     #[must_use]
     pub const fn kind(mut self, kind: TensorKind) -> Self {
@@ -169,7 +169,7 @@ pub struct TensorNode {
     pub padding: u64,
     /// Alignment of the offset in bytes.
     pub alignment: u64,
-    /// Who provides the memory; a view has its root's kind.
+    /// The provider of the memory; a view has its root's kind.
     pub kind: TensorKind,
     /// For a view: index of the tensor it was declared on, and the offset into that one in bytes.
     pub alias: Option<(usize, u64)>,
@@ -307,7 +307,7 @@ impl Graph {
             // A view that no operator makes begins with its first reader; the root's bytes were
             // there before.
             (None, Some(_)) => node.users.first().copied().unwrap_or(0),
-            // Something outside of the graph filled it before the run.
+            // The caller filled it before the run.
             (None, None) => 0,
         };
         let mut lower = begin;
@@ -333,8 +333,7 @@ impl Graph {
         Lifetime::new(lower as u64, upper as u64)
     }
 
-    /// The operators that must have run before `op` because it reads what they wrote, with
-    /// repetitions.
+    /// The operators whose writes `op` reads, with repetitions.
     ///
     /// A view without a producer stands for the writers of the bytes under it.
     pub(crate) fn predecessors(&self, op: usize) -> Vec<usize> {

@@ -1,9 +1,9 @@
-//! Python's pickle, protocol 2: the little of it that a document of dictionaries, lists, numbers
-//! and texts needs.
+//! The part of Python's pickle protocol 2 that a document of dictionaries, lists, numbers and texts
+//! needs.
 
 use alloc::vec::Vec;
 
-/// A pickle that is being written.
+/// A pickle under construction.
 #[derive(Debug)]
 pub(crate) struct Pickle {
     bytes: Vec<u8>,
@@ -54,7 +54,7 @@ impl Pickle {
         self.bytes.push(0);
     }
 
-    /// At most 4 GiB: a longer one is cut.
+    /// Longer texts are cut at 4 GiB.
     pub(crate) fn text(&mut self, text: &str) {
         let mut end = text.len().min(u32::MAX as usize);
         while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Device memory first, within limits; host memory for what does not fit.
+//! Device memory first, within limits; host memory for the rest.
 //!
 //! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator
 //! whose inputs and outputs together exceed the memory. A buffer that breaks one of them goes to

@@ -1,4 +1,4 @@
-//! What the planners work on: buffers, who may not share, and which tensors lie in which buffer.
+//! The planners' input: buffers, their conflicts, and the tensors in each buffer.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::lifetime::align_up;
 use crate::{Buffer, ConflictGraph, Error};
 
-/// One tensor of a problem: its own record and where it lies in its buffer.
+/// One tensor of a problem: its record and its place in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
@@ -28,13 +28,13 @@ pub struct Problem {
     buffers: Vec<Buffer>,
     members: Vec<Member>,
     conflicts: Option<ConflictGraph>,
-    /// Where lives have gaps: their pieces, each with the size and alignment of its buffer and the
+    /// If lives have gaps: their pieces, each with the size and alignment of its buffer and the
     /// buffer's index as id.
     pieces: Vec<Buffer>,
     queue: Queue,
-    /// What the conflicts rest on beside the data dependencies.
+    /// Ordering edges under which the conflicts hold, beside the data dependencies.
     ordering_edges: Vec<(usize, usize)>,
-    /// Whether the conflicts are those that must be, and no more.
+    /// Whether the conflicts are exact: all necessary ones and no others.
     exact: bool,
 }
 
@@ -50,8 +50,8 @@ impl Problem {
         Self::checked(buffers, members, None, Queue::InOrder)
     }
 
-    /// Buffers with an explicit conflict relation, for example from an out-of-order queue. Lives
-    /// are then for the reports only.
+    /// Buffers with an explicit conflict relation, for example from an out-of-order queue. Only
+    /// reports then use the lives.
     ///
     /// # Errors
     /// As [`Self::from_buffers`], and [`Error::LengthMismatch`].
@@ -65,9 +65,9 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Buffers whose lives have gaps, instants in which the content is not needed and the bytes may
-    /// serve others. `gaps` names a buffer by index with a half-open gap; gaps of one buffer come
-    /// in ascending order.
+    /// Buffers whose lives have gaps: periods in which the content is not needed and other buffers
+    /// may use the bytes. `gaps` names a buffer by index with a half-open gap; the gaps of one
+    /// buffer are in ascending order.
     ///
     /// # Errors
     /// As [`Self::from_buffers`], [`Error::BadGap`], and [`Error::TooManyBuffers`] when the
@@ -108,7 +108,7 @@ impl Problem {
     /// The activations of a graph on a queue.
     ///
     /// # Errors
-    /// Sizes whose sum exceeds 64 bits, or tables that do not fit.
+    /// Sizes whose sum exceeds 64 bits, or tables that do not fit in memory.
     pub fn from_graph(graph: &Graph, queue: Queue, in_place: InPlace) -> Result<Self, Error> {
         match queue {
             Queue::InOrder => Self::from_blocks(graph, &Blocks::new(graph, in_place, None)?, None),
@@ -116,8 +116,8 @@ impl Problem {
         }
     }
 
-    /// The activations of a graph on an out-of-order queue whose order is known, for example with
-    /// ordering edges added.
+    /// The activations of a graph on an out-of-order queue with a known order, for example with
+    /// added ordering edges.
     ///
     /// # Errors
     /// As [`Self::from_graph`].
@@ -125,7 +125,7 @@ impl Problem {
         Self::with_reachability_until(graph, reach, in_place, &|| false)
     }
 
-    /// As [`Self::with_reachability`]; with more conflicts than must be when `stop` says so.
+    /// As [`Self::with_reachability`]; with extra conflicts if `stop` returns true.
     pub(crate) fn with_reachability_until(
         graph: &Graph,
         reach: &Reachability,
@@ -143,7 +143,7 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Lives in the order of submission, where ordering edges go against the processing order.
+    /// Lives in the order of submission, if ordering edges go against the processing order.
     fn retime(&mut self, graph: &Graph, blocks: &Blocks, reach: &Reachability) {
         let n = reach.len() as u64;
         let mut position = alloc::vec![0_u64; reach.len()];
@@ -213,8 +213,8 @@ impl Problem {
         queue: Queue,
     ) -> Result<Self, Error> {
         let mut sum = 0_u64;
-        // In the worst case all buffers lie one after the other, each pushed up by its alignment:
-        // that must stay below 2^64, and so must every step of every planner.
+        // In the worst case all buffers are stacked, each moved up by its alignment. That sum must
+        // stay below 2^64, so that no step of a planner overflows.
         for buffer in &buffers {
             let &Buffer { id, lower, upper, size, alignment } = buffer;
             if lower > upper {
@@ -300,21 +300,21 @@ impl Problem {
         }
     }
 
-    /// Whether the conflicts are those that must be, and no more. Only then a set of buffers in
-    /// conflict is a bound for the graph.
+    /// Whether the conflicts are exact. Only then is a set of conflicting buffers a bound for the
+    /// graph.
     pub(crate) fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Ordering edges (earlier, later operator) that the conflicts hold under, beside the data
+    /// Ordering edges (earlier, later operator) under which the conflicts hold, beside the data
     /// dependencies.
     #[must_use]
     pub fn ordering_edges(&self) -> &[(usize, usize)] {
         &self.ordering_edges
     }
 
-    /// Plain sum of the tensors' sizes in bytes, views apart: what they take where nothing is
-    /// shared, `u64::MAX` when that is more.
+    /// Sum of the tensors' sizes in bytes without views: the memory without sharing, at most
+    /// `u64::MAX`.
     #[must_use]
     pub fn naive(&self) -> u64 {
         let own = self.members.iter().filter(|member| !member.view);

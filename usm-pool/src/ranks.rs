@@ -1,5 +1,5 @@
-//! The instants at which something begins or ends, numbered in order of time: small numbers in the
-//! place of any 64-bit time.
+//! Numbers the instants at which a life begins or ends in order of time, so that small numbers
+//! replace 64-bit times.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,11 +15,11 @@ pub(crate) struct Ranks {
     pub(crate) count: u32,
 }
 
-/// Words of the bitmap for each buffer at most; where time is sparser, the instants are sorted.
+/// Maximum words of the bitmap for each buffer. If time is sparser, the instants are sorted.
 const WORDS_PER_BUFFER: u64 = 2;
 
 impl Ranks {
-    /// `None` when the instants may be too many for 32 bits.
+    /// `None` if the instants may not fit in 32 bits.
     pub(crate) fn of(buffers: &[Buffer]) -> Option<Self> {
         u32::try_from(buffers.len()).ok()?.checked_mul(2)?;
         let live = || buffers.iter().filter(|buffer| buffer.occupies());
@@ -33,7 +33,7 @@ impl Ranks {
         }
     }
 
-    /// One bit for each instant; the rank is the number of bits before.
+    /// One bit for each instant; a rank is the number of earlier bits.
     fn by_bitmap(buffers: &[Buffer], first: u64, words: usize) -> Self {
         let mut bits = vec![0_u64; words];
         for buffer in buffers.iter().filter(|buffer| buffer.occupies()) {

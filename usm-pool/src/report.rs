@@ -74,8 +74,8 @@ pub fn sharing(problem: &Problem, plan: &Plan, i: usize, j: usize) -> Sharing {
     if lower < upper { Sharing::LiveTogether { lower, upper } } else { Sharing::Unordered }
 }
 
-/// A table of all buffers: place, life, who shares bytes with it, and who cannot because both may
-/// be live together.
+/// A table of all buffers: place, life, buffers that share its bytes, and buffers that cannot
+/// because both may be live together.
 #[must_use]
 pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     let mut text = String::from(
@@ -109,7 +109,7 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     text
 }
 
-/// The first ids and how many more there are.
+/// The first ids, and the number of the others.
 fn few(text: &mut String, ids: &[u64]) {
     const SHOWN: usize = 8;
     for (k, id) in ids.iter().take(SHOWN).enumerate() {
@@ -179,9 +179,9 @@ pub struct Compared {
     pub strategy: Strategy,
     /// Its peak in bytes.
     pub peak: u64,
-    /// Whether that is proven to be the least possible.
+    /// Whether the peak is proven to be the least possible.
     pub optimal: bool,
-    /// Search nodes it took.
+    /// Number of search nodes.
     pub nodes: u64,
 }
 

@@ -1,8 +1,7 @@
-//! A snapshot of memory for people: what is live and what happened, in the formats of two viewers
-//! and as a picture.
+//! A snapshot of memory: live blocks and history, in the formats of two viewers and as a picture.
 //!
 //! [`Snapshot::pickle`] opens in PyTorch's `memory_viz`, [`Snapshot::trace`] in Perfetto. Contexts
-//! and pools fill a snapshot; nothing here asks a device.
+//! and pools fill a snapshot; this module never calls a runtime.
 
 mod picture;
 
@@ -16,7 +15,7 @@ use crate::pickle::Pickle;
 
 /// Memory of some devices at one moment.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "who takes a snapshot fills all of it")]
+#[allow(clippy::exhaustive_structs, reason = "a snapshot's maker fills every field")]
 pub struct Snapshot {
     /// One for each context.
     pub devices: Vec<Device>,
@@ -26,17 +25,17 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Device {
-    /// How the context is called.
+    /// The name of the context.
     pub name: String,
     /// Bytes of the device's memory.
     pub total: u64,
-    /// What the runtime gave.
+    /// The memory that the runtime allocated.
     pub segments: Vec<Segment>,
-    /// What happened, oldest first.
+    /// The history, oldest first.
     pub events: Vec<Event>,
 }
 
-/// Memory that a runtime gave at once.
+/// One allocation of a runtime.
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Segment {
@@ -50,13 +49,13 @@ pub struct Segment {
     pub blocks: Vec<Block>,
 }
 
-/// Who asked for a block, as far as that is known.
+/// The request for a block, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Origin {
-    /// The number of the queue, 0 where none is known.
+    /// The number of the queue; 0 if unknown.
     pub queue: u64,
-    /// The calls that led there, innermost first.
+    /// The calls that led to the request, innermost first.
     pub frames: Vec<Frame>,
 }
 
@@ -72,7 +71,7 @@ pub struct Frame {
     pub name: String,
 }
 
-/// A part of a segment that somebody has.
+/// An allocated part of a segment.
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Block {
@@ -80,19 +79,19 @@ pub struct Block {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// Who asked for it.
+    /// The request.
     pub origin: Origin,
 }
 
-/// What happened to a block.
+/// An action on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "what can happen")]
+#[allow(clippy::exhaustive_enums, reason = "all actions of a context")]
 pub enum Action {
-    /// It was allocated.
+    /// Allocated.
     Allocate,
-    /// It was freed.
+    /// Freed.
     Free,
-    /// It was refused.
+    /// Refused.
     Refuse,
 }
 
@@ -100,9 +99,9 @@ pub enum Action {
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "as of the snapshot")]
 pub struct Event {
-    /// What happened.
+    /// The action.
     pub action: Action,
-    /// First byte, 0 for what was refused.
+    /// First byte; 0 for a refusal.
     pub address: u64,
     /// Bytes.
     pub size: u64,
@@ -110,9 +109,9 @@ pub struct Event {
     pub time: u64,
     /// The memory's kind.
     pub kind: &'static str,
-    /// Bytes of that kind in use afterwards.
+    /// Bytes of that kind in use after the event.
     pub current: u64,
-    /// Who asked for the block.
+    /// The request.
     pub origin: Origin,
 }
 
@@ -126,8 +125,8 @@ impl Device {
 }
 
 impl Snapshot {
-    /// A pickle with the keys of `torch.cuda.memory._snapshot()`. Devices are numbers there, in the
-    /// order of this snapshot; their names are under `device_names`.
+    /// A pickle with the keys of `torch.cuda.memory._snapshot()`. Devices are numbers, in the order
+    /// of this snapshot; `device_names` has their names.
     #[must_use]
     pub fn pickle(&self) -> Vec<u8> {
         let mut out = Pickle::new();
@@ -195,7 +194,7 @@ impl Snapshot {
     }
 }
 
-/// The life of a block: asynchronous, because lives overlap in every way.
+/// The life of a block: asynchronous, because lives overlap arbitrarily.
 fn slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
     let Event { time, address, size, kind, origin: Origin { queue, frames }, .. } = began;
     let id = format!("\"{address:#x}.{time}\"");
@@ -215,7 +214,7 @@ fn slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
 }
 
 impl Segment {
-    /// The viewer wants blocks that tile the segment: what nobody has is `inactive`.
+    /// The viewer needs blocks that tile the segment: free parts are `inactive`.
     fn pickle(&self, out: &mut Pickle, device: usize) {
         let used = self.blocks.iter().fold(0, |sum: u64, block| sum.saturating_add(block.size));
         out.dict(|out| {
@@ -273,7 +272,7 @@ impl Frame {
     }
 }
 
-/// Bytes above which PyTorch calls a segment large.
+/// PyTorch calls larger segments large.
 const SMALL: u64 = 2 << 20;
 
 impl Event {
@@ -293,7 +292,7 @@ impl Event {
             });
         };
         match self.action {
-            // Each block is a segment of its own where no pool is.
+            // Without a pool each block is a segment.
             Action::Allocate => {
                 one("segment_alloc");
                 one("alloc");

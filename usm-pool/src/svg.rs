@@ -1,7 +1,7 @@
-//! A picture of a plan for people: time across, address up, one block for each tensor.
+//! A picture of a plan: time across, address up, one block for each tensor.
 //!
-//! Dark outlines mark the buffers of the certificate; the line of live bytes shows where the bound
-//! comes from. Everything has a tooltip.
+//! Dark outlines mark the buffers of the certificate; the line of live bytes shows the origin of
+//! the bound. Every element has a tooltip.
 
 pub(crate) mod axis;
 
@@ -24,7 +24,7 @@ const PANEL: f64 = 520.0;
 const BETWEEN: f64 = 84.0;
 const LEGEND: f64 = 64.0;
 
-/// Muted fills that stay apart for colour-blind readers and in print.
+/// Muted fills that are distinct for colour-blind readers and in print.
 const FILLS: [&str; 8] =
     ["#88bde6", "#fbb258", "#90cd97", "#f6aac9", "#bfa554", "#bc99c7", "#eddd46", "#f07e6e"];
 
@@ -239,7 +239,7 @@ impl<'a> Picture<'a> {
         {
             let (x0, x1) = (self.x(row.lower), self.x(row.upper.max(row.lower)));
             let (y0, y1) = (y(row.offset.saturating_add(row.size)), y(row.offset));
-            // Where there are thousands of blocks, full outlines would be all that is seen.
+            // With thousands of blocks, full outlines would hide everything else.
             let outline = |wanted: f64| wanted.min((x1 - x0).min(y1 - y0) / 4.0);
             let (dashes, stroke, width) = match (pass, self.marked.contains(&row.id)) {
                 (1, _) => (" stroke-dasharray=\"3 2\"", "#555", outline(1.0)),
@@ -305,8 +305,8 @@ impl<'a> Picture<'a> {
 }
 
 fn fill(id: u64) -> &'static str {
-    // Neighbours in id are neighbours in the picture: a step coprime to the palette keeps them
-    // apart.
+    // Neighbouring ids are neighbours in the picture: a step coprime to the palette gives them
+    // different fills.
     FILLS[(id.wrapping_mul(3) % FILLS.len() as u64) as usize]
 }
 

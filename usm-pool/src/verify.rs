@@ -26,7 +26,7 @@ use core::fmt;
 use crate::Queue;
 use crate::{Buffer, ConflictView};
 
-/// What is wrong with a plan. Buffers are named by id; offsets and sizes in bytes.
+/// A fault of a plan. Buffers are named by id; offsets and sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are named after what they hold; the variants explain them.
@@ -39,17 +39,15 @@ pub enum Violation {
     Outside { id: u64, offset: u64, size: u64, capacity: u64 },
     /// Tables of different lengths.
     LengthMismatch { buffers: usize, other: usize },
-    /// A tensor that the plan should place and does not, or places without need.
+    /// A tensor that the plan lacks, or places needlessly.
     Missing { id: u64 },
-    /// A tensor whose row says another size than the graph, or a place that contradicts the block
-    /// it is a view of.
+    /// A tensor whose row contradicts the graph's size, or its block's offset.
     Misplaced { id: u64, offset: u64, expected: u64 },
     /// An operator may read `reader` after `writer` has overwritten it.
     Overwritten { op: usize, reader: u64, writer: u64 },
-    /// A row of the plan with another number than the problem and the offset of its buffer say;
-    /// memories by number, device 0.
+    /// A row with another number than problem and buffer offset give; memories by number, device 0.
     Row { index: usize, field: &'static str, said: u64, expected: u64 },
-    /// A number of the plan that is another one when computed anew.
+    /// A number of the plan that differs from its recomputation.
     Field { field: &'static str, said: u64, expected: u64 },
     /// A plan for another queue than its problem.
     #[cfg(feature = "alloc")]
@@ -61,7 +59,7 @@ pub enum Violation {
     Repeated { id: u64 },
     /// A certificate with two tensors that need not be live together.
     NoConflict { first: u64, second: u64 },
-    /// A certificate with a tensor that nothing says is live at its instant.
+    /// A certificate with a tensor that is not known to be live at its instant.
     NotLive { id: u64, time: u64 },
 }
 
@@ -155,7 +153,7 @@ pub fn conflicts(
     if relation.len() != buffers.len() {
         return Err(Violation::LengthMismatch { buffers: buffers.len(), other: relation.len() });
     }
-    // Either direction counts: a table written by hand may hold one half only.
+    // Either direction counts: a hand-written table may hold only one half.
     pairs(buffers, offsets, capacity, |i, j| relation.contains(i, j) || relation.contains(j, i))
 }
 

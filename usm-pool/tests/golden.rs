@@ -1,9 +1,9 @@
-//! The same input gives the same plan on every platform: checksums of plans that were made once. A
-//! platform that passes proves it for itself.
+//! The same input gives the same plan on every platform: compares checksums of stored plans. A
+//! platform that passes the test proves it for itself.
 //!
-//! Why it holds: nothing that decides is a float, a hash order, an address, a clock or as wide as
-//! the machine; unstable sorts have keys without equals. A change of the planners changes the
-//! numbers: print the new ones with `--nocapture` and say in the commit why.
+//! No decision depends on a float, a hash order, an address, a clock or the machine's word size,
+//! and unstable sorts have keys without equals. A change of the planners changes the numbers: print
+//! the new ones with `--nocapture` and give the reason in the commit.
 
 #![cfg(feature = "alloc")]
 
@@ -96,7 +96,7 @@ fn in_order_plans_are_the_same_everywhere() {
 
 #[test]
 fn large_plans_are_the_same_everywhere() {
-    // Crowded, so that the repair has something to do.
+    // Crowded, so that the repair has work.
     let crowd =
         |b: Buffer| Buffer { lower: b.lower % 30_000, upper: b.lower % 30_000 + b.upper - b.lower, ..b };
     let problem =

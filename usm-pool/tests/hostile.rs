@@ -1,5 +1,4 @@
-//! Inputs that are wrong in every way a file can be: typed errors that name the place, never a
-//! panic.
+//! Files that are wrong in every way: typed errors that name the place, never a panic.
 
 #![cfg(feature = "alloc")]
 
@@ -13,7 +12,7 @@ use usm_pool::{
     verify,
 };
 
-/// Numbers around every edge.
+/// Numbers around every limit.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..8, Just(64), Just(u64::MAX), Just(u64::MAX - 1), Just(1 << 63), any::<u64>()]
 }
@@ -109,7 +108,7 @@ proptest! {
     ) {
         let buffers: Vec<Buffer> =
             rows.into_iter().map(|(id, lower, upper, size, alignment)| Buffer { id, lower, upper, size, alignment }).collect();
-        // The checkers take anything.
+        // The checkers accept any input.
         let _ = verify::intervals(&buffers, &offsets, u64::MAX);
         let _ = verify::sweep(&buffers, &offsets, u64::MAX);
         for problem in [Problem::from_buffers(buffers.clone()), Problem::with_gaps(buffers, &gaps)] {

@@ -1,6 +1,6 @@
-//! Models of an arena whose parts several threads claim and give back while operations on them are
-//! under way: `cargo xtask loom`. The backend is the mock, which counts the events that an
-//! operation waits for.
+//! Models of an arena whose parts several threads claim and return during operations on them:
+//! `cargo xtask loom`. The backend is the mock, which counts the events that an operation waits
+//! for.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -10,7 +10,7 @@ use usm_core::{AllocKind, Allocation, Context, Queue, QueueOrder};
 use usm_pool::arena::{Arena, ArenaError};
 use usm_pool::{Buffer, Options, Problem, plan};
 
-/// Every switch between threads that the program allows, at most this many of them forced.
+/// Every switch between threads that the program allows, with a limited number of forced ones.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -18,8 +18,8 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Two tensors in the same bytes, in a context and an arena whose locks were used once: loom's
-/// objects are made by this thread.
+/// Two tensors in the same bytes, with the locks of context and arena used once: this thread
+/// creates loom's objects.
 fn office(mock: &Mock) -> (Context<Mock>, Queue<Mock>, Arena<Mock>) {
     let buffers = vec![Buffer::new(7, 0, 1, 64).aligned(64), Buffer::new(8, 1, 2, 64).aligned(64)];
     let problem = Problem::from_buffers(buffers).expect("a problem");
@@ -47,7 +47,7 @@ fn filled(queue: &Queue<Mock>, mut part: Allocation<Mock>, value: u8) -> Allocat
     part
 }
 
-/// Whoever gets bytes gets what was under way on them with them, at whatever moment they come back.
+/// A claim receives the pending operations on its bytes, whenever these were returned.
 #[test]
 fn bytes_come_back_with_what_still_uses_them() {
     model(|| {
@@ -75,7 +75,7 @@ fn bytes_come_back_with_what_still_uses_them() {
     });
 }
 
-/// Of two threads that claim the same bytes one has them.
+/// Two threads claim the same bytes, and one gets them.
 #[test]
 fn bytes_have_one_owner() {
     model(|| {
@@ -100,7 +100,7 @@ fn bytes_have_one_owner() {
     });
 }
 
-/// A claim that is used by two threads gives one of them its bytes.
+/// Two threads use one claim, and one of them gets the bytes.
 #[test]
 fn a_claim_serves_once() {
     model(|| {

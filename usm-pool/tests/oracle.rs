@@ -28,8 +28,8 @@ fn random_graph(random: &mut Random, n: usize, percent: u64) -> Graph {
 /// Pairs of tensors that are live together in some reachable state, as one bit mask for each
 /// tensor.
 ///
-/// A state is the set of finished operators; everything that is ready may be running. A tensor is
-/// live from the start of its producer until the end of its last user.
+/// A state is the set of finished operators; every ready operator may be running. A tensor is live
+/// from the start of its producer to the end of its last user.
 fn live_together(graph: &Graph) -> Vec<u64> {
     let n = graph.ops().len();
     let before: Vec<u64> =
@@ -59,7 +59,7 @@ fn live_together(graph: &Graph) -> Vec<u64> {
     pairs
 }
 
-/// 20,000 graphs; set `USM_DAGS` for more.
+/// 20,000 graphs; `USM_DAGS` sets another number.
 #[test]
 fn conflicts_are_exactly_the_pairs_that_can_be_live_together() {
     let count = std::env::var("USM_DAGS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000_u64);

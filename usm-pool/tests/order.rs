@@ -1,4 +1,4 @@
-//! Ordering edges: safe plans, a falling curve, the critical path kept on request.
+//! Ordering edges: safe plans, a falling curve, and an unchanged critical path on request.
 
 #![cfg(feature = "alloc")]
 
@@ -26,7 +26,7 @@ proptest! {
         let found = ordering_edges(&graph, &lever).expect("edges");
         prop_assert!(found.edges.len() <= limit);
         for pair in found.curve.windows(2) {
-            // Alignments up to 128 blur a bound by what the topmost buffer leaves free.
+            // Alignments up to 128 blur a bound by the bytes above the topmost buffer.
             prop_assert!(pair[0].edges < pair[1].edges && pair[1].bound <= pair[0].bound + 128);
         }
         if keep {
@@ -40,7 +40,7 @@ proptest! {
         if found.edges.iter().all(|&(u, v)| u < v) {
             prop_assert!(plan.lower_bound + 128 >= least, "the processing order obeys these edges");
         }
-        // The search may prove more than the antichain does.
+        // The search may prove more than the antichain.
         prop_assert!(found.curve.last().is_some_and(|point| point.bound <= plan.lower_bound));
         verify::graph(&graph, Queue::OutOfOrder, &found.edges, &plan.rows).expect("verified against the graph");
         let mut random = Random(seed);

@@ -1,5 +1,4 @@
-//! Device memory first, host memory for what does not fit; constants; plans without a heap;
-//! reports.
+//! Device memory first, host memory for the rest; constants; plans without a heap; reports.
 
 #![cfg(feature = "alloc")]
 
@@ -89,7 +88,7 @@ proptest! {
             }
             let nowhere = problem.buffers().iter().zip(&found.memory).filter(|(_, memory)| memory.is_none());
             prop_assert_eq!(&found.spilled, &nowhere.map(|(buffer, _)| buffer.id).collect::<Vec<_>>());
-            // What is nowhere would not have fitted alone in what was left of any memory, or at
+            // A spilled buffer would not have fitted into the remaining room of any memory, or at
             // least not beside its part.
             for (buffer, memory) in problem.buffers().iter().zip(&found.memory) {
                 let empty = |(part, space): (&Part, &Space)| part.plan.peak == 0 && buffer.size <= space.size.min(space.max_alloc.unwrap_or(u64::MAX));
@@ -174,7 +173,7 @@ fn constants_move_when_only_the_device_reads_them_and_are_shared() {
         assert_eq!(stream.get(id).expect("constant").to_vec(&queue).expect("bytes"), [id as u8 + 1; 100]);
     }
     assert!(constants.get(9).is_none());
-    // Moved constants left nothing behind in host memory.
+    // Moved constants leave nothing in host memory.
     let stats = context.stats();
     assert_eq!(stats.of(usm_core::MemoryType::UsmDevice).current, 200);
     assert_eq!(stats.of(usm_core::MemoryType::UsmHost).current, 100);

@@ -1,4 +1,4 @@
-//! What every plan may be relied on for, on random problems and random graphs.
+//! Guarantees of every plan, on random problems and random graphs.
 
 #![cfg(feature = "alloc")]
 
@@ -50,7 +50,7 @@ proptest! {
             prop_assert_eq!(verify::sweep(&buffers, &plan.offsets, u64::MAX), Ok(peak));
             prop_assert!(plan.lower_bound <= plan.peak);
         }
-        // The portfolio is never worse than what it is made of.
+        // The portfolio is never worse than its parts.
         prop_assert!(plans.iter().all(|plan| plans[0].peak <= plan.peak));
     }
 
@@ -100,7 +100,7 @@ proptest! {
         for plan in all_plans(&problem) {
             let peak = verify::conflicts(&buffers, &plan.offsets, graph.view(), u64::MAX).expect("no overlap");
             prop_assert_eq!(peak, plan.peak);
-            // Any relation: the bound may be weak, never wrong.
+            // For any relation the bound may be weak, never wrong.
             prop_assert!(plan.lower_bound <= peak);
         }
     }
@@ -168,7 +168,7 @@ proptest! {
             both.merge(&skipped_branch(&graph, &blocks).expect("skipped branch"));
             let problem = Problem::from_graph(&graph, Queue::InOrder, choice).expect("problem");
             prop_assert_eq!(&both, &ConflictGraph::from_lifetimes(problem.buffers()).expect("lives"));
-            // Whatever may run out of order needs at least the in-order conflicts.
+            // An out-of-order queue has at least the in-order conflicts.
             if choice == InPlace::Never {
                 let reach = Reachability::new(&graph, &[]).expect("closure");
                 let free = Blocks::new(&graph, choice, Some(&reach)).expect("blocks");

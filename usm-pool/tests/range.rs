@@ -1,4 +1,4 @@
-//! One plan for every value: right for sizes that nobody thought of, refused where it is not.
+//! One plan for every value: correct for unforeseen sizes, refused otherwise.
 
 #![cfg(feature = "alloc")]
 
@@ -48,7 +48,7 @@ proptest! {
             let at = ranged.at(&[], &mut offsets, &mut all).expect("offsets");
             prop_assert_eq!(verify::intervals(now.buffers(), &offsets, u64::MAX), Ok(at.peak));
             prop_assert!(prove(&now, &pairs).is_ok());
-            // An evaluation in a wrong order is refused, or right by chance.
+            // An evaluation in a wrong order is refused, or correct by chance.
             let turned: Vec<_> = order.iter().rev().copied().collect();
             let turned = Ranged { plans: &[&turned], ..ranged };
             match turned.at(&[], &mut offsets, &mut all) {
@@ -56,7 +56,7 @@ proptest! {
                 Err(error) => prop_assert_eq!(error, RangeError::Malformed),
             }
         }
-        // No pair is there without need.
+        // No pair is redundant.
         if !pairs.is_empty() {
             let mut fewer = pairs.clone();
             let gone = fewer.remove(forgotten.index(pairs.len()));

@@ -1,4 +1,4 @@
-//! The search: what it finds and proves against brute force, on hostile input, and over its budget.
+//! The search: its results and proofs against brute force, hostile input, and growing budgets.
 
 #![cfg(feature = "alloc")]
 
@@ -112,7 +112,7 @@ proptest! {
 
 #[test]
 fn large_instances_are_planned_by_the_skyline_and_repaired() {
-    // Above 32,768 buffers; some lives as long as everything, some aligned.
+    // Above 32,768 buffers; some lives span everything, some buffers are aligned.
     let count = 40_000_u64;
     let buffers = (0..count).map(|id| {
         let length = if id % 1000 == 0 { count / 2 } else { 1 + id * 7 % 23 };
@@ -138,8 +138,8 @@ fn large_instances_are_planned_by_the_skyline_and_repaired() {
 
 #[test]
 fn a_stack_at_the_heaviest_instant_is_filled_without_a_hole() {
-    // A training step: activations wait for the way back, gradients for the optimiser, with
-    // temporaries on both ways.
+    // A training step: activations wait for the backward pass, gradients for the optimiser, with
+    // temporaries in both passes.
     let layers = 60;
     let (mut buffers, turn, end) = (Vec::new(), 4 * layers, 8 * layers);
     let mut push = |lower, upper, size| buffers.push(Buffer::new(buffers.len() as u64, lower, upper, size));
@@ -190,8 +190,8 @@ fn stopping_keeps_the_best_plan_so_far() {
 
 #[test]
 fn a_proof_by_search_names_what_was_tried() {
-    // Three lives in a ring of overlaps: any two meet, never all three, so the cut says 10 and the
-    // optimum is higher.
+    // Three lives in a ring of overlaps: any two overlap, never all three, so the cut proves 10 and
+    // the optimum is higher.
     let mut conflicts = ConflictGraph::new(5).expect("graph");
     for i in 0..5 {
         conflicts.insert(i, (i + 1) % 5);

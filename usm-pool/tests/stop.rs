@@ -1,4 +1,4 @@
-//! A planner that is told to stop, at whatever question, answers a plan that is right.
+//! A planner that is stopped at any call of `stop` returns a correct plan.
 
 #![cfg(feature = "alloc")]
 
@@ -19,8 +19,8 @@ impl Random {
     }
 }
 
-/// Operators of which each reads two of the last `reach` tensors, may write over one of them, and
-/// every seventh has another alignment.
+/// Operators that read two of the last `reach` tensors and may write over one of them; every
+/// seventh has another alignment.
 fn graph(ops: u64, reach: u64) -> Graph {
     let mut random = Random(ops + reach);
     let mut builder = Graph::builder().tensor(Tensor::new(0, 64).kind(TensorKind::Input));
@@ -35,12 +35,12 @@ fn graph(ops: u64, reach: u64) -> Graph {
     builder.output(ops).build().expect("a graph")
 }
 
-/// Runs with a `stop` that says yes from its `first` question on; answers how many there were.
+/// Runs with a `stop` that returns true from its `first` call on. Returns the number of calls.
 fn stopped<T>(options: &Options<'_>, first: u64, run: impl FnOnce(&Options<'_>) -> T) -> (T, u64) {
     stopped_in(options, first..u64::MAX, run)
 }
 
-/// As [`stopped`], at these questions.
+/// As [`stopped`], true at these calls.
 fn stopped_in<T>(options: &Options<'_>, at: Range<u64>, run: impl FnOnce(&Options<'_>) -> T) -> (T, u64) {
     let asked = AtomicU64::new(0);
     let stop = || at.contains(&asked.fetch_add(1, Ordering::Relaxed));
@@ -70,14 +70,14 @@ fn a_plan_that_is_stopped_at_any_question_is_right() {
                 if asked <= first {
                     break;
                 }
-                // Each question at the beginning, then fewer and fewer.
+                // Each of the first calls, then fewer and fewer.
                 first += 1 + first * 2;
             }
         }
     }
 }
 
-/// A relation that was not finished holds for a plan, and proves nothing of the graph.
+/// An unfinished relation is correct for a plan and proves nothing about the graph.
 #[test]
 fn a_bound_that_is_stopped_at_any_question_holds() {
     // With and without permits, and with a tensor that most operators read.
@@ -95,7 +95,7 @@ fn a_bound_that_is_stopped_at_any_question_holds() {
         let ((_, whole), all) =
             stopped(&options, u64::MAX, |options| plan_graph(&graph, options).expect("a plan"));
         let mut worst = 0;
-        // For good, and for one question only: another part of the work has another clock.
+        // Permanently, and for one call only: another part of the work has another clock.
         let times = (0..all.min(600)).step_by(7).flat_map(|first| [first..u64::MAX, first..first + 1]);
         for times in times {
             let ((problem, plan), _) =
@@ -127,8 +127,8 @@ fn what_was_not_placed_in_time_lies_on_top() {
     }
 }
 
-/// The heaviest antichain of so many takes minutes; the plan comes first, and meets what the lives
-/// prove.
+/// The heaviest antichain of so many takes minutes. The plan comes first, and meets the bound from
+/// the lives.
 #[test]
 fn a_long_chain_out_of_order_is_planned_before_its_bound() {
     let mut builder = Graph::builder();
@@ -144,15 +144,15 @@ fn a_long_chain_out_of_order_is_planned_before_its_bound() {
     for strategy in [Strategy::Auto, Strategy::Search, Strategy::GreedyBySize, Strategy::BestFit] {
         let mut options = Options::default();
         (options.queue, options.strategy) = (Queue::OutOfOrder, strategy);
-        // A question for each operator, each tensor's begin and each end but the last; then enough
-        // to place the tensors, and far from enough for the antichain.
+        // A call for each operator, each tensor's begin and each end but the last. Then enough to
+        // place the tensors, and not enough for the antichain.
         let relation = 5_000 + 5_000 + 4_999;
         let ((problem, plan), asked) =
             stopped(&options, relation + 64, |options| plan_graph(&graph, options).expect("a plan"));
         plan.verify(&problem).expect("right");
         verify::graph(&graph, Queue::OutOfOrder, &plan.ordering_edges, &plan.rows).expect("right");
         assert!(plan.optimal() && (relation..relation + 64).contains(&asked), "{plan}: {asked} questions");
-        // Without time for a plan the lives still prove that.
+        // Without time for a plan, the lives still prove that bound.
         let ((problem, late), _) =
             stopped(&options, relation, |options| plan_graph(&graph, options).expect("a plan"));
         late.verify(&problem).expect("right");

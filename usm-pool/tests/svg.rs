@@ -1,5 +1,5 @@
-//! The picture: well-formed for any plan, one block a tensor. With `USM_PICTURES` set to a folder
-//! the real graphs are drawn there.
+//! The picture: well-formed for any plan, one block for each tensor. With `USM_PICTURES` set to a
+//! folder, the test draws the real graphs there.
 
 #![cfg(feature = "alloc")]
 
@@ -9,8 +9,8 @@ use common::random_graph::graphs;
 use proptest::prelude::*;
 use usm_pool::{Options, Queue, plan_graph, svg};
 
-/// Counts elements after checking that tags nest and quotes close: all that a picture without text
-/// content of its own can get wrong.
+/// Counts elements after checking that tags nest and quotes close: a picture without text content
+/// cannot be malformed otherwise.
 fn well_formed(text: &str) -> Result<usize, String> {
     let mut open: Vec<&str> = Vec::new();
     let mut elements = 0;

@@ -1,5 +1,5 @@
-//! Plans of graphs rich in views and permits, run byte by byte; and what the verifier accepts,
-//! whoever made it.
+//! Plans of graphs with many views and permits, run byte by byte. Checks also which plans of other
+//! origin the verifier accepts.
 
 #![cfg(feature = "alloc")]
 
@@ -17,7 +17,7 @@ fn count() -> u64 {
     std::env::var("USM_VIEW_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Runs the rows as the queue may.
+/// Runs the rows in an order that the queue allows.
 fn runs(
     graph: &Graph,
     queue: Queue,
@@ -26,7 +26,7 @@ fn runs(
     random: &mut Random,
 ) -> Result<(), String> {
     executor::in_order(graph, rows).or_else(|wrong| match queue {
-        // Edges may go against the processing order; then there is no run in it.
+        // Edges may go against the processing order; then no run follows it.
         Queue::OutOfOrder if !edges.is_empty() => Ok(()),
         _ => Err(wrong),
     })?;
@@ -95,8 +95,8 @@ fn described(graph: &Graph, rows: &[Row]) -> String {
     text
 }
 
-/// Families of tensors at random places, often one over what its operator reads. Whatever the
-/// verifier accepts must run.
+/// Families of tensors at random places, often over an input of their operator. Every plan that the
+/// verifier accepts must run correctly.
 #[test]
 fn whatever_the_verifier_accepts_runs_right() {
     let mut random = Random(51);
@@ -129,7 +129,7 @@ fn whatever_the_verifier_accepts_runs_right() {
     assert!(accepted > count() && wrong > count());
 }
 
-/// Moves a root with its views: to another tensor's place, or to any.
+/// Moves a root with its views: to another tensor's place, or anywhere.
 fn misplace(graph: &Graph, rows: &mut [Row], random: &mut Random) {
     if rows.is_empty() {
         return;
@@ -148,8 +148,8 @@ fn misplace(graph: &Graph, rows: &mut [Row], random: &mut Random) {
     }
 }
 
-/// An addition of a table and its first row, which broadcasts: the permit for the table is none for
-/// the row.
+/// An addition of a table and its first row, which broadcasts: the permit for the table does not
+/// cover the row.
 fn addition(row_of_table: (u64, u64), permits: &[(u64, u64)]) -> Graph {
     let (offset, size) = row_of_table;
     let mut add = Op::new("add").inputs([0, 1]).outputs([2]);
@@ -179,10 +179,10 @@ fn a_permit_names_one_input_and_no_view_of_its_bytes() {
         for row in [(0, 64), (0, 4096), (64, 64), (4032, 64)] {
             assert_eq!(peak(&addition(row, &[(0, 2)]), queue), 8192, "{row:?}");
         }
-        // The permit for the row alone is of no use: the result is larger.
+        // The permit for the row alone is useless: the result is larger.
         assert_eq!(peak(&addition((0, 64), &[(1, 2)]), queue), 8192);
         assert_eq!(peak(&addition((0, 64), &[(0, 2), (1, 2)]), queue), 8192);
-        // Each has its own.
+        // Both have a permit.
         assert_eq!(peak(&addition((0, 4096), &[(0, 2), (1, 2)]), queue), 4096);
         // A view without bytes is not read.
         assert_eq!(peak(&addition((0, 0), &[(0, 2)]), queue), 4096);
@@ -196,7 +196,7 @@ fn the_verifier_refuses_a_result_over_a_view_without_permit() {
             let mut options = Options::default();
             options.queue = queue;
             let mut rows = plan_graph(graph, &options).expect("plan").1.rows;
-            // The result over the table.
+            // The result overlaps the table.
             rows[2].offset = rows[0].offset;
             rows
         };
@@ -216,8 +216,8 @@ fn the_verifier_refuses_a_result_over_a_view_without_permit() {
     }
 }
 
-/// A result that another operator writes the rest of must wait for the input that it lies over,
-/// also where nothing orders the two.
+/// A result that another operator completes must wait for the input that it overlaps, even if
+/// nothing orders the two.
 #[test]
 fn the_rest_of_a_result_waits_for_the_end_of_its_input() {
     let graph = Graph::builder()
@@ -247,7 +247,7 @@ fn the_rest_of_a_result_waits_for_the_end_of_its_input() {
     }
 }
 
-/// A clock that has run out before anything began costs quality, nothing else.
+/// A clock that runs out before the start only costs quality.
 #[test]
 fn a_plan_that_is_stopped_early_is_right() {
     let mut random = Random(9);
@@ -255,7 +255,7 @@ fn a_plan_that_is_stopped_early_is_right() {
         let graph = views::graph(&mut random, 12);
         for queue in [Queue::InOrder, Queue::OutOfOrder] {
             let asked = core::sync::atomic::AtomicU64::new(random.below(6));
-            // Runs out after a few questions.
+            // Runs out after a few calls.
             let stop = || asked.fetch_sub(1, core::sync::atomic::Ordering::Relaxed) as i64 <= 0;
             let mut options = Options::default();
             options.queue = queue;
@@ -271,8 +271,7 @@ fn a_plan_that_is_stopped_early_is_right() {
     }
 }
 
-/// A loop writes all of a view anew in each of its rounds, over bytes that were there before the
-/// run.
+/// A loop rewrites all of a view in each iteration, over bytes from before the run.
 #[test]
 fn a_view_that_each_round_writes_anew_needs_nothing_of_the_round_before() {
     let graph = Graph::builder()

@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The offsets for some values, and how good they are where somebody asks.
+    /// The offsets for some values, and their quality if the caller wants a report.
     fn at(&self, values: &[u64], report: bool) -> Result<Made> {
         let given = |dimensions: usize| match values.len() {
             given if given == dimensions => Ok(()),
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// Offsets, and how good they are.
+/// Offsets and their quality.
 #[derive(Clone, Debug)]
 struct Made {
     offsets: Vec<u64>,
@@ -221,7 +221,7 @@ fn null(name: &str) -> Error {
     Error::bad("null").in_field(name)
 }
 
-/// One plan for every value: that of the file, or one that is looked for.
+/// One plan for every value: the file's own, or the result of a search.
 fn every_value(json: &[u8], planned: bool, wanted: &Wanted) -> Result<RangePlan> {
     let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
     if wanted.plan.capacity.is_some() {

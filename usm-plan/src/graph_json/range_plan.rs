@@ -42,10 +42,10 @@ pub struct RangePlan {
 }
 
 impl RangePlan {
-    /// Reads the text of a file that has plans, and proves that they hold for every value.
+    /// Parses a file with plans, and proves that they hold for every value.
     ///
     /// # Errors
-    /// What a graph.json is refused for; a file without dimensions or without plans.
+    /// Every reason to refuse a graph.json; also a file without dimensions or without plans.
     pub fn parse(text: &[u8], queue: Queue, alignment: Option<u64>) -> Result<Self> {
         Self::of(Documents::new(text).only("")?, queue, alignment)
     }
@@ -67,21 +67,21 @@ impl RangePlan {
         Ok(Self { file, dims, tables, ids, queue, alignment })
     }
 
-    /// Plans the text of a graph.json with dimensions, one that has no plans yet, for every value.
+    /// Plans a graph.json with dimensions but without plans, for every value.
     ///
     /// # Errors
-    /// What a graph.json is refused for.
+    /// Every reason to refuse a graph.json.
     pub fn search(text: &[u8], options: &Options<'_>, alignment: Option<u64>) -> Result<Self> {
         let hints = Hints { alignment, ..Hints::default() };
         let (file, ..) = found(Documents::new(text).only("")?, &hints, &[], options)?;
         Self::of(file, options.queue, alignment)
     }
 
-    /// What a path holds for these values: a model or a graph.json that is planned for all of them,
-    /// or a graph.json that has such plans.
+    /// Reads a path: a model or a graph.json that is then planned for all values, or a graph.json
+    /// with such plans.
     ///
     /// # Errors
-    /// What the file is refused for.
+    /// Every reason to refuse the file.
     pub fn read(
         path: &Path,
         hints: &Hints<'_>,
@@ -98,10 +98,10 @@ impl RangePlan {
         plan.map_err(|error| error.in_file(path))
     }
 
-    /// The same, of the bytes of an ONNX file.
+    /// As [`Self::read`], from the bytes of an ONNX file.
     ///
     /// # Errors
-    /// What the file is refused for.
+    /// Every reason to refuse the file.
     pub fn of_model(
         bytes: &[u8],
         hints: &Hints<'_>,
@@ -112,11 +112,10 @@ impl RangePlan {
         Self::search(text.as_bytes(), options, hints.alignment)
     }
 
-    /// The same, of the text of a graph.json. Where it has plans, they are taken and nothing is
-    /// narrowed.
+    /// As [`Self::read`], from the text of a graph.json. Existing plans are used unchanged.
     ///
     /// # Errors
-    /// What the file is refused for.
+    /// Every reason to refuse the file.
     pub fn of_graph(
         text: &[u8],
         hints: &Hints<'_>,
@@ -136,49 +135,49 @@ impl RangePlan {
     /// The file, with the plans.
     ///
     /// # Errors
-    /// None that is known.
+    /// No known error.
     pub fn text(&self) -> Result<String> {
         self.file.text()
     }
 
-    /// What the sizes depend on.
+    /// The dimensions.
     #[must_use]
     pub fn dims(&self) -> &[NamedDimension] {
         &self.dims
     }
 
-    /// The tensors that have an offset, in the order of the file.
+    /// The tensors with an offset, in the file's order.
     #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// One value for each dimension, from what somebody says by name.
+    /// One value for each dimension, from values by name.
     ///
     /// # Errors
-    /// An unknown name, a value that the dimension never has, a dimension without one.
+    /// An unknown name, a value that the dimension cannot have, a dimension without a value.
     pub fn values(&self, said: &[(String, u64)]) -> Result<Vec<u64>> {
         ranged::values(&self.dims, said)
     }
 
-    /// Writes the offset in bytes of each tensor of [`Self::ids`]. Nothing is searched.
+    /// Writes the offset in bytes of each tensor of [`Self::ids`], without a search.
     ///
     /// # Errors
-    /// Values that the dimensions never have, fewer offsets than tensors, a size that has no value
-    /// or does not fit in its place.
+    /// Values that the dimensions cannot have, fewer offsets than tensors, a size without a value
+    /// or above its limit.
     pub fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At> {
         let at = self.tables.at(values, offsets).map_err(|error| self.refusal(error))?;
         if self.tables.fits_by_order() {
             return Ok(at);
         }
-        // Whether a permit is free depends on where views begin, so on the values.
+        // The offsets of views, and so the free permits, depend on the values.
         let graph = self.file.graph(&self.dims, values, &self.hints())?;
         let planned = self.file.planned(self.dims.clone(), values.to_vec())?;
         planned.tables_for(&graph, self.queue)?;
         Ok(at)
     }
 
-    /// The plan for some values with its bound, checked.
+    /// The checked plan for some values, with its bound.
     ///
     /// # Errors
     /// As [`Self::at`].

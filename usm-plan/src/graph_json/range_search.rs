@@ -16,7 +16,7 @@ use crate::json::Documents;
 use crate::onnx;
 use crate::ranged::{NamedDimension, PLANS, Planned};
 
-/// Maximum number of values that are planned one by one.
+/// Maximum number of value combinations that are planned one by one.
 const PROBES: usize = 64;
 
 /// Plans for every value, and their results for some values.
@@ -45,11 +45,11 @@ pub struct Probe {
     pub lower_bound: u64,
 }
 
-/// Looks for plans of a graph.json with dimensions, or of an ONNX model. `ranges` narrows them by
-/// name; dimensions that the hints give a value have that one alone.
+/// Searches plans for a graph.json with dimensions, or for an ONNX model. `ranges` narrows
+/// dimensions by name; a dimension with a value in the hints has only that value.
 ///
 /// # Errors
-/// Ranges outside of the file's, sizes without a value, and every refusal of a plan for one value.
+/// Ranges outside the file's, sizes without a value, and every refusal of a plan for one value.
 pub fn search(
     path: &Path,
     hints: &Hints<'_>,
@@ -66,7 +66,7 @@ pub fn search(
     found.map_err(|error| error.in_file(path))
 }
 
-/// The same, of the bytes of an ONNX file.
+/// As [`search`], from the bytes of an ONNX file.
 pub(crate) fn search_model(
     bytes: &[u8],
     hints: &Hints<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn search_model(
     search_text(text.as_bytes(), &Hints { dims: Vec::new(), ..hints.clone() }, &[], options)
 }
 
-/// The same, of the text of a file.
+/// As [`search`], from the text of a file.
 pub(crate) fn search_text(
     text: &[u8],
     hints: &Hints<'_>,
@@ -114,7 +114,7 @@ pub(super) fn found(
     }
     let probes = probes(&dims);
     take_permits(&mut file, &dims, &probes, hints, options)?;
-    // What was free alone may be in the way of another one for some value.
+    // A permit that is free alone may conflict with another one for some value.
     let probes = match plans(&mut file, &dims, &probes, hints, options) {
         Err(_) if file.tensors.iter().any(|tensor| tensor.over.is_some()) => {
             file.tensors.iter_mut().for_each(|tensor| tensor.over = None);
@@ -220,7 +220,7 @@ fn probes(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     probes
 }
 
-/// Takes the permits between tensors of equal size for all values that are free on the queue; none
+/// Adds the permits between tensors of equal size for all values that are free on the queue; none
 /// if they differ between values.
 fn take_permits(
     file: &mut File,
@@ -232,7 +232,7 @@ fn take_permits(
     file.plans = vec![JsonPlan { below: Vec::new() }];
     let size = |tensor: &JsonTensor| Some((tensor.id, (tensor.size.terms(dims).ok()?, tensor.padding)));
     let sizes: HashMap<u64, _> = file.tensors.iter().filter_map(size).collect();
-    // From the output to the first input that it may lie over.
+    // From the output to the first input that it may be written over.
     let mut over: HashMap<u64, u64> = HashMap::new();
     for &(input, output) in file.ops.iter().flat_map(|op| &op.in_place) {
         if sizes.get(&input).is_some_and(|size| sizes.get(&output) == Some(size)) {
@@ -272,7 +272,7 @@ fn problem(
 }
 
 /// Few orders that together come close to the bounds of all probes. Each step adds the order that
-/// lowers the sum of the ratios of peak to bound most.
+/// lowers the sum of ratios of peak to bound the most.
 fn choose(peaks: &[Vec<u64>], bounds: &[u64]) -> Vec<usize> {
     // In millionths of the bound.
     let cost = |chosen: &[usize]| -> u128 {

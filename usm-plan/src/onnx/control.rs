@@ -30,7 +30,7 @@ const DEEPEST: usize = 16;
 const INT64: i32 = 7;
 const BOOL: i32 = 9;
 
-/// What a flat graph has to say beside its nodes.
+/// The facts about a flat graph beyond its nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     /// Loop bodies: first node, and first node after.
@@ -79,7 +79,7 @@ impl Control {
         !dead.is_empty()
     }
 
-    /// The conditions that are not known, of the outermost `If`s first.
+    /// The unknown conditions, those of outer `If`s first.
     pub(crate) fn conditions(&self) -> Vec<String> {
         self.choices.iter().rev().map(|choice| choice.condition.clone()).collect()
     }

@@ -21,7 +21,7 @@ pub(crate) fn bits(data_type: i32) -> Option<u64> {
     })
 }
 
-/// The reason why a type has no size.
+/// Why a type has no size.
 pub(crate) fn complaint(data_type: i32) -> String {
     match data_type {
         0 => "the element type is undefined".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn complaint(data_type: i32) -> String {
     }
 }
 
-/// The bytes of one element from a text; `None` where the text is no number of that type.
+/// The bytes of one element from a text. `None` if the text is no number of that type.
 pub(crate) fn number(data_type: i32, text: &str) -> Option<Vec<u8>> {
     match data_type {
         1 => text.parse::<f32>().ok().map(|number| number.to_le_bytes().to_vec()),

@@ -1,7 +1,7 @@
-//! A model for every value of some of its dimensions: a graph.json whose sizes are expressions.
+//! A model for every value of some of its dimensions, as a graph.json whose sizes are expressions.
 //!
-//! The model is read for some values. Extents of tensors become expressions that are right for all
-//! of those; where the dimensions have few values, these are all that there are.
+//! Reads the model for some values and fits expressions to the tensors' extents that are right for
+//! all of them. A dimension with few values is read for all.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ use crate::graph_json;
 use crate::input::Hints;
 use crate::ranged::{Amount, NamedDimension, check};
 
-/// Values of a dimension that are read, at most.
+/// Maximum number of values of a dimension that are read.
 const READ: u64 = 64;
 
-/// The bytes of a file as the text of a graph.json with dimensions. `ranges` are the values of
-/// dimensions by name; the hints have one value for each of the others.
+/// Converts the bytes of a file to a graph.json with dimensions. `ranges` gives the values of
+/// dimensions by name; the hints give one value for each other dimension.
 ///
 /// # Errors
-/// What a model is refused for; extents for which no expression is found; operators that are not
-/// the same for all values.
+/// Every reason to refuse a model; extents without a fitting expression; operators that differ
+/// between values.
 pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
     let dims = named(ranges)?;
     let model = decode(bytes)?;
@@ -39,7 +39,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     };
     let readings = values.iter().map(read).collect::<Result<Vec<_>>>()?;
     let points = Points { dims: &dims, values };
-    // The base has the greatest values: there an order is worth most.
+    // The base has the greatest values, where the order matters most.
     let Some(base) = readings.first() else { return Err(Error::bad("no dimension").in_field("--dim")) };
     for (values, reading) in points.values.iter().zip(&readings) {
         let same = |(one, other): (&(String, _), &(String, _))| one.0 == other.0;
@@ -59,7 +59,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     graph_json::text_with_dims(&graph, &dims, sizes, views, &permitted)
 }
 
-/// Identifiers for the names of the model.
+/// Turns the names of the model into identifiers.
 fn named(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
     let mut dims: Vec<NamedDimension> = Vec::new();
     for (of, values) in ranges {
@@ -82,7 +82,7 @@ fn named(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
     Ok(dims)
 }
 
-/// The greatest values, then each dimension alone, then some of all together.
+/// The greatest values, then each dimension varied alone, then some combinations.
 fn points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     let spread = |values: Dimension, count: u64| -> Vec<u64> {
         let steps = (values.high - values.low) / values.step;
@@ -102,7 +102,7 @@ fn points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
         }
     }
     if dims.len() > 1 {
-        // Every pair of dimensions meets in other steps.
+        // Different strides make every pair of dimensions vary differently.
         for k in 1..=8 {
             points
                 .push(all.iter().enumerate().map(|(dim, of)| of[(k * (dim + 2) + dim) % of.len()]).collect());
@@ -111,7 +111,7 @@ fn points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     points
 }
 
-/// What was read at every point.
+/// The readings at all points.
 struct All<'a> {
     points: &'a Points<'a>,
     readings: &'a [Reading],
@@ -163,8 +163,8 @@ impl All<'_> {
         Ok(Amount::Text(if whole { product } else { format!("({product}+7)//8") }))
     }
 
-    /// Where a view begins in what it is a view of; `None` where it must have bytes of its own,
-    /// because it is no view for some value, or begins where no expression says.
+    /// The offset of a view in its base. `None` if the tensor needs its own bytes, because it is no
+    /// view for some value, or because no expression fits its offset.
     fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
         let node = &graph.tensors()[tensor];
         let (of, _) = node.alias?;
@@ -180,7 +180,7 @@ impl All<'_> {
         if let Some(text) = self.points.fit(&begins) {
             return Some(text.parse().map_or(Amount::Text(text), Amount::Number));
         }
-        // A multiple of a part: that of the tensor itself.
+        // A multiple of a part: the tensor's own size.
         let bytes = |name: &str| -> Option<Vec<u64>> {
             self.shapes(name)?.iter().map(|shape| shape.bytes().ok()).collect()
         };
@@ -190,7 +190,7 @@ impl All<'_> {
         self.points.holds(&text, &begins).then_some(Amount::Text(text))
     }
 
-    /// Whether a result may be written over an input, whatever the values are.
+    /// Whether a result may be written over an input for all values.
     fn permitted(&self, graph: &Graph, input: usize, output: usize) -> bool {
         let name = |tensor: usize| graph.tensors()[tensor].name.as_deref();
         let (Some(input), Some(output)) = (name(input), name(output)) else { return false };

@@ -1,20 +1,20 @@
-//! Expressions for numbers that depend on dimensions: found from some values, and right on all of
-//! those.
+//! Fits expressions to numbers that depend on dimensions, so that they are right for all values
+//! read.
 
 use crate::ranged::NamedDimension;
 
-/// Divisors that are tried.
+/// Number of divisors that are tried.
 const DIVISORS: i128 = 256;
 
-/// Values of every dimension that were looked at; the first is the base, from which the next ones
-/// differ in one dimension.
+/// The values of every dimension at each point. The first point is the base; the next ones differ
+/// from it in one dimension.
 pub(super) struct Points<'a> {
     pub(super) dims: &'a [NamedDimension],
     pub(super) values: Vec<Vec<u64>>,
 }
 
 impl Points<'_> {
-    /// The text of an expression that has these numbers at the points; `None` where none is found.
+    /// An expression with these numbers at the points, or `None`.
     pub(super) fn fit(&self, numbers: &[u64]) -> Option<String> {
         let base = *numbers.first()?;
         if numbers.iter().all(|&number| number == base) {
@@ -41,7 +41,7 @@ impl Points<'_> {
         candidates.into_iter().find(|text| self.holds(text, numbers))
     }
 
-    /// Whether a text has these numbers at the points.
+    /// Whether an expression has these numbers at the points.
     pub(super) fn holds(&self, text: &str, numbers: &[u64]) -> bool {
         let amount = crate::ranged::Amount::Text(text.to_owned());
         let Ok(terms) = amount.terms(self.dims) else { return false };
@@ -49,7 +49,7 @@ impl Points<'_> {
         points.all(|(values, number)| usm_pool::range::evaluate(&terms, values) == Ok(*number))
     }
 
-    /// An expression of one dimension, where the others are as at the base.
+    /// An expression of one dimension, with the others at the base.
     fn along(&self, dim: usize, numbers: &[u64]) -> Option<String> {
         let base = self.values.first()?;
         let others =
@@ -67,7 +67,7 @@ impl Points<'_> {
     }
 }
 
-/// An expression of one dimension through all points, which ascend.
+/// An expression of one dimension through all points, in ascending order.
 fn of_one(name: &str, points: &[(i128, i128)]) -> Option<String> {
     let (&(_, first), &(_, last)) = (points.first()?, points.last()?);
     if points.iter().all(|&(_, number)| number == first) {
@@ -76,7 +76,7 @@ fn of_one(name: &str, points: &[(i128, i128)]) -> Option<String> {
     if last < first {
         return square(name, points);
     }
-    // Operators that repeat give multiples of something: m times a quotient, and something on top.
+    // Repeated operators give multiples: m times a quotient plus a remainder.
     let multiple = points.iter().map(|&(_, number)| number - first).fold(0, greatest_divisor);
     let linear = |multiple: i128, rest: i128| {
         let points: Vec<(i128, i128)> =
@@ -94,7 +94,7 @@ fn of_one(name: &str, points: &[(i128, i128)]) -> Option<String> {
         .or_else(|| square(name, points))
 }
 
-/// `(p*name + r) // q`: what extents become that are cut, strided, padded and repeated.
+/// `(p*name + r) // q`: the form of extents that are cut, strided, padded and repeated.
 fn quotient(name: &str, points: &[(i128, i128)]) -> Option<String> {
     let (&(low, first), &(high, last)) = (points.first()?, points.last()?);
     let (rise, run) = (last - first, high - low);
@@ -126,7 +126,7 @@ fn spelled(name: &str, p: i128, r: i128, q: i128) -> String {
     }
 }
 
-/// `(a*name*name + b*name + c) // d` through three of the points, where it is through all.
+/// `(a*name*name + b*name + c) // d` through three points, if it passes through all.
 fn square(name: &str, points: &[(i128, i128)]) -> Option<String> {
     let (&(x, fx), &(z, fz)) = (points.first()?, points.last()?);
     let &(y, fy) = points.get(points.len() / 2).filter(|&&(y, _)| y != x && y != z)?;
@@ -142,7 +142,7 @@ fn square(name: &str, points: &[(i128, i128)]) -> Option<String> {
         return None;
     }
     let terms = [(a, format!("*{name}*{name}")), (b, format!("*{name}")), (c, String::new())];
-    // What is taken off comes last: nothing below 0 may come up.
+    // Subtractions come last, because no intermediate value may be negative.
     let sign = |want: bool| terms.iter().filter(move |(factor, _)| *factor != 0 && (*factor > 0) == want);
     let plus: Vec<String> = sign(true).map(|(factor, rest)| format!("{factor}{rest}")).collect();
     let minus: String = sign(false).map(|(factor, rest)| format!("-{}{rest}", -factor)).collect();
@@ -167,7 +167,7 @@ mod tests {
         names.iter().map(|name| NamedDimension { name: (*name).to_owned(), of: None, values }).collect()
     }
 
-    /// The text, after it was found right on all points.
+    /// The expression, if it is right at all points.
     fn fitted(function: impl Fn(u64) -> u64) -> String {
         let dims = dims(&["w"]);
         let points = Points { dims: &dims, values: (16..80).map(|w| vec![w]).collect() };

@@ -20,10 +20,9 @@ const INT64: i32 = 7;
 /// Maximum number of inference runs, each without the branches found dead.
 const ROUNDS: usize = 8;
 
-/// Adds the shapes that can be inferred to those that the file states, and takes the branches that
-/// cannot run out of the graph: those of a condition that is known, and one that no shape fits,
-/// which `remark` is told. Answers why inference stopped, if it did. `frame` is the model without
-/// its graph.
+/// Adds inferred shapes to the stated ones, and removes branches that cannot run: those of a known
+/// condition, and those that no shape fits, which `remark` reports. Returns why inference stopped,
+/// if it did. `frame` is the model without its graph.
 pub(super) fn complete(
     frame: &ModelProto,
     graph: &mut GraphProto,
@@ -61,7 +60,7 @@ pub(super) fn complete(
     Some(complaint)
 }
 
-/// The same, of the branches that may run by their conditions.
+/// As [`complete`], for the branches that may run by their conditions.
 fn attempt(
     frame: &ModelProto,
     graph: &mut GraphProto,
@@ -71,14 +70,14 @@ fn attempt(
 ) -> Option<String> {
     // The weights are no longer needed; inference needs a few values.
     let mut light = light(graph);
-    // As often as branches turn out to be dead, and extents of 1 are found: what follows may depend
-    // on it.
+    // Repeats while branches turn out to be dead or extents to be 1, because later shapes may
+    // depend on them.
     let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
     let mut substitute = squeezes > 0;
     for _ in 0..=ROUNDS + squeezes {
         let mut standard = light.clone();
         control::standard(&mut standard);
-        // A substitute of another shape: only the shapes before it are right, and used.
+        // The substitute has another shape: only shapes computed before it are used.
         standard.node.iter_mut().filter(|node| substitute && squeezes_all(node)).for_each(|node| {
             "Identity".clone_into(&mut node.op_type);
         });
@@ -89,7 +88,8 @@ fn attempt(
             continue;
         }
         if core::mem::take(&mut substitute) {
-            // None is left, or one whose input has no shape: what follows a substitute is no fact.
+            // No such node is left, or its input has no shape: shapes after a substitute are no
+            // facts.
             continue;
         }
         for (name, shape) in inferred.shapes {
@@ -251,14 +251,14 @@ fn strip(graph: &mut GraphProto) {
     }
 }
 
-/// Whether a node takes away every extent of 1, whichever these are: tract wants to be told.
+/// Whether a node removes every extent of 1. tract must be told which.
 fn squeezes_all(node: &NodeProto) -> bool {
     let said = node.attribute.iter().any(|attribute| attribute.name == "axes");
     is_standard(node, "Squeeze") && !said && node.input.get(1).is_none_or(String::is_empty)
 }
 
-/// Writes the first such node as a reshape, now that the shape of its input is known. Answers
-/// whether there was one.
+/// Replaces the first such node by a reshape once its input's shape is known. Returns whether there
+/// was one.
 fn squeeze_one(light: &mut GraphProto, shapes: &HashMap<String, Shape>) -> bool {
     let stated = light
         .value_info

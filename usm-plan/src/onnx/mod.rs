@@ -40,7 +40,7 @@ fn decode(bytes: &[u8]) -> Result<ModelProto> {
     ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))
 }
 
-/// What a file says for some values of its dimensions.
+/// The content of a file for some values of its dimensions.
 struct Reading {
     described: Description,
     outside: Outside,
@@ -95,7 +95,7 @@ impl Reading {
     }
 }
 
-/// Gives inputs the value that the user says: inference then knows what hangs on it.
+/// Gives inputs the user's values, so that inference knows the shapes that depend on them.
 fn set(graph: &mut GraphProto, values: &[(String, String)]) -> Result<()> {
     for (name, text) in values {
         let refuse = |reason: String| Err(Error::bad(reason).in_field("--value"));

@@ -12,7 +12,7 @@ pub(crate) fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A fresh folder for what one test builds.
+/// A fresh folder for the files of one test.
 pub(crate) fn scratch(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&folder);
@@ -29,7 +29,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// The C compiler, or a visible line that says why a case does not run.
+/// The C compiler, or `None` after a report that the case does not run.
 #[track_caller]
 pub(crate) fn cc() -> Option<Command> {
     let name = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
@@ -55,8 +55,8 @@ pub(crate) fn program(mut cc: Command, source: &Path, folder: &Path) -> PathBuf 
     program
 }
 
-/// The C library: that of `cargo xtask planner`, which `cargo xtask test` builds before, or one of
-/// its own, once for all tests of a binary.
+/// The C library: that of `cargo xtask planner`, which `cargo xtask test` builds first, or one
+/// built once for all tests of a binary.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| match std::env::var_os("USM_PLAN_LIBRARY") {
@@ -65,22 +65,22 @@ pub(crate) fn library() -> &'static Path {
             let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
             run(Command::new(env!("CARGO"))
                 .current_dir(crate_dir())
-                // A sanitizer of this test must not get into the library: C programs would not find
-                // its runtime.
+                // The library must not contain this test's sanitizer, whose runtime C programs
+                // lack.
                 .env_remove("RUSTFLAGS")
                 .env_remove("CARGO_ENCODED_RUSTFLAGS")
                 .args(["rustc", "--profile", "small", "--crate-type", "cdylib", "--features", "capi"])
                 .arg("--target-dir")
                 .arg(&target)
                 .args(["--", "--cfg", "usm_plan_export", "-Clink-arg=-Wl,-soname,libusm_plan.so"])
-                // As `cargo xtask planner` does: the size is tested.
+                // As `cargo xtask planner` builds it, because the size is tested.
                 .args(cfg!(target_arch = "x86_64").then_some("-Clink-arg=-Wl,--icf=all")));
             target.join("small/libusm_plan.so")
         }
     })
 }
 
-/// The folder with real instances, or a visible line that says why a case does not run.
+/// The folder with real instances, or `None` after a report that the case does not run.
 #[track_caller]
 pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("USM_SHARED").map_or_else(|| crate_dir().join("../../shared"), PathBuf::from);

@@ -17,7 +17,7 @@ pub struct Reachability {
     /// A topological order of the operators; the processing order unless an edge goes against it.
     order: Vec<usize>,
     edges: Vec<(usize, usize)>,
-    /// Whether paths are missing, because there was no time for them.
+    /// Whether paths are missing because time ran out.
     stopped: bool,
 }
 
@@ -36,8 +36,8 @@ impl Reachability {
         Self::until(graph, edges, &|| false)
     }
 
-    /// As [`Self::new`]; with the paths found so far when `stop` says so, for which
-    /// [`out_of_order_until`] finds too many conflicts and never too few.
+    /// As [`Self::new`]. If `stop` returns true, contains only the paths found so far, with which
+    /// [`out_of_order_until`] finds too many conflicts, never too few.
     pub(crate) fn until(
         graph: &Graph,
         edges: &[(usize, usize)],
@@ -50,7 +50,7 @@ impl Reachability {
         let mut successors: Vec<Vec<usize>> = (0..n).map(|_| Vec::new()).collect();
         for op in 0..n {
             for before in graph.predecessors(op) {
-                // A read of the previous iteration orders nothing within an iteration.
+                // A read of the previous iteration imposes no order within an iteration.
                 if before < op {
                     successors[before].push(op);
                 }
@@ -169,9 +169,8 @@ pub fn out_of_order(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGra
     Ok(out_of_order_until(blocks, reach, &|| false)?.0)
 }
 
-/// As [`out_of_order`], and whether these are all conflicts and no more. When `stop` says so, or
-/// paths are missing, all pairs are: a plan is right with more conflicts than there are, but no
-/// bound.
+/// As [`out_of_order`], and whether the conflicts are exact. If `stop` returns true or paths are
+/// missing, all pairs conflict: a plan stays correct, but they prove no bound.
 pub(crate) fn out_of_order_until(
     blocks: &Blocks,
     reach: &Reachability,
@@ -184,8 +183,8 @@ pub(crate) fn out_of_order_until(
     Ok((before, true))
 }
 
-/// The relation "block `i` is over before block `j` begins, whatever the order of execution", one
-/// row for each `i`; `None` when `stop` says so.
+/// The relation "block `i` is complete before block `j` begins, in every execution order", one row
+/// for each `i`; `None` if `stop` ended it.
 fn strictly_before(
     blocks: &Blocks,
     reach: &Reachability,
@@ -245,11 +244,11 @@ fn strictly_before(
 
 /// The positions of 64 blocks' first accesses among the operators.
 struct Span {
-    /// Words of a row of operators that hold them all.
+    /// The words of a row of operators that hold all positions.
     words: core::ops::Range<usize>,
     /// The blocks with at least one.
     begun: u64,
-    /// The first access of the first block, where each has one, and one operator follows the other.
+    /// The first access of the first block, if each has one and the operators are consecutive.
     run: Option<usize>,
 }
 
@@ -292,10 +291,10 @@ pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> 
     found
 }
 
-/// Accesses of a block from which on their rows are compared, and not each with each.
+/// From this number of accesses on, their rows are compared instead of each pair.
 const MANY: usize = 64;
 
-/// Accesses that lead to no other access of the block.
+/// The accesses that lead to no other access of the block.
 pub(crate) fn last_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
     if block.ops.len() > MANY {
         let mut accesses = alloc::vec![0_u64; words_per_row(reach.len())];

@@ -66,7 +66,7 @@ impl From<&Graph> for GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Alignment in bytes of tensors that do not say their own (64 at first; views have 1).
+    /// Alignment in bytes of tensors without one (initially 64; views have 1).
     #[must_use]
     pub fn default_alignment(mut self, bytes: u64) -> Self {
         self.default_alignment = bytes;
@@ -94,10 +94,10 @@ impl GraphBuilder {
         self
     }
 
-    /// Says that operators `first..=last` are the body of a loop. What they read from before the
-    /// loop lives through all iterations, and they may read what a later operator of the body wrote
-    /// in the iteration before; for the first iteration such a tensor is filled right before the
-    /// loop begins.
+    /// Makes operators `first..=last` the body of a loop. Tensors from before the loop that the
+    /// body reads live through all iterations. The body may also read a tensor that a later
+    /// operator of the body wrote in the previous iteration; the first iteration reads the content
+    /// from before the loop.
     #[must_use]
     pub fn loop_body(mut self, first: usize, last: usize) -> Self {
         self.loops.push((first, last));

@@ -19,7 +19,7 @@ use crate::problem::Problem;
 /// they lower the bound; the executor must enforce them.
 ///
 /// # Errors
-/// Sizes whose sum exceeds 64 bits, or tables that do not fit.
+/// Sizes whose sum exceeds 64 bits, or tables that do not fit in memory.
 pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
     match options.queue {
         Queue::OutOfOrder if options.ordering_edges > 0 => {
@@ -72,7 +72,7 @@ pub fn plan_graph_with(
     Ok((problem, plan))
 }
 
-/// Edges down to the in-order bound, for the choice of permits that is used most.
+/// Edges that lower the bound to the in-order bound, for the most common choice of permits.
 pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering, Error> {
     let in_order = Problem::from_graph(graph, Queue::InOrder, InPlace::SameSize)?;
     let target = options.capacity.unwrap_or(0).max(bound::time_cut(in_order.buffers()).bytes);
@@ -90,7 +90,7 @@ fn common_bound(
     options: &Options<'_>,
     solved: &Problem,
 ) -> Result<(u64, Certificate), Error> {
-    // No time for a relation: the largest tensor alone is a bound, with and without permits.
+    // Without time for a relation, the largest tensor is a bound, with and without permits.
     let largest = || {
         let roots = solved.members().iter().filter(|member| !member.view);
         let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);

@@ -15,7 +15,7 @@ use crate::lifetime::align_up;
 pub(crate) struct Until<'a> {
     /// Highest useful end in bytes.
     pub(crate) limit: u64,
-    /// Steps that may be taken, all in all, on an instance of [`MANY`] buffers or more.
+    /// Maximum number of steps in total, on an instance of [`MANY`] buffers or more.
     pub(crate) work: u64,
     /// Called regularly; `true` ends the attempt.
     pub(crate) stop: &'a dyn Fn() -> bool,
@@ -36,7 +36,7 @@ impl Until<'_> {
     }
 }
 
-/// Buffers between two calls of `stop`: some hundredths of a second with lists of 65,536.
+/// Number of buffers between two calls of `stop`: some hundredths of a second with lists of 65,536.
 const ASK: usize = 256;
 
 /// From this many buffers on, a tree over time is worth its memory. Below that, reading all placed

@@ -37,18 +37,18 @@ pub enum Strategy {
     Auto,
     /// Descending size, each at the lowest offset that is free.
     GreedyBySize,
-    /// Each in the smallest gap that fits; the better of descending size and order of begin.
+    /// Each in the smallest gap that fits; takes the better of descending size and order of begin.
     BestFit,
     /// Reuses only whole buffers, never parts, like OpenVINO's pool.
     WholeBuffer,
     /// The search, from the greedy plan.
     Search,
-    /// The order of a plan for every value of some dimensions: [`given`] made it.
+    /// The order of a plan for every value of some dimensions, from [`given`].
     Range,
 }
 
 impl Strategy {
-    /// All strategies that can be asked for, in the order of the documentation.
+    /// All strategies that a user can select, in the documentation's order.
     pub const ALL: [Self; 5] =
         [Self::Auto, Self::GreedyBySize, Self::BestFit, Self::WholeBuffer, Self::Search];
 
@@ -78,21 +78,21 @@ impl Strategy {
 pub struct Options<'a> {
     /// How the plan is made.
     pub strategy: Strategy,
-    /// The queue of a graph; problems know theirs.
+    /// The queue of a graph; a problem has its own.
     pub queue: Queue,
-    /// Ordering edges (events) that an out-of-order plan of a graph may add, at most.
+    /// Maximum number of ordering edges (events) that an out-of-order plan of a graph may add.
     pub ordering_edges: usize,
     /// Only ordering edges that do not lengthen the critical path.
     pub keep_critical_path: bool,
-    /// Decide whether a plan fits in this many bytes; the search stops at one that does.
+    /// Decides whether a plan fits in this many bytes: the search stops at the first that does.
     pub capacity: Option<u64>,
-    /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an
-    /// instance of more than about a thousand buffers counts as several, so that a budget is about
-    /// as long everywhere: the default is a second or two, where the bound is not met before. No
-    /// plan of [`Strategy::Auto`] is above that of any strategy by name: up to 32,768 buffers with
-    /// every budget; above that from 64 nodes for each buffer on, and up to 262,144 buffers with
-    /// every budget as long as such a strategy takes no more than 2^24 steps (a look into a list of
-    /// what is placed at the time of a buffer) before it is worse.
+    /// Maximum number of search nodes. Counting nodes gives the same plans on every machine. On
+    /// instances of more than about a thousand buffers a node counts as several, so that a budget
+    /// takes about equal time: the default takes a second or two unless the search meets the bound
+    /// earlier. A plan of [`Strategy::Auto`] is never above that of another strategy in three
+    /// cases: up to 32,768 buffers with every budget; above that with 64 or more nodes for each
+    /// buffer; and up to 262,144 buffers with every budget, as long as the other strategy takes at
+    /// most 2^24 steps before it is worse. A step reads one list of placed buffers.
     pub nodes: u64,
     /// Called regularly; `true` ends the search with the best plan so far. With it the caller sets
     /// a time limit, so the planner needs no clock.
@@ -157,7 +157,7 @@ impl<'a> Instance<'a> {
         Self { buffers: problem.buffers(), conflicts: problem.conflicts() }
     }
 
-    /// Whether a buffer needs bytes at all. An explicit relation overrides the lives.
+    /// Whether a buffer needs bytes. An explicit relation overrides the lives.
     pub(crate) fn occupies(&self, buffer: usize) -> bool {
         let buffer = &self.buffers[buffer];
         buffer.size > 0 && (self.conflicts.is_some() || !buffer.lifetime().is_empty())
@@ -167,7 +167,7 @@ impl<'a> Instance<'a> {
         self.buffers.iter().zip(offsets).map(|(buffer, &offset)| offset + buffer.size).max().unwrap_or(0)
     }
 
-    /// Highest end of a buffer that needs bytes; a life without an instant counts in
+    /// Highest end of the buffers that need bytes. A life without an instant counts in
     /// [`Self::peak`], but no placement lowers it.
     fn occupied_peak(&self, offsets: &[u64]) -> u64 {
         let ends =
@@ -194,7 +194,7 @@ impl Heaviest {
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
             let (bytes, set) = bound::antichain_until(buffers, conflicts, stop)?;
             let found = Self { bytes, time: None, buffers: set };
-            // One that was stopped may be less than what a look at the lives finds.
+            // A bound that was stopped early may be below the one from the lives.
             let quick = stop().then(|| Self::in_the_order_given(buffers, conflicts));
             return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(found));
         }
@@ -210,15 +210,15 @@ impl Heaviest {
         Ok(Self { bytes: cut.bytes, time: Some(cut.time), buffers: live.map(index).collect() })
     }
 
-    /// The largest buffer, which is a bound whatever is in conflict.
+    /// The largest buffer: a bound for any conflicts.
     fn one(buffers: &[Buffer]) -> Self {
         let largest = (0..buffers.len()).max_by_key(|&i| buffers[i].size);
         let bytes = largest.map_or(0, |i| buffers[i].size);
         Self { bytes, time: None, buffers: largest.into_iter().collect() }
     }
 
-    /// Buffers that are live at the heaviest instant where the operators run as given, as far as
-    /// all of them are in conflict whatever the order.
+    /// The buffers live at the heaviest instant in the given order, as far as all of them conflict
+    /// in every order.
     fn in_the_order_given(buffers: &[Buffer], conflicts: &ConflictGraph) -> Self {
         let time = bound::time_cut(buffers).time;
         let mut kept = alloc::vec![0_u64; conflicts.len().div_ceil(64)];
@@ -269,8 +269,8 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// The plan with these offsets in bytes, one for each buffer, and with the bound that needs no
-/// search. Whether it is right is for [`Plan::verify`] to say.
+/// The plan with these offsets in bytes, one for each buffer, and the bound without a search.
+/// [`Plan::verify`] tells whether it is correct.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`], [`Error::OutOfMemory`].
@@ -284,9 +284,9 @@ pub fn given(problem: &Problem, offsets: Vec<u64>, options: &Options<'_>) -> Res
     Ok(plan)
 }
 
-/// The bound; and before it a plan, where the bound may take all the time that there is: of many
-/// buffers on an out-of-order queue. The plan often meets the bound of the order given, and the
-/// heaviest antichain of all orders is then not looked for.
+/// The bound. For many buffers on an out-of-order queue it may take all available time, so a plan
+/// comes first. If that plan meets the bound of the given order, the heaviest antichain of all
+/// orders is not searched.
 fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
     let early = || options.must_stop();
     let (buffers, instance) = (problem.buffers(), Instance::of(problem));

@@ -1,5 +1,5 @@
-//! For few buffers and for conflict graphs: placed buffers in ascending offset, in chunks that know
-//! the hull of their lives, so that a scan skips what cannot matter.
+//! For few buffers and for conflict graphs: the placed buffers in ascending offset, in chunks with
+//! the hull of their lives, so that a scan skips irrelevant chunks.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use super::Instance;
 use crate::Buffer;
 use crate::lifetime::{Lifetime, align_up};
 
-/// Which free gap a buffer takes.
+/// The free gap for a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fit {
@@ -25,11 +25,11 @@ struct Placed {
     buffer: u32,
 }
 
-/// A walk up the addresses past what conflicts, looking for room.
+/// A walk through ascending offsets past conflicting buffers, in search of room.
 struct Walk<'a> {
     item: &'a Buffer,
     fit: Fit,
-    /// Everything met so far ends at or below.
+    /// All conflicting buffers so far end at or below this.
     floor: u64,
     /// The lowest aligned offset above the floor.
     at: u64,
@@ -38,12 +38,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether nothing that begins at `offset` or above matters.
+    /// Whether buffers that begin at `offset` or above are irrelevant.
     fn is_past(&self, offset: u64) -> bool {
         self.fit == Fit::First && offset >= self.at.saturating_add(self.item.size)
     }
 
-    /// Passes one that conflicts, in ascending offset.
+    /// Passes a conflicting buffer, in ascending offset.
     fn pass(&mut self, offset: u64, end: u64) {
         if offset >= self.at.saturating_add(self.item.size) {
             let gap = offset - self.floor;
@@ -63,21 +63,21 @@ struct Chunk {
     entries: Vec<Placed>,
 }
 
-/// Entries a chunk may hold before it is split in two.
+/// Maximum entries of a chunk before it is split.
 const CHUNK: usize = 128;
 
-/// Where less than one in so many conflicts, these alone are collected and sorted.
+/// If fewer than one in this many conflict, only the conflicting ones are collected and sorted.
 const SPARSE: usize = 16;
 
 pub(super) struct OffsetList<'a> {
     instance: Instance<'a>,
     chunks: Vec<Chunk>,
-    /// With a conflict graph: one bit for each buffer that was placed, their number, and offset and
-    /// end of each.
+    /// With a conflict graph: one bit for each placed buffer, their number, and the offset and end
+    /// of each.
     placed: Vec<u64>,
     count: usize,
     spans: Vec<(u64, u64)>,
-    /// Those in conflict with the one to place.
+    /// The placed buffers that conflict with the current one.
     partners: Vec<(u64, u64)>,
 }
 
@@ -94,8 +94,8 @@ impl<'a> OffsetList<'a> {
         }
     }
 
-    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are
-    /// checked so that no sum overflows.
+    /// Finds an offset for a buffer beside all placed ones, and places it. The checked problem
+    /// excludes overflow of sums.
     pub(super) fn place(&mut self, buffer: usize, fit: Fit) -> u64 {
         let item = &self.instance.buffers[buffer];
         if !self.instance.occupies(buffer) {
@@ -141,7 +141,7 @@ impl<'a> OffsetList<'a> {
         offset
     }
 
-    /// Whether few of those placed are in the row of a conflict graph; they are then in `partners`,
+    /// Whether few placed buffers are in the row of a conflict graph. They are then in `partners`,
     /// in ascending offset.
     fn few_partners(&mut self, row: &[u64]) -> bool {
         let both = || row.iter().zip(&self.placed).map(|(theirs, placed)| theirs & placed);

@@ -1,11 +1,11 @@
-//! Order as a lever on an out-of-order queue: a few ordering edges (events) let more tensors share.
+//! Ordering edges on an out-of-order queue: a few edges (events) let more tensors share bytes.
 //!
 //! The bound of an out-of-order graph is its heaviest antichain of tensors. An edge from operator
-//! `u` to operator `v` puts everything that is over by `u` before everything that begins at or
-//! after `v`, so it takes the lighter of the two sides out of the antichain. Edges may go against
-//! the processing order: a side branch that has slack is best finished before the main one begins.
-//! Where that leads into a corner, edges along the processing order are taken, with enough of which
-//! the in-order bound is reached.
+//! `u` to operator `v` orders everything that is complete by `u` before everything that begins at
+//! or after `v`, so it removes the lighter side from the antichain. Edges may go against the
+//! processing order: a side branch with slack is best finished before the main one begins. If such
+//! edges cannot lower the bound any further, edges along the processing order replace them: enough
+//! of these reach the in-order bound.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -18,29 +18,29 @@ use crate::graph::Graph;
 use crate::problem::Problem;
 use crate::{Buffer, Error};
 
-/// How far the lever may go.
+/// Limits of the search for edges.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Lever {
-    /// Edges at most.
+    /// Maximum number of edges.
     pub limit: usize,
-    /// Only edges that leave the critical path as it is.
+    /// Only edges that do not lengthen the critical path.
     pub keep_critical_path: bool,
-    /// Stop when the bound is at or below this many bytes; the in-order bound is the least that
-    /// edges can reach.
+    /// Stops when the bound is at or below this many bytes. Edges cannot go below the in-order
+    /// bound.
     pub target: u64,
     /// In-place permits that the plan will use.
     pub in_place: InPlace,
 }
 
 impl Lever {
-    /// At most `limit` edges, down to `target` bytes.
+    /// At most `limit` edges, until the bound is `target` bytes.
     #[must_use]
     pub const fn new(limit: usize, target: u64) -> Self {
         Self { limit, keep_critical_path: false, target, in_place: InPlace::Never }
     }
 
-    /// The same with the critical path left as it is.
+    /// The same, without lengthening the critical path.
     #[must_use]
     pub const fn keeping_critical_path(mut self) -> Self {
         self.keep_critical_path = true;
@@ -58,7 +58,7 @@ pub struct Point {
     pub bound: u64,
 }
 
-/// Ordering edges and what they buy.
+/// Ordering edges and their effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ordering {
@@ -75,8 +75,8 @@ pub fn critical_path(graph: &Graph, edges: &[(usize, usize)]) -> u64 {
     Reachability::new(graph, edges).map_or(u64::MAX, |reach| Depths::new(graph, edges, reach.order()).longest)
 }
 
-/// Least peak in bytes of any execution that is as long as the critical path, whatever edges
-/// enforce it, and the instant that proves it.
+/// The least peak in bytes of any execution as long as the critical path, with any edges, and the
+/// instant that proves it.
 ///
 /// Between the latest start of its producer and the earliest end of its last user a tensor is live
 /// in every such execution.
@@ -98,7 +98,7 @@ pub fn critical_path_bound(graph: &Graph, in_place: InPlace) -> Result<bound::Ti
     Ok(bound::time_cut(&buffers))
 }
 
-/// Finds ordering edges, each chosen for what it takes out of the heaviest antichain.
+/// Finds ordering edges. Each is chosen by the bytes that it removes from the heaviest antichain.
 ///
 /// # Errors
 /// As for an out-of-order plan: tables that do not fit.
@@ -106,7 +106,7 @@ pub fn ordering_edges(graph: &Graph, lever: &Lever) -> Result<Ordering, Error> {
     ordering_edges_until(graph, lever, &|| false)
 }
 
-/// As [`ordering_edges`]; those found so far when `stop` says so.
+/// As [`ordering_edges`]; only those found so far if `stop` ends it.
 pub(super) fn ordering_edges_until(
     graph: &Graph,
     lever: &Lever,
@@ -117,7 +117,7 @@ pub(super) fn ordering_edges_until(
     if bound(&free) <= lever.target || stop() {
         return Ok(free);
     }
-    // An edge against the processing order can lead into a corner; edges along it never do.
+    // An edge against the processing order can prevent better ones; an edge along it never does.
     let forward = take_apart(graph, lever, true, stop)?;
     let better = (bound(&forward), forward.edges.len()) < (bound(&free), free.edges.len());
     Ok(if better { forward } else { free })
@@ -138,7 +138,7 @@ fn take_apart(
         let Some(conflicts) = problem.conflicts() else { break };
         let (bytes, set) = bound::antichain_until(problem.buffers(), conflicts, stop)?;
         if stop() {
-            // That was not the heaviest.
+            // It was not the heaviest.
             break;
         }
         found.curve.push(Point { edges: found.edges.len(), bound: bytes });
@@ -146,7 +146,7 @@ fn take_apart(
             break;
         }
         let set: Vec<&Block> = set.into_iter().map(|i| &blocks.blocks()[i]).collect();
-        // A few edges for each antichain: the flow is the dear part.
+        // A few edges for each antichain, because the flow is the expensive part.
         let batch = (set.len() / 8).max(1);
         let before = found.edges.len();
         let mut cut = Cut::new(graph, &reach, &set);
@@ -234,7 +234,7 @@ impl Depths {
 /// Which edges a step may use.
 #[derive(Clone, Copy)]
 struct Rule {
-    /// Longest path that an edge may make.
+    /// Maximum length of a path.
     budget: Option<u64>,
     /// Only edges in processing order.
     forward: bool,
@@ -246,7 +246,7 @@ impl Rule {
     }
 }
 
-/// How an antichain is taken apart.
+/// One step against an antichain.
 enum Step {
     /// One edge.
     Single((usize, usize)),
@@ -255,16 +255,16 @@ enum Step {
     Join { member: usize, edges: Vec<(usize, usize)> },
 }
 
-/// What each operator would separate in one antichain.
+/// The separation of one antichain by each operator.
 struct Cut {
     first: Vec<Vec<usize>>,
     last: Vec<Vec<usize>>,
     sizes: Vec<u64>,
-    /// For each member the operators by which it is over.
+    /// For each member, the operators by which it is complete.
     completes: Vec<Vec<usize>>,
-    /// For each member the operators at or after which it begins.
+    /// For each member, the operators at or after which it begins.
     begins: Vec<Vec<usize>>,
-    /// Bytes that are over by each operator.
+    /// Bytes complete by each operator.
     before: Vec<u64>,
     /// Bytes that begin at or after each operator.
     after: Vec<u64>,
@@ -302,11 +302,11 @@ impl Cut {
         cut
     }
 
-    /// The edge that takes most out of the antichain; of equals the one that waits for what ends
-    /// last, so that what is made early for nothing moves to where it is needed.
+    /// The edge that removes most from the antichain. Of equal edges, the one that waits for the
+    /// latest end, which moves early unneeded work to its use.
     fn best_edge(&self, reach: &Reachability, depths: &Depths, rule: &Rule) -> Option<(usize, usize)> {
-        /// Operators looked at for each `v`, latest first: what is over grows with time, so the
-        /// first ones are the best as a rule.
+        /// Operators tried for each `v`, latest first: complete bytes grow with time, so the first
+        /// ones are usually best.
         const TRIES: usize = 256;
         let ops = |side: &[u64]| (0..side.len()).filter(|&op| side[op] > 0).collect::<Vec<_>>();
         let (mut earlier, mut later) = (ops(&self.before), ops(&self.after));
@@ -333,7 +333,7 @@ impl Cut {
         best.map(|(_, _, u, v)| (u, v))
     }
 
-    /// Takes the lighter side of an edge out of the antichain.
+    /// Removes the lighter side of an edge from the antichain.
     fn apply(&mut self, u: usize, v: usize) {
         let side = if self.before[u] < self.after[v] { &self.completes } else { &self.begins };
         let at = if self.before[u] < self.after[v] { u } else { v };
@@ -353,9 +353,8 @@ impl Cut {
         self.sizes[k] = 0;
     }
 
-    /// Two members of which one may be ordered before the other by several edges: where a tensor
-    /// has several last users, no single edge frees it. The heaviest gain counts, then the fewest
-    /// edges.
+    /// Two members that several edges can order: if a tensor has several last users, no single edge
+    /// frees it. The greatest gain counts, then the fewest edges.
     fn best_join(&self, reach: &Reachability, depths: &Depths, rule: &Rule, room: usize) -> Option<Step> {
         let mut best: Option<(u64, Reverse<usize>, usize, usize)> = None;
         let mut live: Vec<usize> = (0..self.sizes.len()).filter(|&k| self.sizes[k] > 0).collect();
@@ -400,8 +399,8 @@ impl Cut {
     }
 }
 
-/// Operators at which a block with these last accesses is over: what follows all of them, or is the
-/// only one.
+/// Operators at which a block with these last accesses is complete: those that follow all of them,
+/// or the only one.
 fn complete_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
     let Some(&any) = last.first() else { return Vec::new() };
     let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));

@@ -12,7 +12,7 @@ use crate::graph::Graph;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tradeoff {
-    /// Number of ordering edges, the first ones of the plan with most edges.
+    /// Number of ordering edges: the first ones of the plan with the most edges.
     pub edges: usize,
     /// Least possible peak with them in bytes (the heaviest antichain).
     pub bound: u64,
@@ -22,9 +22,9 @@ pub struct Tradeoff {
     pub critical_path: u64,
 }
 
-/// Plans an out-of-order graph with no ordering edge and then with more and more of them, up to
-/// `options.ordering_edges`. At most `points` plans are made, spread over the edges; the node
-/// budget is shared among them.
+/// Plans an out-of-order graph with increasing numbers of ordering edges, from none to
+/// `options.ordering_edges`. Makes at most `points` plans, spread over the numbers, which share the
+/// node budget.
 ///
 /// # Errors
 /// As [`plan_graph`](super::plan_graph).
@@ -79,7 +79,7 @@ pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec
     Ok(curve)
 }
 
-/// At most `most` of `0..len`, evenly spread, the first and the last among them.
+/// At most `most` numbers of `0..len`, evenly spread, including the first and the last.
 fn spread(len: usize, most: usize) -> Vec<usize> {
     let last = len.saturating_sub(1);
     if len <= most {

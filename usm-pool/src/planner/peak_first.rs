@@ -1,11 +1,11 @@
-//! The heaviest instant first: the buffers that make the bound are stacked without a hole, the
-//! others go around them.
+//! The heaviest instant first: the buffers of the bound are stacked without holes, and the others
+//! go around them.
 //!
-//! A plan can only meet the bound when the buffers of the heaviest instant lie in one solid stack.
-//! Strategies that do not know of that instant leave holes in it. Sorted by end, the latest lowest,
-//! the stack is a staircase after its instant, so that what begins later finds one solid room
-//! above; sorted by begin the same holds before it. In a training step, where most of what is live
-//! at the peak waits for the optimiser, this meets the bound with tens of thousands of buffers in a
+//! A plan can only meet the bound if the buffers of the heaviest instant form one solid stack.
+//! Strategies that ignore that instant leave holes in it. Sorted by end, the latest lowest, the
+//! stack is a staircase after its instant, so later buffers find one solid room above it; sorted by
+//! begin, the same holds before the instant. In a training step most memory that is live at the
+//! peak waits for the optimiser. There this meets the bound with tens of thousands of buffers in a
 //! fraction of a second.
 
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use core::cmp::Reverse;
 use super::Instance;
 use super::greedy::sorted;
 
-/// How the stack is sorted, the first one lowest.
+/// The order of the stack, the first buffer lowest.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stack {
     /// The latest end first.
@@ -25,19 +25,19 @@ pub(super) enum Stack {
     Duration,
 }
 
-/// How the buffers beside the stack are sorted.
+/// The order of the buffers beside the stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rest {
     /// Descending size.
     Size,
-    /// Descending octave of size, then descending duration: what is about as large and lives longer
-    /// goes first.
+    /// Descending power of two of the size, then descending duration: of similar sizes, the longer
+    /// life goes first.
     Octave,
     /// Descending size times duration.
     Area,
 }
 
-/// Every combination, those first that meet the bound most often.
+/// Every combination, those that meet the bound most often first.
 pub(super) const ALL: [(Stack, Rest); 9] = [
     (Stack::End, Rest::Size),
     (Stack::Begin, Rest::Size),
@@ -50,8 +50,7 @@ pub(super) const ALL: [(Stack, Rest); 9] = [
     (Stack::Duration, Rest::Size),
 ];
 
-/// The order of placement; `heaviest[i]` says whether buffer `i` is one of those that make the
-/// bound.
+/// The order of placement. `heaviest[i]` tells whether buffer `i` belongs to the bound.
 pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, rest: Rest) -> Vec<u32> {
     let mut order = sorted(instance, |b| {
         let length = b.lifetime().len();

@@ -131,18 +131,18 @@ pub struct PoolEntry {
     pub size: u64,
     /// Its memory.
     pub memory: Memory,
-    /// Buffers of the problem that use it, in the order in which they were given it.
+    /// Buffers of the problem that use it, in order of assignment.
     pub users: Vec<usize>,
-    /// Users that must clear the padding first, because another user may have written there. On an
-    /// out-of-order queue the clearing must wait for the readers before: they are strict ancestors
-    /// of the user's writer, as the conflicts demand.
+    /// Users that must clear the padding first, because another user may have written to it. On an
+    /// out-of-order queue the clearing must wait for the earlier readers: by the conflicts, they
+    /// are strict ancestors of the user's writer.
     pub clear: Vec<usize>,
     layout: PoolLayout,
     alignment: u64,
 }
 
-/// Runs the pool over a problem: one entry for each allocation. `requests` stands beside the
-/// problem's buffers.
+/// Runs the pool over a problem and returns one entry for each allocation. `requests` has one
+/// element for each buffer of the problem.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`].

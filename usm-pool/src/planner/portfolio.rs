@@ -24,10 +24,10 @@ enum Attempt {
     PeakFirst(Stack, Rest),
 }
 
-/// The strategies that have names for users: `auto` is never worse than any of them.
+/// The strategies that a user can select: `auto` is never worse than any of them.
 const NAMED: [Attempt; 4] = [Attempt::SizeFirst, Attempt::BeginBest, Attempt::SizeBest, Attempt::WholeBySize];
 
-/// All strategies without search, those by name among them.
+/// All strategies without a search, including those that a user can select.
 const SIMPLE: [Attempt; 8] = [
     Attempt::SizeFirst,
     Attempt::AreaFirst,
@@ -40,7 +40,7 @@ const SIMPLE: [Attempt; 8] = [
 ];
 
 impl Attempt {
-    /// The name under which a plan is reported.
+    /// The strategy that reports name for this attempt.
     fn strategy(self) -> Strategy {
         match self {
             Self::SizeFirst | Self::AreaFirst | Self::DurationFirst | Self::BeginFirst => {
@@ -77,28 +77,28 @@ impl Attempt {
     }
 }
 
-/// Buffers above which the strategies that compare buffers in pairs come last: filling the skyline
+/// Above this number of buffers, strategies that compare pairs of buffers come last: the skyline
 /// takes `O(n log n)`.
 const LARGE: usize = 1 << 15;
 
-/// Whether an instance is begun with the skyline.
+/// Whether an instance starts with the skyline.
 pub(super) fn is_large(instance: Instance<'_>) -> bool {
     instance.buffers.len() > LARGE && instance.conflicts.is_none()
 }
 
-/// Buffers above which a second skyline, and sorting alone for the strategies by name, take too
-/// long for a plan in three seconds.
+/// Above this number of buffers, a second skyline, and even sorting for the other strategies, would
+/// exceed three seconds.
 const HUGE: usize = 1 << 18;
 
 /// An attempt without a limit.
 const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false, on_top: false };
 
-/// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths
+/// Maximum steps of each selectable strategy on a large instance, whatever the budget: some tenths
 /// of a second.
 const WORK: u64 = 1 << 24;
 
-/// The plan of one strategy, without any other; of several orders the first alone when `stop` says
-/// so, with the rest on top.
+/// The plan of one strategy. If `stop` returns true, only the first of several orders counts, with
+/// the remaining buffers on top.
 pub(super) fn single(
     instance: Instance<'_>,
     strategy: Strategy,
@@ -115,12 +115,12 @@ pub(super) fn single(
     Some(offsets)
 }
 
-/// The best plan without search; stops at the first that reaches `target`. `heaviest` are the
-/// buffers that make the bound. From [`MANY`] buffers on the skyline goes first: it takes
-/// milliseconds, and what is worse is left as soon as it shows. Large instances get the skyline,
-/// and of the strategies by name what can be had with little work. `stop` ends all; of the first
-/// one what is not placed goes on top. `begun` is the plan of [`Strategy::GreedyBySize`], where it
-/// is there already.
+/// The best plan without a search; stops at the first that reaches `target`. `heaviest` are the
+/// buffers of the bound. From [`MANY`] buffers on, the skyline goes first: it takes milliseconds,
+/// and worse attempts are abandoned early. Large instances get the skyline, and the selectable
+/// strategies only as far as little work allows. `stop` ends all; the first strategy then puts the
+/// remaining buffers on top. `begun` is the plan of [`Strategy::GreedyBySize`], if it exists
+/// already.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],
@@ -152,7 +152,7 @@ pub(super) fn simple(
     }
 }
 
-/// The simple strategies of a large instance, where one of them is below `peak`.
+/// The simple strategies of a large instance, if one of them is below `peak`.
 pub(super) fn below(
     instance: Instance<'_>,
     target: u64,
@@ -177,12 +177,12 @@ fn best_of(
         if !best.2.is_empty() && best.0 <= target {
             break;
         }
-        // Without a plan there is nothing to compare with: the first one is made in any case.
+        // The first plan is made in any case, because there is none to compare with.
         let first = best.2.is_empty() && until.limit == u64::MAX;
         if !first && (until.stop)() {
             break;
         }
-        // Only what is lower counts, so that a worse plan is left as soon as it shows.
+        // Only lower plans count, so that a worse one is abandoned early.
         let limit = if best.2.is_empty() { until.limit } else { best.0.saturating_sub(1) };
         let until = Until { limit, on_top: first, ..until };
         let Some(offsets) = attempt.run(instance, target, heaviest, until) else {

@@ -1,8 +1,7 @@
-//! Order as a lever on an in-order queue: the processing order decides which tensors are live
-//! together.
+//! Reordering on an in-order queue: the processing order decides which tensors are live together.
 //!
-//! Finding the best order is NP-hard. A few orders that are good for different reasons are compared
-//! by their bound (the heaviest cut), which greedy plans mostly reach.
+//! Finding the best order is NP-hard. The bounds (the heaviest cuts) of a few orders with different
+//! strengths are compared; greedy plans mostly reach them.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -28,7 +27,7 @@ pub struct Reordered {
 /// better. Graphs with loops keep their order: a loop's body must stay together.
 ///
 /// # Errors
-/// Tables that do not fit.
+/// Tables that do not fit in memory.
 pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
     let n = graph.ops().len();
     let identity: Vec<usize> = (0..n).collect();
@@ -53,7 +52,7 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
 /// Heaviest cut in bytes of a graph on an in-order queue, its operators in their order.
 ///
 /// # Errors
-/// Tables that do not fit.
+/// Tables that do not fit in memory.
 pub fn heaviest_cut(graph: &Graph, in_place: InPlace) -> Result<u64, Error> {
     let blocks = Blocks::new(graph, in_place, None)?;
     let buffers = blocks.blocks().iter().map(|block| Buffer {

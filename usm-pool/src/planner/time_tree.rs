@@ -1,14 +1,14 @@
-//! For many buffers with lives: a tree over time whose nodes know which memory is taken, so that a
-//! hole is found without reading who takes it.
+//! For many buffers with lives: a tree over time whose nodes know the occupied memory, so that a
+//! search for a hole need not read the buffers.
 //!
-//! A life is cut into nodes as in every segment tree; a node knows what is taken by lives that
-//! cover it, and what is taken at any of its time. The nodes of a life and those above them so say
-//! in some dozens of lists all that lives beside it. Most of what lies side by side in memory
-//! touches, and is one stretch there. In nearly every list a search goes over thousands of buffers
-//! in one step.
+//! A life is split into nodes as in every segment tree. A node has a list of the memory occupied by
+//! lives that cover it, and a list of the memory occupied at any of its time. So some dozens of
+//! lists, of a life's nodes and those above, contain all memory that is live beside it. Adjacent
+//! buffers mostly touch and form one stretch in a list, so one step of a search passes thousands of
+//! buffers.
 //!
-//! Other designs: all partners of a buffer, read and sorted, took ten times as long (a million cut
-//! rectangles have 4,700 each); all of them in buckets of equal width, half of that.
+//! Rejected designs: reading and sorting all partners of a buffer took ten times as long (in a
+//! million cut rectangles each has 4,700); all of them in buckets of equal width took half of that.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use super::offset_list::Fit;
 use crate::lifetime::align_up;
 use crate::ranks::Ranks;
 
-/// Ranks of time in a leaf. What begins or ends inside of a leaf is kept there by itself.
+/// Ranks of time in a leaf. A life that begins or ends inside a leaf is kept there individually.
 const LEAF: u32 = 16;
 
 /// A stretch of memory: offset and end.
@@ -31,21 +31,21 @@ pub(super) struct TimeTree<'a> {
     /// node `leaves + i`.
     leaves: usize,
     nodes: Vec<Node>,
-    /// For each leaf the lives that cover a part of it.
+    /// For each leaf, the lives that cover a part of it.
     parts: Vec<Vec<(u32, u32, Span)>>,
-    /// What is taken by those of them that live at the same time as a buffer.
+    /// The memory occupied by those of them that are live beside a buffer.
     partners: Spans,
-    /// All lists of a buffer, and the place of the search in each.
+    /// All lists of a buffer, with the search position in each.
     lists: Vec<(List, usize)>,
-    /// Looks into a list so far.
+    /// Number of list reads so far.
     pub(super) work: u64,
 }
 
 #[derive(Default)]
 struct Node {
-    /// What is taken by lives that cover the node.
+    /// The memory occupied by lives that cover the node.
     whole: Spans,
-    /// What is taken at any of the node's time, but by lives that cover a node above.
+    /// The memory occupied at any of the node's time, except by lives that cover a node above.
     any: Spans,
 }
 
@@ -55,9 +55,9 @@ struct Spans(Vec<Span>);
 
 #[derive(Clone, Copy)]
 enum List {
-    /// Of a node.
+    /// The list `whole` of a node.
     Whole(usize),
-    /// Of a node.
+    /// The list `any` of a node.
     Any(usize),
     Partners,
 }
@@ -80,7 +80,7 @@ impl Spans {
         true
     }
 
-    /// Makes them what they are out of any.
+    /// Sorts and merges arbitrary stretches.
     fn join(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by(|next, last| {
@@ -94,7 +94,7 @@ impl Spans {
 }
 
 impl<'a> TimeTree<'a> {
-    /// `None` for conflict graphs and where ranks do not fit.
+    /// `None` for conflict graphs, and if ranks do not fit.
     pub(super) fn new(instance: Instance<'a>) -> Option<Self> {
         if instance.conflicts.is_some() {
             return None;
@@ -115,8 +115,8 @@ impl<'a> TimeTree<'a> {
         })
     }
 
-    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are
-    /// checked so that no sum overflows.
+    /// Finds an offset for a buffer beside all placed ones, and places it. The checked problem
+    /// excludes overflow of sums.
     pub(super) fn place(&mut self, buffer: usize, fit: Fit) -> u64 {
         if !self.instance.occupies(buffer) {
             return 0;
@@ -129,12 +129,12 @@ impl<'a> TimeTree<'a> {
         offset
     }
 
-    /// First and last leaf of a life, and those that it covers: from, and up to but not with.
+    /// First and last leaf of a life, and the half-open range of leaves that it covers.
     fn leaves_of(&self, (lower, upper): (u32, u32)) -> [usize; 4] {
         [lower / LEAF, (upper - 1) / LEAF, lower.div_ceil(LEAF), upper / LEAF].map(|leaf| leaf as usize)
     }
 
-    /// The nodes that together are the leaves from `from` up to `to`.
+    /// The nodes whose leaves are exactly `from..to`.
     fn cover(&self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
         let (mut low, mut high) = (from + self.leaves, to + self.leaves);
         while low < high {
@@ -150,7 +150,7 @@ impl<'a> TimeTree<'a> {
         }
     }
 
-    /// Lists of all that lives at the same time.
+    /// Collects the lists of all memory that is live beside a life.
     fn gather(&mut self, life: (u32, u32)) {
         let [first, last, from, to] = self.leaves_of(life);
         let partners = &mut self.partners.0;
@@ -181,14 +181,14 @@ impl<'a> TimeTree<'a> {
         }
     }
 
-    /// Where a buffer goes between what the lists have.
+    /// The place for a buffer between the stretches of the lists.
     fn hole(&mut self, size: u64, alignment: u64, fit: Fit) -> u64 {
         let mut lists = core::mem::take(&mut self.lists);
-        // No lower offset will do.
+        // No lower offset fits.
         let mut at = 0_u64;
         let mut best: Option<(u64, u64)> = None;
         let offset = loop {
-            // The lists take turns to move the offset up, until none does.
+            // The lists move the offset up in turn, until none does.
             let (mut still, mut turn) = (0, 0);
             while still < lists.len() {
                 let (list, place) = lists[turn];
@@ -209,7 +209,7 @@ impl<'a> TimeTree<'a> {
             if fit == Fit::First {
                 break at;
             }
-            // The hole is what is free from the last end below to the first offset above.
+            // The hole extends from the last end below to the first offset above.
             let below = lists.iter().filter_map(|&(list, place)| self.spans(list)[..place].last());
             let above = lists.iter().filter_map(|&(list, place)| self.spans(list).get(place));
             let floor = below.map(|span| span.1).max().unwrap_or(0);
@@ -231,7 +231,7 @@ impl<'a> TimeTree<'a> {
             if !(from..to).contains(&leaf) {
                 self.parts[leaf].push((life.0, life.1, span));
             }
-            // What is taken in a node is taken in all above.
+            // Memory occupied in a node is occupied in all nodes above.
             let mut node = leaf + self.leaves;
             while node > 0 && self.nodes[node].any.add(span) {
                 node /= 2;
@@ -250,7 +250,7 @@ fn one_or_two(one: usize, other: usize) -> impl Iterator<Item = usize> {
     core::iter::once(one).chain((one != other).then_some(other))
 }
 
-/// The first place from `from` on whose span ends above `at`: mostly it is near.
+/// The first position from `from` on whose stretch ends above `at`; it is mostly near.
 fn skip(spans: &[Span], mut from: usize, at: u64) -> usize {
     let mut step = 1;
     while spans.get(from + step - 1).is_some_and(|span| span.1 <= at) {

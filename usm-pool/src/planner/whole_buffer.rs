@@ -1,6 +1,6 @@
-//! Whole-buffer reuse as in OpenVINO's GPU memory pool: in descending size, each request takes the
-//! smallest pooled buffer that is large enough and has no user in conflict, else a new one. Parts
-//! of a buffer are never shared out.
+//! Whole-buffer reuse as in OpenVINO's GPU memory pool. In descending size, each request takes the
+//! smallest pooled buffer that is large enough and has no conflicting user, or a new one. Buffers
+//! are never divided.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -13,7 +13,7 @@ struct Entry {
     size: u64,
     alignment: u64,
     users: Vec<u32>,
-    /// The users' lives in order of time, where there are lives; they do not overlap.
+    /// The users' lives in order of time, if there are lives; they do not overlap.
     lives: Vec<Lifetime>,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
     sorted(instance, |b| Reverse(b.size))
 }
 
-/// One offset for each buffer; the pooled buffers lie one after the other. `None` as soon as they
-/// take too much.
+/// One offset for each buffer; the pooled buffers are consecutive. `None` as soon as they exceed
+/// the limit.
 pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
     let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
             if !until.on_top {
                 return None;
             }
-            // From here on each gets a buffer of its own.
+            // From now on each request gets a new buffer.
             late = true;
         }
         let item = &instance.buffers[buffer as usize];
@@ -54,7 +54,7 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
             continue;
         }
         let life = item.lifetime();
-        // Whether an entry is free, and the place of the life in it.
+        // Whether an entry is free, and the position of the life in it.
         let place = |entry: &Entry| match instance.conflicts {
             None => entry.place(life),
             Some(graph) => {
@@ -62,7 +62,7 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
                 (!taken).then_some(0)
             }
         };
-        // Entries are in descending size: the last one that is free is the smallest.
+        // Entries are in descending size, so the last free one is the smallest.
         let large = entries.partition_point(|entry| entry.size >= item.size);
         let pooled = if late { large } else { 0 };
         let found = (pooled..large).rev().find_map(|at| Some((at, place(&entries[at])?)));

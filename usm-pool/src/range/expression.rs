@@ -12,15 +12,15 @@ pub enum Term {
     Dimension(u32),
     /// The sum of the last two values.
     Add,
-    /// The last value off the one before.
+    /// Subtracts the last value from the one before.
     Subtract,
     /// The product of the last two values.
     Multiply,
-    /// The one before by the last, rounded down.
+    /// Divides the value before the last one by the last one, rounded down.
     Divide,
-    /// The lesser of the last two values.
+    /// The minimum of the last two values.
     Least,
-    /// The greater of the last two values.
+    /// The maximum of the last two values.
     Greatest,
 }
 
@@ -37,15 +37,15 @@ pub enum Fault {
     Negative {
         /// The first operand.
         from: u64,
-        /// What is more than it.
+        /// The second, greater operand.
         off: u64,
     },
     /// A division by 0.
     ByZero {
-        /// What was to be divided.
+        /// The dividend.
         value: u64,
     },
-    /// Steps that are no expression, or need more than [`DEPTH`] values at once.
+    /// Steps that form no expression, or need more than [`DEPTH`] values at once.
     Malformed,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Values that an expression may hold at once.
+/// Maximum number of values that an expression holds at once.
 pub const DEPTH: usize = 32;
 
 /// The value of an expression; `values` has one for each dimension. Needs no heap.
@@ -114,27 +114,27 @@ mod text {
 
     use super::{DEPTH, Term};
 
-    /// What in a text is no expression.
+    /// Why a text is no expression.
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct Unread {
-        /// Byte of the text, from 0.
+        /// Offset in the text in bytes.
         pub at: usize,
-        /// What is wrong there.
+        /// The reason.
         pub reason: Reason,
     }
 
-    /// What is wrong with a text.
+    /// The reason why a text is no expression.
     #[derive(Clone, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum Reason {
-        /// Something else must stand there.
+        /// The text needs something else at this place.
         Wanted(&'static str),
-        /// A name of no dimension.
+        /// The name of no dimension.
         Unknown(String),
         /// A number above 64 bits.
         TooLarge,
-        /// Too many parentheses, or values at once.
+        /// Too many nested parentheses, or too many values at once.
         TooDeep,
     }
 
@@ -170,9 +170,9 @@ mod text {
         at: usize,
         dimension: &'a dyn Fn(&str) -> Option<u32>,
         terms: Vec<Term>,
-        /// Values on the stack of who evaluates.
+        /// Values on the stack during evaluation.
         held: usize,
-        /// Parentheses that are open.
+        /// Number of open parentheses.
         open: usize,
     }
 
@@ -298,7 +298,7 @@ mod text {
             }
         }
 
-        /// At least two values in parentheses, of which the step chooses one.
+        /// At least two values in parentheses, which the step combines to one.
         fn list(&mut self, step: Term) -> Result<(), Unread> {
             self.read_parenthesized(|reader| {
                 reader.sum()?;

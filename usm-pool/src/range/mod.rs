@@ -1,9 +1,9 @@
 //! One plan for every value of some dimensions.
 //!
-//! Where sizes are [`expression`]s, a plan says which tensor lies below which: each begins at the
-//! aligned highest end of what is below it. Where that orders every two tensors that live together,
-//! no sizes whatever can make them overlap, so the plan is right for all values. [`Ranged::at`]
-//! evaluates one of them without a search and without a heap; [`prove`] looks at the order.
+//! Where sizes are [`expression`]s, a plan states which tensor lies below which: each begins at the
+//! aligned highest end of those below it. If that orders every two tensors that are live together,
+//! no sizes can make them overlap, so the plan is correct for all values. [`Ranged::at`] evaluates
+//! one value without a search and without a heap; [`prove`] checks the order.
 
 pub mod expression;
 #[cfg(feature = "alloc")]
@@ -15,7 +15,7 @@ pub use expression::{Fault, Term, evaluate};
 #[cfg(feature = "alloc")]
 pub use order::{Unordered, below, prove};
 
-/// The values that a dimension may have: from `low` to `high`, both inside, in steps.
+/// The values of a dimension: from `low` to `high`, both included, in steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Dimension {
@@ -23,12 +23,12 @@ pub struct Dimension {
     pub low: u64,
     /// The greatest value is at most this.
     pub high: u64,
-    /// From one value to the next; never 0.
+    /// The difference between two consecutive values; never 0.
     pub step: u64,
 }
 
 impl Dimension {
-    /// Whether it may have this value.
+    /// Whether this is a value of the dimension.
     #[must_use]
     pub const fn contains(self, value: u64) -> bool {
         self.step > 0 && self.low <= value && value <= self.high && (value - self.low) % self.step == 0
@@ -58,12 +58,12 @@ impl fmt::Display for Dimension {
 pub struct Item<'a> {
     /// Size in bytes.
     pub size: &'a [Term],
-    /// Alignment of the offset in bytes, a power of two. That of a root holds for all that lies in
-    /// its place.
+    /// Alignment of the offset in bytes, a power of two. A root's alignment holds for all tensors
+    /// in its block.
     pub alignment: u64,
-    /// Index of the tensor in whose place it lies; its own index where it has one of its own.
+    /// Index of the tensor whose block contains it; its own index for a root.
     pub root: u32,
-    /// Offset in that place in bytes; empty for 0.
+    /// Offset in that block in bytes; empty for 0.
     pub inside: &'a [Term],
 }
 
@@ -71,21 +71,20 @@ pub struct Item<'a> {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Ranged<'a> {
-    /// What the values are.
+    /// The dimensions and their values.
     pub dimensions: &'a [Dimension],
-    /// The tensors that have a place.
+    /// The tensors with an offset.
     pub items: &'a [Item<'a>],
-    /// Plans, of which that of the lowest peak counts, the first of equals. Each says of roots by
-    /// index which one (first) lies below which (second); a pair stands behind all those that have
-    /// its first one above.
+    /// The plans; the one with the lowest peak counts, the first of equals. Each is a list of roots
+    /// by index (below, above). A pair follows all pairs that have its first root above.
     pub plans: &'a [&'a [(u32, u32)]],
 }
 
-/// How a plan came out for some values.
+/// The result of a plan for some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct At {
-    /// Index of the plan that counts.
+    /// Index of the plan with the lowest peak.
     pub plan: usize,
     /// Highest end in bytes.
     pub peak: u64,
@@ -102,16 +101,16 @@ pub enum RangeError {
         /// Dimensions.
         dimensions: usize,
     },
-    /// A value that its dimension never has.
+    /// A number that is no value of its dimension.
     Value {
         /// Index of the dimension.
         index: usize,
-        /// What was given.
+        /// The given number.
         value: u64,
-        /// What it may be.
+        /// The dimension.
         dimension: Dimension,
     },
-    /// A slice that is shorter than there are tensors.
+    /// A slice shorter than the number of tensors.
     Room {
         /// Its length.
         given: usize,
@@ -122,18 +121,18 @@ pub enum RangeError {
     Expression {
         /// Index of the tensor.
         item: usize,
-        /// Why.
+        /// The reason.
         fault: Fault,
     },
-    /// A tensor that ends beyond the place that it lies in, or beyond 64 bits.
+    /// A tensor that ends beyond its block, or beyond 64 bits.
     Outside {
         /// Index of the tensor.
         item: usize,
-        /// Its offset in the place, or in the arena, in bytes.
+        /// Its offset in the block, or in the arena, in bytes.
         offset: u64,
         /// Its size in bytes.
         size: u64,
-        /// Bytes of the place, or all that there are.
+        /// Bytes of the block, or the largest possible number.
         room: u64,
     },
     /// An offset that is no multiple of the alignment.
@@ -145,8 +144,7 @@ pub enum RangeError {
         /// Its alignment in bytes.
         alignment: u64,
     },
-    /// Tables that contradict themselves: an index out of range, a pair too early or in a circle,
-    /// no plan.
+    /// Contradictory tables: an index out of range, a pair too early or in a cycle, no plan.
     Malformed,
 }
 
@@ -173,11 +171,11 @@ impl fmt::Display for RangeError {
 impl core::error::Error for RangeError {}
 
 impl Ranged<'_> {
-    /// Writes the offset in bytes of every tensor for some values, and its size beside it: both
-    /// slices have room for all. No search, no heap.
+    /// Writes the offset in bytes of every tensor for some values, and its size beside it. Both
+    /// slices have room for all tensors. Needs no search and no heap.
     ///
     /// # Errors
-    /// A [`RangeError`]; what the slices then hold means nothing.
+    /// A [`RangeError`]; the slices' content is then unspecified.
     pub fn at(&self, values: &[u64], offsets: &mut [u64], sizes: &mut [u64]) -> Result<At, RangeError> {
         let items = self.items.len();
         let short = offsets.len().min(sizes.len());
@@ -218,7 +216,7 @@ impl Ranged<'_> {
         }
     }
 
-    /// Offsets of the roots by one plan; answers the peak.
+    /// Offsets of the roots by one plan. Returns the peak.
     fn stack(&self, plan: usize, offsets: &mut [u64], sizes: &[u64]) -> Result<u64, RangeError> {
         offsets.fill(0);
         let end = |offsets: &[u64], item: usize| {
@@ -245,14 +243,14 @@ impl Ranged<'_> {
                 peak = peak.max(end);
             }
         }
-        // A pair that came too early has moved nothing.
+        // A pair that came too early had no effect.
         let kept = |&(below, above): &(u32, u32)| {
             offsets[above as usize] >= offsets[below as usize].saturating_add(sizes[below as usize])
         };
         if self.plans[plan].iter().all(kept) { Ok(peak) } else { Err(RangeError::Malformed) }
     }
 
-    /// Offsets of what lies in the place of a root.
+    /// Offsets of the tensors in a root's block.
     fn place(&self, values: &[u64], offsets: &mut [u64], sizes: &[u64]) -> Result<(), RangeError> {
         for (item, of) in self.items.iter().enumerate() {
             let root = of.root as usize;

@@ -1,4 +1,5 @@
-//! Whether a plan orders all that lives together, and the order of a plan that is there.
+//! Checks whether an order covers all tensors that are live together, and derives the order of an
+//! existing plan.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,11 +11,11 @@ use crate::{ConflictGraph, Error, Problem};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unordered {
-    /// Two buffers, by index, that may live together, and neither is below the other.
+    /// Two buffers, by index, that may be live together, neither below the other.
     Pair(usize, usize),
-    /// A pair that names no buffer, or closes a circle.
+    /// A pair that names no buffer, or closes a cycle.
     Circle(usize, usize),
-    /// The table of what is below what does not fit in memory.
+    /// The relation does not fit in memory.
     Memory(Error),
 }
 
@@ -35,12 +36,11 @@ impl fmt::Display for Unordered {
 impl core::error::Error for Unordered {}
 
 /// Proves that `pairs` (below, above; buffers by index) order every two buffers of the problem that
-/// may live together, and answers them in the order in which they are evaluated: each behind all
-/// those that have its first one above. The proof looks at who lives when and at no size, so it
-/// holds for all sizes.
+/// may be live together. Returns the pairs in the order of evaluation: each after all pairs that
+/// have its first buffer above. The proof uses lives and no sizes, so it holds for all sizes.
 ///
 /// # Errors
-/// What is [`Unordered`].
+/// The reason why they do not.
 pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, usize)>, Unordered> {
     let n = problem.buffers().len();
     let mut above: Vec<Vec<usize>> = alloc::vec![Vec::new(); n];
@@ -66,7 +66,7 @@ pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, 
     if let Some(&(low, high)) = pairs.iter().find(|(low, high)| waiting[*low] > 0 && waiting[*high] > 0) {
         return Err(Unordered::Circle(low, high));
     }
-    // One row for each buffer: all that is above it.
+    // One row for each buffer: all buffers above it.
     let mut reach = ConflictGraph::new(n).map_err(Unordered::Memory)?;
     for &buffer in order.iter().rev() {
         for &high in &above[buffer] {
@@ -90,8 +90,8 @@ pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, 
     Ok(order.iter().flat_map(|&low| above[low].iter().map(move |&high| (low, high))).collect())
 }
 
-/// Which buffer lies below which in a plan, one offset for each buffer: an order of every two that
-/// may live together, without the pairs that follow from others.
+/// The order of the buffers in a plan, from one offset for each buffer. It orders every two buffers
+/// that may be live together, without pairs that follow from others.
 ///
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the relation does not fit.
@@ -101,7 +101,7 @@ pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, 
         return Err(Error::LengthMismatch { buffers: n, other: offsets.len() });
     }
     let relation = relation(problem)?;
-    // What takes no bytes now may take some for other values: it goes first.
+    // A buffer without bytes may have some for other values, so it goes first.
     let key = |i: usize| (offsets[i], if buffers[i].size > 0 { n + i } else { i });
     let mut order: Vec<(u64, usize)> = (0..n).map(key).collect();
     order.sort_unstable();
@@ -110,14 +110,14 @@ pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, 
     for (at, &i) in order.iter().enumerate() {
         position[i] = at;
     }
-    // One row for each buffer: all that is below it.
+    // One row for each buffer: all buffers below it.
     let mut under = ConflictGraph::new(n)?;
     let mut pairs = Vec::new();
     for &high in &order {
         let lower = relation.neighbours(high).map(|low| position[low]);
         let mut lower: Vec<usize> = lower.filter(|&at| at < position[high]).collect();
         lower.sort_unstable();
-        // The nearest first: what is below them needs no pair.
+        // The nearest first: buffers below those need no pair.
         for low in lower.into_iter().rev().map(|at| order[at]) {
             if under.contains(high, low) {
                 continue;
@@ -132,7 +132,7 @@ pub fn below(problem: &Problem, offsets: &[u64]) -> Result<Vec<(usize, usize)>, 
     Ok(pairs)
 }
 
-/// Who may live together, whatever the sizes are.
+/// The pairs that may be live together, for any sizes.
 fn relation(problem: &Problem) -> Result<ConflictGraph, Error> {
     match problem.conflicts() {
         Some(conflicts) => Ok(conflicts.clone()),

@@ -1,4 +1,4 @@
-//! The picture of a snapshot: for each context the bytes in use over time, and what is live now.
+//! The picture of a snapshot: for each context the bytes in use over time, and the live blocks.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -18,8 +18,8 @@ const PANEL: f64 = 160.0;
 const FOOT: f64 = 40.0;
 
 impl Snapshot {
-    /// A picture for people: a panel for each context, time across, bytes in use up, refusals as
-    /// red marks. Names are text in it, whatever they hold.
+    /// A picture with a panel for each context: time across, bytes in use up, refusals as red
+    /// marks. Names appear as text, whatever they contain.
     #[must_use]
     pub fn svg(&self) -> String {
         let row = HEAD + PANEL + FOOT;
@@ -113,7 +113,7 @@ impl Device {
         );
     }
 
-    /// Bytes in use after each event, and the most of them.
+    /// Bytes in use after each event, and their maximum.
     fn line(&self) -> (Vec<(u64, u64)>, u64) {
         let (mut kinds, mut peak): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
         let line = self.events.iter().map(|event| {

@@ -1,5 +1,5 @@
-//! Checks a plan against the operator graph: what every operator reads must still be there,
-//! whatever the queue may do.
+//! Checks a plan against the operator graph: the content that an operator reads must exist, in
+//! every order that the queue allows.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -24,10 +24,10 @@ impl Range {
     }
 }
 
-/// Checks the rows of a plan for a graph on a queue, `edges` (earlier, later operator) being
-/// enforced beside the data dependencies. For an in-order queue the operators are run in thought,
-/// and every write is compared with all reads still to come; for an out-of-order queue all accesses
-/// of tensors that share bytes must be ordered by paths.
+/// Checks the rows of a plan for a graph on a queue, with `edges` (earlier, later) enforced beside
+/// the data dependencies. For an in-order queue it simulates the operators and compares every write
+/// with all reads still to come. For an out-of-order queue all accesses of tensors that share bytes
+/// must be ordered by paths.
 ///
 /// # Errors
 /// The first [`Violation`] found.
@@ -82,7 +82,7 @@ fn ranges(graph: &Graph, rows: &[Row]) -> Result<Vec<Option<Range>>, Violation> 
     Ok(ranges)
 }
 
-/// Whether `op` may write `output` over `input`, as far as addresses and permits go.
+/// Whether `op` may write `output` over `input`, by addresses and permits.
 fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, output: usize) -> bool {
     let (Some(from), Some(to)) = (ranges[input], ranges[output]) else {
         return false;
@@ -92,11 +92,11 @@ fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, o
 
 fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
-    // What may still be read, so that a write is compared with few.
+    // Ranges that may still be read, so that a write is compared with few.
     let mut holding = Held::default();
     for (tensor, node) in tensors.iter().enumerate() {
         let (true, Some(range)) = (before_run(graph, node.root), ranges[tensor]) else { continue };
-        // Who filled them before the run knows no order between them.
+        // The caller filled them before the run, in no defined order.
         if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != node.root) {
             return Err(overlap(graph, held, tensor, ranges));
         }
@@ -128,8 +128,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             }
             written.insert(output, range, op);
             for held in holding.meeting(range).filter(foreign) {
-                // A permit speaks for one input: whoever else lies under the output needs one of
-                // its own.
+                // A permit covers one input: every other input under the output needs its own.
                 let allowed = permitted(graph, ranges, op, held, output);
                 let reader = pending_read(graph, held, op, allowed);
                 if let Some(reader) = reader {
@@ -145,8 +144,8 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             if ranges[output].is_none() {
                 continue;
             }
-            // A write also fills the views of these bytes, and those that an operator makes later:
-            // an operator that makes a view writes nothing.
+            // A write also fills the views of these bytes, including views that an operator makes
+            // later: such an operator writes nothing.
             for &member in graph.family(tensors[output].root) {
                 let filled = member == output || !is_written(graph, member);
                 if let (true, Some(range)) = (filled, ranges[member]) {
@@ -158,7 +157,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whether the bytes of a root are there before the first operator.
+/// Whether the bytes of a root exist before the first operator.
 fn before_run(graph: &Graph, root: usize) -> bool {
     let family = || graph.family(root).iter().map(|&member| &graph.tensors()[member]);
     let written_first = family().filter_map(|member| member.producer).min();
@@ -170,8 +169,7 @@ fn before_run(graph: &Graph, root: usize) -> bool {
     }
 }
 
-/// Operators that write bytes of the tensor: the one that writes it, else those that write what it
-/// is a view of.
+/// Operators that write bytes of the tensor: its own writer, otherwise the writers of its base.
 fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
     let node = &graph.tensors()[tensor];
     let own = is_written(graph, tensor);
@@ -184,16 +182,16 @@ fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Whether an operator writes the tensor; one that reads the same block makes a view of what is
-/// there.
+/// Whether an operator writes the tensor. An operator that reads the same block makes a view and
+/// writes nothing.
 fn is_written(graph: &Graph, tensor: usize) -> bool {
     let root = |tensor: usize| graph.tensors()[tensor].root;
     let reads_block = |op: usize| graph.ops()[op].inputs.iter().any(|&input| root(input) == root(tensor));
     graph.tensors()[tensor].producer.is_some_and(|op| !reads_block(op))
 }
 
-/// The first operator of the loop that carries the tensor from one iteration to the next: there it
-/// is filled for the first time.
+/// The first operator of the loop that carries the tensor to the next iteration: its first content
+/// comes from there.
 fn loop_entry(graph: &Graph, tensor: usize) -> Option<usize> {
     let node = &graph.tensors()[tensor];
     let producer = node.producer?;
@@ -204,7 +202,7 @@ fn loop_entry(graph: &Graph, tensor: usize) -> Option<usize> {
     graph.loops().iter().filter(carries).map(|&(first, _)| first).min()
 }
 
-/// Last operator that may read the tensor, `usize::MAX` when the caller does.
+/// Last operator that may read the tensor; `usize::MAX` for the caller.
 fn last_read(graph: &Graph, tensor: usize) -> usize {
     let node = &graph.tensors()[tensor];
     if node.is_output {
@@ -219,9 +217,9 @@ fn last_read(graph: &Graph, tensor: usize) -> usize {
     last
 }
 
-/// An operator that reads `tensor` when `op` has written over it: later in the order, `op` itself
-/// unless it may work in place, or an earlier one in the next iteration of a loop. The number of
-/// operators stands for the caller.
+/// An operator that reads `tensor` after `op` has overwritten it: a later one, `op` itself unless
+/// it may work in place, or an earlier one in a loop's next iteration. The number of operators
+/// means the caller.
 fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Option<usize> {
     let node = &graph.tensors()[tensor];
     if node.is_output {
@@ -235,7 +233,7 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
             }
             let fresh = |user: usize| {
                 let mut writers = writers(graph, tensor).peekable();
-                // What was there before the run counts where the operators write a part of it only.
+                // Content from before the run counts if the operators write only a part.
                 (is_written(graph, tensor) || !before_run(graph, node.root))
                     && writers.peek().is_some()
                     && writers.all(|writer| first <= writer && writer < user)
@@ -252,9 +250,8 @@ fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>])
     Violation::Overlap { first: id(first), second: id(second), offset: low(first).max(low(second)) }
 }
 
-/// One pass over the addresses. Roots that hold the same byte must come one after the other: being
-/// over before another begins is transitive, so a root that begins to hold a byte is compared with
-/// those next to it in time.
+/// One pass over the addresses. Roots that hold the same byte must be consecutive in time. That
+/// relation is transitive, so a new root is only compared with its neighbours in time.
 fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
     let order = Paths::new(graph, edges)?;
@@ -270,7 +267,7 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
     events.sort_unstable();
     let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
     for (_, _, begins, root) in events {
-        // What is over first has begun first; an operator that works in place ends the one and
+        // A root that is complete first has begun first; an operator in place ends one root and
         // begins the other.
         let place = |op: &usize| order.position[*op] + 1;
         let all = || accesses[root].ops.iter().map(place);
@@ -283,8 +280,7 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         let is_complete_before = |x: usize, y: usize| {
             accesses[x].completes_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
         };
-        // One whose only operator works in place on both sides says nothing of those on its other
-        // side.
+        // A root whose only operator works in place on both sides does not separate its neighbours.
         let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
         let before = nearest(holding.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
         let after = nearest(holding.range(key..), |x| is_complete_before(root, x), says_nothing);
@@ -296,7 +292,7 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
     Ok(())
 }
 
-/// The first of these roots that is not apart, up to one that speaks for all behind it.
+/// The first of these roots that is not apart, up to one that separates all roots behind it.
 fn nearest<'h>(
     mut holding: impl Iterator<Item = &'h (usize, usize, usize)>,
     apart: impl Fn(usize) -> bool,
@@ -309,9 +305,9 @@ fn nearest<'h>(
     })?
 }
 
-/// Whether `op`, which uses the roots `x` and `y` and their views, may write what it writes of `y`
-/// over what it reads of `x`: it needs a permit for every such pair with bytes in common, and must
-/// not write bytes of both.
+/// Whether `op`, which uses the roots `x` and `y` and their views, may write its outputs in `y`
+/// over its inputs in `x`. It needs a permit for every such pair with common bytes, and must not
+/// write bytes of both.
 fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, y: usize) -> bool {
     let node = &graph.ops()[op];
     let of = |tensors: &[usize], root: usize| -> Vec<usize> {
@@ -331,11 +327,11 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
         })
 }
 
-/// Who reads and writes a root and its views.
+/// The accesses to a root and its views.
 struct Accesses {
     ops: Vec<usize>,
-    /// The operators after which the bytes are free: `ops`, and the whole body of a loop that reads
-    /// or writes them, whose iterations may overlap.
+    /// The operators after which the bytes are free: `ops`, and the whole body of a loop that
+    /// accesses them, because iterations may overlap.
     until: Vec<usize>,
     before_run: bool,
     after_run: bool,
@@ -365,7 +361,7 @@ impl Accesses {
     }
 
     /// Whether every access is strictly before every access of `other`, or both are by one operator
-    /// of which `in_place` is true.
+    /// for which `in_place` is true.
     fn completes_before(&self, other: &Self, order: &Paths, in_place: impl Fn(usize) -> bool) -> bool {
         let fits = |a: usize, b: usize| if a == b { in_place(a) } else { order.path(a, b) };
         !self.after_run
@@ -379,12 +375,12 @@ impl Accesses {
 /// Ancestors of every operator, one bit each.
 struct Paths {
     ancestors: Vec<Vec<u64>>,
-    /// Of each operator in an order that all paths keep to.
+    /// The position of each operator in an order that all paths respect.
     position: Vec<usize>,
 }
 
 impl Paths {
-    /// The paths along data and `edges`, which may go against the processing order but close no
+    /// The paths along data and `edges`. Edges may go against the processing order but close no
     /// cycle.
     fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Violation> {
         let n = graph.ops().len();
@@ -421,7 +417,8 @@ impl Paths {
                 }
             }
         }
-        // What is left waits for itself, by way of an edge: data alone only goes forward.
+        // The remaining operators wait for themselves by way of an edge: data alone only goes
+        // forward.
         let stuck = |&&(earlier, later): &&(usize, usize)| waits[earlier] > 0 && waits[later] > 0;
         match edges.iter().find(stuck) {
             Some(&(earlier, later)) => Err(Violation::OrderingEdge { earlier, later }),

@@ -1,5 +1,5 @@
-//! Ranges whose content may still be read, found by address: a write is compared with what it
-//! meets, not with all that lives.
+//! Ranges whose content may still be read, found by address: a write is compared only with ranges
+//! that it overlaps.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -10,19 +10,19 @@ use crate::plan::Memory;
 /// Tensors and their ranges.
 #[derive(Default)]
 pub(super) struct Held {
-    /// By the binary logarithm of the length, ends by (memory, low, tensor): in a class nothing
-    /// that begins more than its longest length below an address reaches it. Ranges may meet each
-    /// other.
+    /// Ends by (memory, low, tensor), in classes by the binary logarithm of the length. In a class,
+    /// a range that begins more than the longest length below an address does not reach it. Ranges
+    /// may overlap.
     classes: Vec<BTreeMap<(Memory, u64, usize), u64>>,
-    /// The last operator that needs each tensor, of those that are held.
+    /// For each held tensor, the last operator that needs it.
     until: BTreeMap<usize, usize>,
-    /// (last operator, tensor), to forget them in order.
+    /// (last operator, tensor), for removal in order.
     ends: alloc::collections::BTreeSet<(usize, usize)>,
 }
 
 impl Held {
-    /// Holds a tensor up to and with the operator `until`. One that is held already stays as it is;
-    /// an empty range meets nothing.
+    /// Holds a tensor until the operator `until`, included. A held tensor stays unchanged; an empty
+    /// range overlaps nothing.
     pub(super) fn insert(&mut self, tensor: usize, range: Range, until: usize) {
         if range.low >= range.high || self.until.contains_key(&tensor) {
             return;
@@ -36,7 +36,7 @@ impl Held {
         self.ends.insert((until, tensor));
     }
 
-    /// Forgets what no operator from `op` on needs.
+    /// Removes tensors that no operator from `op` on needs.
     pub(super) fn forget_before(&mut self, op: usize, ranges: &[Option<Range>]) {
         while let Some(&(until, tensor)) = self.ends.first().filter(|&&(until, _)| until < op) {
             self.ends.remove(&(until, tensor));

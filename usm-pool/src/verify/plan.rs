@@ -1,5 +1,5 @@
-//! Checks a whole plan against its problem: every number in it is computed anew, and the bound from
-//! its certificate.
+//! Checks a whole plan against its problem: recomputes every number, and the bound from its
+//! certificate.
 
 use alloc::vec::Vec;
 
@@ -8,12 +8,11 @@ use crate::ConflictGraph;
 use crate::plan::{Certificate, Memory, MemoryUse, Plan, Row};
 use crate::problem::{Member, Problem};
 
-/// Checks everything that a plan says of its problem: the places, the rows, the sums, the queue,
-/// the ordering edges, and the bound with its certificate. Answers the peak of each memory in
-/// bytes, device first.
+/// Checks every statement of a plan: places, rows, sums, queue, ordering edges, and the bound with
+/// its certificate. Returns the peak of each memory in bytes, device first.
 ///
-/// A [`Certificate::Search`] is a claim: its numbers must agree with each other, but nobody
-/// searches again.
+/// A [`Certificate::Search`] is a claim: its numbers must be consistent, but the search is not
+/// repeated.
 ///
 /// # Errors
 /// The first [`Violation`] found.
@@ -35,7 +34,7 @@ pub fn plan(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     Ok(peaks)
 }
 
-/// No byte shared by what may be live together, memory by memory.
+/// Checks in each memory that tensors which may be live together share no byte.
 fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     let mut peaks = [0; 2];
     for (peak, memory) in peaks.iter_mut().zip([Memory::Device, Memory::Host]) {
@@ -54,8 +53,8 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     Ok(peaks)
 }
 
-/// One pass over the addresses: a buffer that begins must not be in conflict with any that holds
-/// the byte, 64 of them at a time.
+/// One pass over the addresses: a buffer that begins must not conflict with any that holds the
+/// byte, 64 of them at a time.
 fn apart_where_in_conflict(
     plan: &Plan,
     problem: &Problem,
@@ -89,8 +88,8 @@ fn apart_where_in_conflict(
     Ok(())
 }
 
-/// One row for each tensor, and in it what the problem, the offset of its buffer and its memory
-/// say.
+/// One row for each tensor, with the values that follow from the problem, its buffer's offset and
+/// its memory.
 fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     equal("rows", plan.rows.len() as u64, problem.members().len() as u64)?;
     for (index, (row, member)) in plan.rows.iter().zip(problem.members()).enumerate() {
@@ -114,7 +113,7 @@ fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Peak, plain sum, use of each memory, and the list of what is not in device memory.
+/// Peak, plain sum, use of each memory, and the list of buffers outside device memory.
 fn sums(plan: &Plan, problem: &Problem, peaks: [u64; 2]) -> Result<(), Violation> {
     let roots = problem.members().iter().filter(|member| !member.view);
     let plain = roots.fold(0_u64, |sum, member| sum.saturating_add(member.tensor.size));
@@ -143,8 +142,7 @@ fn equal(field: &'static str, said: u64, expected: u64) -> Result<(), Violation>
     if said == expected { Ok(()) } else { Err(Violation::Field { field, said, expected }) }
 }
 
-/// The conflicts hold under the problem's own edges, whose order makes no difference; those close
-/// no cycle.
+/// The conflicts hold under the problem's own edges, in any order; these close no cycle.
 fn edges(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     let sorted = |edges: &[(usize, usize)]| {
         let mut edges = edges.to_vec();
@@ -156,13 +154,13 @@ fn edges(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
         return Ok(());
     }
     let odd = said.iter().find(|edge| !expected.contains(edge));
-    // A missing edge, or one of those that are there too often.
+    // A missing edge, or a repeated one.
     let odd = odd.or_else(|| expected.iter().find(|edge| !said.contains(edge))).or(said.first());
     let (earlier, later) = odd.copied().unwrap_or_default();
     Err(Violation::OrderingEdge { earlier, later })
 }
 
-/// The bound is what the certificate proves, and no more than the peak.
+/// The bound must equal the proven one, and must not exceed the peak.
 fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     let ids = match &plan.certificate {
         Certificate::Search { nodes, capacity } => {
@@ -185,13 +183,13 @@ fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     }
     let spread = plan.placement.contains(&Memory::Device) && plan.placement.contains(&Memory::Host);
     let proven = |alignment: &dyn Fn(&Member) -> u64| {
-        // Each memory has a topmost buffer that needs no rounding, so that several prove the plain
-        // sum only.
+        // Each memory has a topmost buffer that needs no rounding, so several memories prove only
+        // the plain sum.
         let alignment = |member: &Member| if spread { 1 } else { alignment(member) };
         stacked(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
     };
-    // A tensor with another one in its place may begin only where that one may too. A bound for
-    // every use of permits does not count that.
+    // A tensor in another's block may begin only where that one may too. A bound for every use of
+    // permits ignores that.
     if plan.lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
         equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
     }
@@ -205,7 +203,7 @@ fn at_most_the_peak(plan: &Plan) -> Result<(), Violation> {
     Err(Violation::Field { field: "lower_bound above the peak", said: plan.lower_bound, expected: plan.peak })
 }
 
-/// The tensors that a certificate names: known, each once, and no two in one buffer.
+/// The tensors of a certificate: known, each once, and no two in one buffer.
 fn named<'a>(problem: &'a Problem, ids: &[u64]) -> Result<Vec<&'a Member>, Violation> {
     let mut wanted = ids.to_vec();
     wanted.sort_unstable();
@@ -234,7 +232,7 @@ fn overlap_without_conflict(first: &Member, second: &Member) -> Violation {
     Violation::NoConflict { first: first.tensor.id, second: second.tensor.id }
 }
 
-/// All live at one instant, where lives are what makes conflicts.
+/// Checks that all are live at one instant, if conflicts come from lives.
 fn live_at(problem: &Problem, named: &[&Member], time: u64) -> Result<(), Violation> {
     let mut live = alloc::vec![false; problem.buffers().len()];
     if problem.conflicts().is_none() {
@@ -242,7 +240,7 @@ fn live_at(problem: &Problem, named: &[&Member], time: u64) -> Result<(), Violat
             *live = buffer.lower <= time && time < buffer.upper;
         }
     }
-    // Lives with gaps come in pieces. Any other explicit relation knows no instants.
+    // Lives with gaps come in pieces. Other explicit relations have no instants.
     for piece in problem.pieces().iter().filter(|piece| piece.lower <= time && time < piece.upper) {
         live[piece.id as usize] = true;
     }
@@ -254,7 +252,7 @@ fn live_at(problem: &Problem, named: &[&Member], time: u64) -> Result<(), Violat
 
 fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Violation> {
     let Some(relation) = problem.conflicts() else {
-        // Intervals meet in pairs when the last begin is before the first end.
+        // Intervals overlap in pairs if the last begin is before the first end.
         let life = |member: &&&Member| problem.buffers()[member.buffer].lifetime();
         let (last, first) =
             (named.iter().max_by_key(|m| life(m).lower), named.iter().min_by_key(|m| life(m).upper));
@@ -283,9 +281,9 @@ fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Viol
     Ok(())
 }
 
-/// Bytes that buffers `(size, alignment)` at pairwise different bytes need at least. Those aligned
-/// to `unit` or more begin at multiples of it, so that each takes its size rounded up, but for the
-/// topmost one. The unit that proves most counts.
+/// The least bytes for buffers `(size, alignment)` at disjoint bytes. Buffers aligned to `unit` or
+/// more begin at multiples of it, so each takes its size rounded up, except the topmost. The best
+/// unit counts.
 fn stacked(mut set: Vec<(u64, u64)>) -> u64 {
     set.retain(|&(size, _)| size > 0);
     let mut units: Vec<u64> = set.iter().map(|&(_, alignment)| alignment).collect();

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-/// One operator, in terms of what exists when it is reached.
+/// One operator, by the tensors that exist before it.
 #[derive(Clone, Debug)]
 pub(crate) struct RandomOp {
     inputs: Vec<prop::sample::Index>,
@@ -54,7 +54,7 @@ fn build(ops: &[RandomOp], given: usize) -> Graph {
     for random in ops {
         let mut inputs: Vec<u64> = Vec::new();
         if !sizes.is_empty() {
-            // Mostly what was made lately, so that lives end.
+            // Mostly recent tensors, so that lives end.
             let window = sizes.len().min(6);
             inputs.extend(random.inputs.iter().map(|at| (sizes.len() - 1 - at.index(window)) as u64));
         }

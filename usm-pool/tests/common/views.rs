@@ -5,8 +5,7 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use super::executor::Random;
 
-/// What exists so far: a tensor's size, its root, where it lies in it; and which bytes of each root
-/// are written.
+/// The tensors so far: size, root and offset in it; and the written bytes of each root.
 struct World {
     tensors: Vec<(Tensor, u64, usize, u64)>,
     written: Vec<Vec<bool>>,
@@ -22,7 +21,7 @@ impl World {
         id
     }
 
-    /// A view of `of`: often of the same bytes or from the same byte on, else any part.
+    /// A view of `of`: often of the same bytes or from the same byte on, otherwise any part.
     fn view(&mut self, random: &mut Random, of: usize) -> usize {
         let (_, whole, root, at) = self.tensors[of];
         let size = if random.below(3) == 0 { whole } else { random.below(whole + 1) };
@@ -42,8 +41,8 @@ impl World {
         self.written[root][at as usize..(at + size) as usize].iter().all(|&written| written)
     }
 
-    /// Something that holds content: mostly what was made lately, sometimes through a new view that
-    /// no operator makes.
+    /// A tensor with content: mostly a recent one, sometimes through a new view that no operator
+    /// makes.
     fn input(&mut self, random: &mut Random) -> Option<usize> {
         let window = self.readable.len().min(5) as u64;
         let of = *self.readable.get(self.readable.len().checked_sub(1 + random.below(window) as usize)?)?;
@@ -68,14 +67,14 @@ pub(crate) fn graph(random: &mut Random, most: u64) -> Graph {
     }
     let mut ops = Vec::new();
     let mut outputs = Vec::new();
-    // Blocks that are written part by part: the parts that are left.
+    // Blocks that are written part by part: the remaining parts.
     let mut parts: Vec<usize> = Vec::new();
     for _ in 0..1 + random.below(most) {
         let mut inputs: Vec<usize> = Vec::new();
         for _ in 0..random.below(4) {
             inputs.extend(world.input(random));
         }
-        // Often a view of what is read already.
+        // Often a view of a tensor that the operator reads already.
         if let (Some(&of), true) = (inputs.first(), random.below(2) == 0) {
             inputs.push(world.view(random, of));
         }
@@ -83,7 +82,7 @@ pub(crate) fn graph(random: &mut Random, most: u64) -> Graph {
         let mut made: Vec<usize> = Vec::new();
         for _ in 0..1 + random.below(8) / 5 {
             let id = world.tensors.len() as u64;
-            // As large as an input more often than not, so that permits matter.
+            // Mostly as large as an input, so that permits matter.
             let like = inputs.get(random.below(inputs.len() as u64) as usize).map(|&t| world.tensors[t].1);
             let free = random.below(96);
             let size = if random.below(3) > 0 { like.unwrap_or(free) } else { free };
@@ -111,8 +110,7 @@ pub(crate) fn graph(random: &mut Random, most: u64) -> Graph {
                 }
             }
         }
-        // An operator that reads a block and writes a part of it would make a view, which is
-        // another thing.
+        // An operator that reads a block and writes a part of it would make a view.
         let root = |tensor: usize| world.tensors[tensor].2;
         let torn = |&made: &usize| {
             let view_of_read = inputs.iter().any(|&input| root(input) == root(made));
@@ -153,7 +151,7 @@ pub(crate) fn graph(random: &mut Random, most: u64) -> Graph {
     builder.build().expect("a well-formed random graph")
 }
 
-/// Whether the tensor is a part of a block that nobody has written as a whole.
+/// Whether the tensor is a part of a block that no operator has written as a whole.
 fn parts_of(world: &World, tensor: usize) -> bool {
     !world.is_written(tensor)
 }

@@ -26,7 +26,7 @@ pub const TARGETS: [Target; 3] = [("plan_table", table), ("plan_graph", graph), 
 /// second.
 const NODES: u64 = 64;
 
-/// Bytes read one after the other; zeros when there are no more.
+/// Reads bytes in order; zeros after the end.
 struct Input<'a>(core::slice::Iter<'a, u8>);
 
 impl Input<'_> {
@@ -46,7 +46,7 @@ impl Input<'_> {
         self.byte() & 1 == 1
     }
 
-    /// Small numbers mostly, and numbers around every edge.
+    /// Mostly small numbers, and numbers around every limit.
     fn number(&mut self) -> u64 {
         match self.byte() {
             0xFF => u64::MAX,
@@ -103,7 +103,7 @@ pub fn table(data: &[u8]) {
     let peaks = found.verify(&problem).expect("verified");
     assert_eq!(peaks.iter().sum::<u64>(), found.peak);
     assert!(found.lower_bound <= found.peak || !found.feasible());
-    // More budget is never worse, and nothing is worse than the simple strategies.
+    // More budget is never worse, and no result is worse than the simple strategies.
     let mut auto = Options::default();
     let mut last = u64::MAX;
     for nodes in [0, 8, NODES] {
@@ -122,7 +122,7 @@ pub fn table(data: &[u8]) {
     }
 }
 
-/// Any graph: names of nothing, cycles of views, two producers, loops that cut each other.
+/// Any graph: unknown names, cycles of views, two producers, partly overlapping loops.
 pub fn graph(data: &[u8]) {
     let mut input = Input::new(data);
     let options = input.options();
@@ -192,7 +192,7 @@ pub fn graph(data: &[u8]) {
     }
 }
 
-/// A well-formed graph that is run, byte by byte, in the memory that its plan gave it.
+/// Runs a well-formed graph byte by byte in the memory of its plan.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut options = input.options();
@@ -213,15 +213,15 @@ pub fn run(data: &[u8]) {
     ran.unwrap_or_else(|wrong| panic!("{wrong}"));
 }
 
-/// One operator: what it reads and writes, and perhaps which input it may write over.
+/// One operator: its reads and writes, and an optional permit.
 struct Step {
     reads: Vec<u64>,
     writes: Vec<u64>,
     permit: Option<(u64, u64)>,
 }
 
-/// Operators that read what was made lately, with views, in-place permits, outputs, and loops that
-/// carry tensors round.
+/// Operators that read recent tensors, with views, in-place permits, outputs, and loops that carry
+/// tensors.
 fn runnable(input: &mut Input<'_>) -> Graph {
     let mut sizes: Vec<u64> = vec![48];
     let mut tensors = vec![Tensor::new(0, 48).alignment(1).kind(TensorKind::Activation)];
@@ -272,7 +272,7 @@ fn runnable(input: &mut Input<'_>) -> Graph {
             continue;
         }
         loops.push((first, last));
-        // Read in the next iteration what this one writes.
+        // Reads in the next iteration what this one writes.
         let (reader, writer) = (first + input.below((last - first + 1) as u64) as usize, last);
         let plain =
             |id: &&u64| tensors[**id as usize] == Tensor::new(**id, sizes[**id as usize]).alignment(1);

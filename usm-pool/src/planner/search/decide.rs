@@ -1,8 +1,8 @@
-//! The decision: is there a placement below a capacity? Depth first, on an explicit stack.
+//! Decides whether a placement below a capacity exists. Depth first, with an explicit stack.
 //!
-//! Only compacted placements are tried: the items are placed in ascending offset, each on top of
-//! what it conflicts with. Ties go by the rank of the item, so that every placement is met once. An
-//! item is no candidate when another one fits entirely below it.
+//! Tries only compacted placements: items are placed in ascending offset, each on top of
+//! conflicting ones. The item's rank breaks ties, so that every placement occurs once. An item is
+//! no candidate if another one fits entirely below it.
 
 use alloc::vec::Vec;
 
@@ -10,10 +10,11 @@ use super::model::Model;
 use super::order::Order;
 use super::state::{State, UNPLACED};
 
-/// Candidates that are sorted at a time.
+/// Number of candidates sorted at a time.
 const AHEAD: usize = 24;
 
-/// Items and cliques for which a node counts as one more: it takes time in proportion to them.
+/// Number of items and cliques for which a node counts as one more, because its time is
+/// proportional to them.
 const BUFFERS: u64 = 1024;
 
 /// The answer for one capacity.
@@ -21,9 +22,9 @@ const BUFFERS: u64 = 1024;
 pub(super) enum Answer {
     /// The state holds a placement.
     Found,
-    /// There is none.
+    /// No placement exists.
     Infeasible,
-    /// The nodes ran out.
+    /// The node budget is spent.
     Limit,
 }
 
@@ -39,7 +40,7 @@ struct Candidate {
 struct Part {
     /// Range in `Search::members`, in order of rank.
     members: (u32, u32),
-    /// Cliques in question.
+    /// Cliques that must be checked.
     cliques: (u32, u32),
 }
 
@@ -58,11 +59,11 @@ struct Choice {
     first: u32,
     next: u32,
     end: u32,
-    /// Candidates before this are in order, and before all others.
+    /// Candidates before this are sorted and precede all others.
     sorted: u32,
     /// Lengths of the trail, the parts and the members to return to.
     marks: (u32, u32, u32),
-    /// The last tried candidate conflicted with nothing, so no other one can be better.
+    /// The last tried candidate conflicted with nothing, so no other candidate can be better.
     is_last: bool,
 }
 
@@ -99,7 +100,7 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node
+    /// Searches a placement with all ends at or below `capacity`, with ranks by `order`. Every node
     /// subtracts its weight from `nodes`; `stop` is called once in many nodes.
     pub(super) fn decide(
         &mut self,
@@ -131,8 +132,8 @@ impl<'m> Search<'m> {
                     if next < end {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
-                        // Totals change as buffers are placed; on large instances the rank at the
-                        // start must do.
+                        // Totals change as buffers are placed; large instances use the initial
+                        // ranks.
                         if self.state.exact || self.state.mark() == 0 {
                             self.rank_part(part, order);
                         }
@@ -245,7 +246,7 @@ impl<'m> Search<'m> {
         for (at, &item) in members.iter().enumerate() {
             let (low, at) = (self.state.low[item as usize], at as u32);
             if low < lid && (low > offset || (low == offset && at >= rank)) {
-                // Of items that can take each other's place, only the first one is tried.
+                // Of interchangeable items, only the first is tried.
                 let class = &mut self.seen[self.model.items[item as usize].class as usize];
                 if *class != self.expansion {
                     *class = self.expansion;
@@ -278,15 +279,15 @@ impl<'m> Search<'m> {
         ahead as u32
     }
 
-    /// The current part has no unplaced item: back to the parts that it is one of.
+    /// The current part has no unplaced item: returns to the enclosing parts.
     fn part_solved(&mut self) {
         while let Some(Frame::Choice(_)) = self.frames.last() {
             self.frames.pop();
         }
     }
 
-    /// The choice on top has no candidate left. When it began a part, that part cannot be solved,
-    /// nor can the choice behind it.
+    /// The choice on top has no candidate left. If it began a part, that part cannot be solved, nor
+    /// can the choice below it.
     fn part_failed(&mut self) {
         let Some(Frame::Choice(choice)) = self.frames.pop() else { return };
         self.candidates.truncate(choice.first as usize);

@@ -1,12 +1,12 @@
 //! Ejection search: repairs a plan at a lower capacity, one buffer at a time.
 //!
-//! What ends above the capacity is taken out. A buffer that is out goes where it overlaps least,
-//! and what it overlaps is taken out in its place; every time that happens its weight grows, so
-//! that what is hard to place is not taken out again soon (guided ejection search, Nagata and
-//! Bräysy 2009, there for vehicles). A step costs the partners of one buffer, so this works on a
-//! million buffers too, where it moves the few hundred that make the peak, and where there is room
-//! left in the holes it beats the exhaustive search by far. Where the optimum fills every byte of
-//! the heaviest instant the exhaustive search is better; the two take turns.
+//! Buffers that end above the capacity are removed. A removed buffer goes where it overlaps least,
+//! and the buffers that it overlaps are removed in its place. Each removal increases a buffer's
+//! weight, so that a buffer that is hard to place stays (guided ejection search, Nagata and Bräysy
+//! 2009, for vehicle routing). A step costs time in proportion to one buffer's partners, so this
+//! works on a million buffers, where it moves the few hundred of the peak. If the plan has holes it
+//! is far better than the exhaustive search; if the optimum fills every byte of the heaviest
+//! instant, the exhaustive search is better. The two take turns.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,37 +15,38 @@ use super::order::Random;
 use super::state::UNPLACED;
 use crate::lifetime::align_up;
 
-/// Buffers to place and who conflicts with whom.
+/// Buffers to place and their conflicts.
 pub(super) trait Relation {
-    /// Partners of an item for which a step counts as one node more.
+    /// Number of partners for which a step counts as one more node.
     const PARTNERS_PER_NODE: u64;
 
     fn len(&self) -> usize;
     /// Size and alignment in bytes.
     fn shape(&self, item: usize) -> (u64, u64);
-    /// Length of the life, or what stands for it.
+    /// Length of the life, or a substitute for it.
     fn width(&self, item: usize) -> u64;
     fn each_partner(&self, item: usize, visit: impl FnMut(usize));
 }
 
-/// Steps without success after which the weights begin anew, as a multiple of the number of items.
+/// Steps without success before the weights are reset, as a multiple of the number of items.
 const STEPS_PER_ITEM: u64 = 2048;
 
-/// The first aim lies this share of the gap below the peak; every failure halves it.
+/// The first target is below the peak by this fraction of the gap; every failure halves the
+/// difference.
 const SHARE: u32 = 4;
 
-/// Halvings after which the share begins again.
+/// Number of halvings before the fraction is reset.
 const HALVINGS: u32 = 12;
 
 /// A plan under repair. Keeps its tables and weights between turns.
 #[derive(Debug)]
 pub(super) struct Ejection<'r, R> {
     relation: &'r R,
-    /// Offsets now, [`UNPLACED`] where a buffer is out.
+    /// Current offsets; [`UNPLACED`] for removed buffers.
     offset: Vec<u64>,
     weight: Vec<u64>,
     waiting: Vec<u32>,
-    /// Where overlap with a partner begins and ends to count, with its weight.
+    /// Where overlap with a partner starts and ends to count, with its weight.
     begins: Vec<(u64, u64)>,
     ends: Vec<(u64, u64)>,
     random: Random,
@@ -70,9 +71,9 @@ impl<'r, R: Relation> Ejection<'r, R> {
         }
     }
 
-    /// Works on a plan with this peak for at most `nodes` steps, which are taken off. `best` holds
-    /// the offsets and is replaced by a better plan; answers the new peak. The ends of all plans
-    /// are multiples of `unit`; `lower` is the least that can be hoped for.
+    /// Improves a plan with this peak in at most `nodes` steps, which it subtracts. Replaces the
+    /// offsets in `best` by those of a better plan, and returns the new peak. The ends of all plans
+    /// are multiples of `unit`; `lower` is a lower bound.
     pub(super) fn improve(
         &mut self,
         best: &mut Vec<u64>,
@@ -109,7 +110,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
         None
     }
 
-    /// Starts over from a plan, with all that ends above the capacity taken out.
+    /// Restarts from a plan without the buffers that end above the capacity.
     fn aim(&mut self, best: &[u64], capacity: u64) {
         self.capacity = capacity;
         self.steps = 0;
@@ -125,15 +126,14 @@ impl<'r, R: Relation> Ejection<'r, R> {
         }
     }
 
-    /// How much a buffer resists being taken out: the square root of its area, which is about what
-    /// it costs to place it again.
+    /// A buffer's resistance to removal: the square root of its area, roughly the cost of placing
+    /// it again.
     fn resistance(&self, item: usize) -> u64 {
         let area = u128::from(self.relation.shape(item).0) * u128::from(self.relation.width(item));
         area.isqrt() as u64 + 1
     }
 
-    /// Places one of those that are out and answers how many nodes that was worth; `None` when it
-    /// does not fit at all.
+    /// Places a removed buffer and returns the cost in nodes; `None` if it does not fit at all.
     fn step(&mut self) -> Option<u64> {
         let at = self.random.below(self.waiting.len() as u64) as usize;
         let item = self.waiting.swap_remove(at) as usize;
@@ -159,8 +159,8 @@ impl<'r, R: Relation> Ejection<'r, R> {
         Some(1 + self.ends.len() as u64 / R::PARTNERS_PER_NODE)
     }
 
-    /// The offset where the item overlaps the least weight, and that weight; one of the equals at
-    /// random.
+    /// The offset where the item overlaps the least weight, and that weight. Chooses at random
+    /// among equals.
     fn cheapest(&mut self, item: usize) -> (u64, u64) {
         let (size, alignment) = self.relation.shape(item);
         let up = |offset: u64| align_up(offset, alignment).unwrap_or(u64::MAX);
@@ -171,7 +171,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
         relation.each_partner(item, |other| {
             let at = offset[other];
             if at != UNPLACED {
-                // They overlap above `at - size` and below the end.
+                // Overlap occurs above `at - size` and below the end.
                 match at.checked_sub(size) {
                     Some(from) => begins.push((from, weight[other])),
                     None => cost = cost.saturating_add(weight[other]),
@@ -190,7 +190,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
             if cost <= best.1 {
                 equals = if cost < best.1 { 1 } else { equals + 1 };
                 if random.below(equals) == 0 {
-                    // From here to there nothing changes: either end leaves the larger hole.
+                    // Nothing changes in this range: one of its ends leaves the larger hole.
                     let high = begins.peek().map_or(last, |begin| begin.0.min(last)) & !(alignment - 1);
                     best = (if random.next() & 1 == 0 { low } else { high.max(low) }, cost);
                 } else {

@@ -1,4 +1,4 @@
-//! From decisions to a small peak: which capacity is tried next, in which order, for how long.
+//! From decisions to a small peak: chooses the next capacity, the order and the number of nodes.
 
 use alloc::vec::Vec;
 
@@ -8,36 +8,35 @@ use super::eject::{Ejection, Relation};
 use super::model::Model;
 use super::order::{Order, Rule};
 
-/// What the search is asked for.
+/// The goal of the search.
 pub(super) struct Goal<'a> {
-    /// Nodes at most.
+    /// Maximum number of nodes.
     pub(super) nodes: u64,
-    /// A placement at or below this is good enough.
+    /// A placement at or below this ends the search.
     pub(super) capacity: Option<u64>,
-    /// Ends the search when it says `true`.
+    /// Ends the search when it returns `true`.
     pub(super) stop: &'a mut dyn FnMut() -> bool,
-    /// Told about every better placement and bound.
+    /// Receives every better placement and bound.
     pub(super) progress: &'a mut dyn FnMut(Progress),
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Offset of each item, if a placement below the peak to beat was found.
+    /// Offset of each item, if a placement below the initial peak was found.
     pub(super) offsets: Option<Vec<u64>>,
     /// Nodes visited.
     pub(super) nodes: u64,
-    /// No placement ends at or below this: everything was tried. The bytes up to the next multiple
-    /// of the unit are included.
+    /// No placement ends at or below this: the search was exhaustive. Includes the bytes up to the
+    /// next multiple of the unit.
     pub(super) infeasible: Option<u64>,
 }
 
-/// Nodes of a try, as a multiple of the number of items. Most searches that succeed do so after a
-/// few dives; those that do not are lost in a corner of the tree, and a new order is worth more
-/// than more nodes.
+/// Nodes of a try, as a multiple of the number of items. Most successful searches need few dives.
+/// The others are stuck in a corner of the tree, where a new order helps more than more nodes.
 const NODES_PER_ITEM: u64 = 12;
 
-/// The undisturbed rules, and orders close to them, are worth more nodes than the others.
+/// Undisturbed rules, and orders close to them, deserve more nodes than the others.
 const PATIENCE: u64 = 5;
 
 /// Random share of a key in thousandths, in turn. Measured on the instances A-K: about a third is
@@ -46,23 +45,23 @@ const NOISE: [u64; 4] = [300, 300, 30, 300];
 
 const RULES: [Rule; 3] = [Rule::WidthTotalArea, Rule::TotalAreaWidth, Rule::TotalWidthArea];
 
-/// Every so many tries one aims at the bound, which is reached so often; the others lower the peak
-/// by a share of the gap. First every second: so the eight published instances that meet their
-/// bound do in 2^21 nodes each; with every fourth, two of them need more than four times as many.
-/// After [`EARLY`] nodes the bound is likely out of reach.
+/// One in this many tries targets the bound; the others lower the peak by a fraction of the gap.
+/// Initially every second: then the eight published instances that meet their bound do so in 2^21
+/// nodes each. With every fourth, two of them need more than four times as many. After [`EARLY`]
+/// nodes the bound is likely out of reach.
 const AT_BOUND: [u64; 2] = [2, 4];
 
-/// Nodes after which the bound is aimed at less often.
+/// Number of nodes after which fewer tries target the bound.
 const EARLY: u64 = 1 << 21;
 
-/// Halvings of the gap after which the share begins again at one half.
+/// Number of halvings of the gap before the fraction is reset to one half.
 const HALVINGS: u32 = 6;
 
-/// One turn in so many repairs the best plan.
+/// One in this many turns repairs the best plan.
 const REPAIRS: u64 = 3;
 
-/// Nodes of a repair as a share of those of a try, in eighths: each of its steps costs more. A
-/// repair that succeeds gets twice as many next time, up to the second number.
+/// Nodes of a repair in eighths of a try's nodes, because each of its steps costs more. After a
+/// success the number doubles, up to the second value.
 const SHARES: (u64, u64) = (8, 128);
 
 /// Lowers the peak of a plan, with `bound` a proven lower bound. `best` has the offset of each
@@ -109,13 +108,13 @@ pub(super) fn minimise(model: &Model, bound: u64, mut best: Vec<u64>, goal: Goal
         let aim = match capacity {
             Some(capacity) => (capacity / unit * unit).min(upper),
             None if at_bound => lower,
-            // In units, so that the aim stays a multiple.
+            // In units, so that the target stays a multiple.
             None => upper - (((upper - lower) / unit) >> halvings) * unit,
         };
         if aim < lower {
             break;
         }
-        // The rules in turn at every aim; the first ones are undisturbed.
+        // The rules in turn at every target; the first ones are undisturbed.
         let rank = if capacity.is_some() { round } else { round / turns };
         let rule = RULES[(rank % 3) as usize];
         let noise = if rank < 3 { 0 } else { NOISE[(rank / 3 % 4) as usize] };

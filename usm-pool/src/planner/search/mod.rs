@@ -1,22 +1,23 @@
-//! The search: exhaustive placement at a capacity, restarted from many orders, until the bound is
-//! met or the budget is spent.
+//! The search: exhaustive placement at a capacity, restarted from many orders, until it meets the
+//! bound or spends the budget.
 //!
-//! - A *decision* places buffers depth first in ascending offset, each on top of what it conflicts
-//!   with, so that every compacted placement is met once (Moffitt, MiniMalloc, ASPLOS 2023). It is
-//!   cut when a clique can no longer end below the capacity, when another buffer would fit entirely
-//!   below, and among buffers that can take each other's place. With lives, an instant that no
-//!   unplaced buffer spans cuts the rest into parts that are solved one by one.
-//! - *Restarts*: searches that succeed mostly do so within a few dives; the others are lost in a
-//!   corner of the tree. So each try gets few nodes, and the next one begins from another disturbed
-//!   order. This is worth more than any single rule: the published instances A-K take 10^4 to 10^6
-//!   nodes in sum over all tries, none more than half a second.
-//! - *Repair* takes turns with them (see [`eject`]): what ends above the next capacity is taken out
-//!   of the best plan and put back elsewhere. It wins where there are holes to use, the exhaustive
-//!   search where every byte counts. Beyond 32,768 buffers it works alone.
-//! - *Minimisation* aims at the bound in turn with shares of the gap below the best peak.
+//! - A *decision* places buffers depth first in ascending offset, each on top of conflicting ones,
+//!   so that every compacted placement occurs once (Moffitt, MiniMalloc, ASPLOS 2023). It prunes if
+//!   a clique can no longer end below the capacity, if another buffer would fit entirely below, and
+//!   among interchangeable buffers. With lives, an instant that no unplaced buffer spans splits the
+//!   rest into parts that are solved one by one.
+//! - *Restarts*: most successful searches need few dives; the others are stuck in a corner of the
+//!   tree. So each try gets few nodes, and the next one starts from another disturbed order. This
+//!   helps more than any single rule: the published instances A-K take 10^4 to 10^6 nodes in total,
+//!   none more than half a second.
+//! - *Repair* alternates with them (see [`eject`]): buffers that end above the next capacity are
+//!   removed from the best plan and placed elsewhere. It is better where holes can be used, the
+//!   exhaustive search where every byte counts. Beyond 32,768 buffers it works alone.
+//! - *Minimisation* alternates between the bound and fractions of the gap below the best peak as
+//!   targets.
 //!
-//! Everything follows from the instance and the node budget: no clock, no floating point, fixed
-//! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse.
+//! The result depends only on the instance and the node budget: no clock, no floating point, fixed
+//! seeds. The budget only truncates the sequence of tries, so more nodes are never worse.
 
 mod decide;
 mod eject;
@@ -35,7 +36,7 @@ use self::timeline::Timeline;
 use super::portfolio::is_large;
 use super::{Instance, Options};
 
-/// How far a search has come.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -47,18 +48,18 @@ pub struct Progress {
     pub nodes: u64,
 }
 
-/// What a search adds to the plan it began with.
+/// The result of a search, relative to its initial plan.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Offset of each buffer, when lower than the plan to beat.
+    /// Offset of each buffer, if lower than the initial plan.
     pub(super) offsets: Option<Vec<u64>>,
     /// Nodes visited.
     pub(super) nodes: u64,
-    /// No plan has a peak at or below this many bytes: everything was tried.
+    /// No plan has a peak at or below this many bytes: the search was exhaustive.
     pub(super) infeasible: Option<u64>,
 }
 
-/// Looks for a plan below that of `offsets`; `bound` is a proven lower bound.
+/// Searches a plan below that of `offsets`; `bound` is a proven lower bound.
 pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, offsets: &[u64]) -> Outcome {
     let peak = instance.occupied_peak(offsets);
     if peak <= bound.max(options.capacity.unwrap_or(0)) || options.nodes == 0 || options.must_stop() {

@@ -1,5 +1,5 @@
-//! The instance as the search sees it: buffers with a place to find, who conflicts with whom, and
-//! cliques that bound the height.
+//! The instance for the search: buffers to place, their conflicts, and cliques that bound the
+//! height.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use super::rows::Rows;
 use crate::ConflictGraph;
 use crate::lifetime::align_up;
 
-/// Conflicting pairs above which the tables of the exhaustive search are not built.
+/// Above this number of conflicting pairs, the exhaustive search's tables are not built.
 const PAIRS: u64 = 1 << 25;
 
 /// One buffer that needs bytes.
@@ -26,7 +26,7 @@ pub(super) struct Item {
     pub(super) alignment: u64,
     /// Length of the life, or the number of conflicts when there are no lives.
     pub(super) width: u64,
-    /// Buffers of one class can take each other's place.
+    /// Buffers of one class are interchangeable.
     pub(super) class: u32,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// `None` when the tables would be too large, or nothing needs bytes.
+    /// `None` if the tables would be too large, or no buffer needs bytes.
     pub(super) fn new(instance: Instance<'_>) -> Option<Self> {
         let occupied = |&i: &usize| instance.occupies(i);
         let mut buffers: Vec<usize> = (0..instance.buffers.len()).filter(occupied).collect();
@@ -96,7 +96,7 @@ impl Model {
         Some(model)
     }
 
-    /// The cliques that an item is in.
+    /// The cliques of an item.
     pub(super) fn cliques_of(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
         (self.first[item]..self.last[item])
             .map(|at| if self.listed.is_empty() { at as usize } else { self.listed[at as usize] as usize })

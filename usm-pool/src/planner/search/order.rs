@@ -1,4 +1,4 @@
-//! Ranks: which of several candidates at the same offset is tried first.
+//! Ranks: the order in which candidates at the same offset are tried.
 
 use alloc::vec::Vec;
 
@@ -24,8 +24,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// `noise` in thousandths: every key grows by a random share up to that. Zero is the rule
-    /// itself.
+    /// `noise` in thousandths: every key grows by a random share up to that. Zero leaves the rule
+    /// undisturbed.
     pub(super) fn new(model: &Model, rule: Rule, noise: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut order = Self { rule, width: Vec::new(), area: Vec::new() };

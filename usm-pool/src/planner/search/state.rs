@@ -1,5 +1,5 @@
-//! A partial placement: what is placed, how low the rest can go, and whether the capacity can still
-//! be met.
+//! A partial placement: the placed items, lower bounds for the others, and whether the capacity can
+//! still be met.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::lifetime::align_up;
 /// Offset of an item that is not placed.
 pub(super) const UNPLACED: u64 = u64::MAX;
 
-/// Members of all cliques together up to which floors are kept.
+/// Floors are kept up to this total number of clique members.
 const EXACT: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,39 +20,38 @@ enum Change {
     Floor { clique: u32, floor: u64 },
 }
 
-/// What became of a placement.
+/// The result of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     /// The rest may still fit.
     pub(super) fits: bool,
-    /// Nothing that is left conflicts with the item.
+    /// No unplaced item conflicts with the item.
     pub(super) free: bool,
 }
 
-/// Placement, bounds and the trail that takes them back.
+/// Placement, bounds and the trail that undoes them.
 #[derive(Debug)]
 pub(super) struct State<'m> {
     model: &'m Model,
-    /// Offsets, [`UNPLACED`] where there is none.
+    /// Offsets; [`UNPLACED`] for unplaced items.
     pub(super) offset: Vec<u64>,
-    /// Lowest offset above everything placed; `u64::MAX` once the item is placed itself.
+    /// Lowest offset above all placed conflicting items; `u64::MAX` for a placed item.
     pub(super) low: Vec<u64>,
     /// Room of the unplaced items of a clique.
     pub(super) rest: Vec<u64>,
     /// No unplaced item of a clique lies below this.
     floor: Vec<u64>,
-    /// An item that has its clique's floor, if that did not change.
+    /// An item that has its clique's floor, if the floor has not changed.
     witness: Vec<u32>,
-    /// Highest end that a clique may reach: the capacity, and what rounding may add to the topmost
-    /// item.
+    /// Highest end of a clique: the capacity, plus the rounding of the topmost item.
     ceiling: Vec<u64>,
     slack: Vec<u64>,
     /// Unplaced items that span the border between a section and the next.
     span: Vec<u32>,
     trail: Vec<Change>,
     capacity: u64,
-    /// Whether floors are kept. On large instances a node costs less without, and pruning matters
-    /// less than diving.
+    /// Whether floors are kept. On large instances a node is cheaper without them, and dives matter
+    /// more than pruning.
     pub(super) exact: bool,
 }
 
@@ -85,8 +84,8 @@ impl<'m> State<'m> {
         }
     }
 
-    /// Takes everything back and sets the capacity in bytes; `false` when a clique is higher than
-    /// that at once.
+    /// Undoes everything and sets the capacity in bytes. `false` if a clique is higher than that
+    /// already.
     pub(super) fn reset(&mut self, capacity: u64) -> bool {
         self.undo(0);
         self.capacity = capacity;
@@ -102,7 +101,7 @@ impl<'m> State<'m> {
         self.trail.len()
     }
 
-    /// Takes back everything since the mark.
+    /// Undoes everything since the mark.
     pub(super) fn undo(&mut self, mark: usize) {
         while self.trail.len() > mark {
             let Some(change) = self.trail.pop() else { return };
@@ -126,8 +125,8 @@ impl<'m> State<'m> {
         }
     }
 
-    /// Places an item at its lowest offset; everything placed later lies at or above that.
-    /// `cliques` are those still in question.
+    /// Places an item at its lowest offset. All later items lie at or above it. `cliques` are those
+    /// to check.
     pub(super) fn place(&mut self, item: usize, cliques: core::ops::Range<usize>) -> Placed {
         let model = self.model;
         let offset = self.low[item];
@@ -155,8 +154,7 @@ impl<'m> State<'m> {
                 continue;
             }
             let to = &model.items[other];
-            // Problems are checked so that no sum of rooms overflows; what is saturated does not
-            // fit.
+            // The checked problem excludes overflow of sums; a saturated value does not fit.
             let raised = align_up(top, to.alignment).unwrap_or(u64::MAX - 1);
             self.trail.push(Change::Low { item: other as u32, low });
             self.low[other] = raised;
@@ -165,8 +163,8 @@ impl<'m> State<'m> {
         Placed { fits: fits && self.bounded(offset, cliques), free }
     }
 
-    /// Whether every clique can still end below its ceiling, when nothing more is placed below
-    /// `offset`.
+    /// Whether every clique can still end below its ceiling if no item is placed below `offset` any
+    /// more.
     fn bounded(&mut self, offset: u64, cliques: core::ops::Range<usize>) -> bool {
         let model = self.model;
         for clique in cliques {

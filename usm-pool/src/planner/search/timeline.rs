@@ -1,4 +1,4 @@
-//! Who conflicts with whom, without a list of pairs: for instances whose pairs would not fit.
+//! Conflicts without a list of pairs: for instances with too many pairs.
 
 use alloc::vec::Vec;
 
@@ -58,7 +58,7 @@ impl Timeline {
 }
 
 impl Relation for Timeline {
-    // About three lives are looked at for each partner, none of them in the cache.
+    // About three lives are read for each partner, none of them in the cache.
     const PARTNERS_PER_NODE: u64 = 1;
 
     fn len(&self) -> usize {
@@ -76,7 +76,7 @@ impl Relation for Timeline {
     fn each_partner(&self, item: usize, mut visit: impl FnMut(usize)) {
         let Entry { lower, upper, .. } = self.items[item];
         for class in &self.classes {
-            // What begins so early is over when the item begins.
+            // A life that begins earlier is complete when the item begins.
             let first = class.lives.partition_point(|life| life.0.saturating_add(class.longest) <= lower);
             for life in class.lives[first..].iter().take_while(|life| life.0 < upper) {
                 if life.1 > lower && life.2 as usize != item {

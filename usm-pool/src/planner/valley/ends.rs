@@ -1,21 +1,20 @@
-//! Lives in order of begin under a tree of earliest ends: which is the first inside of a stretch of
-//! time?
+//! Lives in order of begin, with a tree of earliest ends: finds the first life inside a period.
 
 use alloc::vec::Vec;
 
 use crate::planner::begins::Begins;
 
-/// Children of a node of the tree: a line of the cache.
+/// Children of a tree node: a cache line.
 const FAN: usize = 16;
 
-/// A life that was taken ends never.
+/// The end of a life that was taken.
 const TAKEN: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Ends {
     begins: Begins,
-    /// `earliest[0][i]` = end of life `i`, [`TAKEN`] when it is; above, the least of [`FAN`] below;
-    /// the last level is one number.
+    /// `earliest[0][i]` is the end of life `i`, or [`TAKEN`]. Each level above has the minimum of
+    /// [`FAN`] entries below; the last level is one number.
     earliest: Vec<Vec<u32>>,
 }
 
@@ -47,7 +46,7 @@ impl Ends {
         self.begins.get(at).is_none_or(|begin| begin >= end)
     }
 
-    /// Visits those of `count` lives from `first` on that end at or before `end` and are not taken.
+    /// Visits up to `count` lives from `first` on that end at or before `end` and are not taken.
     pub(super) fn each(&self, first: usize, count: usize, end: u32, mut visit: impl FnMut(usize)) {
         let last = (first + count).min(self.begins.len());
         let mut at = first;
@@ -74,7 +73,7 @@ impl Ends {
         if *self.earliest.last()?.first()? > end {
             return None;
         }
-        // Most valleys are narrow: nothing begins there.
+        // Most valleys are narrow, and no life begins inside.
         let inside = |at: usize| self.begins.get(at).is_some_and(|begin| begin < end);
         let mut at = self.first(begin).filter(|&at| inside(at))?;
         // Up until a node to the right holds an early end, then down to its first leaf.

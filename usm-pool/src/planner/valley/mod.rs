@@ -1,12 +1,12 @@
-//! Fills the valleys of the skyline: for instances of any size, a second for a million buffers.
+//! Fills the valleys of the skyline: for instances of any size, a million buffers in a second.
 //!
-//! The skyline says how high memory is filled at every instant. A valley is a stretch of it between
-//! higher ones. Of the buffers whose whole life lies in a valley one of the first class is placed
-//! on its floor; when there is none, the floor rises to the lower edge. Nothing is ever placed
-//! below the skyline.
+//! The skyline is the height of the occupied memory at every instant. A valley is a period between
+//! higher neighbours. Of the buffers whose whole life lies in a valley, one of the first class is
+//! placed on its floor. If there is none, the floor rises to the lower edge. No buffer is ever
+//! placed below the skyline.
 //!
-//! A life lies in one valley at most, so it does not matter which valley is filled first: the
-//! nearest one is, and the tables that are read stay in the cache.
+//! A life lies in at most one valley, so the order of valleys does not matter. The nearest one is
+//! filled first, so that its tables stay in the cache.
 
 mod ends;
 mod skyline;
@@ -20,7 +20,7 @@ use super::Instance;
 use crate::lifetime::align_up;
 use crate::ranks::Ranks;
 
-/// Which buffers go first into a valley.
+/// The buffers that go into a valley first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     /// Those with the largest size times length of life, within a factor of two.
@@ -32,10 +32,10 @@ pub(super) enum First {
 }
 
 impl First {
-    /// All, those first that are best on most instances.
+    /// All rules, those that are best on most instances first.
     pub(super) const ALL: [Self; 3] = [Self::Area, Self::Long, Self::Tall];
 
-    /// The class of a buffer with a life of so many ranks: greater ones go first.
+    /// The class of a buffer whose life has this many ranks: higher classes go first.
     fn class(self, length: u32, size: u64, bound: u64) -> usize {
         let class = match self {
             Self::Area => (u128::from(length) * u128::from(size)).ilog2(),

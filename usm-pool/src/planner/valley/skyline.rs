@@ -1,12 +1,12 @@
-//! How high memory is filled at every instant: a list of segments in order of time, and a place in
-//! it.
+//! The height of occupied memory at every instant: a list of segments in order of time, with a
+//! cursor.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
 
-/// A stretch of one height; no neighbour has the same.
+/// A period of one height; neighbours differ in height.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     height: u64,
@@ -21,14 +21,14 @@ pub(super) struct Valley {
     pub(super) begin: u32,
     pub(super) end: u32,
     pub(super) floor: u64,
-    /// Height of the lower neighbour; none when the valley is everything.
+    /// Height of the lower neighbour; `None` for a valley without neighbours.
     pub(super) edge: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(super) struct Skyline {
     segments: Vec<Segment>,
-    /// Segments that are not in the list.
+    /// Unused segments.
     free: Vec<u32>,
     /// The current segment.
     at: u32,
@@ -64,8 +64,8 @@ impl Skyline {
         }
     }
 
-    /// `[lower, upper)` inside of the current segment now ends at `height`, above the segment. The
-    /// current segment is then what is left of it, where something is left.
+    /// Raises `[lower, upper)` inside the current segment to `height`. The cursor moves to the rest
+    /// of the segment, if there is one.
     pub(super) fn raise(&mut self, lower: u32, upper: u32, height: u64) {
         let (at, old) = (self.at, self.segments[self.at as usize]);
         let end = self.get(old.next).map_or(self.last, |next| next.begin);
@@ -86,7 +86,7 @@ impl Skyline {
         self.join(block);
     }
 
-    /// The current valley rises to its lower neighbour and becomes one with it.
+    /// Raises the current valley to its lower neighbour and merges the two.
     pub(super) fn close(&mut self) {
         let Segment { before, next, .. } = self.segments[self.at as usize];
         let edges = self.get(before).into_iter().chain(self.get(next)).map(|segment| segment.height);
@@ -96,7 +96,7 @@ impl Skyline {
         }
     }
 
-    /// Makes a segment one with neighbours of its height.
+    /// Merges a segment with neighbours of the same height.
     fn join(&mut self, at: u32) {
         let Segment { height, before, next, .. } = self.segments[at as usize];
         if self.get(next).is_some_and(|next| next.height == height) {
@@ -127,7 +127,7 @@ impl Skyline {
         new
     }
 
-    /// Takes a segment out of the list; the one before it, `heir`, has its stretch from now on.
+    /// Removes a segment from the list; the previous one, `heir`, takes its period.
     fn remove(&mut self, at: u32, heir: u32) {
         let next = self.segments[at as usize].next;
         self.segments[heir as usize].next = next;

@@ -1,4 +1,4 @@
-//! Buffers that are not placed, in order of begin: all of them, and class by class.
+//! Unplaced buffers in order of begin: all of them, and by class.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use super::ends::Ends;
 use crate::Buffer;
 use crate::ranks::Ranks;
 
-/// Classes after the first one with a buffer in which one that begins right at the edge of the
-/// valley is preferred: it leaves one sliver less. On cut rectangles two classes are as good as
-/// four, and better than none by two to five hundredths of the peak.
+/// Number of classes after the first non-empty one in which a buffer that begins right at the
+/// valley's edge is preferred, because it leaves one sliver fewer. On cut rectangles two classes
+/// are as good as four, and better than none by two to five hundredths of the peak.
 const AHEAD: usize = 2;
 
-/// Buffers that begin in a valley up to which they are looked at one by one. Most valleys are so
+/// Up to this many buffers that begin in a valley are checked one by one. Most valleys are that
 /// narrow.
 const FEW: usize = 32;
 
@@ -33,7 +33,7 @@ pub(super) struct Waiting {
     /// In order of begin; of equals the latest end first.
     entries: Vec<Taken>,
     ends: Ends,
-    /// Class of each entry and its place there.
+    /// The class of each entry, and its position there.
     places: Vec<(u32, u32)>,
     /// In the order in which they are tried.
     classes: Vec<Class>,
@@ -44,12 +44,12 @@ struct Class {
     /// Length of the shortest life.
     shortest: u32,
     ends: Ends,
-    /// Which of all entries each one is.
+    /// The entry of each life of the class.
     entries: Vec<u32>,
 }
 
 impl Waiting {
-    /// `class` says by length in ranks and size which buffers go first: the greatest.
+    /// `class` maps length in ranks and size to a class; higher classes go first.
     pub(super) fn new(buffers: &[Buffer], ranks: &Ranks, class: impl Fn(u32, u64) -> usize) -> Self {
         let entry = |buffer: u32| {
             let (item, (lower, upper)) = (&buffers[buffer as usize], ranks.lives[buffer as usize]);
@@ -82,8 +82,8 @@ impl Waiting {
         Self { entries, ends, places, classes }
     }
 
-    /// Takes the first buffer of the first class that has one inside of `[begin, end)`, or one of
-    /// the classes right after it that begins at `begin`.
+    /// Takes the first buffer inside `[begin, end)` of the first class that has one, or one of the
+    /// next classes that begins at `begin`.
     pub(super) fn take(&mut self, begin: u32, end: u32) -> Option<Taken> {
         let first = self.ends.first(begin)?;
         let few = self.ends.none_begins(first + FEW, end);
@@ -94,7 +94,7 @@ impl Waiting {
         Some(self.entries[at])
     }
 
-    /// Looks at all that begin in the valley, from entry `first` on.
+    /// Checks all buffers that begin in the valley, from entry `first` on.
     fn best_of_few(&self, first: usize, begin: u32, end: u32) -> Option<usize> {
         let mut best: Option<(u32, usize)> = None;
         let mut flush = best;
@@ -113,7 +113,7 @@ impl Waiting {
         Some(at)
     }
 
-    /// Looks into the classes one after the other.
+    /// Checks the classes in order.
     fn best(&self, begin: u32, end: u32) -> Option<usize> {
         let _ = self.ends.find(begin, end)?;
         let mut best: Option<(usize, usize)> = None;
