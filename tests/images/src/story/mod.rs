@@ -5,6 +5,7 @@
 mod fixed;
 #[cfg(feature = "alloc")]
 mod heap;
+mod samples;
 mod text;
 
 use core::error::Error;
@@ -24,6 +25,7 @@ pub(crate) fn tell(output: &mut dyn Write) -> bool {
 
 fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     fixed::memory_and_kernel(narrator)?;
+    samples::samples(narrator)?;
     fixed::dictionary(narrator)?;
     fixed::plan(narrator)?;
     #[cfg(feature = "alloc")]
