@@ -5,7 +5,7 @@ use core::hint::black_box;
 use crate::pairs::Clock;
 use crate::row::{Row, median};
 
-/// CPU time of this thread in seconds, for what takes long.
+/// CPU time of this thread in seconds, for long measurements.
 pub(crate) fn seconds() -> f64 {
     Clock::Thread.now() as f64 / 1e9
 }
@@ -19,7 +19,7 @@ fn batch(calls: u32, work: &mut dyn FnMut()) -> f64 {
     (Clock::Thread.now() - start) as f64 / f64::from(calls)
 }
 
-/// How many calls take about 0.2 ms.
+/// Number of calls that take about 0.2 ms.
 fn calibrate(work: &mut dyn FnMut()) -> u32 {
     let mut calls = 8u32;
     loop {
@@ -31,7 +31,7 @@ fn calibrate(work: &mut dyn FnMut()) -> u32 {
     }
 }
 
-/// Medians in nanoseconds per call; the candidates take turns, so that all see the same machine.
+/// Medians in nanoseconds for a call. The candidates take turns, so that all see the same machine.
 pub(crate) fn medians(candidates: &mut [(&str, &mut dyn FnMut())]) -> Vec<f64> {
     const ROUNDS: usize = 101;
     let calls: Vec<u32> = candidates.iter_mut().map(|(_, work)| calibrate(*work)).collect();

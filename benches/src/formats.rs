@@ -1,5 +1,5 @@
-//! The sample kernels built from SPIR-V beside the same built from OpenCL C, on the runtimes that
-//! take both: what each backend's choice rests on.
+//! The sample kernels built from SPIR-V and from OpenCL C, on the runtimes that take both: the
+//! basis of each backend's choice.
 
 use std::hint::black_box;
 
@@ -52,7 +52,7 @@ macro_rules! both {
 }
 
 fn samples<B: Programmable>(name: &str, queue: &Queue<B>) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
-    // Zeros stay zeros however often a kernel runs over its own result.
+    // Zeros stay zeros when a kernel repeatedly processes its own result.
     let zeros = |n| UsmVec::<f32, Device, B>::zeroed(queue, n);
     let line = NdRange::new([N as u64], [GROUP])?;
     let mut rows = Vec::new();

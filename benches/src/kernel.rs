@@ -1,4 +1,4 @@
-//! Kernels on the host beside the loops one would write by hand.
+//! Kernels on the host compared with hand-written loops.
 
 mod one_source;
 

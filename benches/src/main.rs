@@ -1,7 +1,7 @@
-//! Benchmarks side by side with their peers: `usm-bench NAME [--json] [--instances DIR]`.
+//! Benchmarks with their peers: `usm-bench NAME [--json] [--instances DIR]`.
 //!
-//! Each row compares one of ours with one peer in the same process, measured in turns. Never part
-//! of the tests.
+//! Each row compares one of our operations with one peer in the same process, measured in turns.
+//! Never part of the tests.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use row::Row;
 
-/// A benchmark and what it measures.
+/// A benchmark and its function.
 type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.

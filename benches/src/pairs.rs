@@ -1,20 +1,20 @@
-//! Measurement of one of ours and one peer in pairs of short batches, on a machine that others use
-//! too.
+//! Measures one of our operations and a peer in pairs of short batches, on a machine with other
+//! load.
 //!
-//! A batch of one is followed at once by a batch of the other, first one and then the other first,
-//! and the result is the median of the ratios of the pairs: what the machine does in between hits
-//! both halves of a pair, and a pair that it hits in the middle is an outlier.
+//! A batch of one side is followed at once by a batch of the other, in alternating order, and the
+//! result is the median of the pairs' ratios. Other load affects both halves of a pair; a pair
+//! interrupted in the middle is an outlier.
 
 use crate::row::{Row, median};
 
-/// What is measured.
+/// The measured time.
 #[derive(Clone, Copy)]
 pub(crate) enum Clock {
-    /// CPU time of the calling thread: for calls that end where they began.
+    /// CPU time of the calling thread: for calls that do all their work themselves.
     Thread,
-    /// CPU time of all threads: for work that a runtime's own threads take part in.
+    /// CPU time of all threads: for work that a runtime's threads share.
     Process,
-    /// The clock on the wall: for what waits.
+    /// Wall time: for waits.
     Wall,
 }
 
@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// The medians: nanoseconds of one call of each, and of the pairs' ratios.
+/// The medians: nanoseconds of one call of each side, and the pairs' ratios.
 pub(crate) struct Pairs {
     ours: f64,
     theirs: f64,
@@ -59,7 +59,7 @@ impl Pairs {
 /// Measures both.
 pub(crate) fn pairs(clock: Clock, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> Pairs {
     const PAIRS: usize = 401;
-    /// Nanoseconds: long beside the clock's own call, short beside a turn of the scheduler.
+    /// Nanoseconds: long compared with a query of the clock, short compared with a time slice.
     const BATCH: f64 = 150_000.0;
     let mut calls = 1_u32;
     while clock.batch(calls, &mut theirs) < BATCH && calls < 1 << 20 {

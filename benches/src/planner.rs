@@ -1,9 +1,8 @@
-//! The planner beside its bound, the simple strategies and, where it is built, the reference
-//! solver.
+//! The planner compared with its bound, the simple strategies and, if built, the reference solver.
 //!
 //! `--instances DIR` adds every `*.csv` of a folder (`id,lower,upper,size`). A name such as
-//! `A.1048576.csv` gives a capacity, which is then decided too, beside google/minimalloc when
-//! `USM_MINIMALLOC` names its program. Without a folder the synthetic shapes run alone.
+//! `A.1048576.csv` contains a capacity, which is then decided too, also by google/minimalloc if
+//! `USM_MINIMALLOC` names its program. Without a folder only the synthetic shapes run.
 
 mod generate;
 
@@ -20,7 +19,7 @@ use generate::Cut;
 /// Time for one plan from scratch.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// Runs of a decision, of which the median counts.
+/// Runs of a decision; their median counts.
 const RUNS: usize = 3;
 
 struct Measured {
@@ -50,7 +49,7 @@ pub(crate) fn rows() -> Vec<Row> {
     ] {
         case(name, buffers, Budget::Time, None, &mut rows);
     }
-    // One at a time: a million buffers in several shapes are a lot of memory.
+    // One at a time: a million buffers in several shapes need much memory.
     type Shape = (&'static str, fn(usize, u64) -> Vec<Buffer>, u64);
     let shapes: [Shape; 5] = [
         ("packed", |n, seed| generate::packed(n, seed, Cut::Middle), 3),
@@ -129,16 +128,16 @@ fn read(file: &Path) -> Result<Vec<Buffer>, String> {
     lines.enumerate().filter(|(_, text)| !text.trim().is_empty()).map(row).collect()
 }
 
-/// How long a plan from scratch may take.
+/// The budget of a plan from scratch.
 #[derive(Clone, Copy)]
 enum Budget {
     /// [`LIMIT`].
     Time,
-    /// The count of nodes that a user gets who says nothing.
+    /// The default number of nodes.
     Default,
 }
 
-/// A plan within the budget, verified; seconds are of this thread's processor.
+/// A plan within the budget, verified. Seconds are CPU time of this thread.
 fn measure(problem: &Problem, strategy: Strategy, budget: Budget, capacity: Option<u64>) -> Measured {
     let (start, used) = (Instant::now(), cpu_time::seconds());
     let stop = || start.elapsed() > LIMIT;
@@ -162,7 +161,7 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
     };
     let ours = measure(&problem, Strategy::Auto, budget, None);
     let (peak, bound) = (ours.plan.peak, ours.plan.lower_bound);
-    // The strategies that compare buffers in pairs take minutes above this.
+    // Above this number, strategies that compare pairs of buffers take minutes.
     let simple: Vec<(Strategy, u64)> = [Strategy::GreedyBySize, Strategy::BestFit, Strategy::WholeBuffer]
         .into_iter()
         .filter(|_| problem.buffers().len() < 20_000)
@@ -185,7 +184,7 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
         rows.push(Row::new(name, strategy.name(), "bytes", peak as f64, theirs as f64));
     }
     let Some((capacity, file)) = decide else { return };
-    // In turns, so that a busy machine hurts both alike.
+    // In turns, so that a busy machine affects both equally.
     let runs: Vec<(Measured, Option<f64>)> = (0..RUNS)
         .map(|_| {
             (measure(&problem, Strategy::Auto, Budget::Time, Some(capacity)), minimalloc(file, capacity))
@@ -217,7 +216,7 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
     }
 }
 
-/// Seconds that the reference solver takes, when `USM_MINIMALLOC` names it.
+/// Seconds of the reference solver, if `USM_MINIMALLOC` names it.
 fn minimalloc(file: &Path, capacity: u64) -> Option<f64> {
     let program = std::env::var_os("USM_MINIMALLOC")?;
     let output = std::env::temp_dir().join(format!("usm-bench-minimalloc-{}.csv", std::process::id()));
@@ -230,7 +229,7 @@ fn minimalloc(file: &Path, capacity: u64) -> Option<f64> {
         .stderr(Stdio::null())
         .status();
     let seconds = start.elapsed().as_secs_f64();
-    // The output is not read; a leftover in the temporary folder harms nobody.
+    // The output is unused, and a leftover in the temporary folder is harmless.
     let _ = std::fs::remove_file(output);
     status.ok()?.success().then_some(seconds)
 }

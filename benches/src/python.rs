@@ -1,4 +1,4 @@
-//! Rows that a script measures, in an interpreter of its own.
+//! Rows that a script measures in a separate interpreter.
 
 use std::process::{Command, Stdio};
 
@@ -9,8 +9,8 @@ pub(crate) fn kernels() -> Vec<Row> {
     rows("python/kernels.py")
 }
 
-/// The rows of a script of this crate, or none with a line that says why. `USM_PYTHON` names a
-/// Python that has the wheel.
+/// The rows of a script of this crate, or none with the reason on a line. `USM_PYTHON` names a
+/// Python with the wheel.
 pub(crate) fn rows(script: &str) -> Vec<Row> {
     let Some(python) = std::env::var_os("USM_PYTHON") else {
         eprintln!("skipped: {script}: USM_PYTHON is not set");

@@ -1,11 +1,11 @@
-//! One comparison, and how it is measured.
+//! One comparison and its measurement.
 
 use core::time::Duration;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// Ours beside one peer.
+/// Our operation and one peer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) case: String,
@@ -22,8 +22,8 @@ impl Row {
     }
 }
 
-/// Microseconds of one call of each, medians of samples taken in turns so that a busy machine hurts
-/// both alike.
+/// Microseconds of one call of each side: medians of samples taken in turns, so that a busy machine
+/// affects both equally.
 pub(crate) fn microseconds(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (f64, f64) {
     const SAMPLES: usize = 101;
     const SAMPLE: Duration = Duration::from_micros(500);
@@ -43,13 +43,13 @@ fn sample(work: &mut impl FnMut(), calls: u32) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
 }
 
-/// The middle of some samples, of which there is one at least.
+/// The median of at least one sample.
 pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
 
-/// A table for people.
+/// Prints a table.
 pub(crate) fn print(rows: &[Row]) {
     println!("{:40} {:24} {:>8} {:>12} {:>12} {:>8}", "case", "peer", "unit", "ours", "theirs", "ratio");
     for row in rows {

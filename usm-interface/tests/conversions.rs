@@ -1,5 +1,6 @@
-//! The 20 directions among the five protocols: one array, told in each, becomes exactly what the
-//! other four say of it; what they cannot say is refused with the reason.
+//! The 20 directions among the five protocols: an array in one protocol converts exactly to the
+//! descriptions of the other four. A conversion that the target cannot express is refused with the
+//! reason.
 
 use usm_interface::dlpack::{DataType, Device, DeviceType, RawTensor, Tensor, Version};
 use usm_interface::pep3118::{Buffer, Padding, RawBuffer};
@@ -59,7 +60,7 @@ fn tensor(device: DeviceType) -> Tensor<4> {
     raw.validate(&Policy::default()).unwrap()
 }
 
-/// A device on which the memory of a dictionary may lie.
+/// A device that can hold the memory of a dictionary.
 fn device_of(protocol: Protocol) -> DeviceType {
     match protocol {
         Protocol::Cuda => DeviceType::Cuda,
@@ -68,7 +69,7 @@ fn device_of(protocol: Protocol) -> DeviceType {
     }
 }
 
-/// As text, which has a reading of its own in the other tests.
+/// As text, whose parser has its own tests.
 fn text_of(array: &Interface<'_, '_, 4>) -> String {
     let mut text = String::new();
     array.write(&mut text, Spelling::Python).unwrap();
@@ -160,7 +161,7 @@ fn what_a_target_cannot_say_is_refused_with_the_reason() {
         reason(sycl(&array), Reason::Stream, "stream");
         reason(array.to_buffer().map(|_| ()).unwrap_err(), Reason::Stream, "stream");
     });
-    // Packed elements, lanes, a type without a spelling, and memory that the target cannot reach.
+    // Packed elements, lanes, a type without a spelling, and memory that the target cannot access.
     let tensor = |code, bits, lanes, device: DeviceType| {
         let dtype = DataType { code, bits, lanes };
         let raw = RawTensor {

@@ -1,5 +1,5 @@
-//! Every PEP 3118 buffer and every DLPack header of the corpus decodes, and says the same when it
-//! is written again.
+//! Every PEP 3118 buffer and every DLPack header of the corpus decodes, and encodes to the same
+//! meaning.
 
 mod common;
 
@@ -44,14 +44,14 @@ fn every_buffer_round_trips() {
             Err(error)
                 if matches!(error.kind(), ErrorKind::Structure(StructureError::AmbiguousPadding { .. })) =>
             {
-                // NumPy #7797: the text alone does not tell, and these arrays are as a C compiler
-                // lays them out.
+                // NumPy #7797: the text alone is ambiguous, and these arrays follow a C compiler's
+                // layout.
                 open += 1;
                 raw.validate::<64>(Padding::C, &policy, &mut second_table).expect("C's rules tell")
             }
             Err(error) => {
-                // ctypes loses bit-fields and packing: the format is smaller than the element, and
-                // no padding explains it.
+                // ctypes omits bit-fields and packing: the format is smaller than the element, and
+                // padding does not explain it.
                 assert!(
                     matches!(error.kind(), ErrorKind::Structure(StructureError::FormatSize { .. })),
                     "{id} {format}: {error}"
@@ -65,7 +65,7 @@ fn every_buffer_round_trips() {
         assert_eq!(u64::from(buffer.layout().itemsize()), value["itemsize"].as_u64().unwrap(), "{id}");
         assert_eq!(buffer.layout().is_c_contiguous(), value["c"].as_bool().unwrap(), "{id}");
         assert_eq!(buffer.layout().is_f_contiguous(), value["f"].as_bool().unwrap(), "{id}");
-        // NumPy says of the same object where its members are.
+        // NumPy's own member offsets of the same object.
         let same = |r: &&Value| {
             r["expr"] == record["expr"] && r["version"] == record["version"] && r["expect"].is_object()
         };
@@ -107,8 +107,8 @@ fn every_buffer_round_trips() {
     }
 }
 
-/// Decoded; of these only by the rules of C; written with the producer's very text; refused;
-/// members compared with NumPy's.
+/// Decoded; decoded only by C's rules; encoded to the producer's exact text; refused; members
+/// compared with NumPy's.
 const BUFFERS: (usize, usize, usize, usize, usize) = (298, 3, 224, 9, 63);
 
 #[test]
@@ -150,7 +150,7 @@ fn every_dlpack_header_round_trips() {
             "{id}"
         );
         assert_eq!(tensor.readonly(), raw.flags & 1 == 1, "{id}");
-        // One byte less than the extent is too little, the extent is enough.
+        // One byte less than the extent is too little; the extent is enough.
         let extent = tensor.extent();
         let (base, len) =
             (raw.data.wrapping_add_signed(extent.low), (extent.high - extent.low).unsigned_abs());
@@ -158,7 +158,7 @@ fn every_dlpack_header_round_trips() {
         assert!(inside(len).is_ok(), "{id}");
         assert!(len == 0 || inside(len - 1).is_err(), "{id}");
         re_encodes(&tensor, id);
-        // The type is the same after a way through the array interface's types.
+        // The type survives a conversion to the array interface's types and back.
         if let Some(through) = tensor.dtype().to_dtype().and_then(DataType::of) {
             assert_eq!(through, tensor.dtype(), "{id}");
         }
@@ -168,7 +168,7 @@ fn every_dlpack_header_round_trips() {
     }
 }
 
-/// Written as the C structure of its kind and read again, it is the tensor that it was.
+/// Encoded as the C structure of its kind and decoded again, the tensor is equal.
 #[cfg(feature = "alloc")]
 fn re_encodes(tensor: &Tensor<64>, id: &str) {
     use usm_interface::dlpack::abi;
@@ -183,7 +183,7 @@ fn re_encodes(tensor: &Tensor<64>, id: &str) {
         (t.data(), t.device(), t.dtype(), shape, strides, t.byte_offset(), t.flags(), t.extent())
     };
     assert_eq!(content(&again), content(tensor), "{id}");
-    // The version that is written is ours, whatever the producer's was.
+    // The written version is ours, whatever the producer's was.
     assert_eq!(again.version(), tensor.version().map(|_| Version::CURRENT), "{id}");
 }
 

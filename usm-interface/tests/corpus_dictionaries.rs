@@ -1,12 +1,12 @@
-//! Every dictionary that real producers exported decodes, agrees with what NumPy says of the array,
-//! and is written back byte for byte.
+//! Every dictionary that real producers exported decodes, agrees with NumPy's description of the
+//! array, and encodes to the same bytes.
 
 mod common;
 
 use serde_json::Value;
 use usm_interface::{Extended, Field, Interface, Kind, Mode, Objects, Policy, Protocol, Spelling, dict};
 
-/// The producer's text without the key `__ref`, which is no part of the interface.
+/// The producer's text without the key `__ref`, which does not belong to the interface.
 fn without_ref(text: &str) -> String {
     match text.find(", '__ref'") {
         Some(at) => format!("{}}}", &text[..at]),
@@ -34,7 +34,7 @@ fn every_dictionary_round_trips() {
         let array = match result {
             Ok(array) => array,
             Err(error) => {
-                // NumPy's variable-width strings have no layout that an address could describe.
+                // NumPy's variable-width strings have no layout at an address.
                 assert!(text.contains("StringDType()"), "{id} {text}: {error}");
                 refused += 1;
                 continue;
@@ -70,8 +70,7 @@ fn every_dictionary_round_trips() {
         assert_eq!(layout.is_f_contiguous(), expect["f"].as_bool().unwrap(), "{id}: F");
         let strides: Vec<i64> =
             expect["strides"].as_array().unwrap().iter().map(|s| s.as_i64().unwrap()).collect();
-        // Where there is at most one element in a dimension nothing steps along it, and NumPy's
-        // versions differ.
+        // In a dimension of at most one element the stride is unused, and NumPy's versions differ.
         if !layout.is_empty() {
             for (i, stride) in strides.iter().enumerate().filter(|&(i, _)| layout.shape()[i] > 1) {
                 assert_eq!(layout.strides()[i], *stride, "{id}: strides");
@@ -90,12 +89,12 @@ fn every_dictionary_round_trips() {
                 "{id}: kind"
             );
         }
-        // Overlapping or unordered members collapse to `[('', '|V8')]` in the producer: the
-        // dictionary no longer has them.
+        // The producer collapses overlapping or unordered members to `[('', '|V8')]`, so the
+        // dictionary lacks them.
         if layout.dtype().kind() == Kind::Void && !array.fields().is_empty() {
             common::compare(array.fields(), &expect["fields"], id);
         }
-        // NumPy mode accepts what the strict mode accepts, with the same meaning.
+        // NumPy mode accepts everything that the strict mode accepts, with the same meaning.
         let mut loose_table = [Field::EMPTY; 128];
         let loose =
             dict::parse::<64>(text, None, &Policy { mode: Mode::Numpy, ..policy }, &mut loose_table).unwrap();

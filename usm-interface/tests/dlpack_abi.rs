@@ -1,5 +1,5 @@
 #![cfg(feature = "alloc")]
-//! The C structures: ownership, deleters, and what is read before the version is known.
+//! The C structures: ownership, deleters, and the reads before the version is known.
 
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
@@ -36,10 +36,10 @@ fn an_exported_tensor_keeps_its_owner_until_the_deleter_runs_once() {
     let drops = Arc::new(AtomicUsize::new(0));
     let address: *mut c_void = core::ptr::without_provenance_mut(4096);
     let exported = abi::export(&tensor(), address, Owner(Arc::clone(&drops))).unwrap();
-    // As a consumer: through the raw structure, on another thread.
+    // Consumes it through the raw structure, on another thread.
     let raw = exported.into_raw();
     assert_eq!(drops.load(Ordering::SeqCst), 0);
-    // SAFETY: `into_raw` gave ownership to this function, and nobody else has the pointer.
+    // SAFETY: `into_raw` gave this function the ownership, and no other code has the pointer.
     let consumed = unsafe { Managed::<DLManagedTensorVersioned>::from_raw(raw) };
     let back: Tensor<8> = consumed.validate(&Policy::default()).unwrap();
     assert_eq!((back.shape(), back.strides(), back.data()), (&[2, 3][..], &[1, 2][..], Some(4096)));
@@ -101,14 +101,15 @@ fn nothing_behind_a_refused_header_is_read_and_the_deleter_runs_once() {
     ] {
         let before = DELETED.load(Ordering::SeqCst);
         let mut structure = foreign(major, ndim);
-        // SAFETY: the structure outlives the owner; shape and strides are not valid, and for these
+        // SAFETY: the structure outlives the owner. Shape and strides are invalid, and for these
         // headers they must not be read.
         let managed = unsafe { Managed::from_raw(NonNull::from(&mut structure)) };
         assert_eq!(managed.validate::<8>(&Policy::default()).unwrap_err().kind().name(), kind);
         drop(managed);
         assert_eq!(DELETED.load(Ordering::SeqCst), before + 1);
     }
-    // No deleter: nothing to call. No dimensions: shape and strides may be anything.
+    // Without a deleter there is nothing to call. Without dimensions, shape and strides may be
+    // anything.
     let mut structure = foreign(1, 0);
     structure.deleter = None;
     structure.dl_tensor.data = core::ptr::without_provenance_mut(64);

@@ -1,5 +1,5 @@
-//! Hostile input: every category that was measured against NumPy, torch and dpctl. Each is refused
-//! with the key and the reason, or accepted with a layout that is right.
+//! Hostile input of every category that was measured against NumPy, torch and dpctl. Each is
+//! refused with the key and the reason, or accepted with a correct layout.
 
 use core::fmt::Write as _;
 
@@ -26,7 +26,7 @@ fn refused_both(text: &str, kind: &str, path: &str) {
     assert_eq!(refusal_in(Mode::Numpy, text), (kind.to_owned(), path.to_owned()), "NumPy mode: {text}");
 }
 
-/// A dictionary of four `<f4` at address 4096 with `more` keys in front.
+/// A dictionary of four `<f4` at address 4096, with `more` keys before the others.
 fn array(more: &str) -> String {
     let mut text = String::from("{");
     for (key, value) in [("data", "(4096, False)"), ("shape", "(4,)"), ("typestr", "'<f4'"), ("version", "3")]
@@ -191,7 +191,7 @@ fn structures_with_wrong_members() {
         "unknown_kind",
         "descr[1][1][1].type",
     );
-    // Four members of 2^31-1 bytes: NumPy makes an itemsize of -4 of it.
+    // Four members of 2^31-1 bytes, for which NumPy computes an itemsize of -4.
     let huge = "('%', '|V2147483647'), ";
     let huge: String = ["a", "b", "c", "d"].iter().map(|n| huge.replace('%', n)).collect();
     refused_both(&void(&format!("[{huge}]")), "itemsize_limit", "descr[1]");
@@ -224,8 +224,8 @@ fn masks_streams_versions_and_objects() {
 
 #[test]
 fn sycl_dictionaries_that_dpctl_gets_wrong() {
-    // D5 to D9 of the measured defects: the layout says how far the array reaches, the allocation
-    // says how far it may.
+    // The measured defects D5 to D9: the layout determines the array's reach, the allocation the
+    // permitted range.
     let page = Allocation { base: 4096, len: 4096 };
     let inside = |text: &str| accepted(text, |array| array.check_inside(page).map_err(|e| e.kind().name()));
     assert_eq!(inside(&sycl("'shape': (1024,)")), Ok(()));
@@ -256,7 +256,7 @@ fn sycl_dictionaries_that_dpctl_gets_wrong() {
 #[test]
 fn buffers_hold_their_array() {
     refused(&array("'offset': 4"), "offset_with_pointer", "offset");
-    // NumPy ignores the offset; so does its mode.
+    // NumPy ignores the offset; so does NumPy mode.
     let text = array("'offset': 4");
     let mut table = [Field::EMPTY; 1];
     let policy = Policy { mode: Mode::Numpy, ..Policy::default() };
@@ -266,8 +266,8 @@ fn buffers_hold_their_array() {
 
 #[test]
 fn legal_oddities() {
-    // Any strides on empty arrays and single elements, zero strides, negative strides, any address
-    // without bytes.
+    // Any strides for empty arrays and single elements, zero strides, negative strides, any address
+    // for zero bytes.
     accepted(&array("'shape': (0,), 'data': (0, False)"), |a| {
         assert_eq!(a.layout().extent(), Extent::default())
     });
@@ -337,7 +337,7 @@ fn text_that_is_no_literal() {
             assert!(dict::parse::<8>(text, None, &Policy::default(), &mut table).is_err(), "{text:?}");
         }
     }
-    // Not one prefix of a good dictionary is good.
+    // No proper prefix of a good dictionary is good.
     let good = sycl("'typestr': '|V4', 'typedescr': [(('t', 'a'), ('<i2', (1,)), (2,))], 'strides': (1,)");
     accepted(&good, |_| ());
     for end in 0..good.len() {
@@ -371,7 +371,7 @@ fn depth_and_size_cost_a_typed_error() {
 
 #[test]
 fn megabytes_of_text_end() {
-    // Megabytes: what is not linear in the text would not come back.
+    // Megabytes: a parser that is not linear would not return in time.
     const SIZE: usize = 4 << 20;
     let fill = |unit: &str| unit.repeat(SIZE / unit.len());
     let policy = Policy { limits: Limits { depth: 64, values: usize::MAX }, ..Policy::default() };
@@ -417,7 +417,7 @@ fn formats() {
     refuse("T{i:a:i:a:}", 8, "duplicate_name");
     refuse("i", 8, "format_size");
     refuse("T{<i:a:<d:b:(3)<c:c:}", 24, "format_size");
-    // NumPy #7797: elements of 5 bytes or of 8, and where the rest lies.
+    // NumPy #7797: elements of 5 bytes or of 8, and the place of the remaining bytes.
     refuse("T{(2)T{i:a:b:b:}:n:}", 16, "ambiguous_padding");
     refuse("T{(2)T{i:a:b:b:}:n:6xd:d:}", 24, "ambiguous_padding");
     refuse("T{(2)T{b:a:}:n:6xb:b:}", 9, "ambiguous_padding");
@@ -434,7 +434,7 @@ fn formats() {
     refuse(&"&".repeat(100_000), 8, "unexpected_end");
 }
 
-/// What a caller who knows the producer may say, and what needs no such knowledge.
+/// With knowledge of the producer more formats are accepted; others need no such knowledge.
 #[test]
 fn arrays_of_structures_inside_structures() {
     let offsets = |format: &str, itemsize: u64, padding: Padding| {
@@ -516,7 +516,7 @@ fn tensors() {
     };
     assert_eq!(check(good).unwrap().extent(), Extent { low: 0, high: 24 });
     let version = |major, minor| Some(Version { major, minor });
-    // The version comes first: nothing else of a foreign major version is looked at.
+    // The version comes first: with a foreign major version no other field is read.
     refuse(RawTensor { version: version(2, 0), shape: None, ndim: -1, ..good }, "bad_major", "version");
     refuse(RawTensor { version: version(0, 9), ..good }, "bad_major", "version");
     assert!(check(RawTensor { version: version(1, 99), flags: !0, ..good }).unwrap().readonly());

@@ -1,4 +1,4 @@
-//! Names in structures of any size: what is there twice is refused, at the first place where it is.
+//! Names in structures of any size: a repeated name is refused at its first repetition.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use usm_interface::{Field, Limits, Mode, Policy, descr, dict, members, pep3118};
 struct Member {
     name: u32,
     title: Option<u32>,
-    /// Spelled with an escape, which changes nothing.
+    /// Spelled with an escape, which has no effect.
     escaped: bool,
     /// Members inside, all different.
     nested: u32,
@@ -54,7 +54,7 @@ fn member(names: u32) -> impl Strategy<Value = Member> {
     })
 }
 
-/// The place of the first repetition, by a set.
+/// The place of the first repetition, found with a set.
 fn first_repeated(all: &[(bool, Member)]) -> Option<String> {
     let mut known = HashSet::new();
     for (item, (_, member)) in all.iter().enumerate().filter(|(_, (padding, _))| !padding) {
@@ -125,7 +125,7 @@ proptest! {
         let mut table = vec![Field::EMPTY; 1000];
         let mut known = HashSet::new();
         let different = names.iter().all(|(name, _)| known.insert(name));
-        // `b` and `d` behind `<`: no padding.
+        // `b` and `d` after `<`: no padding.
         let size = names.iter().map(|(_, wide)| if *wide { 8 } else { 1 }).sum();
         let parsed = pep3118::parse(&format, size, pep3118::Padding::AsWritten, &mut table);
         match parsed {
@@ -152,8 +152,8 @@ fn unnamed_members_are_numbered_as_numpy_does_even_if_taken() {
     );
 }
 
-/// Names that begin alike and differ in length, in order, against it and shuffled: none of it takes
-/// long.
+/// Names with a common prefix and different lengths, ascending, descending and shuffled: each takes
+/// little time.
 #[test]
 fn fifty_thousand_names_are_looked_at_in_any_order() {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Nothing in the codec allocates: parse, check, convert, write.
+//! No operation of the codec allocates: parse, check, convert, write.
 
 use core::alloc::{GlobalAlloc, Layout as Block};
 use core::cell::Cell;
@@ -41,7 +41,7 @@ fn allocations(work: impl FnOnce()) -> usize {
     ALLOCATIONS.with(Cell::get) - before
 }
 
-/// Counts what is written.
+/// Counts written bytes.
 struct Sink(usize);
 
 impl fmt::Write for Sink {
@@ -87,7 +87,7 @@ fn dictionaries_structures_formats_and_conversions_do_not_allocate() {
         };
         raw.validate::<8>(Padding::AsWritten, &policy, &mut table).unwrap().write_format(&mut sink).unwrap();
 
-        // Refusals neither.
+        // Refusals do not allocate either.
         let mut table = [Field::EMPTY; 8];
         let error =
             dict::parse::<8>("{'shape': (1, -1), 'typestr': '<f4'}", None, &policy, &mut table).unwrap_err();

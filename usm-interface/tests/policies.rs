@@ -1,5 +1,4 @@
-//! Where protocols and producers contradict each other: what each policy reads, and what the
-//! default is.
+//! Contradictions between protocols and producers: the reading of each policy, and the default.
 
 use usm_interface::value::Str;
 use usm_interface::{
@@ -21,7 +20,7 @@ fn refusal(text: &str, policy: Policy) -> (&'static str, String) {
 
 #[test]
 fn the_flag_of_sycl_dictionaries_has_three_readings() {
-    // As `dpctl.memory` writes it, and the same with one thing that it does not write.
+    // As `dpctl.memory` writes it, and with one change that it never writes.
     let memory = |flag: &str| {
         format!(
             "{{'data': ({flag}), 'shape': (8,), 'strides': None, 'typestr': '|u1', 'version': 1, 'syclobj': <queue>}}"
@@ -87,7 +86,7 @@ fn objects_and_missing_data_are_for_those_who_look_at_layouts() {
     let allow = Policy { missing_data: MissingData::Allow, ..Policy::default() };
     read(cuda, allow, |array| assert_eq!(array.unwrap().address(), None));
     for more in ["'version': 3", "'version': 1, 'syclobj': 'cpu'"] {
-        // The producer's buffer stands in.
+        // The producer's buffer replaces it.
         let text = format!("{{'shape': (2,), 'typestr': '<f4', {more}}}");
         read(&text, Policy::default(), |array| assert_eq!(array.unwrap().data(), Data::Absent));
     }

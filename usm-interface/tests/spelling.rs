@@ -1,4 +1,4 @@
-//! The two spellings of a `descr`: what one says, the other says too.
+//! The two spellings of a `descr` are equivalent.
 
 use serde_json::Value;
 use usm_interface::text::Lexer;
@@ -24,8 +24,7 @@ fn json_has_sub_arrays_of_any_depth() {
     for (python, json) in [
         ("[('a', '<f4', (2, 3))]", r#"[["a", "<f4", [2, 3]]]"#),
         ("[('a', ('<f4', (2,)), (3,))]", r#"[["a", ["<f4", [2]], [3]]]"#),
-        // Beyond that a list of lists would be members: the shapes stand side by side, outermost
-        // first.
+        // With more, a list of lists would mean members, so the shapes are joined, outermost first.
         ("[('a', (('<f4', (2,)), (3, 4)), (5,))]", r#"[["a", "<f4", [5], [3, 4], [2]]]"#),
         ("[('a', ([('b', '|u1')], (2,)), (3,))]", r#"[["a", [["b", "|u1"]], [3], [2]]]"#),
         (

@@ -1,4 +1,4 @@
-//! The crate denies unsafe code; the one module that may have it is the DLPack ABI.
+//! The crate denies unsafe code except in one module, the DLPack ABI.
 
 use std::path::Path;
 

@@ -144,7 +144,7 @@ fn blocks_that_wander_do_not_pile_up() {
     assert!(bytes() < before + SLACK);
 }
 
-/// Destructors of thread-local values also run after the cache is gone.
+/// Destructors of thread-local values may run after the cache was destroyed.
 #[test]
 fn a_block_may_outlive_what_its_thread_keeps() {
     struct Late(Option<MemRef>);
@@ -182,7 +182,7 @@ fn switched_off_nothing_is_kept() {
         drop(block(100));
         now <= before - 100 * 100 && bytes() == now
     };
-    assert!((0..50).any(leaves_nothing), "blocks made to be kept are freed, and so is what comes after");
+    assert!((0..50).any(leaves_nothing), "blocks made to be kept are freed, and so are later ones");
 }
 
 /// On at start, unless the environment or a debugging feature turns it off.

@@ -64,7 +64,7 @@ fn until_granted(what: &str, mut work: impl FnMut() -> bool) -> usize {
         if done {
             return granted;
         }
-        assert_eq!(LIVE.get(), before, "{what}, {granted} allocations granted: something is left");
+        assert_eq!(LIVE.get(), before, "{what}, {granted} allocations granted: memory leaked");
     }
     panic!("{what}: fails with a hundred allocations granted");
 }

@@ -84,7 +84,7 @@ fn a_header_whose_memory_is_freed_by_hand_leaves_the_report() {
         }
         assert_eq!(live_blocks().unwrap().len(), 1);
         freed(raw);
-        assert!(live_blocks().unwrap().is_empty(), "what was freed is not read");
+        assert!(live_blocks().unwrap().is_empty(), "freed blocks are not read");
     }
 }
 

@@ -155,7 +155,7 @@ fn blocks_that_live_at_once_share_slabs_and_nothing_else() {
         .collect();
     ends.sort_unstable();
     assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no two overlap");
-    // A block larger than every class is requested by itself.
+    // A block larger than every class is requested individually.
     let asked = ALLOCATOR.asked();
     let (large, aligned) = (block(1025), MemRef::allocate(Request::new(10).align(64)).unwrap());
     assert_eq!((ALLOCATOR.asked() - asked, aligned.data().addr() % 64), (2, 0));

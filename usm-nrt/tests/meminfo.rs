@@ -219,7 +219,7 @@ unsafe extern "C" fn source_malloc(size: usize, opaque: *mut c_void) -> *mut c_v
     }
     source.live.fetch_add(1, Ordering::Relaxed);
     let malloc = usm_nrt::BUILTIN.malloc.unwrap();
-    // SAFETY: any size may be asked for.
+    // SAFETY: any size may be requested.
     unsafe { malloc(size, ptr::null_mut()) }
 }
 

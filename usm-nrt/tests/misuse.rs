@@ -1,7 +1,7 @@
 //! Misuse that the feature `debug` refuses, tracked or not. Each case is a process, which must end
 //! with a message that names function and block. Checks the trace output too.
 #![cfg(all(feature = "debug", feature = "capi"))]
-#![allow(clippy::undocumented_unsafe_blocks, reason = "what is done here is the opposite of safe")]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "every call here violates a contract")]
 
 use core::ptr::{NonNull, null_mut};
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ use usm_nrt::{MemInfo, live_blocks, set_tracking};
 const CASE: &str = "USM_NRT_TEST_MISUSE";
 const TRACKED: &str = "USM_NRT_TEST_TRACKED";
 
-/// A block without references, as code leaves it that counts by itself.
+/// A block without references, as code with inlined counting leaves it.
 unsafe fn at_zero() -> *mut MemInfo {
     unsafe {
         let block = NRT_MemInfo_alloc(64);

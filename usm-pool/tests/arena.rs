@@ -25,14 +25,14 @@ fn options(queue: Queue) -> Options<'static> {
     options
 }
 
-/// What a tensor must hold: a byte of its own.
+/// The content of a tensor: a byte value of its own.
 fn stamp(tensor: usize) -> u8 {
     (tensor % 200) as u8 + 1
 }
 
-/// Runs a graph without views or in-place permits: tensors are claimed when their producer is
-/// submitted and let go when their last user is, poison following through the queue. Every read is
-/// a real copy through the queue into a probe, checked at the end.
+/// Runs a graph without views or in-place permits. Tensors are claimed when their producer is
+/// submitted, and dropped and poisoned through the queue after their last user. Every read is a
+/// real copy through the queue into a probe, which is checked at the end.
 fn run<B: Backend + 'static>(
     graph: &Graph,
     plan: &Plan,
@@ -79,7 +79,7 @@ fn run<B: Backend + 'static>(
             if let Some(allocation) = &held[input] {
                 let bytes = allocation.size();
                 let mut probe = UsmVec::<u8, Device, B>::zeroed(&queue, bytes).expect("probe");
-                // SAFETY: each tensor was filled as it was claimed, and the memory stays in its
+                // SAFETY: each tensor was filled when it was claimed, and the memory keeps its
                 // place.
                 let memory = unsafe { probe.allocation_mut() };
                 let _ = queue.copy_bytes(memory, 0, allocation, 0, bytes).expect("read");
@@ -104,7 +104,7 @@ fn run<B: Backend + 'static>(
         if let Some(allocation) = &held[output] {
             let bytes = allocation.size();
             let mut probe = UsmVec::<u8, Device, B>::zeroed(&queue, bytes).expect("probe");
-            // SAFETY: each tensor was filled as it was claimed, and the memory stays in its place.
+            // SAFETY: each tensor was filled when it was claimed, and the memory keeps its place.
             let memory = unsafe { probe.allocation_mut() };
             let _ = queue.copy_bytes(memory, 0, allocation, 0, bytes).expect("read");
             let found = probe.to_vec(&queue).expect("probe");
@@ -127,7 +127,7 @@ fn shuffled(graph: &Graph, random: &mut Random) -> Vec<usize> {
     order
 }
 
-/// The same graph without views and permits, for an executor that holds one owner for each tensor.
+/// The same graph without views and permits, for an executor with one owner for each tensor.
 fn plain(graph: &Graph) -> Graph {
     let mut builder = Graph::builder().default_alignment(1);
     for tensor in graph.tensors() {
@@ -162,7 +162,7 @@ proptest! {
         for round in 0..3 {
             let schedule = shuffled(&graph, &mut random);
             run(&graph, &plan, &context, QueueOrder::OutOfOrder, &schedule);
-            // Work that runs when somebody waits, in any order that the events allow.
+            // Work that runs during waits, in any order that the events allow.
             mock.seed(seed.wrapping_add(round));
             run(&graph, &plan, &mock.context(), QueueOrder::OutOfOrder, &schedule);
             prop_assert_eq!(mock.violations(), vec![]);
@@ -204,7 +204,7 @@ fn bytes_are_given_to_one_owner_at_a_time() {
     assert_eq!(arena.tensor(4).unwrap_err(), ArenaError::Unknown { id: 4 });
 }
 
-/// A source that names another context than that of its memory.
+/// A source that names another context than its memory's.
 struct Mislabelled {
     memory: Context<Mock>,
     named: Context<Mock>,

@@ -10,15 +10,15 @@ use common::executor::Random;
 use usm_pool::dependency::Reachability;
 use usm_pool::{Graph, Op, Tensor};
 
-/// 20,000 operators in a random graph: the closure agrees with walks along the edges. The time is
-/// printed, not judged.
+/// 20,000 operators in a random graph: the closure agrees with walks along the edges. The test
+/// prints its time.
 #[test]
 fn the_closure_of_twenty_thousand_operators_is_what_walking_finds() {
     let n = 20_000_u64;
     let mut random = Random(7);
     let mut builder = Graph::builder();
     for op in 0..n {
-        // Near and far inputs: residual connections and shared embeddings.
+        // Recent and old inputs: residual connections and shared embeddings.
         let mut inputs: Vec<u64> = Vec::new();
         for reach in [2, 30, 5000] {
             if op > 0 && random.below(3) != 0 {

@@ -1,4 +1,4 @@
-//! The CUDA driver called directly.
+//! Direct calls of the CUDA driver.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
@@ -17,11 +17,11 @@ use crate::row::Row;
 const NON_DEFAULT_ALLOCATION: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const NOT_READY: i32 = 600;
-/// Type of memory, whether managed, start and size of the range.
+/// Memory type, whether managed, start and size of the range.
 const ATTRIBUTES: [i32; 4] = [2, 8, 11, 12];
 
-/// What the peer calls, with the context current on the measuring thread all the time. It never
-/// makes an event while it is measured.
+/// The peer, with the context always current on the measuring thread. It makes no events during the
+/// measurement.
 struct Driver {
     stream: Raw,
     allocate: unsafe extern "C" fn(*mut u64, usize, u32) -> i32,
@@ -30,7 +30,7 @@ struct Driver {
     copy: unsafe extern "C" fn(u64, u64, usize, Raw) -> i32,
     record: unsafe extern "C" fn(Raw, Raw) -> i32,
     ask: unsafe extern "C" fn(Raw) -> i32,
-    /// Made once and recorded in turns, as a program does that knows how many it waits for at most.
+    /// Made once and used in turn, as in a program with a fixed number of pending events.
     events: [Raw; 4],
     next: Cell<usize>,
 }
@@ -83,7 +83,7 @@ impl Driver {
         })
     }
 
-    /// An event after everything before.
+    /// An event after all earlier work.
     fn event(&self) -> Raw {
         let next = self.next.get();
         self.next.set((next + 1) % self.events.len());
@@ -92,8 +92,8 @@ impl Driver {
         self.events[next]
     }
 
-    /// Memory of the queue, from the pool that ours is from. The event after the allocation is what
-    /// lets other queues use it; a program of one stream does without.
+    /// Memory of the queue, from the same pool as ours. The event after the allocation lets other
+    /// queues use it; a program with one stream needs none.
     fn in_order(&self, queue: &Queue<Cuda>) -> Result<Vec<Row>, String> {
         if !queue.context().info().queue_memory {
             eprintln!("skipped: memory in the order of a CUDA stream: the device has none");
@@ -190,7 +190,7 @@ impl Peer for Driver {
         }
     }
 
-    /// They are used again.
+    /// The events are reused.
     fn release(&self, _: Raw) {}
 }
 

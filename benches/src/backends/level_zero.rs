@@ -1,12 +1,11 @@
-//! Level Zero called directly: on the driver of the tests behind the unmodified loader, and on
-//! Intel's GPU driver in capture mode.
+//! Direct calls of Level Zero: on the test driver behind the unmodified loader, and on Intel's GPU
+//! driver in capture mode.
 //!
-//! Loader and drivers read their environment once, so each runs in a process of its own. The driver
-//! of the tests runs commands on the host when they are appended, so that waits find them done; its
-//! calls cost next to nothing, so its rows say what we add to a call. Intel's driver does all that
-//! it does for a GPU but has none: nothing ever runs. Its calls cost what they cost, and the host
-//! signals each event instead of the device, on both sides, so that what follows a finished
-//! operation is measured too.
+//! Loader and drivers read their environment once, so each combination runs in its own process. The
+//! test driver runs commands on the host at their submission, so that waits find them complete. Its
+//! calls cost almost nothing, so its rows show our overhead. Intel's driver does all its work for a
+//! GPU but has none, so nothing runs: its calls have their real cost. The host signals each event
+//! on both sides, so that the work after a completed operation is measured too.
 
 use std::cell::Cell;
 use std::ffi::{OsString, c_void};
@@ -23,12 +22,11 @@ use usm_level_zero::{LevelZero, raw};
 use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, SPIR_V, Turn, Undone};
 use crate::row::Row;
 
-/// What the process reads to know that it is a child, and which.
+/// The child's variable for its driver.
 const CHILD: &str = "USM_BENCH_LEVEL_ZERO";
 const ON_THE_HOST: &str = "Level Zero on the host";
 const CAPTURE: &str = "Level Zero, Intel's driver";
-/// A Skylake, whose every call is recorded nowhere: capture of a part of the calls, and that part
-/// is none.
+/// A Skylake that records no calls: capture of an empty range of calls.
 const CAPTURE_VARIABLES: [(&str, &str); 5] = [
     ("NEOReadDebugKeys", "1"),
     ("ProductFamilyOverride", "skl"),
@@ -79,7 +77,7 @@ fn variable(name: &str, whence: &str) -> Result<OsString, String> {
     std::env::var_os(name).ok_or_else(|| format!("{name} not set ({whence})"))
 }
 
-/// In the child.
+/// Runs in the child.
 pub(super) fn rows() -> Result<Vec<Row>, String> {
     let name = std::env::var(CHILD).map_err(|error| error.to_string())?;
     let context = peer::context(&LevelZero::load().map_err(|error| error.to_string())?)?;
@@ -100,7 +98,7 @@ fn all(
 ) -> Result<Vec<Row>, String> {
     let mut rows = peer::memory_rows(name, queue, driver, undone);
     let kernel = driver.kernel(queue).map_err(|error| error.to_string())?;
-    // A list may run its commands in any order, so each names the one before.
+    // A list may run its commands in any order, so each names the previous one.
     let launch = |turn: Turn| driver.launch(kernel, turn).expect("a launch");
     let peers = ("same calls", Events::Kept);
     rows.extend(peer::launch_rows(name, queue, Code::SpirV(SPIR_V), (driver, undone), peers, launch)?);
@@ -119,13 +117,13 @@ impl Undone<LevelZero> for Signals {
     }
 }
 
-/// What the peer calls, with events of its own.
+/// The peer, with its own events.
 struct Driver {
     functions: &'static Functions,
     context: ze_context_handle_t,
     device: ze_device_handle_t,
     list: ze_command_list_handle_t,
-    /// Reset and used in turns, as a program does that knows how many are in flight at most.
+    /// Reset and used in turn, as in a program with a fixed number of pending events.
     events: Vec<ze_event_handle_t>,
     next: Cell<usize>,
     /// Whether the host signals them.
@@ -278,7 +276,7 @@ impl Peer for Driver {
         }
     }
 
-    /// They are used again.
+    /// The events are reused.
     fn release(&self, _: Raw) {}
 
     fn complete(&self, event: Raw) {

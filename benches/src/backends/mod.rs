@@ -1,9 +1,9 @@
-//! The safe handles beside the shortest sequence of driver calls that does the same, on every
-//! runtime that is here, and the registry at size.
+//! The safe handles compared with the shortest equivalent sequence of driver calls, on every
+//! installed runtime; and a large registry.
 //!
-//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in
-//! processes of its own: on the driver of the tests, which executes on the host, its rows say what
-//! we add to a call; on Intel's driver without a GPU, what its calls cost beside it.
+//! A missing runtime is omitted, with the reason on standard error. Level Zero runs in separate
+//! processes: on the test driver, which executes on the host, its rows show our overhead for a
+//! call; on Intel's driver without a GPU, that overhead beside the real cost of its calls.
 
 mod cuda;
 mod level_zero;
@@ -33,9 +33,8 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Each row from the middle one of several rounds, by its ratio. How things lie in memory and what
-/// else the machine runs moves a row by some hundredths for a while; each round makes everything
-/// anew.
+/// For each row, the middle one of several rounds by its ratio. Memory layout and other load of the
+/// machine move a row by some hundredths for a while, so each round makes everything anew.
 fn middle(round: impl Fn() -> Result<Vec<Row>, String>) -> Result<Vec<Row>, String> {
     const ROUNDS: usize = 5;
     let mut rounds = (0..ROUNDS).map(|_| round().map(Vec::into_iter)).collect::<Result<Vec<_>, _>>()?;
@@ -84,7 +83,7 @@ fn registry() -> Row {
     pairs.row("registry query, 10,000 live", "binary search", "ns", 1.0)
 }
 
-/// The cost of the ledger: an allocation of host memory beside the allocator's own call.
+/// The cost of the ledger: an allocation of host memory beside the allocator's call.
 fn ledger() -> Row {
     let context = HostHeap::new().context();
     let request = Request::new(AllocKind::Host, 4096);

@@ -1,4 +1,4 @@
-//! OpenCL called directly.
+//! Direct calls of OpenCL.
 
 use std::ffi::{c_char, c_void};
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use crate::row::Row;
 /// Nanoseconds.
 const MICROSECOND: f64 = 1e3;
 
-/// What the peer calls.
+/// The peer.
 struct Driver {
     context: Raw,
     device: Raw,
@@ -42,8 +42,8 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let kernel = driver.kernel(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     let code = Code::OpenClC(source);
-    // Without the event of the launch before, the runtime runs an operation of an in-order queue
-    // although the one before has failed.
+    // Without the event of the previous launch, the runtime runs an operation of an in-order queue
+    // although the previous one failed.
     let launch = |turn: Turn| kernel.launch(turn.address, turn.before.as_slice());
     rows.extend(peer::launch_rows(
         "OpenCL",
@@ -59,8 +59,8 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// A buffer made and released: ours, which is zero, beside the driver's, whose content is whatever
-/// lay there, and beside one that the driver fills with zeros on a queue.
+/// Makes and releases a buffer: ours, which is zero, beside the driver's with arbitrary content,
+/// and beside one that the driver fills with zeros on a queue.
 fn buffer_rows(queue: &Queue<OpenCl>, driver: &Driver) -> Result<Vec<Row>, String> {
     let context = queue.context();
     let find = |name| raw::function(context.raw(), name);

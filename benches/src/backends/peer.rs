@@ -1,4 +1,4 @@
-//! What is measured on a runtime, written once: the safe API beside a peer that calls the driver.
+//! The measurements of a runtime, written once: the safe API beside a peer that calls the driver.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
@@ -25,31 +25,31 @@ const SIZES: [usize; 2] = [4096, 1 << 20];
 pub(super) const MICROSECOND: f64 = 1e3;
 
 /// The shortest sequences of driver calls, on the same native context, device and in-order queue as
-/// ours. Events are native ones.
+/// ours. Events are native.
 pub(super) trait Peer {
     /// `size` bytes of shared memory, aligned as ours.
     fn allocate_and_free(&self, size: usize);
-    /// What the runtime says of an address, by all calls that it takes.
+    /// All queries that the runtime needs to describe an address.
     fn query(&self, address: *const c_void);
     /// A copy between live, disjoint ranges.
     fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw;
-    /// Waits by asking, as ours does.
+    /// Waits by polling, like ours.
     fn poll(&self, event: Raw);
-    /// Gives an event back.
+    /// Releases an event.
     fn release(&self, event: Raw);
-    /// Does the device's part, where there is no device: see [`Undone`].
+    /// Does the device's part if there is no device: see [`Undone`].
     fn complete(&self, _: Raw) {}
 
-    /// Both.
+    /// Polls and releases.
     fn wait(&self, event: Raw) {
         self.poll(event);
         self.release(event);
     }
 }
 
-/// What our side does after each submission: nothing, or the device's part where there is none.
+/// The action after each submission: none, or the device's part if there is no device.
 pub(super) trait Undone<B: Backend> {
-    /// Whether only submissions are measured: the thread that makes them has all the time then.
+    /// Whether only submissions are measured: the submitting thread has the whole processor then.
     const ALONE: bool;
 
     fn complete(&self, event: &Event<B>);
@@ -61,27 +61,28 @@ impl<B: Backend> Undone<B> for () {
     fn complete(&self, _: &Event<B>) {}
 }
 
-/// What the peer of a launch does with the events.
+/// The peer's use of a launch's events.
 #[derive(Clone, Copy)]
 pub(super) enum Events {
-    /// It keeps the last one until the next launch, as a program must that frees the memory later.
+    /// Keeps the last event until the next launch, as a program must that frees the memory later.
     Kept,
-    /// It keeps all until the last is done, and asks each then: where a runtime forgets failures, a
-    /// program hears of one in no other way.
+    /// Keeps all events until the last one is complete, and then queries each. If a runtime forgets
+    /// failures, a program can detect them in no other way.
     Asked,
-    /// It gives each back at once, or where the runtime makes none by itself, has one for the last
-    /// launch alone: such a program never knows when it may free the memory of the others.
+    /// Releases each event at once or, if the runtime makes events only on request, requests one
+    /// for the last launch only. Such a program cannot know when it may free the memory of the
+    /// others.
     Dropped,
 }
 
-/// What the peer of a launch is given.
+/// The arguments for the peer of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     /// The array.
     pub(super) address: Raw,
-    /// Event of the launch before, where events are kept.
+    /// The event of the previous launch, if events are kept.
     pub(super) before: Option<Raw>,
-    /// Whether it is waited for: what it gives is asked for then, and only given back otherwise.
+    /// Whether the peer waits for this launch: then its event is queried, otherwise only released.
     pub(super) last: bool,
 }
 
@@ -172,13 +173,13 @@ fn copy_and_wait<B: Backend, U: Undone<B>>(
     pairs.row(&format!("{name}: copy {size} B and wait"), "driver calls", "us", MICROSECOND)
 }
 
-/// CPU time of what takes part.
+/// The CPU time of all participants.
 fn clock<B: Backend, U: Undone<B>>() -> Clock {
     if U::ALONE { Clock::Thread } else { Clock::Process }
 }
 
-/// The same copies beside two threads for each processor that never rest. `wait` waits without a
-/// limit, by the runtime's own call: a peer that asks would starve the runtime there.
+/// The same copies beside two busy threads for each processor. `wait` waits without a limit, by the
+/// runtime's own call, because a polling peer would starve the runtime.
 pub(super) fn busy_rows<B: Backend>(
     name: &str,
     queue: &Queue<B>,
@@ -219,9 +220,9 @@ fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the
-/// event. One row waits for each launch, the other for the last of 32, which on an in-order queue
-/// is the cost of a submission and little else.
+/// Launches of a kernel with three arguments. Both sides set all of them each time and request the
+/// event. One row waits for each launch; the other waits for the last of 32, which on an in-order
+/// queue mostly measures submission.
 pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     name: &str,
     queue: &Queue<B>,
@@ -289,10 +290,9 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
         Events::Dropped => peer.wait(theirs(Turn { address, before: None, last: true })),
     };
     let mut rows = Vec::new();
-    // What the calls cost is the caller's time, and what it waits for shows by the clock on the
-    // wall. The time of all threads says little: those of a CPU runtime that have nothing to do
-    // spin before they sleep, or do not, and the same calls take 7 us in one process and 12 us in
-    // the next.
+    // The cost of the calls is the caller's CPU time; the cost of the wait is wall time. The CPU
+    // time of all threads says little: idle threads of a CPU runtime may spin before they sleep, so
+    // that equal calls take 7 us in one process and 12 us in another.
     let clocks = [("", Clock::Thread), (", by the clock", Clock::Wall)];
     let clocks = &clocks[..if U::ALONE { 1 } else { 2 }];
     let cases = [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)];
@@ -315,9 +315,9 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     Ok(rows)
 }
 
-/// The kernel of both sides where OpenCL C is taken.
+/// The kernel of both sides in OpenCL C.
 pub(super) const OPENCL_C: &CStr = text(concat!(include_str!("device/scale.cl"), "\0"));
-/// The same where SPIR-V is taken.
+/// The same kernel in SPIR-V.
 pub(super) const SPIR_V: &[u8] = include_bytes!("device/scale.spv");
 
 const fn text(source: &'static str) -> &'static CStr {

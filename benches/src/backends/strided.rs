@@ -1,4 +1,4 @@
-//! Copies between layouts of device memory, which the processor does not reach, beside two ways to
+//! Copies between layouts of device memory that the host cannot access, compared with two ways to
 //! do them by hand.
 
 use std::mem::MaybeUninit;
@@ -9,12 +9,13 @@ use super::peer::Peer;
 use crate::pairs::{Clock, pairs};
 use crate::row::Row;
 
-/// Bytes of the source; of every other element of `ITEM` bytes the destination has half as many.
+/// Bytes of the source. The destination has every other element of `ITEM` bytes, so half as many.
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 const ITEM: usize = 4;
 
-/// Every other element into dense memory. One peer calls the driver, with memory of the heap on the
-/// way; the other is the safe API with host memory of the context, which it allocates each time.
+/// Copies every other element into dense memory. One peer calls the driver and stages in heap
+/// memory; the other uses the safe API with host memory of the context, which it allocates each
+/// time.
 pub(super) fn rows<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer) -> Vec<Row> {
     SIZES.into_iter().flat_map(|size| gathered(name, queue, peer, size)).collect()
 }
@@ -36,7 +37,8 @@ fn gathered<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: us
         let mut read = Vec::<MaybeUninit<[u8; ITEM]>>::with_capacity(2 * count);
         let mut written = Vec::<MaybeUninit<[u8; ITEM]>>::with_capacity(count);
         peer.wait(peer.copy(read.as_mut_ptr().cast(), src.as_ptr().cast(), size));
-        // SAFETY: the device wrote all of the one and reads all of the other after this.
+        // SAFETY: the device has written all of the first array, and reads all of the second after
+        // this.
         unsafe { gather(written.as_mut_ptr().cast(), read.as_ptr().cast(), count) };
         peer.wait(peer.copy(raw.as_ptr().cast(), written.as_ptr().cast(), half));
     };
@@ -62,7 +64,7 @@ fn gathered<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: us
 }
 
 /// # Safety
-/// `count` elements in one, twice as many in the other, which are apart.
+/// `count` elements in `to`, twice as many in `from`; the two are disjoint.
 unsafe fn gather(to: *mut [u8; ITEM], from: *const [u8; ITEM], count: usize) {
     for index in 0..count {
         // SAFETY: the caller's promise.

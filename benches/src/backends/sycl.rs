@@ -1,4 +1,4 @@
-//! SYCL through the C library of dpctl, called directly.
+//! Direct calls of SYCL through dpctl's C library.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, functio
 use super::strided;
 use crate::row::Row;
 
-/// What `DPCTL_LOCAL_ACCESSOR` points to.
+/// The argument type of `DPCTL_LOCAL_ACCESSOR`.
 #[repr(C)]
 struct LocalAccessor {
     dimensions: usize,
@@ -20,7 +20,7 @@ struct LocalAccessor {
     sizes: [usize; 3],
 }
 
-/// What the peer calls.
+/// The peer.
 struct Driver {
     context: Raw,
     queue: Raw,
@@ -40,7 +40,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     rows.extend(strided::rows("SYCL", &queue, &driver));
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
-    // The runtime forgets that an operation of an in-order queue failed, so that each is asked for.
+    // The runtime forgets failures of an in-order queue's operations, so each event is queried.
     for peers in [("same calls", Events::Asked), ("no failures, no events", Events::Dropped)] {
         let launch = |turn: Turn| launch(turn.address);
         rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), (&driver, &()), peers, launch)?);
@@ -123,7 +123,7 @@ impl Peer for Driver {
         unsafe { (self.free)(black_box(pointer), self.context) };
     }
 
-    /// The kind alone: SYCL does not tell base and size.
+    /// Only the kind: SYCL does not report base and size.
     fn query(&self, address: *const c_void) {
         // SAFETY: a live context; the address is not read.
         black_box(unsafe { (self.pointer_type)(address, self.context) });

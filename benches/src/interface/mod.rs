@@ -1,7 +1,7 @@
-//! The codec beside the parsers that a Rust program would take for the same text.
+//! The codec compared with parsers that a Rust program could use for the same text.
 //!
-//! Peers that only parse are given the same content in their own spelling; they check nothing of
-//! the layout.
+//! Peers that only parse get the same content in their own spelling; they check nothing of the
+//! layout.
 
 mod targets;
 
@@ -24,7 +24,7 @@ const DESCR: &str = "[('f0', '<f4'), ('f1', '<f4'), ('f2', '<f4'), ('f3', '<f4')
 const FORMAT: &str = "T{f:f0:f:f1:f:f2:f:f3:f:f4:f:f5:f:f6:f:f7:f:f8:f:f9:}";
 
 #[derive(Deserialize)]
-#[allow(dead_code)] // Read by the deserialiser; that is what is measured.
+#[allow(dead_code)] // Only the deserialiser reads it, which is what is measured.
 struct Borrowed<'a> {
     data: (u64, bool),
     #[serde(borrow)]
@@ -34,7 +34,7 @@ struct Borrowed<'a> {
     version: u32,
 }
 
-/// The least that an unchecked reader of the same fields would do.
+/// The minimum work of an unchecked reader of the same fields.
 fn hand_written(raw: &Raw<'_, '_>) -> Option<(i64, i64)> {
     let bytes = raw.typestr?.as_str()?.as_bytes();
     let size = i64::from(*bytes.get(2)? - b'0');
@@ -75,7 +75,7 @@ pub(crate) fn rows() -> Vec<Row> {
         &mut [
             ("usm", &mut || {
                 let array = black_box(&raw).validate::<8>(Protocol::Array, &Policy::default());
-                // All of the result is looked at where it is: nothing of it may be left out.
+                // The result is used in place, so that the compiler omits nothing.
                 assert!(black_box(&array).is_ok(), "good fields");
             }),
             ("hand-written loop, unchecked", &mut || keep(hand_written(black_box(&raw)))),

@@ -1,8 +1,8 @@
-//! What was aimed at, and where we stand: the last table of the benchmark, for people.
+//! The goals and the measured values: the last table of the benchmark.
 
 use crate::row::Row;
 
-/// Case, and nanoseconds at most.
+/// Case, and maximum nanoseconds.
 const NANOSECONDS: &[(&str, f64)] = &[
     ("borrowed fields, 2-D -> checked layout", 25.0),
     ("dictionary, Python text, 104 B", 100.0),
@@ -12,7 +12,7 @@ const NANOSECONDS: &[(&str, f64)] = &[
     ("Python: dictionary -> checked layout", 230.0),
 ];
 
-/// Case, peer, and our time as a part of the peer's at most.
+/// Case, peer, and maximum ratio of our time to the peer's.
 const RATIOS: &[(&str, &str, f64)] = &[
     ("Python: dictionary -> usm.Array", "np.asarray", 1.0),
     ("Python: SYCL dictionary, queue -> usm.Array", "dpctl as_usm_memory", 0.25),
@@ -20,7 +20,7 @@ const RATIOS: &[(&str, &str, f64)] = &[
     ("Python: SYCL dictionary, filter string -> usm.Array", "dpctl as_usm_memory", 0.1),
 ];
 
-/// Prints each target beside what was measured. To stderr: `--json` is rows alone.
+/// Prints each goal beside the measured value, to stderr, because `--json` prints only rows.
 pub(super) fn print(rows: &[Row]) {
     let verdict = |met: bool| if met { "met" } else { "missed" };
     for (case, target) in NANOSECONDS {

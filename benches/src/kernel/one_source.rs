@@ -1,4 +1,4 @@
-//! Kernels from one source beside hand-written loops, launch and proof included.
+//! Kernels from one source compared with hand-written loops, including launch and proof.
 
 use core::hint::black_box;
 
@@ -304,7 +304,7 @@ fn multiplied(queue: &Queue<HostHeap>) -> Row {
     row("matmul, one output an item, one source", N, microseconds(ours, theirs))
 }
 
-/// Little to do, so that a launch shows.
+/// Little work, so that the launch dominates.
 #[kernel(group = 4)]
 fn reverse_few(a: &mut [f32]) {
     #[local]
@@ -315,7 +315,7 @@ fn reverse_few(a: &mut [f32]) {
     a[i] += lm[3 - l];
 }
 
-/// What a launch costs when there is nothing to do, beside 50 ns; and its proof, beside 5.
+/// The cost of a launch without work, beside 50 ns; and of its proof, beside 5.
 fn launches(queue: &Queue<HostHeap>) -> Vec<Row> {
     const CALLS: u32 = 1000;
     let nanoseconds = |mut work: Box<dyn FnMut() + '_>| {

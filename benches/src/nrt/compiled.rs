@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::row::Row;
 
-/// What the script says, which needs the package and Numba in the Python named by `USM_PYTHON`.
+/// The rows of the script, which needs the package and Numba in the Python that `USM_PYTHON` names.
 pub(super) fn rows() -> Result<Vec<Row>, String> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/python/small_blocks.py");

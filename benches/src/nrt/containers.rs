@@ -1,5 +1,5 @@
-//! Containers of compiled code beside Numba's own, compiled here from the sources of the installed
-//! wheel: both through pointers to their C functions, as compiled code calls them.
+//! Containers of compiled code compared with Numba's own, compiled from the sources of the
+//! installed wheel. Both are called through pointers to their C functions, as compiled code does.
 
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -12,7 +12,7 @@ use crate::row::Row;
 
 type Handle = *mut c_void;
 
-/// The functions that are measured, of either side.
+/// The measured functions of either side.
 #[derive(Clone, Copy)]
 struct Functions {
     dict_new: unsafe extern "C" fn(*mut Handle, isize, isize, isize) -> i32,
@@ -49,7 +49,7 @@ fn functions(library: &libloading::Library) -> Result<Functions, String> {
     })
 }
 
-/// Compiles Numba's `cext`, which needs of Python's header no more than names of types.
+/// Compiles Numba's `cext`, which needs only names of types from Python's header.
 pub(super) fn build(package: &Path, folder: &Path) -> Result<libloading::Library, String> {
     let python = "#include <assert.h>\n#include <limits.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
                   #include <string.h>\ntypedef intptr_t Py_ssize_t;\ntypedef Py_ssize_t Py_hash_t;\n\
@@ -74,7 +74,7 @@ pub(super) fn build(package: &Path, folder: &Path) -> Result<libloading::Library
     unsafe { libloading::Library::new(&library) }.map_err(|error| error.to_string())
 }
 
-/// How many keys: in order, and scattered as good hashes are.
+/// Numbers of keys: in order, and scattered like good hashes.
 const KEYS: [(&str, u64, u64); 3] =
     [("in order", 10, 1), ("in order", 1_000, 1), ("scattered", 100_000, 0x9E37_79B9_7F4A_7C15)];
 
@@ -91,7 +91,7 @@ pub(super) fn rows(ours: &libloading::Library, theirs: &libloading::Library) -> 
     Ok(rows)
 }
 
-/// One row: nanoseconds an element of two pieces of work over `count` elements.
+/// One row: nanoseconds for an element, for two pieces of work over `count` elements.
 fn compare(rows: &mut Vec<Row>, case: &str, count: usize, mut work: [impl FnMut(); 2]) {
     let [ours, theirs] = &mut work;
     let medians = medians(&mut [("ours", ours), ("Numba's", theirs)]);
@@ -111,7 +111,7 @@ fn fill(functions: Functions, keys: &[u64]) -> Handle {
     dict
 }
 
-/// One row of work on each key of a dictionary that has them all.
+/// One row of work on each key of a dictionary that contains them all.
 fn each_key(
     rows: &mut Vec<Row>,
     case: &str,
@@ -134,7 +134,7 @@ fn dictionaries(rows: &mut Vec<Row>, order: &str, keys: &[u64], sides: [Function
         &case("new+insert+free"),
         count,
         sides.map(|functions| {
-            // SAFETY: a dictionary that nobody else has.
+            // SAFETY: only this function has the dictionary.
             move || unsafe { (functions.dict_free)(black_box(fill(functions, keys))) }
         }),
     );
@@ -220,7 +220,7 @@ fn lists(rows: &mut Vec<Row>, count: usize, sides: [Functions; 2]) {
         &format!("list new+append+free, {count} items"),
         count,
         sides.map(|functions| {
-            // SAFETY: a list that nobody else has.
+            // SAFETY: only this function has the list.
             move || unsafe { (functions.list_free)(black_box(fill(functions))) }
         }),
     );

@@ -1,5 +1,5 @@
-//! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at
-//! hand.
+//! Reference-counted blocks compared with `Arc`, triomphe, and Numba's runtime if its sources are
+//! available.
 
 mod compiled;
 mod containers;
@@ -45,10 +45,11 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Calls in one step of the measurement: its own indirect call costs as much as what is measured.
+/// Calls in one step of the measurement, because the step's indirect call costs as much as a
+/// measured call.
 const CALLS: u32 = 64;
 
-/// Nanoseconds of CPU time of one call of each, in turns.
+/// Nanoseconds of CPU time of one call of each side, in turns.
 fn row(case: &str, peer: &str, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> Row {
     let mut ours = || (0..CALLS).for_each(|_| ours());
     let mut theirs = || (0..CALLS).for_each(|_| theirs());
@@ -70,7 +71,7 @@ fn counting() -> Vec<Row> {
             "std Rc",
             || {
                 let mi = black_box(mi);
-                // SAFETY: `ours` holds a reference, and this thread is alone.
+                // SAFETY: `ours` holds a reference, and no other thread runs.
                 unsafe { MemInfo::acquire_unsync(mi) };
                 // SAFETY: as above.
                 unsafe { MemInfo::release_unsync(mi) };
@@ -90,7 +91,7 @@ fn allocate(size: usize) {
 fn allocation() -> Vec<Row> {
     let arc = || drop(black_box(Arc::<[u8; 64]>::new_uninit()));
     let triomphe = || drop(black_box(triomphe::Arc::<core::mem::MaybeUninit<[u8; 64]>>::new_uninit()));
-    // The floor: what lies below every one of them, with our header and prefix.
+    // The lower limit of all of them: an allocation with our header and prefix.
     let bare = || {
         let layout = core::alloc::Layout::new::<[u128; 8]>();
         // SAFETY: the layout is not empty.
@@ -158,8 +159,8 @@ fn beside_numbas_containers() -> Result<Vec<Row>, String> {
     containers::rows(&ours, &theirs)
 }
 
-/// Builds something of the Numba of the Python named by `USM_PYTHON` (default `python3`), in a
-/// folder of its own.
+/// Builds a part of Numba, from the Python that `USM_PYTHON` names (default `python3`), in a new
+/// folder.
 fn with_package<T>(name: &str, build: impl FnOnce(&Path, &Path) -> Result<T, String>) -> Result<T, String> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
@@ -177,7 +178,7 @@ fn with_package<T>(name: &str, build: impl FnOnce(&Path, &Path) -> Result<T, Str
 
 fn build_numba(package: &Path, folder: &Path) -> Result<Numba, String> {
     let library = folder.join("nrt.so");
-    // The runtime's own functions are hidden in a library; a file of ours beside it hands them out.
+    // The library hides the runtime's functions; an additional source file exports them.
     let glue = folder.join("glue.cpp");
     let source = r#"
         #include "core/runtime/nrt.cpp"
@@ -204,11 +205,11 @@ fn build_numba(package: &Path, folder: &Path) -> Result<Numba, String> {
     if !output.status.success() {
         return Err(format!("g++: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    // SAFETY: the runtime that Numba ships; its initialisers do nothing.
+    // SAFETY: Numba's runtime; its initialisers do nothing.
     let library = unsafe { libloading::Library::new(&library) }.map_err(|error| error.to_string())?;
     macro_rules! symbol {
         ($name:literal) => {{
-            // SAFETY: defined in the glue above with the type of the field it goes to.
+            // SAFETY: defined in the glue above with the type of the target field.
             *unsafe { library.get($name) }.map_err(|error| error.to_string())?
         }};
     }
@@ -224,14 +225,15 @@ fn build_numba(package: &Path, folder: &Path) -> Result<Numba, String> {
     })
 }
 
-/// Our C library, as `cargo xtask bench` built it: what stands in for Numba's under compiled code.
+/// Our C library, as `cargo xtask bench` built it: the replacement for Numba's runtime under
+/// compiled code.
 fn c_library() -> Option<(libloading::Library, &'static Api)> {
     let path = std::env::var_os("USM_NRT_LIBRARY")?;
     // SAFETY: our own library; its initialisers do nothing.
     let library = unsafe { libloading::Library::new(path) }.ok()?;
     // SAFETY: exported with this signature.
     let api = *unsafe { library.get::<unsafe extern "C" fn(u32) -> *const Api>(b"usm_nrt_get_api") }.ok()?;
-    // SAFETY: any version may be asked for; the table is a static of the library, which the caller
+    // SAFETY: any version may be requested. The table is a static of the library, which the caller
     // keeps.
     let api = unsafe { api(usm_nrt::api::API_VERSION).as_ref() }?;
     Some((library, api))
@@ -258,12 +260,12 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
         }
     };
     let switch = |switch: unsafe extern "C" fn(bool), on: bool| {
-        // SAFETY: switches may be thrown at any time.
+        // SAFETY: switches may be set at any time.
         unsafe { switch(on) };
     };
     // SAFETY: the tables are statics of libraries that stay loaded.
     let (theirs, ours) = unsafe { (*numba.api, *own.numba) };
-    // Loops over indirect calls that no compiler sees through; the pointers stay in registers.
+    // Loops over indirect calls that a compiler cannot resolve; the pointers stay in registers.
     let pair = |api: NumbaApi, size: usize| {
         move || {
             // SAFETY: any size may be asked for.
@@ -282,7 +284,7 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
     };
     // SAFETY: any size may be asked for.
     let (a, b) = unsafe { ((ours.allocate)(64), (theirs.allocate)(64)) };
-    // Live at once, then none: what a list of small arrays does.
+    // Many live blocks, then none: the pattern of a list of small arrays.
     let many = |api: NumbaApi| {
         let mut blocks = vec![core::ptr::null_mut(); MANY];
         move || {

@@ -10,9 +10,9 @@ use usm_prune::{Cfg, CfgBuilder, OpKind, Options, Value, prune};
 
 use crate::row::Row;
 
-/// Nanoseconds an operation removed: ours between two runs of the reference, which both see the
-/// same modules. Neither side's parsing is counted; the reference works on LLVM's own graph, ours
-/// on the neutral one.
+/// Nanoseconds for each removed operation: ours between two runs of the reference, so that both see
+/// the same modules. Parsing is not counted. The reference works on LLVM's graph, ours on the
+/// neutral one.
 pub(super) fn beside_llvmlite() -> Result<Row, String> {
     let shared = std::env::var_os("USM_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
     let file = shared.join("data/nrt/real.json");

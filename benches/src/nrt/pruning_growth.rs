@@ -1,4 +1,4 @@
-//! How pruning grows with the graph: time for each block of large graphs beside those of small
+//! The growth of pruning with the graph: time for each block of large graphs compared with small
 //! ones.
 
 use core::hint::black_box;
@@ -12,7 +12,7 @@ use crate::row::Row;
 #[path = "../../../usm-prune/tests/common/shapes.rs"]
 mod shapes;
 
-/// Blocks of the small graphs that the others are compared with.
+/// Number of blocks of the small reference graphs.
 const SMALL: usize = 1000;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -35,7 +35,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Nanoseconds for each block, the median of some runs.
+/// Nanoseconds for each block: the median of some runs.
 fn each_block(cfg: &Cfg, method: Method) -> f64 {
     let options = Options { method, ..Options::default() };
     let mut fresh: Vec<Cfg> = (0..5).map(|_| cfg.clone()).collect();

@@ -1,4 +1,4 @@
-//! Synthetic instances: the same on every machine for a seed, integers only.
+//! Synthetic instances: a seed gives the same integers on every machine.
 
 use usm_pool::Buffer;
 
@@ -19,7 +19,8 @@ impl Random {
         low + ((u128::from(self.next()) * u128::from(high - low)) >> 64) as u64
     }
 
-    /// Octaves equally likely, uniform within one: 256 B to `256 << octaves`, in steps of 64 B.
+    /// Powers of two equally likely, uniform between two: 256 B to `256 << octaves`, in steps of 64
+    /// B.
     fn size(&mut self, octaves: u64) -> u64 {
         let base = 256 << self.within(0, octaves);
         (base + self.within(0, base)) / 64 * 64
@@ -30,20 +31,21 @@ fn buffer(id: usize, lower: u64, upper: u64, size: u64) -> Buffer {
     Buffer::new(id as u64, lower, upper, size)
 }
 
-/// Where a piece is cut in two.
+/// Where a piece is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// In its middle half, across its longer side: pieces are nearly square.
     Squares,
-    /// In its middle half, across time or memory with equal chance. Greedy by size comes 1.48 times
+    /// In its middle half, across time or memory with equal chance. Greedy by size is 1.48 times
     /// above the bound at 10,000 pieces.
     Middle,
-    /// Anywhere, across time or memory with equal chance: slivers, 1.58 times.
+    /// Anywhere, across time or memory with equal chance: slivers. Greedy by size is 1.58 times
+    /// above the bound.
     Slivers,
 }
 
-/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is
-/// the bound by construction. The largest piece is cut next.
+/// A full rectangle of time and memory, divided into `n` pieces: by construction the optimum is the
+/// bound. The largest piece is divided next.
 pub(super) fn packed(n: usize, seed: u64, rule: Cut) -> Vec<Buffer> {
     let mut random = Random(seed);
     let (time, memory) = (16 * n as u64, 1024 * n as u64);
@@ -70,9 +72,9 @@ pub(super) fn packed(n: usize, seed: u64, rule: Cut) -> Vec<Buffer> {
     buffers.into_iter().enumerate().map(|(id, (b, e, size))| buffer(id, b, e, size)).collect()
 }
 
-/// Sizes of 256 B to 64 MiB with equally likely octaves, uniform begins, and lives of length at
-/// least `x` with probability `x^(-8/9)`: so heavy a tail has no mean, and the load grows with the
-/// number of buffers.
+/// Sizes of 256 B to 64 MiB with equally likely powers of two, uniform begins, and lives of length
+/// at least `x` with probability `x^(-8/9)`: this distribution has no mean, and the load grows with
+/// the number of buffers.
 pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
     let mut random = Random(seed);
     let span = n as u64;
@@ -80,15 +82,15 @@ pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
         .map(|id| {
             let (begin, size) = (random.within(0, span), random.size(18));
             let base = span as f64 / (1 + random.within(0, span)) as f64;
-            // Square roots are rounded the same way on every machine.
+            // Square roots round equally on every machine.
             let life = (base * base.sqrt().sqrt().sqrt()) as u64;
             buffer(id, begin, begin + life.clamp(1, span), size)
         })
         .collect()
 }
 
-/// The shape of training: buffer `i` of `n` is kept until `2n - i` in three cases of ten, else for
-/// a few steps.
+/// The shape of training: buffer `i` of `n` lives until `2n - i` in three cases of ten, otherwise
+/// for a few steps.
 pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
     let mut random = Random(seed);
     (0..n)
@@ -100,14 +102,14 @@ pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
         .collect()
 }
 
-/// A training step of `layers` equal blocks: activations kept from forward to backward, temporaries
-/// on both ways, gradients kept until the optimiser at the end reads them one after the other.
+/// A training step of `layers` equal blocks: activations live from forward to backward pass, both
+/// passes have temporaries, and gradients live until the optimiser reads them in turn at the end.
 pub(super) fn training(layers: usize, seed: u64) -> Vec<Buffer> {
     const FORWARD: u64 = 24;
     const BACKWARD: u64 = 40;
     const WEIGHTS: u64 = 8;
     let mut random = Random(seed);
-    // The shape of a block, the same in every layer, as in a transformer or a residual stage.
+    // The shape of a block, equal in every layer, as in a transformer or a residual stage.
     let mut shape =
         |count: u64, octaves: u64| (0..count).map(|_| random.size(octaves) << 6).collect::<Vec<_>>();
     let (activations, temporaries) = (shape(FORWARD, 14), shape(BACKWARD, 14));

@@ -27,7 +27,7 @@ const METHODS: &[&str] = &[
     "distinct",
     "items",
     "quotient",
-    "signed", // "signed", // Of numbers and of results of checked arithmetic, by value.
+    "signed", // Of numbers and of results of checked arithmetic, by value.
     "is_some",
     "saturating_sub",
     "to_bits",

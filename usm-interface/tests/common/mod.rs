@@ -1,4 +1,4 @@
-//! The corpus of real exports beside the project.
+//! The corpus of real exports.
 
 pub(crate) mod skip;
 

@@ -1,4 +1,4 @@
-//! The NumPys that are asked.
+//! The NumPy versions of the comparison.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::skip::missing;
 
-/// A NumPy that is compared with.
+/// A NumPy version of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NumPy {
     /// 1.26: `USM_NUMPY_1` names its folder, for the interpreter of `USM_PYTHON`.
@@ -18,7 +18,7 @@ pub(crate) enum NumPy {
 }
 
 impl NumPy {
-    /// Its answers to `cases`, or `None` with a line that says why it cannot be asked.
+    /// Its results for `cases`, or `None` after a line with the reason.
     pub(crate) fn answers(self, cases: &[String]) -> Option<Vec<Value>> {
         let input: String =
             cases.iter().map(|case| serde_json::to_string(case).expect("a string") + "\n").collect();
@@ -30,7 +30,7 @@ impl NumPy {
         self.lines("formats.py", &[&count.to_string()], String::new(), count)
     }
 
-    /// What a script of this folder prints behind its version.
+    /// The output of a script of this folder after its version.
     fn lines(self, script: &str, arguments: &[&str], input: String, count: usize) -> Option<Vec<Value>> {
         let python = variable("USM_PYTHON")?;
         let mut command = Command::new(python);

@@ -1,6 +1,5 @@
-//! The differences from NumPy that are meant, one by one: what the crate page lists. Each says what
-//! is read here in NumPy mode, by NumPy 2 and by NumPy 1; a NumPy that changes its mind fails the
-//! test.
+//! The intended differences from NumPy, as the crate's documentation lists them. Each has the
+//! readings of NumPy mode, NumPy 2 and NumPy 1; a change in NumPy fails the test.
 
 use serde_json::Value;
 use usm_interface::text::Lexer;
@@ -8,16 +7,16 @@ use usm_interface::{Field, Mode, Objects, Policy, descr, members, typestr};
 
 use crate::ask::NumPy;
 
-/// Text, here, NumPy 2, NumPy 1. Members are `name@offset+bytes`.
+/// Text, NumPy mode, NumPy 2, NumPy 1. Members are `name@offset+bytes`.
 const DIFFERENCES: &[[&str; 4]] = &[
-    // Padding is padding, not a member `f1`.
+    // Padding, not a member `f1`.
     [
         "[('a', '|u1'), ('', '|V4'), ('b', '|u1')]",
         "6: a@0+1 @1+4 b@5+1",
         "6: a@0+1 f1@1+4 b@5+1",
         "6: a@0+1 f1@1+4 b@5+1",
     ],
-    // Sizes that do not fit a C int.
+    // Sizes that exceed a C int.
     [
         "[('a', '|V2147483647'), ('b', '|V2147483647')]",
         "itemsize_limit",
@@ -34,13 +33,13 @@ const DIFFERENCES: &[[&str; 4]] = &[
     ["[('a', '|V0', 3)]", "empty_element", "3: a@0+3", "3: a@0+3"],
     // NumPy 1 drops the shape 1.
     ["[('a', '<i4', 1)]", "4: a@0+4[1]", "4: a@0+4[1]", "4: a@0+4"],
-    // The order of raw bytes is how bfloat16 is exported.
+    // bfloat16 is exported as raw bytes with an order.
     ["<V2", "2: <V2", "2: |V2", "2: |V2"],
     [">V2", "2: >V2", "2: |V2", "2: |V2"],
     // The extended floats of other machines.
     ["<f12", "12: <f12", "refused", "refused"],
     ["<c24", "24: <c24", "refused", "refused"],
-    // A type string says its size.
+    // A type string must have a size.
     ["S", "typestr_syntax", "0: |S0", "0: |S0"],
     ["U", "typestr_syntax", "0: <U0", "0: <U0"],
     ["V", "typestr_syntax", "0: |V0", "0: |V0"],
@@ -48,9 +47,9 @@ const DIFFERENCES: &[[&str; 4]] = &[
     ["m", "typestr_syntax", "8: <m8", "8: <m8"],
     ["M", "typestr_syntax", "8: <M8", "8: <M8"],
     ["<U-0", "typestr_syntax", "0: <U0", "0: <U0"],
-    // Whole bytes of bits.
+    // Bits in whole bytes.
     ["|t16", "2: |t16", "refused", "refused"],
-    // A type string names one type.
+    // A type string names a single type.
     ["i4,f4", "typestr_syntax", "8: f0@0+4 f1@4+4", "8: f0@0+4 f1@4+4"],
     ["(2,)i4", "typestr_syntax", "8: |V8", "8: |V8"],
     ["3i4", "typestr_syntax", "12: |V12", "12: |V12"],
@@ -94,7 +93,7 @@ fn read_type(text: &str) -> String {
     }
 }
 
-/// What NumPy reads.
+/// NumPy's reading.
 fn read_by_numpy(answer: &Value) -> String {
     if !answer["error"].is_null() {
         return "refused".to_owned();

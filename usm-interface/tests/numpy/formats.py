@@ -55,5 +55,5 @@ for _ in range(int(sys.argv[1])):
     try:
         answer = [memoryview(np.empty(1, dtype)).format, dtype.itemsize, list(places(dtype, 0))]
     except (ValueError, TypeError, BufferError):
-        answer = None  # NumPy itself cannot say it.
+        answer = None  # NumPy itself cannot express it.
     print(json.dumps(answer))

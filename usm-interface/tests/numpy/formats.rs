@@ -1,12 +1,12 @@
-//! Formats of NumPy's structured types: what is taken lies where NumPy has it, and what cannot be
-//! told is refused.
+//! Formats of NumPy's structured types: an accepted one has NumPy's offsets, and an ambiguous one
+//! is refused.
 
 use usm_interface::pep3118::{self, Padding};
 use usm_interface::{ErrorKind, Field, StructureError, members};
 
 use crate::ask::NumPy;
 
-/// Where each element of each member lies, in order.
+/// The offset of each element of each member, in order.
 fn places(table: &[Field<'_>], start: u64, out: &mut Vec<u64>) {
     for (field, inner) in members(table).filter(|(field, _)| !field.is_padding()) {
         let (first, size) = (start + u64::from(field.offset()), u64::from(field.dtype().itemsize()));
@@ -42,7 +42,7 @@ fn check(numpy: NumPy) {
                     let ambiguous =
                         matches!(kind, ErrorKind::Structure(StructureError::AmbiguousPadding { .. }));
                     let size = matches!(kind, ErrorKind::Structure(StructureError::FormatSize { .. }));
-                    // Every type of NumPy's without structures in structures is read.
+                    // Every type of NumPy's without nested structures is accepted.
                     let nested = format.get(2..).is_some_and(|rest| rest.contains("T{"));
                     let meant = ((ambiguous || size) && nested) || (size && padding == Padding::AsWritten);
                     assert!(meant, "{padding:?} {format} of {itemsize} bytes: {error}");

@@ -1,10 +1,10 @@
 //! Types as text: the same in every run.
 
-/// A small generator of choices, the same in every run.
+/// A small generator of choices, equal in every run.
 pub(crate) struct Choices(u64);
 
 impl Choices {
-    /// The start that every run has.
+    /// The fixed seed.
     pub(crate) const fn new() -> Self {
         Self(0x9e37_79b9_7f4a_7c15)
     }
@@ -21,7 +21,7 @@ impl Choices {
     }
 }
 
-/// A type string, often good.
+/// A type string, often valid.
 pub(crate) fn type_string(choices: &mut Choices) -> String {
     let order = choices.of(&["<", "<", ">", ">", "|", "=", ""]);
     let kind = choices.of(&["b", "i", "u", "f", "c", "m", "M", "O", "S", "U", "V", "i", "f", "x", "q"]);
@@ -63,7 +63,7 @@ fn good_type(choices: &mut Choices) -> &'static str {
     ])
 }
 
-/// A `descr`, mostly good.
+/// A `descr`, mostly valid.
 pub(crate) fn structure(choices: &mut Choices, depth: usize) -> String {
     let count = choices.below(5);
     let items: Vec<String> = (0..count)

@@ -1,5 +1,5 @@
-//! Type strings and `descr`s against NumPy 1.26 and 2.x: sizes, offsets, alignments, names and
-//! titles are the same, or the difference is one that is meant.
+//! Compares type strings and `descr`s with NumPy 1.26 and 2.x: sizes, offsets, alignments, names
+//! and titles are equal, or the difference is intended.
 //!
 //! `USM_PYTHON` and `USM_NUMPY_1` name the NumPys; `USM_NUMPY_CASES` the number of cases of each
 //! (default 100,000).
@@ -17,7 +17,7 @@ use serde_json::Value;
 use usm_interface::text::Lexer;
 use usm_interface::{Field, Mode, Objects, Policy, descr, members, typestr};
 
-/// Compares one level; `Err` says what differs.
+/// Compares one level. The error is the difference.
 fn compare(numpy: NumPy, table: &[Field<'_>], expect: &Value) -> Result<(), String> {
     let expect = expect.as_array().ok_or("NumPy has no members")?;
     let own: Vec<_> = members(table).collect();
@@ -45,15 +45,14 @@ fn compare(numpy: NumPy, table: &[Field<'_>], expect: &Value) -> Result<(), Stri
     Ok(())
 }
 
-/// Intended: NumPy 1 reads the shape `1` as none, and warns that this will change; NumPy 2 reads it
-/// as we do.
+/// Intended: NumPy 1 ignores the shape `1` and warns that this will change; NumPy 2 reads it as we
+/// do.
 fn same_shape(numpy: NumPy, here: &[u32], expect: &Value) -> bool {
     let is = |dims: &[u32]| expect.as_array().is_some_and(|shape| shape.iter().eq(dims.iter()));
     is(here) || (numpy == NumPy::One && matches!(here, [1, rest @ ..] if is(rest)))
 }
 
-/// What we make of a type in NumPy mode, compared with NumPy's answer; `Err` is a difference that
-/// is not meant.
+/// Compares our reading in NumPy mode with NumPy's. The error is an unintended difference.
 fn check(version: NumPy, text: &str, numpy: &Value, refused_here: &mut usize) -> Result<(), String> {
     let policy = Policy { mode: Mode::Numpy, objects: Objects::Describe, ..Policy::default() };
     let accepted = numpy["error"].is_null();
@@ -69,7 +68,7 @@ fn check(version: NumPy, text: &str, numpy: &Value, refused_here: &mut usize) ->
     };
     match (ours, accepted) {
         (Err(_), false) => Ok(()),
-        // Intended: the extended floats of 32-bit x86, which this machine's NumPy does not have.
+        // Intended: the extended floats of 32-bit x86, which the NumPy of other machines lacks.
         (Ok((12 | 24, Some(_), _)), false) if text.contains(['f', 'c']) => Ok(()),
         (Ok(_), false) => Err(format!("accepted here, NumPy: {}", numpy["error"])),
         (Err(error), true) => {
@@ -97,7 +96,7 @@ fn check(version: NumPy, text: &str, numpy: &Value, refused_here: &mut usize) ->
     }
 }
 
-/// Intended: NumPy 1 reads sizes below 0 and beyond its C `int`, and wraps them.
+/// Intended: NumPy 1 accepts sizes below 0 and above its C `int`, and wraps them.
 fn wraps(version: NumPy, text: &str, numpy: &Value) -> bool {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let beyond =
@@ -105,22 +104,21 @@ fn wraps(version: NumPy, text: &str, numpy: &Value) -> bool {
     version == NumPy::One && (beyond || numpy["itemsize"].as_i64().is_some_and(|size| size < 0))
 }
 
-/// Intended: raw bytes keep the order they were written with (`<V2` is how bfloat16 is exported);
-/// NumPy drops it.
+/// Intended: raw bytes keep their written order (`<V2` is the export of bfloat16); NumPy drops it.
 fn spelled(typestr: &Value) -> String {
     let text = typestr.as_str().unwrap_or_default();
     if text.get(1..2) == Some("V") { text.replacen(['<', '>'], "|", 1) } else { text.to_owned() }
 }
 
-/// Type strings that NumPy takes and no array interface means.
+/// Type strings that NumPy accepts and the array interface does not define.
 fn is_intended_refusal(text: &str) -> bool {
     let letters = text.trim_start_matches(['<', '>', '|', '=']);
-    // A bare kind letter: `S`, `U`, `V`, `m`, `M` without a size say nothing of the element's size;
+    // A single letter: `S`, `U`, `V`, `m`, `M` without a size do not define the element's size;
     // `f`, `c`, `i` are C types with an order.
     let bare = letters.len() == 1;
     // A unit on a datetime without size.
     let sizeless = letters.starts_with("M[") || letters.starts_with("m[");
-    // Minus zero is no size.
+    // Minus zero is no valid size.
     bare || sizeless || letters.ends_with("-0")
 }
 

@@ -1,5 +1,5 @@
-//! The straight paths against the general ones. A space in front of a text keeps it off the
-//! straight path, and so does the order `=` of a type string.
+//! Compares the fast paths with the general ones. A space before a text, or the order `=` of a type
+//! string, selects the general path.
 
 use usm_interface::descr::parse as read_descr;
 use usm_interface::value::Str;
@@ -7,7 +7,7 @@ use usm_interface::{Dtype, Error, Field, Kind, Mode, Protocol, Raw, Spelling, di
 
 use super::{N, policy};
 
-/// Both ways give the same members or the same refusal.
+/// Both paths give the same members or the same refusal.
 pub(super) fn descr(text: &str) {
     let general = format!(" {text}");
     for (mode, native_bar) in [(Mode::Strict, true), (Mode::Numpy, false)] {
@@ -52,7 +52,7 @@ pub(super) fn fields(raw: &Raw<'_, '_>, protocol: Protocol) {
 /// As [`descr`], for dictionaries.
 pub(super) fn dictionary(text: &str) {
     let general = format!(" {text}");
-    // What the paths share comes behind them: the protocol is tried once, each mode once.
+    // The shared code follows the paths: each protocol is tried once, each mode once.
     for (mode, protocol) in [(Mode::Strict, None), (Mode::Numpy, Some(Protocol::Sycl))] {
         let (mut table, mut other) = ([Field::EMPTY; 32], [Field::EMPTY; 32]);
         let straight = dict::parse::<N>(text, protocol, &policy(mode), &mut table);

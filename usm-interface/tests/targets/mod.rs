@@ -1,10 +1,10 @@
-//! The invariants, as functions of bytes: the fuzz targets call them, and the corpora run through
+//! The invariants, as functions of bytes. The fuzz targets call them, and their corpora run through
 //! them as ordinary tests.
 //!
-//! Accepted means inside: every element lies in the extent. Written again means the same. Strict is
-//! a part of NumPy mode.
+//! Every element of an accepted array lies in its extent. Encoding and decoding keep the meaning.
+//! Strict mode accepts a subset of NumPy mode.
 
-#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz targets take them by name.
+#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some functions; the fuzz targets take them by name.
 
 mod both_ways;
 
@@ -54,8 +54,8 @@ pub fn check_layout(layout: &Layout<N>) {
     }
 }
 
-/// An address and its layout stay in the address space, and in exactly the allocation that the
-/// extent says.
+/// An address with its layout stays in the address space, and in exactly the allocation that the
+/// extent requires.
 fn check_inside(layout: &Layout<N>, address: u64) {
     if layout.nbytes() == 0 {
         return;
@@ -73,7 +73,7 @@ fn check_inside(layout: &Layout<N>, address: u64) {
     }
 }
 
-/// Members lie inside their structure, one behind the other.
+/// Members lie inside their structure, in order.
 fn check_members(table: &[Field<'_>], size: u32) {
     let mut end = 0u64;
     for (field, inner) in members(table) {
@@ -178,7 +178,7 @@ pub fn dictionary(data: &[u8]) {
         );
         conversions(&array);
     }
-    // Bytes as strides: whatever was read is what is written.
+    // Strides in bytes: the written ones equal the read ones.
     let bytes = Policy { sycl_units: SyclUnits::Bytes, ..policy(Mode::Strict) };
     let mut table = [Field::EMPTY; 32];
     if let Ok(array) = dict::parse::<N>(text, Some(Protocol::Sycl), &bytes, &mut table) {
@@ -196,7 +196,7 @@ fn check_interface(array: &Interface<'_, '_, N>) {
     }
 }
 
-/// What an interface is written as reads as the same interface.
+/// The written form of an interface decodes to the same interface.
 fn check_text(array: &Interface<'_, '_, N>, spelling: Spelling) -> String {
     let mut written = String::new();
     array.write(&mut written, spelling).expect("a string grows");
@@ -212,7 +212,7 @@ fn check_text(array: &Interface<'_, '_, N>, spelling: Spelling) -> String {
     written
 }
 
-/// Where the elements are: address of the first, shape, strides where they matter.
+/// The place of the elements: address of the first, shape, and strides that matter.
 fn places(address: Option<u64>, layout: &Layout<N>) -> (Option<u64>, Vec<i64>, Vec<i64>, u32) {
     let strides =
         layout.shape().iter().zip(layout.strides()).filter(|(n, _)| **n > 1).map(|(_, s)| *s).collect();
@@ -223,7 +223,7 @@ fn places(address: Option<u64>, layout: &Layout<N>) -> (Option<u64>, Vec<i64>, V
     (first, layout.shape().to_vec(), strides, layout.itemsize())
 }
 
-/// Every direction from a dictionary: what is converted names the same elements, and comes back.
+/// Every conversion from a dictionary names the same elements, and converts back.
 fn conversions(array: &Interface<'_, '_, N>) {
     let target = Target { syclobj: Some(SyclObject::Filter(Str::new("cpu"))), ..Target::default() };
     let here = places(array.address(), array.layout());
@@ -267,7 +267,8 @@ fn check_buffer(buffer: &Buffer<'_, '_, N>) {
     buffer.write_format(&mut format).expect("a string grows");
     let mut table = [Field::EMPTY; 64];
     let itemsize = u64::from(buffer.layout().itemsize());
-    // We write all padding. Who does not know that may refuse, but reads nothing else.
+    // We write all padding. A reader without that knowledge may refuse, but not read another
+    // layout.
     let mut stranger_table = [Field::EMPTY; 64];
     let stranger = pep3118::parse(&format, itemsize, Padding::AsWritten, &mut stranger_table);
     let again = pep3118::parse(&format, itemsize, Padding::C, &mut table);
@@ -291,7 +292,7 @@ fn check_buffer(buffer: &Buffer<'_, '_, N>) {
     }
 }
 
-/// Raw bytes have no order; a dictionary's spelling of one (`<V2`) is not said in a format.
+/// Raw bytes have no order; a format cannot express a dictionary's spelling of one (`<V2`).
 fn orderless(dtype: Dtype) -> Dtype {
     if dtype.kind() == Kind::Void { Dtype::void(dtype.itemsize()).expect("it had this size") } else { dtype }
 }
@@ -360,7 +361,7 @@ fn check_tensor(tensor: &Tensor<N>) {
     }
 }
 
-/// A cursor that makes numbers of bytes, small ones and extreme ones alike.
+/// A cursor that turns bytes into numbers, small and extreme ones.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -493,7 +494,7 @@ pub fn fields(data: &[u8]) {
     }
 }
 
-/// As an ordinary test does it: fields that most producers could have.
+/// As in an ordinary test: fields that most producers could have.
 pub fn ordinary_fields(
     shape: &[i64],
     strides: Option<&[i64]>,
@@ -516,13 +517,13 @@ pub fn ordinary_fields(
         both_ways::fields(&raw, protocol);
         if let Ok(array) = raw.validate::<N>(protocol, &policy(Mode::Strict)) {
             check_interface(&array);
-            // In just enough room, and not in less.
+            // Exactly enough room works, and less does not.
             assert!(raw.validate::<3>(protocol, &policy(Mode::Strict)).is_ok() == (shape.len() <= 3));
         }
     }
 }
 
-/// Dictionaries that follow the grammar, with any numbers: every byte is a choice.
+/// Dictionaries that follow the grammar, with any numbers: each byte is a choice.
 pub fn grammar(data: &[u8]) {
     let mut choices = Numbers(data);
     let mut text = String::from("{");
@@ -556,7 +557,7 @@ pub fn grammar(data: &[u8]) {
     dictionary(text.as_bytes());
 }
 
-/// Writes `count` members; a choice nests them up to three levels.
+/// Writes `count` members, nested up to three levels by choice.
 fn members_of(choices: &mut Numbers<'_>, out: &mut String, count: u8, depth: u8) {
     const TYPES: [&str; 10] = ["|u1", "<f4", ">i8", "|b1", "<c16", "|V3", "<M8[us]", "|S7", "<U3", "|f8"];
     for index in 0..count {
@@ -592,7 +593,7 @@ fn members_of(choices: &mut Numbers<'_>, out: &mut String, count: u8, depth: u8)
     }
 }
 
-/// A target: it panics when an invariant does not hold.
+/// A target: panics if an invariant is violated.
 pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.

@@ -146,7 +146,7 @@ class Both:
         for side in self.sides:
             side.buffer = ctypes.create_string_buffer(size[0] + 16)
             start = ctypes.addressof(side.buffer)
-            # Numba's own wants it aligned.
+            # Numba's own requires alignment.
             side.iterator = c_void_p(start + -start % 8 + (side is self.sides[0]))
             getattr(side, f"{kind}_iter")(side.iterator, side.handle)
 
@@ -192,7 +192,7 @@ def dictionaries(box, rng):
             bytes_ = b"\xee" + bytes_[1:]
         elif number % 256 == 0xEE:
             bytes_ = b"\xed" + bytes_[1:]
-        # Equal keys of other bytes, where a callback says so.
+        # Equal keys with different bytes, if a callback treats them as equal.
         if chosen[0] and key_size > 2 and rng.random() < 0.2:
             bytes_ = bytes_[:-1] + b"x"
         return bytes_, hashed(int.from_bytes(bytes_[:2], "little"))
@@ -213,8 +213,8 @@ def dictionaries(box, rng):
         elif action < 0.9:
             box.both("dict_popitem", out=(key_size, value_size))
         elif action < 0.96:
-            # Numba's compares the address of the table, which may come back: only what it is sure
-            # of is compared.
+            # Numba compares the address of the table, which may be reused, so only its certain
+            # results are compared.
             if box.sides[0].dict_length(box.sides[0].handle) and rng.random() < 0.5:
                 box.begin("dict")
                 box.next("dict", key_size, value_size)
@@ -246,7 +246,7 @@ def mutations(box, rng):
     box.both("dict_popitem", out=(8, 8))
     assert box.next("dict", 8, 8) == -2
     box.begin("dict")
-    # As many as before, in a table that has moved.
+    # As many elements as before, in a table that has moved.
     box.both("dict_popitem", out=(8, 8))
     box.both("dict_insert", k(20), 20, b"replaced", out=8)
     assert box.next("dict", 8, 8) == -2
@@ -304,7 +304,7 @@ def lists(box, rng):
             step = rng.choice([1, 1, 2, 3, 7, 2**30, -1, -2, -3, -(2**30)])
             ends = (rng.randrange(size + 1), rng.randrange(size + 1))
             if step < 0:
-                # Clipped as Numba clips them.
+                # Clipped like Numba's.
                 ends = (min(ends[0], size - 1), rng.choice([ends[1], -1]))
             box.both("list_delete_slice", *ends, step)
         elif action < 0.87:
@@ -358,7 +358,7 @@ def hostile(box):
         getattr(ours, f"{kind}_iter")(ctypes.cast(room, c_void_p), None)
         assert getattr(ours, f"{kind}_iter_next")(ctypes.cast(room, c_void_p), *[None] * arguments) in (-3, -4)
 
-    # Positions of nothing, hashes of -1, and a hash that is not the element's.
+    # Unknown positions, hashes of -1, and a hash that is not the element's.
     assert ours.dict_new_sized(byref(out), 0, 8, 8) == 0
     for number in range(300):
         assert ours.dict_insert_ez(out, number.to_bytes(8, "little"), -1, key) == 0
@@ -369,7 +369,7 @@ def hostile(box):
     assert (ours.dict_delitem(out, 12345, 7), ours.dict_delitem(out, -1, 7), ours.dict_length(out)) == (0, -2, 299)
     ours.dict_free(out)
 
-    # Comparisons that fail.
+    # Failing comparisons.
     assert ours.set_new(byref(out), 8, 8) == 0
     ours.set_set_method_table(out, byref(ours.log.table([True] * 3)))
     assert ours.set_add(out, key, 1) == 0
@@ -377,7 +377,7 @@ def hostile(box):
     assert (ours.set_contains(out, bad, 1), ours.set_discard(out, bad, 1), ours.set_length(out)) == (FAILED, -5, 1)
     ours.set_free(out)
 
-    # Slices beyond the list, and items of nothing.
+    # Slices beyond the list, and missing items.
     assert ours.list_new(byref(out), 0, 0) == 0
     for _ in range(1000):
         assert ours.list_append(out, b"") == 0
@@ -388,7 +388,7 @@ def hostile(box):
     assert ours.list_delete_slice(out, 998, -1, -(2**63)) == 0 and ours.list_length(out) == 998
     ours.list_free(out)
 
-    # A callback looks, and may not change.
+    # A callback may read, but not change.
     answers = []
     held = [
         EQUAL(lambda *_: answers.append(ours.dict_insert_ez(out, b"abcdefgh", 99, key)) or 1),
@@ -400,8 +400,8 @@ def hostile(box):
     assert ours.dict_insert_ez(out, key, 1, key) == 0 and answers == [-2, -2, 1]
     answers.clear()
     assert ours.dict_insert_ez(out, key, 1, key) == 1 and answers == [-2]
-    # A lookup is no change, so that what it calls may change: one that moves the table away has
-    # failed.
+    # A lookup changes nothing, so its callback may change the table. If that moves the table, the
+    # lookup fails.
     table.key_incref = None
     ours.dict_set_method_table(out, byref(table))
     held.append(EQUAL(lambda *_: [ours.dict_set_method_table(out, None)] + [ours.dict_insert_ez(out, n.to_bytes(8, "little"), n, key) for n in range(50)] and 1))

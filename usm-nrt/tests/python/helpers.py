@@ -42,7 +42,7 @@ def check(name, ours, theirs, *inputs):
     assert ours == theirs, f"{name}{inputs}: {ours} here, {theirs} in Numba"
 
 
-# Every name is in the table once, and only names of Numba's are.
+# The table has every name once, and only Numba's names.
 sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", open(table).read(), re.M | re.S))
 listed = {}
 for section, text in sections.items():
@@ -78,7 +78,7 @@ for name in ["sdiv", "srem", "udiv", "urem"]:
         for b in rng.choices(INTEGERS, k=10) + INTEGERS[:10]:
             a_, b_ = a + bias, b + bias
             if b_ == 0 or (bias == 0 and (a, b) == (-(2**63), -1)):
-                own(a_, b_)  # Numba's would end the process.
+                own(a_, b_)  # Numba's version would end the process.
             else:
                 check(name, own(a_, b_), numba(a_, b_), a_, b_)
     assert own(5, 0) == 0
@@ -132,8 +132,8 @@ for name, number in [("cpow", c_double), ("cpowf", c_float)]:
         own(byref(a), byref(b), byref(p))
         numba(byref(a), byref(b), byref(q))
         if name == "cpowf" and (q[0] == 0 or not abs(q[1]) < float("inf")):
-            # Numba puts the number together as real + I * imaginary: the real part loses the sign
-            # of a zero, and becomes NaN when the other is not finite.
+            # Numba computes real + I * imaginary: the real part loses the sign of a zero, and
+            # becomes NaN if the other part is not finite.
             assert bits(p[1]) == bits(q[1]) and (p[0] == q[0] or q[0] != q[0])
             continue
         for x, y in zip(p, q):
@@ -203,7 +203,7 @@ for _ in range(60000):
     total = 1
     for size in old:
         total *= size
-    # Another shape of as many elements, mostly.
+    # Mostly another shape with as many elements.
     new, left = [], total
     while left > 1 and len(new) < 6:
         divisor = rng.choice([d for d in range(1, left + 1) if left % d == 0])
@@ -222,8 +222,8 @@ for _ in range(60000):
     arguments = lambda out: (len(old), c(old), c(strides), len(new), c(new), out, itemsize, fortran)
     mine, his = own(*arguments(p)), numba(*arguments(q))
     if fortran and total == 1:
-        # Numba's reads the size in front of the first one: its strides of a single element are
-        # whatever lies there.
+        # Numba reads the size before the first one: its strides of a single element are arbitrary
+        # memory.
         assert mine == his and (not mine or list(p)[: len(new)] == [itemsize] * len(new))
         continue
     check("attempt_nocopy_reshape", (mine, list(p) if mine else None), (his, list(q) if his else None), old, strides, new, fortran)

@@ -4,7 +4,7 @@
 //! Each byte with its operands is a step of a program over eight cells of blocks. Each step checks
 //! that refused sizes and alignments return null, data is aligned, content survives, and counts are
 //! the program's; at the end all counters balance. AddressSanitizer finds memory errors.
-#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
+#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some functions; the fuzz target takes them by name.
 
 use core::ffi::{c_uint, c_void};
 use core::ptr;

@@ -1,25 +1,25 @@
-//! Runs a graph twice at the same time: in memory where every block has a place of its own, and in
-//! the bytes that a plan gave. Every read must see the same in both.
+//! Runs a graph twice at the same time: in memory where every block has its own place, and at the
+//! offsets of a plan. Every read must find the same content in both.
 //!
-//! Each write gives new numbers to its cells, so a read also tells whose bytes it sees. 0 is what
-//! nobody wrote: a graph that reads it says nothing about the plan.
+//! Each write stores new numbers in its cells, so a read also identifies the writer. 0 means
+//! unwritten: a graph that reads it says nothing about the plan.
 
 use core::cell::Cell;
 
 use usm_pool::graph::Graph;
 use usm_pool::{Row, TensorKind};
 
-/// A cell of a plan's memory that nobody wrote.
+/// The value of an unwritten cell in a plan's memory.
 const UNTOUCHED: u64 = u64::MAX;
 
-/// Where each tensor begins: its arena, and the cell there. A cell stands for a byte.
+/// The place of each tensor: its arena, and its first cell. A cell stands for a byte.
 struct Memory {
     places: Vec<(usize, usize)>,
     arenas: Vec<Vec<u64>>,
 }
 
 impl Memory {
-    /// A place of its own for every block.
+    /// Gives every block its own place.
     fn apart(graph: &Graph) -> Self {
         let tensors = graph.tensors();
         let arenas = tensors.iter().map(|tensor| match tensor.alias {
@@ -30,7 +30,7 @@ impl Memory {
         Self { places: places.collect(), arenas: arenas.collect() }
     }
 
-    /// The places of a plan, which has all activations and nothing else.
+    /// The places of a plan, which must contain exactly the activations.
     fn planned(graph: &Graph, rows: &[Row]) -> Self {
         let mut memory = Self::apart(graph);
         let blocks = memory.arenas.len();
@@ -62,9 +62,9 @@ pub(crate) struct Executor<'g> {
     graph: &'g Graph,
     apart: Memory,
     planned: Memory,
-    /// The number before the next write's first.
+    /// The last number that a write used.
     last: u64,
-    /// Whether an operator writes the views that it makes of what it reads.
+    /// Whether an operator writes the views that it makes of its inputs.
     writes_views: bool,
     read_unwritten: Cell<bool>,
 }
@@ -82,7 +82,7 @@ impl<'g> Executor<'g> {
         executor
     }
 
-    /// Whether a block has content before the run: nobody writes it before it is read.
+    /// Whether a block has content before the run: no operator writes it before it is read.
     fn is_given(&self, root: usize) -> bool {
         let tensors = self.graph.tensors();
         let family = || self.graph.family(root).iter().map(|&member| &tensors[member]);
@@ -109,7 +109,7 @@ impl<'g> Executor<'g> {
         }
     }
 
-    /// Every byte of the tensor but the first ones, which may have been written over.
+    /// Every byte of the tensor except the first ones, which may be overwritten.
     fn check(&self, tensor: usize, over: usize, when: &str) -> Result<(), String> {
         let len = self.len(tensor);
         let pairs = self.apart.cells(tensor, len).iter().zip(self.planned.cells(tensor, len));
@@ -139,14 +139,14 @@ impl<'g> Executor<'g> {
         for &input in &self.graph.ops()[op].inputs {
             self.check(input, 0, &format!("at the start of op {op}"))?;
         }
-        // It may write from its start on, in any order.
+        // An operator may write from its start on, in any order.
         self.write_outputs(op);
         Ok(())
     }
 
     pub(crate) fn finish(&mut self, op: usize) -> Result<(), String> {
         let node = &self.graph.ops()[op];
-        // It may read to its end, but for what it has written in place.
+        // An operator may read to its end, except bytes that it has overwritten in place.
         for &input in &node.inputs {
             self.check(input, self.written_in_place(op, input), &format!("at the end of op {op}"))?;
         }
@@ -160,7 +160,7 @@ impl<'g> Executor<'g> {
         Ok(())
     }
 
-    /// The first bytes of an input that outputs with a permit for just this input lie over.
+    /// The first bytes of an input that outputs with a permit for exactly this input overwrite.
     fn written_in_place(&self, op: usize, input: usize) -> usize {
         let tensors = self.graph.tensors();
         let over = self.graph.ops()[op].in_place.iter().filter(|&&(of, output)| {
@@ -172,7 +172,7 @@ impl<'g> Executor<'g> {
         over.map(|&(_, output)| self.len(output)).max().unwrap_or(0)
     }
 
-    /// Before the first round somebody has written what the body reads before it writes it.
+    /// Before the first iteration, fills the tensors that the body reads before it writes them.
     pub(crate) fn enter_loop(&mut self, first: usize, last: usize) {
         for (tensor, node) in self.graph.tensors().iter().enumerate() {
             let carried = |writer| node.users.iter().any(|user| (first..=writer).contains(user));

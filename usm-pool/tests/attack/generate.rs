@@ -1,4 +1,4 @@
-//! Random operator graphs rich in views, permits, loops and reads that a loop carries.
+//! Random operator graphs with many views, permits, loops and tensors that a loop carries.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use usm_pool::{Op, Tensor, TensorKind};
 
 use crate::common::executor::Random;
 
-/// A graph; none where what was drawn is no valid one.
+/// A graph; `None` if the drawn one is invalid.
 pub(crate) fn graph(random: &mut Random) -> Option<Graph> {
     let mut draft = Draft { random, tensors: Vec::new(), ops: Vec::new() };
     draft.given();
-    // Inputs are what was made lately, so that lives end, or anything.
+    // Inputs are recent tensors, so that lives end, or any.
     let window = if draft.chance(1, 3) { usize::MAX } else { 6 };
     for _ in 0..=draft.below(10) {
         draft.op(window);
@@ -25,12 +25,12 @@ struct TensorDraft {
     alignment: Option<u64>,
     padding: u64,
     kind: Option<TensorKind>,
-    /// The tensor that it is a view of, and the first byte there.
+    /// The base of a view, and the offset in it.
     view: Option<(usize, u64)>,
     produced: bool,
 }
 
-/// Tensors are named by their places in the list.
+/// Tensors are named by their index in the list.
 struct OpDraft {
     inputs: Vec<usize>,
     outputs: Vec<usize>,
@@ -84,7 +84,7 @@ impl Draft<'_> {
         self.tensors.len() - 1
     }
 
-    /// What is there before the first operator.
+    /// Tensors with content before the first operator.
     fn given(&mut self) {
         for _ in 0..self.below(3) {
             let size = self.random.below(40);
@@ -181,8 +181,8 @@ impl Draft<'_> {
         }
     }
 
-    /// The first and last operators of loops: none, one, or one inside of another. What the last
-    /// operator makes may be read by the next round.
+    /// The first and last operators of loops: none, one, or one inside another. The next iteration
+    /// may read the last operator's outputs.
     fn loops(&mut self) -> Vec<(usize, usize)> {
         if !self.chance(1, 4) {
             return Vec::new();

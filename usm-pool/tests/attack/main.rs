@@ -1,6 +1,6 @@
-//! Planners, `Plan::verify` and `verify::graph` beside an executor that runs plans byte by byte,
-//! over random graphs rich in views, permits and loops. Rows are tampered with too.
-//! `USM_ATTACK_GRAPHS` says how many graphs, `USM_ATTACK_SEED` which.
+//! Compares planners, `Plan::verify` and `verify::graph` with an executor that runs plans byte by
+//! byte, on random graphs with many views, permits and loops. Rows are tampered with too.
+//! `USM_ATTACK_GRAPHS` is the number of graphs, `USM_ATTACK_SEED` the seed.
 
 #![cfg(feature = "alloc")]
 
@@ -26,7 +26,7 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// What went wrong: of each sort of fault how often, and the shortest case.
+/// For each sort of fault, the number of cases and the shortest one.
 #[derive(Default)]
 struct Faults(BTreeMap<String, (u64, String)>);
 
@@ -114,7 +114,7 @@ impl Attack {
         plans
     }
 
-    /// A plan of ours must pass both checkers and run right.
+    /// A plan of the planners must pass both checkers and run correctly.
     fn own(&mut self, graph: &Graph, queue: Queue, problem: &Problem, plan: &Plan) {
         let edges = &plan.ordering_edges;
         if let Err(error) = plan.verify(problem) {
@@ -136,7 +136,7 @@ impl Attack {
         self.faults.note(format!("{sort} {queue:?}"), case(&error, graph, queue, edges, &plan.rows));
     }
 
-    /// Rows that `verify::graph` accepts must run right, whoever made them.
+    /// Rows that `verify::graph` accepts must run correctly, whatever their origin.
     fn tampered(&mut self, graph: &Graph, queue: Queue, rows: &[Row]) {
         let mut rows = rows.to_vec();
         for _ in 0..=self.random.below(2) {
@@ -161,7 +161,7 @@ impl Attack {
         }
     }
 
-    /// Moves a block with all its views, mostly to where another one is.
+    /// Moves a block with all its views, mostly to another one's place.
     fn move_a_block(&mut self, graph: &Graph, rows: &mut [Row]) {
         let tensors = graph.tensors();
         let of = |row: &Row| &tensors[graph.tensor_index(row.id).expect("a row is of a tensor")];
@@ -180,7 +180,8 @@ impl Attack {
         }
     }
 
-    /// Runs the rows as the queue may. Operators write the views that they make, or leave them.
+    /// Runs the rows in an order that the queue allows. Operators either write the views that they
+    /// make or not.
     fn runs(
         &mut self,
         graph: &Graph,
@@ -208,7 +209,7 @@ impl Attack {
     }
 }
 
-/// A fault with everything that it needs to be seen again.
+/// A fault with everything needed to reproduce it.
 fn case(
     error: &dyn core::fmt::Display,
     graph: &Graph,

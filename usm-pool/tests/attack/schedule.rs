@@ -13,7 +13,7 @@ enum Step {
     Run(usize),
 }
 
-/// Runs in processing order, each loop so many rounds.
+/// Runs in processing order, with a number of iterations for each loop.
 pub(crate) fn in_order(graph: &Graph, rows: &[Row], writes_views: bool, rounds: usize) -> Result<(), String> {
     let mut steps = Vec::new();
     push_steps(graph, 0..graph.ops().len(), &mut Vec::new(), rounds, &mut steps);
@@ -28,7 +28,7 @@ pub(crate) fn in_order(graph: &Graph, rows: &[Row], writes_views: bool, rounds: 
     executor.end(outcome)
 }
 
-/// The steps of these operators, inside of the loops that were entered.
+/// The steps of these operators, inside the entered loops.
 fn push_steps(
     graph: &Graph,
     ops: core::ops::Range<usize>,
@@ -57,8 +57,8 @@ fn push_steps(
     }
 }
 
-/// Runs with operators overlapping at random, as the data dependencies and `edges` allow. Graphs
-/// with loops in loops, or with reads that a loop carries, are left out.
+/// Runs with operators overlapping at random, as the data dependencies and `edges` allow. Omits
+/// graphs with loops in loops, or with tensors that a loop carries.
 pub(crate) fn out_of_order(
     graph: &Graph,
     rows: &[Row],
@@ -83,7 +83,7 @@ pub(crate) fn out_of_order(
                 executor.start(instances[next].0)?;
                 running.push(next);
             } else if running.is_empty() {
-                // Edges in a circle: there is no such run.
+                // The edges form a cycle, so no run exists.
                 return Ok(false);
             } else {
                 let next = running.swap_remove(random.below(running.len() as u64) as usize);
@@ -106,8 +106,8 @@ fn carries(graph: &Graph, (first, last): (usize, usize)) -> bool {
     })
 }
 
-/// Operators with the round that they run in, and for each the ones it waits for: those of a loop
-/// run twice, and no round begins before the one before has ended.
+/// Operators with their iteration, and for each the operators it waits for. A loop's operators run
+/// twice, and no iteration begins before the previous one has ended.
 fn instances(graph: &Graph, edges: &[(usize, usize)]) -> (Vec<(usize, usize)>, Vec<Vec<usize>>) {
     let is_inside = |op: usize| graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
     let rounds = |op: usize| if is_inside(op) { 2 } else { 1 };
@@ -133,7 +133,7 @@ fn instances(graph: &Graph, edges: &[(usize, usize)]) -> (Vec<(usize, usize)>, V
     (instances, waits)
 }
 
-/// Who wrote the bytes that an operator reads.
+/// The writers of an operator's inputs.
 fn predecessors(graph: &Graph, op: usize) -> Vec<usize> {
     let tensors = graph.tensors();
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ fn predecessors(graph: &Graph, op: usize) -> Vec<usize> {
         for other in graph.family(input.root).iter().map(|&member| &tensors[member]) {
             let low = input.root_offset.max(other.root_offset);
             let high = (input.root_offset + input.size).min(other.root_offset + other.size);
-            // Who makes a view of what it reads writes nothing.
+            // An operator that makes a view of an input writes nothing.
             let writes =
                 |op: &usize| !graph.ops()[*op].inputs.iter().any(|&read| tensors[read].root == input.root);
             found.extend(other.producer.filter(|op| low < high && writes(op)));

@@ -1,4 +1,4 @@
-//! A byte-level oracle: runs a graph in the bytes that a plan gave, and checks every read.
+//! A byte-level oracle: runs a graph at the offsets of a plan, and checks every read.
 //!
 //! A tensor's content is a pattern of its root and position. An operator checks its inputs, spoils
 //! its outputs as soon as it starts (it may write them in any order), checks the inputs again when
@@ -67,7 +67,7 @@ impl<'a> Executor<'a> {
             let family = || graph.family(node.root).iter().map(|&member| &graph.tensors()[member]);
             let written = family().filter_map(|member| member.producer).min();
             let read = family().filter_map(|member| member.users.first().copied()).min();
-            // Nobody writes it before it is read: it was there before the run.
+            // The bytes had content before the run: no operator writes them before they are read.
             let given = match (written, read) {
                 (None, _) => true,
                 (Some(written), Some(read)) => {
@@ -98,7 +98,7 @@ impl<'a> Executor<'a> {
         self.check_but(tensor, &[], when)
     }
 
-    /// Every byte of the tensor that lies in none of the ranges, which are positions in the tensor.
+    /// Checks every byte of the tensor outside the given ranges of positions in it.
     fn check_but(&mut self, tensor: usize, but: &[Range<usize>], when: &str) -> Result<(), String> {
         let (root, at) = (self.graph.tensors()[tensor].root, self.graph.tensors()[tensor].root_offset);
         let id = self.graph.tensors()[tensor].id;
@@ -111,8 +111,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// The positions of an input that the operator may have written over by its end: those of
-    /// outputs with a permit for this very input.
+    /// The positions of an input that the operator may have overwritten by its end: those of
+    /// outputs with a permit for exactly this input.
     fn written_in_place(&self, op: usize, input: usize) -> Vec<Range<usize>> {
         let Some(from) = self.rows[input] else { return Vec::new() };
         let permitted = |&&(of, _): &&(usize, usize)| of == input;
@@ -124,8 +124,8 @@ impl<'a> Executor<'a> {
             .collect()
     }
 
-    /// Whether the output's bytes hold content already: the operator reads its block, or another
-    /// one has written there.
+    /// Whether the output's bytes have content already: the operator reads their block, or another
+    /// one has written it.
     fn family_written(&self, output: usize, op: usize) -> bool {
         let tensors = self.graph.tensors();
         let node = &tensors[output];
@@ -144,7 +144,7 @@ impl<'a> Executor<'a> {
             self.check(input, &format!("when op {op} starts to read"))?;
         }
         for output in self.graph.ops()[op].outputs.clone() {
-            // A view of bytes that are there already writes nothing.
+            // A view of written bytes writes nothing.
             if !self.family_written(output, op) {
                 self.bytes(output).into_iter().flatten().for_each(|byte| *byte = POISON);
             }
@@ -152,8 +152,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// `again` when a loop will run the operator once more: what it reads has more uses to come
-    /// then.
+    /// `again` if a loop will run the operator once more: then its inputs have further uses.
     pub(crate) fn finish(&mut self, op: usize, again: bool) -> Result<(), String> {
         let mut inputs = self.graph.ops()[op].inputs.clone();
         inputs.sort_unstable();
@@ -177,7 +176,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Spoils what no tensor with reads to come needs of a tensor that had its last.
+    /// Poisons the bytes of a tensor after its last use, except those that another tensor still
+    /// needs.
     fn poison(&mut self, tensor: usize) {
         let node = &self.graph.tensors()[tensor];
         let (low, high) = (node.root_offset, node.root_offset + node.size);
@@ -196,7 +196,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Before the first iteration somebody has filled what the body reads before it writes it.
+    /// Before the first iteration, fills the tensors that the body reads before it writes them.
     fn enter_loop(&mut self, first: usize, last: usize) {
         let body = first..=last;
         for tensor in 0..self.graph.tensors().len() {
@@ -219,8 +219,7 @@ impl<'a> Executor<'a> {
 /// Runs in processing order, the body of every loop twice.
 pub(crate) fn in_order(graph: &Graph, rows: &[Row]) -> Result<(), String> {
     let mut executor = Executor::new(graph, rows);
-    // The last iteration of a loop that is inside of an earlier one of another loop has still to
-    // come again.
+    // If an enclosing loop repeats, its inner loops run all their iterations again.
     let mut left: Vec<usize> = vec![1; graph.loops().len()];
     let mut op = 0;
     while op < graph.ops().len() {
@@ -286,7 +285,7 @@ pub(crate) fn out_of_order(
     executor.outputs()
 }
 
-/// What an operator must wait for, from the definition: who wrote the bytes it reads.
+/// The writers of an operator's inputs, from the definition: the operator must wait for them.
 pub(crate) fn data_predecessors(graph: &Graph, op: usize) -> Vec<usize> {
     let tensors = graph.tensors();
     let mut found = Vec::new();
@@ -298,7 +297,7 @@ pub(crate) fn data_predecessors(graph: &Graph, op: usize) -> Vec<usize> {
                 for other in graph.family(node.root).iter().map(|&other| &tensors[other]) {
                     let low = node.root_offset.max(other.root_offset);
                     let high = (node.root_offset + node.size).min(other.root_offset + other.size);
-                    // Who makes a view of what it reads writes nothing.
+                    // An operator that makes a view of an input writes nothing.
                     let writes = |op: &usize| {
                         !graph.ops()[*op].inputs.iter().any(|&read| tensors[read].root == node.root)
                     };

@@ -1,4 +1,5 @@
-//! What the tests share: the data folder beside the project, and readers for its simple tables.
+//! Code that the tests share: the data folder beside the project, and readers for its simple
+//! tables.
 #![allow(dead_code)] // Each test binary uses its part.
 
 pub(crate) mod executor;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::ProptestConfig;
 use usm_pool::{Buffer, Graph, Op, Tensor};
 
-/// Settings of the property tests: fewer cases without optimisation, `PROPTEST_CASES` decides when
-/// it is set. No files are written.
+/// Settings of the property tests: fewer cases without optimisation, or the number in
+/// `PROPTEST_CASES`. Writes no files.
 pub(crate) fn config() -> ProptestConfig {
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
@@ -42,7 +43,7 @@ pub(crate) fn graph_names(shared: &Path) -> Vec<String> {
         .collect();
     names.sort();
     if cfg!(debug_assertions) {
-        // Minutes without optimisation; a release run takes them all.
+        // Without optimisation all take minutes; a release run includes them.
         let (small, large): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| {
             let table = shared.join(format!("data/planner/{name}.graph.csv"));
             std::fs::metadata(table).is_ok_and(|table| table.len() < 32_000)
