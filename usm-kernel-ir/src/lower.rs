@@ -44,16 +44,15 @@ pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     Cow::Owned(writer.kernel)
 }
 
-/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`], for writers of code
-/// of the host: the first item of a group collects, by way of local memory. Its own arrays stand
-/// where they stood; those for collecting follow.
+/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`], for host code: the
+/// first item of a group collects through local memory. The kernel's own arrays keep their
+/// positions; additional ones follow.
 #[must_use]
 pub fn without_collections(kernel: &Kernel) -> Cow<'_, Kernel> {
     lower(kernel, By::One)
 }
 
-/// A kernel that loads nothing from [`Space::Extent`], for code of which the indices are known to
-/// be inside.
+/// A kernel without loads from [`Space::Extent`], for code whose indices are known to be inside.
 #[must_use]
 pub fn without_extents(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
     if !kernel.arrays.iter().any(|array| matches!(array.space, Space::Extent(_))) {

@@ -183,7 +183,7 @@ impl<'k> Splitter<'k> {
     }
 }
 
-/// What a variable is set to first.
+/// The first value of a variable.
 #[must_use]
 pub fn definition(body: &[Stmt], id: VarId) -> Option<&Expr> {
     body.iter().find_map(|stmt| match &stmt.kind {

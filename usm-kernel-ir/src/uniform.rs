@@ -15,10 +15,11 @@ pub struct Uniformity {
     varying: Vec<Option<Place>>,
 }
 
-/// Gets each statement, with the place where items parted that do not all come to it.
+/// Receives each statement, and the place where the group's items diverged if not all of them reach
+/// it.
 type Report<'r> = &'r mut dyn FnMut(&Uniformity, &Stmt, Option<Place>);
 
-/// What tells a statement from the others of its kernel.
+/// The identity of a statement within its kernel.
 pub(crate) fn address(stmt: &Stmt) -> usize {
     core::ptr::from_ref(stmt) as usize
 }
@@ -104,8 +105,7 @@ impl Uniformity {
         ))
     }
 
-    /// Statements that all items of a group run together, with values that are the same for all of
-    /// them, by their addresses in the kernel.
+    /// The addresses of the statements that all items of a group run together, with equal values.
     pub(crate) fn together(&self, kernel: &Kernel) -> BTreeSet<usize> {
         let (mut all, mut parted) = (BTreeSet::new(), BTreeSet::new());
         let mut again = self.clone();

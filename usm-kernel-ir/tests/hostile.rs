@@ -1,4 +1,4 @@
-//! Text from anywhere.
+//! Arbitrary text.
 
 #[path = "common/skip.rs"]
 mod skip;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-/// The texts of the corpus; none outside of the repository.
+/// The texts of the corpus; none outside the repository.
 fn corpus() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/kernel_ir");
     let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -33,7 +33,7 @@ proptest! {
         std::env::var("USM_KERNEL_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
     ))]
 
-    /// Parts of kernels in other places, other words and numbers.
+    /// Parts of kernels at other places, other words and numbers.
     #[test]
     fn changed_kernels_find_nothing(
         which in any::<prop::sample::Index>(),
@@ -61,7 +61,7 @@ proptest! {
         let mut text = which.get(&texts).clone();
         for (to, from, len, word) in edits {
             let (to, from) = (to.index(text.len()), from.index(text.len()));
-            // Whole words, as far as there are any.
+            // Whole words, if possible.
             let end = |start: usize| {
                 text[start..].iter().position(|byte| b" ()\n".contains(byte)).map_or(text.len(), |more| start + more)
             };

@@ -1,4 +1,4 @@
-//! Checked indices. An access outside goes to a word of the stack, and its result counts as 0.
+//! Checked indices. An access outside goes to a word on the stack, and its result counts as 0.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
@@ -7,10 +7,10 @@ use usm_kernel_ir::{ArrayId, Place, Scalar};
 
 use crate::function::{MEMORY, Writer, type_of};
 
-/// What code that checks has.
+/// The additional parts of code with checks.
 #[derive(Clone, Copy)]
 pub(crate) struct Checks {
-    /// Address of the words for the first index outside.
+    /// Address of the record of the first index outside.
     record: Value,
     /// Not 0 after an index outside.
     failed: Variable,

@@ -14,7 +14,7 @@ impl Writer<'_> {
             ExprKind::Value(value) => self.values[value.0 as usize],
             ExprKind::Len(array) => self.len(*array),
             ExprKind::Query(query, dimension) => {
-                // The last dimension is the fastest one, and the first one here.
+                // The last dimension is the fastest, and the first in this order.
                 let axis = usize::from(self.kernel.dimensions - 1 - dimension);
                 match query {
                     Query::GlobalId => self.gid[axis],
@@ -78,7 +78,7 @@ impl Writer<'_> {
         }
     }
 
-    /// One of two values, of which the other is not computed.
+    /// One of two values; the other is not computed.
     fn either(
         &mut self,
         condition: Value,
@@ -121,7 +121,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether computing it for nothing costs little and does nothing.
+/// Whether an unneeded evaluation is cheap and has no effect.
 fn is_cheap(expr: &Expr) -> bool {
     let mut cheap = true;
     expr.for_each(&mut |expr| {

@@ -13,9 +13,9 @@ use crate::check::Checks;
 use crate::lanes::{LANES, Row};
 use crate::variables::used;
 
-/// Accesses stay inside of memory that is there, of any alignment.
+/// Accesses stay inside existing memory, of any alignment.
 pub(crate) const MEMORY: MemFlagsData = MemFlagsData::new().with_notrap();
-/// The most elements that memory of a group is computed for: more fits no machine, and no product
+/// Maximum elements for which memory of a group is computed. No machine has more, and no product
 /// with it wraps.
 const MOST: i64 = 1 << 48;
 
@@ -65,13 +65,13 @@ pub(crate) fn write(
     writer.builder.finalize(target);
 }
 
-/// What all items of a phase run.
+/// A phase, which all items run.
 struct Phase<'p> {
     body: &'p [&'p Stmt],
-    /// Variables, each behind those of which it is computed anew, and those that are set.
+    /// The used variables, each after those that its recomputation reads; and the set ones.
     used: Vec<VarId>,
     sets: Vec<VarId>,
-    /// Where sixteen items can run at once.
+    /// The plan for sixteen items at once, if possible.
     row: Option<Row>,
 }
 
@@ -90,14 +90,14 @@ pub(crate) struct Writer<'w> {
     /// The indices to check, by their numbers from 1.
     pub(crate) places: Option<&'w [(ArrayId, Place)]>,
     pub(crate) checks: Option<Checks>,
-    /// The kernel needs groups, and all are as large.
+    /// Whether the kernel needs groups, which then have equal sizes.
     grouped: bool,
     pub(crate) barriers: bool,
-    /// One for each of the kernel.
+    /// One for each variable of the kernel.
     pub(crate) variables: Vec<Variable>,
     /// Addresses of arrays.
     pub(crate) bases: Vec<Value>,
-    /// Addresses of the variables that outlive a barrier.
+    /// Addresses of the variables that live across a barrier.
     kept: Vec<Value>,
     pub(crate) values: Vec<Value>,
     pub(crate) lengths: Vec<Value>,
@@ -107,9 +107,9 @@ pub(crate) struct Writer<'w> {
     pub(crate) group: [Value; 3],
     pub(crate) lid: [Value; 3],
     pub(crate) gid: [Value; 3],
-    /// The item's number in its group.
+    /// The item's linear local id.
     pub(crate) item: Value,
-    /// Where a loop goes on, and where it is left.
+    /// The targets of `continue` and `break`.
     pub(crate) loops: Vec<[Block; 2]>,
     pub(crate) group_end: Block,
     pub(crate) item_end: Option<Block>,
@@ -138,7 +138,7 @@ impl Writer<'_> {
         for (axis, bounds) in bounds.iter_mut().enumerate() {
             let [global, local, first, last] =
                 [0, 3, 6, 9].map(|from| self.word(sizes, (from + axis) as i32));
-            // A launch without items says a local size of 0, and has no group.
+            // A launch without items has local size 0 and no group.
             let divisor = self.builder.ins().umax(local, one);
             (self.sizes.global[axis], self.sizes.local[axis]) = (global, local);
             self.sizes.groups[axis] = self.builder.ins().udiv(global, divisor);
@@ -186,7 +186,8 @@ impl Writer<'_> {
         self.builder.ins().return_(&[top]);
     }
 
-    /// Memory of a group for local and private arrays and for what outlives a barrier; its bytes.
+    /// Memory of a group for local and private arrays, and for variables that live across a
+    /// barrier. Returns its size in bytes.
     fn rooms(&mut self, scratch: Value, items: Value) -> Value {
         let kernel = self.kernel;
         let mut top = self.number(0);
@@ -219,7 +220,7 @@ impl Writer<'_> {
         (address, self.builder.ins().iadd(top, bytes))
     }
 
-    /// The groups in this many dimensions, the slowest outermost.
+    /// Loops over the groups in this many dimensions, the slowest outermost.
     fn groups(&mut self, dimensions: u8, bounds: &[[Value; 2]; 3]) {
         let Some(axis) = usize::from(dimensions).checked_sub(1) else {
             self.group_end = self.builder.create_block();
@@ -237,7 +238,7 @@ impl Writer<'_> {
         });
     }
 
-    /// A loop over numbers, as long as a whole step is left.
+    /// A counting loop that runs as long as a whole step remains.
     pub(crate) fn count(
         &mut self,
         first: Value,
@@ -377,7 +378,7 @@ impl Writer<'_> {
         self.phases.homes.get(variable.0 as usize).copied().unwrap_or(Home::Phase)
     }
 
-    /// The type of a variable that outlives a barrier, and where the item has it.
+    /// The type of a variable that lives across a barrier, and the address of the item's value.
     pub(crate) fn kept(&mut self, variable: VarId) -> (Scalar, Value) {
         let ty = self.kernel.variable(variable).ty;
         let (item, base) = (self.item, self.kept[variable.0 as usize]);
@@ -401,7 +402,7 @@ impl Writer<'_> {
         self.builder.ins().load(types::I64, MEMORY, base, 8 * index)
     }
 
-    /// The value whose bits a word has.
+    /// The value with the bits of a word.
     fn of_word(&mut self, ty: Scalar, word: Value) -> Value {
         let ins = self.builder.ins();
         match ty {
@@ -428,7 +429,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Elements of an array.
+    /// The number of elements of an array.
     pub(crate) fn len(&mut self, id: ArrayId) -> Value {
         match &self.kernel.array(id).space {
             Space::Constant(len) | Space::Private(len) => self.number(*len as i64),
@@ -437,7 +438,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Goes somewhere; what follows is not reached.
+    /// Jumps to a block; the following code is unreachable.
     pub(crate) fn go(&mut self, to: Block) {
         self.builder.ins().jump(to, &[]);
         let unreached = self.builder.create_block();

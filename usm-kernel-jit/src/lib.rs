@@ -33,12 +33,12 @@ pub struct Code {
     module: ManuallyDrop<JITModule>,
 }
 
-// SAFETY: the code is only read once it is made.
+// SAFETY: after it is made, the code is only read.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
-/// Why there is no machine code.
+/// The reason why there is no machine code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -60,13 +60,13 @@ impl Code {
     /// Compiles a verified kernel.
     ///
     /// # Errors
-    /// A processor that Cranelift has no code for.
+    /// A processor that Cranelift does not support.
     pub fn new(kernel: &Kernel) -> Result<Self, Error> {
         Self::of(kernel, None)
     }
 
     /// Compiles a verified kernel to code that checks the indices of these claims, one item after
-    /// the other, and touches nothing outside: a function as
+    /// the other, and accesses nothing outside: a function as
     /// [`checked::host_c`](usm_kernel_ir::emit::checked::host_c) describes it.
     ///
     /// # Errors
@@ -115,12 +115,12 @@ impl Code {
     }
 
     /// Runs some groups in the calling thread: a function as
-    /// [`host_c`](usm_kernel_ir::emit::host_c) describes it. Without `scratch` it only gives the
-    /// bytes of that memory.
+    /// [`host_c`](usm_kernel_ir::emit::host_c) describes it. Without `scratch` it only returns the
+    /// size of that memory in bytes.
     ///
     /// # Safety
-    /// All pointers are as that function takes them; arrays are as long as the lengths say, and
-    /// nobody else works on them; the kernel's indices are inside of them.
+    /// All pointers are as that function requires; arrays have the given lengths, and no other code
+    /// accesses them meanwhile; the kernel's indices are inside.
     #[must_use]
     pub unsafe fn run(
         &self,
@@ -137,13 +137,12 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: dropped once, and nobody runs the code any more, for they would borrow it.
+        // SAFETY: dropped once, and no call is running, because it would borrow the code.
         unsafe { ManuallyDrop::take(&mut self.module).free_memory() };
     }
 }
 
-/// Whether the processor has the vectors that sixteen items need. Of other families than x86 none
-/// has been tried.
+/// Whether the processor has the vectors that sixteen items need. Only the x86 family was tested.
 fn vectors() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::is_x86_feature_detected!("sse4.2");

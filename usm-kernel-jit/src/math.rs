@@ -1,5 +1,4 @@
-//! Functions of floating point numbers that no instruction does: those of the interpreter, in
-//! double precision.
+//! Mathematical functions without an instruction: those of the interpreter, in double precision.
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
 use usm_kernel_ir::{Math, Scalar};
@@ -10,7 +9,7 @@ macro_rules! functions {
     ($($name:ident($($argument:ident),+) = $math:path;)+) => {
         $(extern "C" fn $name($($argument: f64),+) -> f64 { libm::$name($($argument),+) })+
 
-        /// Where a function begins.
+        /// The address of a function.
         pub(crate) fn address(function: Math, ty: Scalar) -> usize {
             match function {
                 Math::MulAdd if ty == Scalar::F32 => fmaf as extern "C" fn(f32, f32, f32) -> f32 as usize,
@@ -18,7 +17,7 @@ macro_rules! functions {
                     type Function = extern "C" fn($(functions!(@ $argument)),+) -> f64;
                     $name as Function as usize
                 })+
-                // Instructions.
+                // These are instructions.
                 Math::Sqrt | Math::Floor | Math::Ceil | Math::Trunc | Math::RoundEven | Math::Abs => {
                     fabs as extern "C" fn(f64) -> f64 as usize
                 }
@@ -66,8 +65,8 @@ extern "C" fn fmaf(x: f32, y: f32, z: f32) -> f32 {
 }
 
 impl Writer<'_> {
-    /// Calls a function of doubles; numbers of single precision go there and back. Three of them
-    /// are the arguments of a sum of a product, which would be rounded twice that way.
+    /// Calls a function of doubles; single-precision numbers are converted to doubles and back.
+    /// Three arguments mean a fused multiply-add, which would round twice that way.
     pub(crate) fn call(&mut self, ty: Scalar, address: usize, arguments: &[Value]) -> Value {
         let narrow = ty == Scalar::F32 && arguments.len() < 3;
         let passed = if ty == Scalar::F32 && !narrow { types::F32 } else { types::F64 };

@@ -1,4 +1,4 @@
-//! Arithmetic of one item: that of [`usm_kernel_ir::Binary`] and of casts.
+//! Arithmetic of one item, with the meaning of [`usm_kernel_ir::Binary`] and of casts.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -44,8 +44,8 @@ impl Writer<'_> {
                 let remainder: extern "C" fn(f64, f64) -> f64 = remainder;
                 self.call(ty, remainder as usize, &[one, two])
             }
-            // Of a NaN and a number the number; of two zeros the second as a minimum, the first as
-            // a maximum, as the interpreter has it.
+            // Of a NaN and a number, the number. Of two zeros, the second as a minimum and the
+            // first as a maximum, as in the interpreter.
             Binary::Min => {
                 let nan = ins.fcmp(FloatCC::Unordered, two, two);
                 let less = self.builder.ins().fcmp(FloatCC::LessThan, one, two);
@@ -62,10 +62,10 @@ impl Writer<'_> {
         }
     }
 
-    /// A divisor of zero, and of -1 under the least value, counts as one.
+    /// A divisor of zero, and of -1 below the least value, counts as one.
     fn divide(&mut self, operator: Binary, ty: Scalar, one: Value, two: Value) -> Value {
         let ins = self.builder.ins();
-        // Narrow types are divided as wide ones.
+        // Narrow types are divided as 32-bit ones.
         let wide = if ty.bits() < 32 { types::I32 } else { type_of(ty) };
         let [mut one, mut two] = [one, two];
         if ty.bits() < 32 {
@@ -109,7 +109,7 @@ impl Writer<'_> {
                     self.builder.ins().icmp_imm_s(IntCC::NotEqual, word, 0)
                 }
                 _ => {
-                    // Saturated in 64 bits first.
+                    // Saturates in 64 bits first.
                     let word = ins.fcvt_to_sint_sat(types::I64, value);
                     let most = to.max().unwrap_or(i64::MAX);
                     let (least, most) = (self.number(to.min()), self.number(most));
@@ -138,7 +138,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An integer of less than 64 bits, or a signed one, in 64 bits.
+    /// Extends an integer of less than 64 bits, or a signed one, to 64 bits.
     fn widened(&mut self, from: Scalar, value: Value) -> Value {
         let ins = self.builder.ins();
         match from {

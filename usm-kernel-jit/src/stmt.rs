@@ -49,8 +49,8 @@ impl Writer<'_> {
                     self.go(end);
                 }
             }
-            // Phases end at barriers, and one thread sees its own stores. What groups collect was
-            // put into other statements.
+            // Phases end at barriers, and a thread sees its own stores. Group operations were
+            // lowered before.
             StmtKind::Barrier { .. }
             | StmtKind::Fence { .. }
             | StmtKind::Collect(..)
@@ -58,7 +58,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Changes an element; gives what it was.
+    /// Changes an element; returns its old value.
     pub(crate) fn atomic(&mut self, operation: Atomic, ty: Scalar, address: Value, value: Value) -> Value {
         let before = self.load(ty, address);
         let after = match operator(operation) {
@@ -104,7 +104,7 @@ impl Writer<'_> {
         self.builder.ins().bitcast(width, MemFlagsData::new(), value)
     }
 
-    /// Where an element lies, and whether it is inside where that is checked.
+    /// The address of an element, and whether it is inside, if that is checked.
     fn checked_address(&mut self, array: ArrayId, index: &Expr, place: Place) -> (Value, Option<Value>) {
         let index = self.expr(index);
         let inside = self.inside(array, index, place);
@@ -114,7 +114,7 @@ impl Writer<'_> {
     pub(crate) fn address_at(&mut self, id: ArrayId, index: Value) -> Value {
         let array = self.kernel.array(id);
         let index = match array.space {
-            // Each item has its own.
+            // Each item has its own array.
             Space::Private(len) if self.barriers => {
                 let first = self.builder.ins().imul_imm_s(self.item, len as i64);
                 self.builder.ins().iadd(first, index)
@@ -137,7 +137,7 @@ impl Writer<'_> {
         self.close(blocks);
     }
 
-    /// Begins a branch; gives where its other side begins, and where it ends.
+    /// Starts a branch; returns the start of its other side, and its end.
     pub(crate) fn open(&mut self, condition: &Expr) -> [Block; 2] {
         let condition = self.expr(condition);
         let [one, two, out] = [(); 3].map(|()| self.builder.create_block());
@@ -171,7 +171,7 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
-    /// A counting loop. The variable is set in each round from a counter of its own.
+    /// A counting loop. A separate counter sets the variable in each iteration.
     pub(crate) fn counting(
         &mut self,
         variable: VarId,
@@ -207,7 +207,7 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
-    /// Goes on with the innermost loop's next round, or leaves it.
+    /// Continues the innermost loop, or leaves it.
     pub(crate) fn leave(&mut self, way: usize) {
         if let Some(blocks) = self.loops.last() {
             let to = blocks[way];
@@ -216,7 +216,7 @@ impl Writer<'_> {
     }
 }
 
-/// By what an atomic operation computes; nothing where it exchanges.
+/// The operator of an atomic operation; `None` for an exchange.
 pub(crate) const fn operator(operation: Atomic) -> Option<Binary> {
     match operation {
         Atomic::Add => Some(Binary::Add),

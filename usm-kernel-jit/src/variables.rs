@@ -2,7 +2,8 @@
 
 use usm_kernel_ir::{Expr, ExprKind, Home, Kernel, Stmt, VarId, definition};
 
-/// Variables of a phase, each behind those of which it is computed anew, and those that it sets.
+/// The variables of a phase, each after those that its recomputation reads, and the variables that
+/// the phase sets.
 pub(crate) fn used(kernel: &Kernel, homes: &[Home], body: &[&Stmt]) -> (Vec<VarId>, Vec<VarId>) {
     let (mut found, mut sets) = (Vec::new(), Vec::new());
     for stmt in body {

@@ -1,11 +1,11 @@
-//! Code that checks indices: it records the first one outside and touches nothing there.
+//! Code with checks records the first index outside and accesses nothing there.
 
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{emit::checked, text, verify};
 use usm_kernel_jit::Code;
 
-/// Of a 3 by 4 array each item of 2 by 4 sets the element `shift` behind its own, and an atomic
-/// counter of one element at `count`.
+/// Each item of 2 by 4 sets the element `shift` after its own in a 3 by 4 array, and adds to the
+/// element at `count` of an atomic counter with one element.
 fn kernel() -> usm_kernel_ir::Kernel {
     let at = "@0:1:1";
     let index = format!(
@@ -28,10 +28,10 @@ fn kernel() -> usm_kernel_ir::Kernel {
     kernel
 }
 
-/// The place, the index and the length that were recorded.
+/// The recorded place, index and length.
 type Recorded = Option<(String, u64, u64)>;
 
-/// The elements of `a` and the counter, both with neighbours, and what was recorded.
+/// The elements of `a` and the counter, both with neighbours, and the record.
 fn run(shift: u64, count: u64) -> ([u16; 16], [i32; 3], Recorded) {
     let kernel = kernel();
     let bounds = bounds(&kernel);
@@ -59,7 +59,7 @@ fn indices_inside_do_what_they_do() {
 #[test]
 fn an_index_outside_of_its_dimension_is_recorded() {
     let (a, _, found) = run(1, 0);
-    // Inside of the array, outside of the second dimension.
+    // Inside the array, outside the second dimension.
     assert_eq!(found, Some(("a.py:2:5".into(), 4, 4)));
     assert_eq!((a[..2].to_vec(), a[14..].to_vec()), (vec![0, 0], vec![0, 0]));
     assert_eq!(run(u64::MAX, 0).2, Some(("a.py:2:5".into(), u64::MAX, 4)));
@@ -73,7 +73,7 @@ fn an_atomic_operation_outside_touches_nothing() {
     }
 }
 
-/// A loop waits for a value that another one would have to be, outside.
+/// A loop waits for a change of an element that is outside.
 #[test]
 fn an_index_outside_ends_loops() {
     let at = "@0:1:1";

@@ -1,11 +1,11 @@
-//! A condition that ends in the middle of a row: items behind it do nothing.
+//! A condition that becomes false in the middle of a row: later items do nothing.
 
 use usm_kernel_ir::{text, verify};
 use usm_kernel_jit::Code;
 
 const ITEMS: usize = 40;
 
-/// Which items set their element, for a condition between the item's place and a scalar.
+/// The items that set their element, for a condition between the item's index and a scalar.
 fn set_by(operator: &str, turned: bool, scalar: u64) -> Vec<bool> {
     let (place, item, bound) = ("@0:1:1", "(global-id u64 0 @0:1:1)", "(val u64 %0 @0:1:1)");
     let (left, right) = if turned { (bound, item) } else { (item, bound) };

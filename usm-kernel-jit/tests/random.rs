@@ -1,5 +1,5 @@
-//! Random kernels give the same by machine code as by the interpreter, bit for bit where they are
-//! integers.
+//! Random kernels give the same results in machine code and in the interpreter; integers agree bit
+//! for bit.
 
 use core::ffi::c_void;
 
@@ -17,7 +17,7 @@ use common::{differ, expected, first_kernels};
 #[test]
 fn random_kernels_agree() {
     let first = first_seed();
-    // Groups that are shorter than a row of sixteen items, and longer ones.
+    // Groups shorter than a row of sixteen items, and longer ones.
     let long = (first..first + number("USM_RANDOM_KERNELS", 32)).map(long_program);
     for program in first_kernels().chain(long) {
         let name = &program.kernel.name;
@@ -26,7 +26,7 @@ fn random_kernels_agree() {
         let checked = Code::checked(&program.kernel, &bounds(&program.kernel));
         let checked = checked.unwrap_or_else(|error| panic!("{name}: {error}"));
         let expected = expected(&program);
-        // In one go, and group after group.
+        // All groups at once, and one group at a time.
         for (code, step) in [(&code, u64::MAX), (&code, 1), (&checked, u64::MAX)] {
             if let Some(text) = differ(&program, &expected, &run(code, &program, step)) {
                 panic!("{text}");
@@ -59,7 +59,7 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
         let mut sizes = sizes.iter().rev().copied();
         [(); 3].map(|()| sizes.next().unwrap_or(1))
     };
-    // Without groups of its own a kernel runs over the whole range, in parts of any size.
+    // A kernel that needs no groups runs over the whole range, in parts of any size.
     let local = if kernel.needs_groups() { local } else { global };
     let (global, local) = (three(global), three(local));
     let groups: [u64; 3] = core::array::from_fn(|axis| global[axis] / local[axis]);

@@ -7,8 +7,8 @@ use usm_kernel_ir::{Atomic, Expr, Stmt, StmtKind, VarId};
 use crate::expression::{self, typed};
 use crate::scope::{Scope, refuse};
 
-/// The memory order of an operation. The nodes have relaxed operations and fences: a fence before
-/// one that releases, and one behind one that acquires, order at least as much, on every target.
+/// The memory order of an operation. The nodes have relaxed operations and fences. A fence before a
+/// releasing operation, and one after an acquiring one, order at least as much on every target.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Order {
     releases: bool,
@@ -16,8 +16,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// What stands behind the values: nothing, an order, or an order and a scope. A fence is of the
-    /// device, which is no less than a group's.
+    /// The arguments after the values: none, an order, or an order and a scope. A fence has device
+    /// scope, which includes the group's.
     fn of(given: &[&Rust]) -> Result<Self> {
         let [order, scope @ ..] = given else { return Ok(Self::default()) };
         let (releases, acquires) = match word(order).as_str() {
@@ -57,14 +57,14 @@ fn word(value: &Rust) -> String {
     }
 }
 
-/// Whether a method is one whose result is the old value.
+/// Whether a method returns the old value.
 pub(crate) fn is_atomic(call: &syn::ExprMethodCall) -> bool {
     call.method.to_string().starts_with("fetch_")
         || call.method == "swap"
         || call.method == "compare_exchange"
 }
 
-/// `a[i].load(ACQUIRE)`: the element, and what stands behind it.
+/// `a[i].load(ACQUIRE)`: the element, and the remaining arguments.
 pub(crate) fn load(call: &syn::ExprMethodCall, to: VarId, value: Expr) -> Result<Vec<Stmt>> {
     let given: Vec<&Rust> = call.args.iter().collect();
     let order = Order::of(&given)?;
@@ -75,7 +75,7 @@ pub(crate) fn load(call: &syn::ExprMethodCall, to: VarId, value: Expr) -> Result
     Ok(order.around(Stmt::new(StmtKind::Set(to, value), at)))
 }
 
-/// `a[i].fetch_add(value)`, and an order and a scope where they are given.
+/// `a[i].fetch_add(value)`, with an optional order and scope.
 pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Vec<Stmt>> {
     let operation = match call.method.to_string().as_str() {
         "fetch_add" => Some(Atomic::Add),
@@ -105,7 +105,7 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
             let value = typed(value, element, scope)?;
             (StmtKind::Atomic(operation, array, index, value, old), order)
         }
-        // The old value, whether it was the expected one or not.
+        // The old value, whether or not it was the expected one.
         (None, [expected, new, order @ ..]) if order.len() <= 2 => {
             let values = [typed(expected, element, scope)?, typed(new, element, scope)?].map(Box::new);
             (StmtKind::CompareExchange(array, index, values, old), order)

@@ -143,7 +143,7 @@ fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(
     Ok((kernel, claims))
 }
 
-/// The items of a kernel, or of each of its instances: of a function and what stands beside it.
+/// Generates the items of a kernel, or of each of its instances, from a function and its module.
 fn expand(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Result<TokenStream> {
     let mut all = TokenStream::new();
     for one in instance::of(item, arguments)? {
@@ -203,7 +203,7 @@ impl Module {
                     module.functions.push(Rc::new(function.clone()));
                 }
                 Item::Const(constant) if scalar(&constant.ty).is_ok() => {
-                    // A constant that is no number belongs to Rust only, until a kernel names it.
+                    // A constant that is no number belongs to Rust only, until a kernel uses it.
                     let known = Self { functions: Vec::new(), constants: module.constants.clone() };
                     let mut scope = Scope::of_constants(Rc::new(known));
                     if let Ok(value) = call::constant(constant, &mut scope) {

@@ -141,8 +141,8 @@ pub(crate) fn pair(
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<(Expr, Expr)> {
-    // Each side is read once: one that was read again at each level would take twice the time at
-    // each.
+    // Each side is read once. Reading a side again at each level would double the time with each
+    // level.
     match (literal::is_open(left), literal::is_open(right), hint) {
         (true, false, _) => {
             let two = expr(right, None, scope)?;

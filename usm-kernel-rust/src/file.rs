@@ -35,14 +35,14 @@ impl fmt::Display for Refused {
 impl core::error::Error for Refused {}
 
 /// The kernels of a file, verified and without races that every launch would have: functions with
-/// `#[kernel]`, also in modules with or without `#[kernels]`. Everything else in the file may be
-/// any Rust. `name` is the file's name in places and errors.
+/// `#[kernel]`, also in modules with or without `#[kernels]`. The rest of the file may be any Rust.
+/// `name` is the file's name in places and errors.
 ///
 /// # Errors
 /// The first refusal. A text that is nested more than 512 levels deep is one: a level is an open
 /// group, or an operator, a call or a keyword before the place in the same statement.
 pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
-    // The caller's stack may be of any size.
+    // The caller's stack may have any size.
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().name("usm-kernel-rust".into()).stack_size(STACK);
         match reader.spawn_scoped(scope, || read_parsed(source, name)) {
@@ -63,7 +63,7 @@ fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     });
     let mut kernels = found.map_err(|error| {
         let start = error.span().start();
-        // Messages with a second place were written before the file's name was known.
+        // Messages with a second place were made before the file's name was known.
         let message = error.to_string().replace(&error.span().file(), name);
         Refused {
             file: name.into(),
@@ -77,10 +77,10 @@ fn read_parsed(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
     Ok(kernels)
 }
 
-/// As `syn::parse_file`, but no deeper than the stack of the reader.
+/// Like `syn::parse_file`, but limits the nesting to the reader's stack.
 fn parse(source: &str) -> Result<syn::File, Error> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-    // The line for the system's loader, of which the end stays, so that lines keep their numbers.
+    // Empties a `#!` line but keeps its end, so that line numbers stay.
     let is_for_loader = source.strip_prefix("#!").is_some_and(|rest| !rest.trim_start().starts_with('['));
     let start = if is_for_loader { source.find('\n').unwrap_or(source.len()) } else { 0 };
     let tokens: TokenStream = source[start..].parse()?;

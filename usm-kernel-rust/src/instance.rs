@@ -11,7 +11,7 @@ use crate::scope::{refuse, scalar};
 /// A kernel without type parameters.
 pub(crate) struct Instance {
     pub(crate) item: ItemFn,
-    /// Which type each parameter is.
+    /// The type of each parameter.
     types: Vec<(Ident, Ident)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn of(item: &ItemFn, arguments: &Arguments) -> Result<Vec<Instance>> 
 }
 
 impl Instance {
-    /// With the instance in what was refused.
+    /// Adds the instance's name to errors.
     pub(crate) fn name_in_errors<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             if self.types.is_empty() {
@@ -111,7 +111,7 @@ fn parameters(generics: &Generics) -> Result<Vec<Ident>> {
     generics.params.iter().map(parameter).collect()
 }
 
-/// The types of one instance: one, or as many in parentheses.
+/// The types of one instance: a single type, or several in parentheses.
 fn together(parameters: &[Ident], types: &Type) -> Result<Vec<(Ident, Ident)>> {
     let given: Vec<&Type> = match types {
         Type::Tuple(several) => several.elems.iter().collect(),
@@ -142,7 +142,7 @@ fn named(types: &[(Ident, Ident)]) -> String {
     all.join(", ")
 }
 
-/// The function with types in place of its parameters.
+/// The function with its type parameters replaced.
 fn concrete(item: &ItemFn, types: &[(Ident, Ident)]) -> Result<ItemFn> {
     let mut item = item.clone();
     item.sig.generics = Generics::default();

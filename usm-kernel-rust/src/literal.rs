@@ -1,4 +1,4 @@
-//! Literals, and values whose type is open because they are made of literals alone.
+//! Literals, and values whose type is open because they consist of literals.
 
 use proc_macro2::Span;
 use syn::{BinOp, Expr as Rust, Lit, Result};
@@ -62,7 +62,7 @@ fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal
     Ok(Literal::f64(sign * value))
 }
 
-/// Whether the value is of literals that name no type, so that its type is what is needed of it.
+/// Whether the value consists of literals without a type, so that the context determines its type.
 pub(crate) fn is_open(value: &Rust) -> bool {
     match value {
         Rust::Paren(inner) => is_open(&inner.expr),

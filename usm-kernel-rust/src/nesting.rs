@@ -1,35 +1,35 @@
-//! How deep Rust is nested, before a parser follows it.
+//! Limits the nesting of Rust text before it is parsed.
 //!
-//! The parser, what drops its tree and what reads it go down recursively, so a deep text would end
-//! the stack of the thread, and with it the process. The lexer does not go down: its tokens say how
-//! deep the tree can become at most.
+//! The parser, the drop of its tree and the reader are recursive, so a deeply nested text would
+//! overflow the thread's stack and end the process. The lexer is not recursive, and its tokens
+//! bound the depth of the tree.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree, token_stream};
 use syn::{Error, Result};
 
-/// Levels that a text may have: open groups, and what stands before a token in its statement, or
-/// its element of a list, that a parser may put around it: operators, calls, keywords.
+/// Maximum nesting of a text: open groups, and parts before a token in its statement or list
+/// element that a parser may nest around it: operators, calls, keywords.
 pub(crate) const LEVELS: usize = 512;
 
-/// Stack for a thread that reads a text of [`LEVELS`]. In a build without optimization a level
-/// takes up to 52 KiB (`Vec<Vec<..`), so 26 MiB are needed at most.
+/// Stack of a thread that reads a text of [`LEVELS`]. Without optimization a level takes up to 52
+/// KiB (`Vec<Vec<..`), so at most 26 MiB are needed.
 pub(crate) const STACK: usize = 64 << 20;
 
 /// KiB of the compiler's stack that an attribute may use. The compiler expands attributes on a
-/// thread with 8 MiB, and their tokens are bound to that thread.
+/// thread with 8 MiB, and their tokens belong to that thread.
 const KIB: usize = 6 << 10;
 
-/// KiB that a level takes at most, in a build without optimization, as measured with the shapes of
-/// `tests/nesting.rs`: operators, calls and branches.
+/// Maximum KiB of a level without optimization, as measured with the shapes of `tests/nesting.rs`:
+/// operators, calls and branches.
 const LIGHT: usize = 11;
 
 /// The same for a group, a reference, and a keyword, such as those of types.
 const HEAVY: usize = 32;
 
-/// The same for a parameter of a type.
+/// The same for a type parameter.
 const PARAMETER: usize = 56;
 
-/// Refuses tokens that are deeper than [`LEVELS`], at the first one that is.
+/// Refuses tokens deeper than [`LEVELS`], at the first one.
 ///
 /// # Errors
 /// The depth of the deepest token, and the limit.
@@ -40,7 +40,7 @@ pub(crate) fn check(tokens: &TokenStream) -> Result<()> {
 /// As [`check`], for tokens that are parsed on the stack of the compiler.
 ///
 /// # Errors
-/// As there, or the KiB of stack for the deepest token, and the limit.
+/// As for [`check`], or the KiB of stack for the deepest token, and the limit.
 pub(crate) fn check_attribute(tokens: &TokenStream) -> Result<()> {
     check_within(tokens, KIB)
 }
@@ -74,7 +74,7 @@ fn check_within(tokens: &TokenStream, limit: usize) -> Result<()> {
     ))
 }
 
-/// What is around a token.
+/// The levels around a token.
 #[derive(Clone, Copy, Default)]
 struct Depth {
     levels: usize,
@@ -95,24 +95,24 @@ struct Room {
     outside: Depth,
     /// Levels around the next token.
     depth: Depth,
-    /// Whether it belongs to a macro's call, which nobody parses.
+    /// Whether it belongs to a macro's call, which is not parsed.
     is_opaque: bool,
     last: Last,
 }
 
-/// The token before.
+/// The previous token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Word,
-    /// The `!` after a word, and a word after that.
+    /// The `!` after a word, and then another word.
     Macro,
     /// The `#` of an attribute.
     Attribute,
     /// Braces, which may end a statement or an item.
     Braces,
-    /// `else`, whose `if` is no level of its own.
+    /// `else`, whose `if` is no additional level.
     Else,
-    /// A character of an operator, with another one next to it.
+    /// A character of an operator that continues.
     Joint(char),
     Other,
 }
@@ -122,14 +122,14 @@ impl Room {
         Self { tokens: tokens.into_iter(), outside, depth: outside, is_opaque, last: Last::Other }
     }
 
-    /// Counts a token; gives the group that it is.
+    /// Counts a token. Returns its group, if it is one.
     fn count(&mut self, token: &TokenTree) -> Option<Self> {
         let last = core::mem::replace(&mut self.last, Last::Other);
         match token {
             TokenTree::Group(group) => {
                 let is_opaque = self.is_opaque || last == Last::Macro;
                 let inside = Self::new(group.stream(), self.depth.more(HEAVY), is_opaque);
-                // Nothing that follows braces or an attribute can have them as a part.
+                // After braces or an attribute, the next token starts a new part.
                 if group.delimiter() == Delimiter::Brace {
                     self.last = Last::Braces;
                 } else if last != Last::Attribute {
@@ -168,11 +168,11 @@ impl Room {
         }
         match (last, character) {
             (_, ';' | ',') => self.next(),
-            // A lifetime, and an attribute, which begin a statement or an item after braces.
+            // A lifetime, and an attribute, start a statement or an item after braces.
             (Last::Braces, '\'' | '#') => self.next(),
-            // The pattern of a branch is not around its value.
+            // The pattern of a branch does not enclose its value.
             (Last::Joint('='), '>') => self.next(),
-            // The second character of `==`, `->`, `..` and their like. Paths are lists.
+            // The second character of `==`, `->`, `..` and similar operators. Paths are lists.
             (Last::Joint(_), '=') | (Last::Joint('-'), '>') | (Last::Joint('.'), '.') | (_, ':' | '\'') => {}
             (Last::Attribute, '!') | (_, '#') => {}
             (_, '<') => self.level(PARAMETER),
@@ -198,7 +198,7 @@ impl Room {
     }
 }
 
-/// Words that what follows is a part of.
+/// Keywords that enclose the following expression or type.
 const KEYWORDS: [&str; 24] = [
     "async", "await", "box", "break", "const", "dyn", "extern", "fn", "for", "if", "impl", "let", "loop",
     "match", "move", "mut", "raw", "ref", "return", "static", "try", "unsafe", "while", "yield",

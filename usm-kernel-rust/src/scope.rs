@@ -46,12 +46,12 @@ pub(crate) struct Scope {
     pub(crate) sub_groups: Option<SubGroups>,
     /// Enclosing functions, innermost last.
     pub(crate) called: Vec<Called>,
-    /// Calls and statements that calls have put in.
+    /// Number of inlined calls and their statements.
     put_in: usize,
 }
 
-/// Calls and statements that calls may put in. Functions that call each other twice double at each
-/// level.
+/// Maximum number of inlined calls and their statements. Functions that call each other twice
+/// double the number at each level.
 const PUT_IN: usize = 1 << 16;
 
 impl Scope {
@@ -95,7 +95,7 @@ impl Scope {
         }
     }
 
-    /// Counts a call, or a statement of what is called.
+    /// Counts an inlined call or statement.
     pub(crate) fn put_in(&mut self, at: Span) -> Result<()> {
         self.put_in += 1;
         if self.put_in > PUT_IN {

@@ -1,4 +1,4 @@
-//! Text that is nested as deep as nobody writes it gets an answer, on any stack of the caller.
+//! Extremely nested text gets an answer, on a caller's stack of any size.
 
 use std::thread;
 
@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use usm_kernel_ir::{emit, proof, text, verify};
 use usm_kernel_rust::{Refused, kernel, read};
 
-/// What is repeated: before, in each level before the middle, the middle, in each level after it,
+/// The repeated parts: before, in each level before the middle, the middle, in each level after it,
 /// after.
 type Shape = (&'static str, [&'static str; 5]);
 
@@ -111,7 +111,7 @@ fn every_shape_is_refused_by_its_depth() {
         let refused = on(1 << 20, deep(shape, 30_000)).expect_err(shape.0);
         assert!(depth(&refused).is_some_and(|depth| depth >= 30_000), "{}: {refused}", shape.0);
         assert_eq!((refused.file.as_str(), refused.line), ("deep.rs", 3), "{}", shape.0);
-        // The place is the first that is too deep, not the last.
+        // The place is the first token that is too deep, not the last.
         assert!(refused.column > 256 && refused.column < 20_000, "{}: {refused}", shape.0);
     }
 }
@@ -123,7 +123,7 @@ fn every_shape_has_an_answer_up_to_the_limit() {
             let refused = on(1 << 20, deep(shape, levels)).expect_err(shape.0);
             depth(&refused).unwrap_or_else(|| panic!("{}: {refused}", shape.0))
         };
-        // What each repetition adds, and the most repetitions that fit.
+        // The depth that each repetition adds, and the maximum number of repetitions.
         let (one, two) = (depth_of(1000), depth_of(2000));
         let each = (two - one) / 1000;
         let most = (512 - (one - 1000 * each)) / each;
@@ -138,7 +138,7 @@ fn every_shape_has_an_answer_up_to_the_limit() {
     }
 }
 
-/// The answer of the attribute on the function of a text, from a thread with a stack of this many
+/// The result of the attribute on the function of a text, from a thread with a stack of this many
 /// bytes.
 fn attribute_on(stack: usize, text: &str) -> Result<(), String> {
     let item = text.strip_prefix("#[kernel]\n").expect("a kernel").to_owned();
@@ -149,7 +149,7 @@ fn attribute_on(stack: usize, text: &str) -> Result<(), String> {
     thread::Builder::new().stack_size(stack).spawn(expand).expect("a thread").join().expect("no panic")
 }
 
-/// The compiler expands on a thread with 8 MiB, which has other work too.
+/// The compiler expands on a thread with 8 MiB, part of which is in use.
 #[test]
 fn an_attribute_has_an_answer_within_the_stack_of_the_compiler() {
     let answer = |levels, shape| attribute_on(6 << 20, &deep(shape, levels));
@@ -163,7 +163,8 @@ fn an_attribute_has_an_answer_within_the_stack_of_the_compiler() {
                 refused.strip_prefix("nested for ").and_then(|rest| rest.split(' ').next()?.parse().ok());
             kib.unwrap_or_else(|| panic!("{}: {refused}", shape.0))
         };
-        // What each repetition adds, and the most repetitions that fit; fewer where the levels end.
+        // The stack that each repetition adds, and the maximum number of repetitions; fewer if the
+        // level limit comes first.
         let each = (kib(2000) - kib(1000)) / 1000;
         let most = (6144 - (kib(1000) - 1000 * each)) / each;
         assert!(is_refused(&answer(most + 1, shape)), "{}", shape.0);
@@ -221,7 +222,7 @@ fn a_loaders_line_and_a_mark_of_order_keep_their_places() {
 
 #[test]
 fn errors_inside_nested_sums_are_found_at_once() {
-    // Read twice at each level, this would take longer than the universe is old.
+    // Reading each side twice at each level would never finish.
     let sum = " + x".repeat(90);
     for value in [format!("y{sum}"), format!("1{sum} as u64"), format!("(y as u32) as u64{sum}")] {
         let text = format!("#[kernel]\nfn k(x: u32, a: &mut [u32]) {{ a[0] = {value}; }}\n");

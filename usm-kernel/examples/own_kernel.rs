@@ -1,5 +1,5 @@
-//! A user's kernel with local memory and a barrier, run in three orders, which would show a missing
-//! barrier.
+//! A user's kernel with local memory and a barrier. Runs in three orders, which would reveal a
+//! missing barrier.
 //!
 //! `cargo run -p usm-kernel --example own_kernel`
 
@@ -9,7 +9,7 @@ use usm_kernel::{
     FenceSpace, Group, Kernel, Launch, Local, NdRange, Order, Reversed, Shuffled, Values, Write,
 };
 
-/// Each group sums its elements into the first one of them, by halves.
+/// Each group sums its elements into its first one, by halves.
 struct GroupSums;
 
 impl Kernel<1> for GroupSums {

@@ -44,8 +44,8 @@ atomic_elements!(u64 AtomicU64, i64 AtomicI64);
 
 macro_rules! atomic_floats {
     ($($float:ident $atomic:ident $name:ident),+) => {$(
-        /// A floating point number that is changed by atomic operations, as those of
-        /// [`core::sync::atomic`]: by its bits, tried until nobody was in between.
+        /// A floating-point number with atomic operations like those of [`core::sync::atomic`].
+        /// They compare and exchange the bits until no other thread interferes.
         #[derive(Debug)]
         #[repr(transparent)]
         pub struct $name(core::sync::atomic::$atomic);

@@ -1,9 +1,9 @@
 //! Barriers of a work-group.
 //!
-//! In a phased kernel the end of each loop over the items is a barrier: every item has left the
-//! phase before the first one enters the next, and what the phase wrote, in local and in global
-//! memory, is seen by all of them. No item can skip a barrier, so there is no divergence.
-//! Work-groups are not ordered against each other: a global fence orders the accesses of one group.
+//! In a phased kernel the end of each loop over the items is a barrier. Every item has left the
+//! phase before the first one enters the next, and all items see the phase's writes to local and
+//! global memory. No item can skip a barrier, so items cannot diverge. Work-groups are not ordered
+//! against each other: a global fence orders the accesses of one group.
 
 use bitflags::bitflags;
 

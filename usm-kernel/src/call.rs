@@ -1,4 +1,4 @@
-//! Calls of functions that Rust did not check.
+//! Calls of functions whose types Rust did not check.
 
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
@@ -233,12 +233,12 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         unsafe { self.space().submit(function, &slots, &usages) }
     }
 
-    /// As [`call`](Self::call), for callers whose handles to memory are shared: `slots` are the
-    /// arguments as the runtime takes them, `usages` say what the code does with their memory.
+    /// As [`call`](Self::call), for callers that share handles to memory: `slots` are the arguments
+    /// in the runtime's form, and `usages` name their memory with the code's accesses.
     ///
     /// # Safety
-    /// As [`call`](Self::call). The memory of all pointers is in `usages`, and nobody submits
-    /// conflicting work over it while this runs.
+    /// As for [`call`](Self::call). `usages` names the memory of all pointers, and no conflicting
+    /// work over it is submitted during this call.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing runs then.
@@ -259,7 +259,7 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
     /// Checks the launch against function and device, and submits it.
     ///
     /// # Safety
-    /// As [`Launch::call`]; `usages` has the memory of all pointers.
+    /// As for [`Launch::call`]; `usages` names the memory of all pointers.
     #[inline]
     pub(crate) unsafe fn submit(
         &self,
@@ -276,7 +276,7 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
     /// parameters.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`submit`](Self::submit).
     #[inline]
     pub(crate) unsafe fn submit_matched(
         &self,

@@ -78,9 +78,9 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the
     /// device and no argument changes.
     ///
-    /// For tests and debugging: it takes some 50 ns for each executed node and 200 bytes for each
-    /// element. It also checks kernels that are an `unsafe fn`, which a launch trusts, and launches
-    /// that are refused because a race is not proven impossible.
+    /// For tests and debugging: takes some 50 ns for each executed node and 200 bytes for each
+    /// element. Also checks kernels that are an `unsafe fn`, which a launch trusts, and launches
+    /// that are refused because a race cannot be excluded.
     ///
     /// ```
     /// use usm_kernel::prelude::*;
@@ -192,8 +192,8 @@ fn copy<B: Backend>(
     }
     let mut to = UsmVec::<u8, Host, B>::zeroed(queue, len)?;
     let offset = address.saturating_sub(from.as_ptr() as usize);
-    // SAFETY: the copy writes bytes, each of which is a value of `u8`, and the allocation stays
-    // that of the array.
+    // SAFETY: the copy writes only bytes, which are all valid values of `u8`, and the array keeps
+    // its allocation.
     let event = queue.copy_bytes(unsafe { to.allocation_mut() }, 0, from, offset, len)?;
     event.wait()?;
     Ok(to.read()?.to_vec())

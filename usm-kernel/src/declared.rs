@@ -18,7 +18,7 @@ use crate::order::Order;
 use crate::range::NdRange;
 
 /// Refuses ranges and lengths (elements of each argument and of each local array) for which the
-/// code would access memory outside of its arrays.
+/// code would access memory outside its arrays.
 pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) -> Result<(), ArgumentError>;
 
 /// A function with a declared signature: parameters `S`, then local arrays `L`. The declaration is
@@ -114,7 +114,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// in elements.
     ///
     /// # Errors
-    /// [`LaunchError`]; nothing has run then.
+    /// [`LaunchError`]; nothing runs then.
     pub fn declared<S: Signature, L: LocalSignature, A: Arguments<S, B>>(
         self,
         declared: &Declared<S, L, B, D>,

@@ -25,7 +25,7 @@ impl ArgumentError {
     /// [`Kernel::check`](crate::Kernel::check).
     ///
     /// # Errors
-    /// The error that this type is. An argument that does not exist has no elements.
+    /// This error if the array is too short. A missing argument has no elements.
     #[inline]
     pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
         Self::compare(lengths, argument, false, needed)
@@ -35,7 +35,7 @@ impl ArgumentError {
     /// [`Declared`](crate::Declared) function.
     ///
     /// # Errors
-    /// The error that this type is. An array that does not exist has no elements.
+    /// This error if the array is too short. A missing array has no elements.
     #[inline]
     pub fn local_at_least(locals: &[usize], array: usize, needed: u64) -> Result<(), Self> {
         Self::compare(locals, array, true, needed)
@@ -58,7 +58,7 @@ impl fmt::Display for ArgumentError {
 
 impl core::error::Error for ArgumentError {}
 
-/// Why a launch was refused; nothing has run then.
+/// Why a launch was refused. Nothing runs then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -116,24 +116,23 @@ pub enum LaunchError {
         /// Place of the other read or write.
         other: &'static str,
     },
-    /// An index that range, lengths and values do not prove to be inside, of device code that does
-    /// not check it, or of a launch that [requires a proof](crate::Launch::require_proof).
+    /// An index that range, lengths and values do not prove to be inside, in device code without
+    /// checks, or in a launch that [requires a proof](crate::Launch::require_proof).
     Unproven {
         /// Name of the kernel.
         kernel: &'static str,
         /// The index: `file:line:column`.
         index: &'static str,
-        /// What this launch does not fulfil, in the words of the source.
+        /// The condition that this launch violates, in the words of the source.
         why: &'static str,
     },
-    /// The launch proves too little, and the code that checks indices does not build.
-    /// [`Executable::checked`](crate::Executable::checked) says why.
+    /// The launch proves too little, and the code with checks does not build.
+    /// [`Executable::checked`](crate::Executable::checked) gives the reason.
     CheckedCode {
         /// Name of the kernel.
         kernel: &'static str,
     },
-    /// A kernel that is written by hand in a launch that [requires a
-    /// proof](crate::Launch::require_proof).
+    /// A hand-written kernel in a launch that [requires a proof](crate::Launch::require_proof).
     NoProof {
         /// Name of the kernel.
         kernel: &'static str,

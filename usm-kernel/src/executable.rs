@@ -26,8 +26,8 @@ use crate::range::NdRange;
 ///
 /// 1. the arguments: a pointer for each array and each [`Constant`](crate::Constant) (to its
 ///    elements), a value for each [`Value`](crate::Value);
-/// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers: what the code cannot know
-///    otherwise, such as lengths;
+/// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers that the code cannot know otherwise,
+///    such as lengths;
 /// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned
 ///    int`, the array's offset in bytes in the dynamic shared memory of the block. The code itself
 ///    zeroes [`Zeroed`](crate::Zeroed) arrays and declares private arrays.
@@ -58,7 +58,7 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     const SPIR_V: Option<&'static [u8]> = None;
     /// PTX.
     const PTX: Option<&'static str> = None;
-    /// The function for launches that prove too little for the other.
+    /// The function for launches without a complete proof.
     const CHECKED: Option<CheckedCode> = None;
 
     /// An array of the numbers, such as `[u64; 2]`.
@@ -94,9 +94,9 @@ pub struct Executable<K, B: Programmable, const D: usize> {
 
 struct Built<B: Programmable> {
     function: Function<B>,
-    /// What it was built from.
+    /// The format of the code.
     format: Formats,
-    /// For launches that prove too little: built by the first of them.
+    /// For launches without a complete proof; the first such launch builds it.
     checked: Mutex<Option<Function<B>>>,
 }
 
@@ -114,12 +114,12 @@ impl<K, B: Programmable, const D: usize> fmt::Debug for Executable<K, B, D> {
 }
 
 impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
-    /// Builds the kernel's code for the context's device: on a processor source before binaries,
-    /// elsewhere binaries before source. Takes as long as the runtime's compiler does.
+    /// Builds the kernel's code for the context's device: from source before binaries on a
+    /// processor, from binaries before source elsewhere. Takes as long as the runtime's compiler.
     ///
-    /// A binary needs no front end and hides the source, but a runtime for processors makes its
-    /// best code of what it parsed itself: of Intel's, `cargo xtask bench formats` measured 1.3
-    /// times for matmul and 1.5 to 1.9 times for reduce from SPIR-V, and nothing for the other
+    /// A binary needs no front end and hides the source, but a processor's runtime optimises best
+    /// what it parsed itself. For Intel's, `cargo xtask bench formats` measured 1.3 times the time
+    /// for matmul and 1.5 to 1.9 times for reduce from SPIR-V, and no difference for the other
     /// samples. [`build_from`](Self::build_from) overrides this.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// As [`build`](Self::build), from code in one of `formats`. On the host nothing is built.
     ///
     /// # Errors
-    /// As [`build`](Self::build); [`BuildError::NoCode`] also where the device takes the code, but
+    /// As for [`build`](Self::build); also [`BuildError::NoCode`] if the device takes the code, but
     /// not in these formats.
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
         let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
@@ -161,19 +161,20 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
         self.built.as_ref().map(|built| &built.function)
     }
 
-    /// The function that checks indices, from the same format of code; `None` on the host, and
-    /// where the kernel has none. The first call builds it, or else the first launch that proves
-    /// too little, which takes as long then as the runtime's compiler does.
+    /// The function with index checks, from the same format of code; `None` on the host, and for a
+    /// kernel without one. The first call builds it, or the first launch without a complete proof,
+    /// which then takes as long as the runtime's compiler.
     ///
     /// # Errors
-    /// As [`Module::build`].
+    /// As for [`Module::build`].
     pub fn checked(&self) -> Result<Option<Function<B>>, BuildError> {
         let (Some(built), Some(checked)) = (&self.built, K::CHECKED) else { return Ok(None) };
         if let Some(function) = &*built.checked.lock() {
             return Ok(Some(function.clone()));
         }
         let Some(code) = checked.code(built.format) else { return Ok(None) };
-        // Not under the lock: compilers take their time. Of two threads the last one's stays.
+        // Not under the lock, because compilers are slow. If two threads build, the last result
+        // stays.
         let function = Module::build(built.function.context(), code)?.function(checked.function)?;
         let before = built.checked.lock().replace(function.clone());
         drop(before);
@@ -193,7 +194,7 @@ impl CheckedCode {
     }
 }
 
-/// Codes, best first for such a device.
+/// The codes in the order of preference for such a device.
 fn best_first<T>([opencl_c, cuda_c, spir_v, ptx]: [T; 4], device: DeviceType) -> [T; 4] {
     match device {
         DeviceType::Cpu => [opencl_c, spir_v, ptx, cuda_c],
@@ -216,16 +217,15 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// Launches `kernel` on the device that `executable` was built for: by its code on a device, by
     /// its body on the host. A device chooses its own order of items and groups.
     ///
-    /// Where range, lengths and values do not prove that all indices are inside, code that checks
-    /// them runs, if the kernel has such code; the first such launch [builds
-    /// it](Executable::checked). An index outside is not touched, and is then the
-    /// failure of the event's [`wait`](Event::wait), with the place in the source:
-    /// [`IndexOutside`](usm_core::ErrorKind::IndexOutside). Who has dropped the event hears it once,
-    /// by the next wait for an argument that was written or is to be, for the in-order queue, or by
-    /// [`synchronize`](usm_core::Context::synchronize).
+    /// If range, lengths and values do not prove that all indices are inside, code with index
+    /// checks runs, if the kernel has it; the first such launch [builds it](Executable::checked).
+    /// An index outside is not accessed. It fails the event's [`wait`](Event::wait), with the place
+    /// in the source: [`IndexOutside`](usm_core::ErrorKind::IndexOutside). If the event was
+    /// dropped, the failure is reported once: by the next wait for an argument that was written or
+    /// will be, by the in-order queue, or by [`synchronize`](usm_core::Context::synchronize).
     ///
     /// # Errors
-    /// [`LaunchError`]; nothing has run then.
+    /// [`LaunchError`]; nothing runs then.
     pub fn run_on<K: DeviceCode<D>, A: Arguments<K::Arguments, B>>(
         self,
         executable: &Executable<K, B, D>,
@@ -261,15 +261,15 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         }
         call.locals::<K::Local>(&lengths)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays
-            // and has no race; a `&mut` usage excludes all others of the same array.
+            // SAFETY: the kernel accepted range and lengths, for which its code stays in its arrays
+            // and has no race. A `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, function, usages, false) }
         };
         arguments.with_usages(submit)
     }
 }
 
-/// Launches the function that checks indices.
+/// Launches the function with index checks.
 #[cold]
 fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, const D: usize>(
     space: &LaunchSpace<'_, B, D>,
@@ -293,9 +293,8 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     call.locals::<K::Local>(locals)?;
     let submit = |usages: &[Usage<'_, B>]| {
         let all: Vec<_> = usages.iter().copied().chain([record.usage()]).collect();
-        // SAFETY: the code checks the indices that are not proven, and has no race, as the kernel
-        // found; a `&mut` usage excludes all others of the same array, and nobody else has the
-        // record.
+        // SAFETY: the code checks the unproven indices and has no race, by the kernel's proof. A
+        // `&mut` usage excludes all others of the same array, and only this launch has the record.
         let event = unsafe { call.submit(space, function, &all, false) }?;
         Ok(record.watch(space.queue, usages, event))
     };
@@ -316,7 +315,7 @@ fn table<B: Programmable>(
 }
 
 /// Tables in constant memory, which live until the launch has finished. Most launches have none,
-/// and then this costs a look at one word.
+/// and then this costs a test of one word.
 #[allow(clippy::box_collection)]
 type Tables<B> = Option<Box<Vec<UsmVec<u8, Device, B>>>>;
 
@@ -353,7 +352,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
     /// `matched` means that the arguments are known to match the function's parameters.
     ///
     /// # Safety
-    /// As [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
+    /// As for [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
     #[inline]
     pub(crate) unsafe fn submit<const D: usize>(
         &self,
@@ -371,7 +370,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
     }
 
     /// # Safety
-    /// As [`submit`](Self::submit).
+    /// As for [`submit`](Self::submit).
     #[inline(never)]
     unsafe fn submit_with_tables<const D: usize>(
         &self,

@@ -10,41 +10,42 @@ use crate::order::Order;
 use crate::range::NdRange;
 pub use usm_core::IndexPlace as Place;
 
-/// A function that checks the indices of a kernel. It touches nothing outside of its arrays.
+/// A function that checks the indices of a kernel and accesses nothing outside its arrays.
 ///
-/// It is a module of its own, which the first launch that needs it builds. Its parameters are the
+/// It is in a separate module, which the first launch that needs it builds. Its parameters are the
 /// arguments, then lengths, then a pointer to an [`IndexRecord`](usm_core::IndexRecord), then the
 /// local arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedCode {
     /// Its name.
     pub function: &'static str,
-    /// It in OpenCL C.
+    /// The function in OpenCL C.
     pub opencl_c: Option<&'static str>,
-    /// It in CUDA C++.
+    /// The function in CUDA C++.
     pub cuda_c: Option<&'static str>,
-    /// It in SPIR-V.
+    /// The function in SPIR-V.
     pub spir_v: Option<&'static [u8]>,
-    /// It in PTX.
+    /// The function in PTX.
     pub ptx: Option<&'static str>,
-    /// Positions of the arguments whose elements it is told, each a 64-bit unsigned integer.
+    /// The arguments whose lengths are passed to it, by position; each length is a 64-bit unsigned
+    /// integer.
     pub lengths: &'static [usize],
-    /// The places whose numbers, from 1, it writes to the record.
+    /// The places. The record contains a place's number, counted from 1.
     pub places: &'static [Place],
 }
 
-/// A kernel as the attribute `kernel` writes it: its proof, its body and its code for devices are
-/// made of one source. Being one trait it has all of them or none, so nobody puts a proof of their
-/// own beside a body that relies on it: [`Kernel`] and [`DeviceCode`](crate::DeviceCode) are
-/// implemented here, once, and by hand only for kernels that are not this.
+/// A kernel as the attribute `kernel` writes it: its proof, its body and its code for devices come
+/// from one source. It is a single trait, so no program can combine its own proof with a body that
+/// relies on a proof. [`Kernel`] and [`DeviceCode`](crate::DeviceCode) are implemented for it once;
+/// only other kernels implement them by hand.
 ///
 /// # Safety
-/// Where `proof` says [`Proof::Proven`], the body and the code keep to what
-/// [`DeviceCode`](crate::DeviceCode) asks. The attribute implements it, and nobody else.
+/// Where `proof` returns [`Proof::Proven`], the body and the code keep the promise of
+/// [`DeviceCode`](crate::DeviceCode). Only the attribute implements this trait.
 pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`].
     const NAME: &'static str;
-    /// As of [`Kernel`]; where it is false, the body may be given the whole range as one group.
+    /// As of [`Kernel`]. If false, the body may get the whole range as one group.
     const NEEDS_GROUPS: bool;
     /// As of [`Kernel`].
     type Arguments: Signature;
@@ -161,7 +162,7 @@ pub unsafe fn element<'a, const PROVEN: bool, T>(array: &'a [T], index: u64, at:
 /// Writes an element, checked unless `PROVEN`.
 ///
 /// # Safety
-/// As [`element`].
+/// As for [`element`].
 #[inline(always)]
 pub unsafe fn store<const PROVEN: bool, T>(array: &mut [T], index: u64, value: T, at: &'static Place) {
     if PROVEN {
@@ -199,7 +200,7 @@ fn index_out_of_range(at: &Place, index: u64, len: usize) -> ! {
 /// replace it, whatever path of this crate the attribute names.
 #[doc(hidden)]
 impl<const D: usize> NdRange<D> {
-    /// A number of 64 bits as one with a sign, if it fits.
+    /// A 64-bit number as a signed one, if it fits.
     #[inline]
     #[must_use]
     pub fn signed(&self, number: u64) -> Option<i64> {
@@ -219,7 +220,8 @@ impl<const D: usize> NdRange<D> {
     #[inline]
     #[must_use]
     pub fn distinct<const N: usize>(&self, mut digits: [(i64, i64); N], shift: i64) -> bool {
-        // In place: there are two or three, and a call would take as long as the rest of a proof.
+        // Sorts in place, without a call: there are two or three digits, and a call would take as
+        // long as the rest of a proof.
         for i in 0..N {
             for j in i + 1..N {
                 if digits[j].0.unsigned_abs() < digits[i].0.unsigned_abs() {

@@ -6,8 +6,8 @@ use crate::barrier::FenceSpace;
 use crate::order::Order;
 use crate::range::{Id, Item, NdRange};
 
-/// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; between
-/// two phases lies a barrier.
+/// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; a
+/// barrier separates two phases.
 ///
 /// Only a launch makes one, and it does not outlive the launch. So the body of a kernel cannot run
 /// another kernel's body with unchecked arguments.
@@ -49,7 +49,7 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         Axis { steps: 0..count, from, count, order: self.order }
     }
 
-    /// Every so many numbers of a range; every one for zero.
+    /// Every `step`-th number of a range; a step of zero counts as one.
     #[doc(hidden)]
     #[inline]
     pub fn every<N>(&self, range: core::ops::Range<N>, step: usize) -> core::iter::StepBy<core::ops::Range<N>>
@@ -164,7 +164,7 @@ pub struct Axis<O: Order> {
 }
 
 impl<O: Order> Axis<O> {
-    /// The same places once more.
+    /// The same positions again.
     #[doc(hidden)]
     #[inline]
     #[must_use]

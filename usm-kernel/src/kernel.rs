@@ -132,7 +132,7 @@ pub enum Proof {
     Unproven {
         /// The first index without a proof: `file:line:column`.
         index: &'static str,
-        /// What this launch does not fulfil, in the words of the source.
+        /// The condition that this launch violates, in the words of the source.
         why: &'static str,
     },
     /// Two items may access one element: such a launch is refused.
@@ -188,7 +188,7 @@ impl<const D: usize> Description<D> {
         })
     }
 
-    /// Checks what the kernel itself asks for, and that items do not race. Says what is proven.
+    /// Checks the kernel's own requirements, and that items do not race. Returns the proof.
     pub(crate) fn admit<K: Kernel<D>>(
         &self,
         kernel: &K,
@@ -204,8 +204,8 @@ impl<const D: usize> Description<D> {
         }
     }
 
-    /// Checks what the kernel itself asks for: its local size, its arguments' lengths. Says what is
-    /// proven.
+    /// Checks the kernel's own requirements: its local size and its arguments' lengths. Returns the
+    /// proof.
     pub(crate) fn proof<K: Kernel<D>>(
         &self,
         kernel: &K,

@@ -114,17 +114,16 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
-    /// and these arguments. Without this, what is not proven runs checked: right, but slower.
+    /// and these arguments. By default such a launch runs with checks: correct, but slower.
     pub fn require_proof(self) -> Self {
         Self { needs_proof: true, ..self }
     }
 
-    /// What range, lengths and values prove of the kernel, without running it:
-    /// [`Proof::Unproven`] names the first index of which nothing says that it is inside, and what
-    /// would.
+    /// The proof of the kernel for this range and these arguments, without running it.
+    /// [`Proof::Unproven`] names the first index without a proof, and the condition that it lacks.
     ///
     /// # Errors
-    /// What the kernel itself refuses: its local size, lengths of arguments.
+    /// The kernel's own refusals: its local size, lengths of arguments.
     pub fn proof<K: Kernel<D>, A: Arguments<K::Arguments, B>>(
         &self,
         kernel: K,
@@ -136,7 +135,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         description.proof(&kernel, &self.range, elements.as_ref(), &values)
     }
 
-    /// What a launch finds out before it runs, where it may.
+    /// The checks before a launch runs.
     pub(crate) fn admit<K: Kernel<D>>(
         &self,
         description: &Description<D>,
@@ -164,11 +163,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         self.region.is_some()
     }
 
-    /// Launches `kernel`. The arguments are borrowed until this returns; afterwards they know the
-    /// launch, and whoever reads, writes or frees them waits for it.
+    /// Launches `kernel`. The arguments are borrowed until this returns. Afterwards every read,
+    /// write or free of them waits for the launch.
     ///
     /// # Errors
-    /// [`LaunchError`]; nothing has run then.
+    /// [`LaunchError`]; nothing runs then.
     pub fn run<K: Kernel<D>, A: Arguments<K::Arguments, B>>(
         self,
         kernel: K,
@@ -228,7 +227,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             };
             let run = |queue: &B::Queue, after: &[B::Event]| {
                 // SAFETY: `submit` keeps the memory of `usages` alive and ordered until the task is
-                // done; the rest is the task's own.
+                // complete; the task owns everything else.
                 unsafe { B::HostTasks::run(queue, after, task) }
             };
             // SAFETY: the task accesses the memory of `usages` as they declare, and its own local

@@ -1,7 +1,7 @@
 //! Local memory: one instance for each work-group, carved from a region of the caller or of the
 //! heap.
 //!
-//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, says the length of each at
+//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, gives the length of each at
 //! launch, and receives `(&mut [f32], &mut [u32])`. Groups never share values; the content of
 //! [`Local`] at the start of a group is unspecified, as on every device.
 
@@ -23,7 +23,7 @@ pub struct Zeroed<T>(PhantomData<T>);
 pub trait LocalParameter: Sealed {
     /// Type of the elements.
     type Element: Pod;
-    /// What the body receives.
+    /// The form that the body receives.
     type View<'v>;
     /// Whether the array counts as local memory of the device.
     const IS_LOCAL: bool;
@@ -122,9 +122,9 @@ impl LocalSize {
 
 /// All arrays of a group's memory: a tuple of none to twelve [`LocalParameter`]s.
 pub trait LocalSignature: Sealed {
-    /// What the body receives: a tuple of views.
+    /// The form that the body receives: a tuple of views.
     type Views<'v>;
-    /// The length of each array (elements), as the kernel says at launch.
+    /// The length of each array in elements, which the kernel gives at launch.
     type Lengths: Copy + Default + Send + 'static;
 
     /// Bytes for arrays of these lengths and a group of `group` items; `None` on overflow.
@@ -254,7 +254,7 @@ local_signature!(6: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5);
 local_signature!(7: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6);
 local_signature!(8: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7);
 
-/// Longer than any signature of arguments, which has those up to eight.
+/// Longer than any signature of arguments, which has at most eight.
 macro_rules! longer_local_signature {
     ($count:literal: $($parameter:ident $index:tt),+) => {
         impl<$($parameter),+> Sealed for ($($parameter,)+) {}

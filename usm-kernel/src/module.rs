@@ -190,7 +190,7 @@ impl From<usm_core::Error> for BuildError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionInfo {
-    /// Most work-items in a group of this function.
+    /// Maximum work-items in a group of this function.
     pub max_work_group_size: u64,
     /// Group sizes should be multiples of this; 1 if the runtime does not know.
     pub preferred_multiple: u64,
@@ -199,7 +199,7 @@ pub struct FunctionInfo {
     /// Private memory of a work-item, in bytes; 0 if the runtime does not know.
     pub private_mem_size: u64,
     /// The required local size; the last dimension is the fastest one, as in
-    /// [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in front.
+    /// [`NdRange`](crate::NdRange). Missing leading dimensions are 1.
     pub required_group: Option<[u64; 3]>,
     /// The parameters; `None` if the runtime does not even know their number.
     pub parameters: Option<Vec<Shape>>,
@@ -273,8 +273,9 @@ impl<B: Programmable> Module<B> {
         Ok(Self { raw, context: context.clone(), kernels })
     }
 
-    /// What the runtime made of the code, to be kept and given to
-    /// [`build_native`](Self::build_native); `None` where it does not tell, as SYCL and Level Zero.
+    /// The runtime's compiled form of the code, to be stored and passed to
+    /// [`build_native`](Self::build_native). `None` if the runtime does not give it, like SYCL and
+    /// Level Zero.
     #[must_use]
     pub fn native(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "std")]
@@ -282,10 +283,9 @@ impl<B: Programmable> Module<B> {
         B::native(&self.raw)
     }
 
-    /// Builds what [`native`](Self::native) told in another context or process, without the
-    /// compiler where the runtime can. It holds for the same device and version of the driver;
-    /// others may refuse it. Whoever keeps it sees to it that it comes back unchanged, because not
-    /// every driver looks.
+    /// Builds a result of [`native`](Self::native) in another context or process, without the
+    /// compiler if the runtime can. It is valid for the same device and driver version; others may
+    /// refuse it. The caller must keep it unchanged, because not every driver checks it.
     ///
     /// # Errors
     /// As [`build`](Self::build).
@@ -314,7 +314,7 @@ impl<B: Programmable> Module<B> {
     }
 }
 
-/// A build is a call of the runtime, if there is one.
+/// A build calls the runtime, if there is one.
 #[cfg(feature = "std")]
 fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_core::ends::Inside>> {
     let on_host = context.info().backend == usm_core::BackendKind::Host;
@@ -371,14 +371,14 @@ impl<B: Programmable> Function<B> {
     }
 }
 
-/// The parameters as the runtime reports them, or else as the module declares them.
+/// The parameters that the runtime reports, otherwise those that the module declares.
 fn joined(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
     match said {
         Some(said) if said.len() == known.len() => {
             let one = |(said, known): (&Shape, &Shape)| if *said == Shape::Unknown { *known } else { *said };
             said.iter().zip(known).map(one).collect()
         }
-        // The runtime reports a different number itself.
+        // The runtime reports another number by itself.
         Some(said) => said,
         None => known.to_vec(),
     }

@@ -1,4 +1,4 @@
-//! What a file with kernels imports.
+//! The imports of a file with kernels.
 
 #[cfg(feature = "alloc")]
 pub use crate::Executable;

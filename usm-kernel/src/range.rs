@@ -1,7 +1,7 @@
 //! Index spaces: ranges, nd-ranges, and the position of a work-item in them.
 //!
-//! Dimensions are numbered from 0, the last one is the fastest (SYCL's row-major order; CUDA's `x`
-//! is the last dimension here). Ids are 64-bit on every target.
+//! Dimensions are numbered from 0, and the last one is the fastest (SYCL's row-major order; CUDA's
+//! `x` corresponds to the last dimension). Ids have 64 bits on every target.
 
 use core::fmt;
 
@@ -31,7 +31,7 @@ pub struct NdRange<const D: usize> {
 pub enum RangeError {
     /// The number of work-items exceeds 64 bits, or the address space of the target that runs them.
     TooLarge {
-        /// The sizes; dimensions that the range does not have are 1.
+        /// The sizes; missing dimensions are 1.
         sizes: [u64; 3],
     },
     /// A work-group of no items.

@@ -1,5 +1,5 @@
-//! Checked launches: planted faults, each found with both places and both work-items, and right
-//! kernels, which pass.
+//! Checked launches: planted faults, each reported with both places and both work-items, and
+//! correct kernels, which pass.
 
 #![cfg(all(feature = "macros", feature = "std"))]
 
@@ -29,7 +29,7 @@ fn groups<const D: usize>(global: [u64; D], local: [u64; D]) -> NdRange<D> {
 fn right_kernels_pass_and_change_nothing() {
     let queue = queue();
     let values: Vec<f32> = (0..400_u16).map(f32::from).collect();
-    // Memory of the device alone is copied like any other.
+    // Memory that only the device can access is copied too.
     let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &values).unwrap();
     Launch::new(&queue, groups([400], [10])).check(kernels::reverse, (&mut a,)).unwrap();
     assert_eq!(a.to_vec(&queue).unwrap(), values);
@@ -64,7 +64,7 @@ fn an_index_outside_is_found_before_it_panics() {
 
 const SMEAR: u32 = line!() + 4;
 
-/// Vouches for what is wrong: the neighbour's element is read while its item writes it.
+/// A wrong `unsafe fn`: it reads the neighbour's element while the neighbour writes it.
 #[kernel]
 unsafe fn smear(a: &mut [u32]) {
     let i = global_id(0);
@@ -115,7 +115,7 @@ fn what_is_no_launch_is_refused() {
     assert!(matches!(error, CheckError::NoSource { .. }), "{error}");
 }
 
-// Mutants of the text form, as another front end would check them.
+// Mutants of the text form, as from another front end.
 
 fn mutant(ir: Option<&str>, from: &str, to: &str) -> Kernel {
     let text = ir.unwrap();
@@ -132,12 +132,12 @@ fn fault(kernel: &Kernel, global: &[u64], local: &[u64], arguments: &[Argument<'
 
 #[test]
 fn a_dropped_barrier_is_a_race() {
-    // In the first order the neighbour's element is not written yet; either answer names the
-    // missing barrier's two sides.
+    // In the first order the neighbour's element is not written yet. Either answer names both sides
+    // of the missing barrier.
     let kernel = mutant(kernels::reverse::IR, "\n    (barrier local @0:11:5)", "");
     let found = fault(&kernel, &[40], &[10], &[Argument::Array(&[0; 160])]);
     assert!(matches!(&found, Fault::Unwritten { array, index: 9, .. } if array == "lm"), "{found}");
-    // Between the rounds of the tree every element has a value: the race is seen.
+    // Between the rounds of the tree every element has a value, so the race is found.
     let text = kernels::scan::IR.unwrap();
     let mut races = 0;
     for (place, _) in text.match_indices("(barrier local") {
@@ -149,7 +149,7 @@ fn a_dropped_barrier_is_a_race() {
     assert_eq!(races, 3);
 }
 
-/// Changes statements, those inside of others too.
+/// Changes statements, including nested ones.
 fn change(body: &mut [Stmt], by: &mut dyn FnMut(&mut Stmt)) {
     for stmt in body {
         match &mut stmt.kind {
@@ -191,7 +191,7 @@ fn a_swapped_dimension_is_an_index_outside_or_a_race() {
     let found = fault(&kernel, &[32, 32], &[16, 16], &arguments);
     let Fault::Race { array, accesses, .. } = &found else { panic!("{found}") };
     assert_eq!(array, "left");
-    // Neighbours in the dimension that no longer tells them apart.
+    // Neighbours in the dimension that the index no longer distinguishes.
     assert_eq!((accesses[0].0.item.ids(), accesses[1].0.item.ids()), (&[0, 0][..], &[0, 1][..]));
 }
 
@@ -206,7 +206,7 @@ fn an_index_one_too_far_is_outside() {
 #[test]
 fn a_barrier_that_not_all_reach_names_who_waits() {
     let mut kernel = text::parse(kernels::reverse::IR.unwrap()).unwrap();
-    // Only the first five items wait, and nothing is read behind it.
+    // Only the first five items wait, and no read follows the barrier.
     let _ = kernel.body.pop();
     let at = kernel.body[0].place;
     let five = Expr::literal(Literal::integer(Scalar::U64, 5), at);
@@ -223,7 +223,7 @@ fn a_barrier_that_not_all_reach_names_who_waits() {
     assert_eq!(items[0].place.line, 11);
 }
 
-/// Items come to one barrier in different rounds.
+/// Items reach one barrier in different iterations.
 #[test]
 fn iterations_of_a_loop_are_distinguished() {
     let at = "@0:1:1";

@@ -1,5 +1,5 @@
-//! All of the language on the host: by the body in three orders, and by the interpreter, which
-//! finds no fault.
+//! The whole language on the host: by the body in three orders, and by the interpreter, which finds
+//! no fault.
 
 #![cfg(all(feature = "macros", feature = "std"))]
 
@@ -21,8 +21,8 @@ fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, values: &[T]) -> Array<T> {
     UsmVec::from_slice(queue, values).unwrap()
 }
 
-/// Checks a launch, and runs it in each order: `$start` makes the arguments' arrays, `$check` looks
-/// at them afterwards.
+/// Checks a launch, and runs it in each order: `$start` makes the arrays of the arguments, `$check`
+/// checks them afterwards.
 macro_rules! every_order {
     ($queue:expr, $range:expr, $kernel:expr, $start:expr, |$arrays:ident| $arguments:expr, $check:expr) => {{
         let mut $arrays = $start;
@@ -213,7 +213,7 @@ fn a_length_given_by_a_scalar_is_proven() {
     assert_eq!(language::rotate.proof(&range, &[1, 64], &(3, ())), Proof::Proven);
     assert_eq!(language::rotate.proof(&range, &[1, 64], &(16, ())), Proof::Proven);
     assert!(matches!(language::rotate.proof(&range, &[1, 63], &(3, ())), Proof::Unproven { .. }));
-    // The sum that is the length wraps.
+    // The sum for the length wraps.
     assert_ne!(language::rotate.proof(&range, &[1, 64], &(u64::MAX - 3, ())), Proof::Proven);
 }
 

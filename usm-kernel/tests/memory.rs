@@ -1,5 +1,4 @@
-//! Local, private, constant and atomic memory, and what a launch does with a kernel that
-//! misbehaves.
+//! Local, private, constant and atomic memory, and launches of faulty kernels.
 
 #![cfg(feature = "alloc")]
 
@@ -98,7 +97,7 @@ fn all_kinds_of_memory_work_together_in_every_order() {
     assert_eq!(once(Shuffled(7), taps, &x), (plain, below));
 }
 
-/// Doubles into memory that has no value yet.
+/// Writes doubled values to uninitialised memory.
 struct Doubled;
 
 impl Kernel<1> for Doubled {
@@ -124,7 +123,7 @@ fn a_kernel_fills_memory_that_has_no_value() {
     let x = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.0, 2.0, 3.0]).unwrap();
     let mut y = UsmVec::<f32, Host, _>::uninit(queue.context(), 3).unwrap();
     let _ = Launch::with_range(&queue, Range::new([3]).unwrap()).run(Doubled, (&x, &mut y)).unwrap();
-    // SAFETY: the range has one item for each element, and each writes its own.
+    // SAFETY: the range has one item for each element, and each item writes its own.
     let y = unsafe { y.assume_init() };
     assert_eq!(y.read().unwrap()[..], [2.0, 4.0, 6.0]);
 }
@@ -137,13 +136,12 @@ fn a_kernel_is_described_by_a_value() {
     let table: Vec<_> = description.parameters.iter().map(|row| (row.passing, row.element_bytes)).collect();
     let passing = [Passing::Constant, Passing::Read, Passing::Write, Passing::Atomic, Passing::Value];
     assert_eq!(table, passing.into_iter().zip([8, 8, 8, 4, 8]).collect::<Vec<_>>());
-    // Private arrays are no local memory of a device, but need room on the host.
+    // Private arrays are not local memory of a device, but need memory on the host.
     assert_eq!(description.local.local, 3 + 12 * 8);
     assert!(description.local.region >= 3 + 12 * 8 + 12 * 2 * 8);
 }
 
-/// Reads local memory that it has not written: right by luck in order on fresh memory, and only
-/// there.
+/// Reads local memory that it has not written: correct only in order on fresh memory.
 struct ReadsNoise;
 
 impl Kernel<1> for ReadsNoise {
@@ -258,7 +256,7 @@ fn a_kernel_that_panics_leaves_queue_and_array_usable() {
     assert_eq!(a.read().unwrap()[..], [1.0; 4]);
 }
 
-/// The same arguments on the asynchronous mock: what the task needs travels with it.
+/// The same arguments on the asynchronous mock: the task owns copies of tables and values.
 #[test]
 fn tables_and_values_travel_with_a_late_kernel() {
     let mock = Mock::default();
@@ -294,7 +292,7 @@ fn a_late_kernel_that_panics_fails_its_event_and_nothing_else() {
     assert_eq!(b.read().unwrap()[..], [0.0; 4]);
 }
 
-/// Adds a stretch of `stride` elements apart: how many it needs follows from a value.
+/// Adds elements that are `stride` apart: the required length depends on a value.
 struct Strided;
 impl Kernel<1> for Strided {
     const NAME: &'static str = "strided";

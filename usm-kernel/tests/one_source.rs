@@ -1,4 +1,4 @@
-//! Kernels from one source: what the attribute makes of them on the host.
+//! Kernels from one source: the attribute's output on the host.
 
 #![cfg(all(feature = "macros", feature = "alloc"))]
 
@@ -16,7 +16,7 @@ fn queue() -> Queue<HostHeap> {
     HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
 }
 
-/// Runs in three orders; the state after each is given to `check`.
+/// Runs in three orders; `check` receives the state after each.
 fn in_every_order<T: bytemuck::Pod>(
     queue: &Queue<HostHeap>,
     start: &[T],
@@ -187,7 +187,7 @@ fn an_index_outside_is_a_panic_with_a_place() {
     assert!(text.contains("kernels.rs:10:15: index 39 of `a`, which has 39 elements"), "{text}");
 }
 
-/// The range is as wide as it likes: without the condition two items write one element.
+/// The width is arbitrary: without the condition two items write one element.
 #[kernel]
 fn rows(width: u64, a: &mut [u32]) {
     let (y, x) = (global_id(0), global_id(1));

@@ -1,5 +1,5 @@
-//! The nodes behind kernels from one source: text that parses back, an interpreter that agrees,
-//! proofs that it never contradicts, hostile text.
+//! The nodes of kernels from one source: text that parses back, an interpreter that agrees, proofs
+//! that it never contradicts, hostile text.
 
 #![cfg(all(feature = "macros", feature = "alloc"))]
 
@@ -37,7 +37,7 @@ fn the_text_form_parses_back() {
     }
 }
 
-/// What a launch of these lengths is to the proof, and what the interpreter finds.
+/// The proof's verdict on a launch of these lengths, and the interpreter's.
 fn both(
     kernel: &Kernel,
     global: &[u64],
@@ -97,7 +97,7 @@ fn the_interpreter_is_the_body() {
     }
 }
 
-/// Mutants of right kernels: each is refused when compiled, not proven, or found by the
+/// Mutants of correct kernels: each is refused at compilation, not proven, or found by the
 /// interpreter.
 #[test]
 fn mutants_are_caught() {
@@ -113,7 +113,7 @@ fn mutants_are_caught() {
     };
     let barrier = "\n    (barrier local @0:11:5)";
     caught(reverse::IR.unwrap(), barrier, "", &[40], &[10], &[40, 0]);
-    // One too far, on either side.
+    // One too many, on either side.
     caught(reverse::IR.unwrap(), "(lit u64 0x9", "(lit u64 0xa", &[40], &[10], &[40, 0]);
     caught(reverse::IR.unwrap(), "(lit u64 0x9", "(lit u64 0x8", &[40], &[10], &[40, 0]);
     let text = scan::IR.unwrap();
@@ -129,7 +129,7 @@ proptest! {
         std::env::var("USM_KERNEL_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
     ))]
 
-    /// Whatever the launch is, the proof accepts nothing in which the interpreter finds a fault.
+    /// The proof accepts no launch in which the interpreter finds a fault.
     #[test]
     fn the_proof_accepts_nothing_that_is_wrong(
         sample in 0..6_usize,
@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// Text that is cut and changed is refused with a place, or is a kernel that every pass takes.
+    /// Truncated and changed text is refused with a place, or is a kernel that every pass accepts.
     #[test]
     fn hostile_text_is_refused_or_right(
         sample in 0..6_usize,

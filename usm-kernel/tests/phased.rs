@@ -1,5 +1,5 @@
-//! What a launch promises, on plain slices and on USM memory: results do not depend on the order of
-//! items and groups, and bad ranges are refused with both numbers.
+//! The promises of a launch, on plain slices and on USM memory: results do not depend on the order
+//! of items and groups, and bad ranges are refused with both numbers.
 
 #![cfg(all(feature = "alloc", feature = "macros"))]
 
@@ -104,8 +104,8 @@ fn a_launch_needs_no_heap() {
     #[repr(align(64))]
     struct Region([u8; 64]);
     let mut region = Region([0; 64]);
-    // 40 bytes of floats: 43 suffice at any address, 40 at an aligned one, 42 at the worst one do
-    // not.
+    // 40 bytes of floats: 43 suffice at any address and 40 at an aligned one, but 42 do not suffice
+    // at the worst one.
     for (start, len, enough) in [(1, 43, true), (4, 40, true), (1, 42, false)] {
         let launch = Launch::new(&queue, range).local_memory(&mut region.0[start..][..len]);
         match launch.run(Reverse, (&mut a,)) {
@@ -132,7 +132,7 @@ fn a_range_that_cannot_be_launched_names_both_numbers() {
 
     let large = NdRange::new([1 << 20], [1 << 20]).unwrap();
     let refused = Launch::new(&queue, large).run(Reverse, (&mut a,)).unwrap_err();
-    // The kernel sees first that the array is shorter than the range.
+    // The kernel checks first whether the array is shorter than the range.
     assert!(
         matches!(refused, LaunchError::Argument { kernel, .. } if kernel.as_str() == "reverse"),
         "{refused}"

@@ -1,4 +1,4 @@
-//! Index spaces against plain nested loops.
+//! Index spaces compared with plain nested loops.
 
 use std::collections::HashSet;
 
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Each item writes what it knows of its place.
+/// Each item writes its position.
 struct Places;
 
 impl Kernel<3> for Places {

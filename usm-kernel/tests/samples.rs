@@ -1,4 +1,4 @@
-//! Every sample kernel against its plain loop, over random sizes, groups and orders.
+//! Every sample kernel compared with its plain loop, over random sizes, groups and orders.
 
 #![cfg(all(feature = "alloc", feature = "macros"))]
 
@@ -20,7 +20,7 @@ fn queue() -> Queue<HostHeap> {
     HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
 }
 
-/// Runs a kernel over plain slices in every order, each time on what `fresh` makes.
+/// Runs a kernel over plain slices in every order, each time on a result of `fresh`.
 fn in_every_order<const D: usize, K: Kernel<D>, S>(
     kernel: &K,
     range: &NdRange<D>,
@@ -36,7 +36,7 @@ fn in_every_order<const D: usize, K: Kernel<D>, S>(
         views: &impl for<'v> Fn(&'v mut S) -> Views<'v, K::Arguments>,
         order: O,
     ) {
-        // What lies in the region before must not matter.
+        // The region's old content must not matter.
         let mut region = vec![0x5A; 1 << 18];
         phased::run(kernel, range, views(state), &mut region, order).unwrap();
     }
@@ -82,7 +82,7 @@ proptest! {
             |(a, sums)| (a, sums),
             |(_, sums)| {
                 let found: f64 = sums.iter().map(|sum| f64::from(*sum)).sum();
-                // At most 3,000 additions lie on the way of an element, each off by half a unit in
+                // An element is the result of at most 3,000 additions, each off by half a unit in
                 // the last place.
                 assert!((found - exact).abs() <= 3_000.0 * f64::from(f32::EPSILON) * size, "{found} {exact}");
             });
@@ -118,7 +118,7 @@ proptest! {
         in_every_order(&matmul, &range, seed,
             || (a.clone(), b.clone(), vec![f32::NAN; m * n]),
             |(a, b, c)| (m as u64, k as u64, n as u64, a, b, c),
-            // The same additions in the same order, and zeros where the last tile ends.
+            // The same additions in the same order, and zeros after the last tile.
             |(_, _, c)| assert_eq!(c, plain));
     }
 

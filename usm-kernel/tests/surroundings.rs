@@ -1,5 +1,4 @@
-//! What stands around a kernel cannot change what the proof of its launches says, without a word of
-//! unsafe code.
+//! Safe code around a kernel cannot change the proof of its launches.
 
 #![cfg(all(feature = "macros", feature = "alloc"))]
 #![forbid(unsafe_code)]
@@ -12,10 +11,10 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
 
-/// Elements of the array that the kernels read.
+/// Length of the array that the kernels read.
 const LENGTH: usize = 16;
 
-/// A method of exclusive slices by the name of the one that counts elements.
+/// A method of exclusive slices with the name of the one that counts elements.
 mod another_length {
     trait Longer {
         fn len(self) -> usize;
@@ -36,7 +35,7 @@ mod another_length {
     }
 }
 
-/// A method of everything by the name of the one that gives the items of a row.
+/// A method of every type with the name of the one that gives the items of a row.
 mod other_items {
     trait Further: Sized {
         fn clone(self) -> core::ops::Range<u64> {
@@ -52,7 +51,7 @@ mod other_items {
     }
 }
 
-/// A crate of the same names with arithmetic of its own.
+/// A crate of the same names with other arithmetic.
 mod other_arithmetic {
     mod fake {
         pub use usm_kernel::*;
@@ -78,8 +77,8 @@ mod other_arithmetic {
     }
 }
 
-/// Methods of everything by the names of those that give numbers and places, and no prelude that
-/// has the right ones.
+/// Methods of every type with the names of those that give numbers and places, and no prelude with
+/// the right ones.
 #[no_implicit_prelude]
 mod no_prelude {
     trait Steps: ::core::marker::Sized {
@@ -120,7 +119,7 @@ mod no_prelude {
     }
 }
 
-/// Runs over 4,096 items, where `a` has `LENGTH` elements, and `b` as many as are said.
+/// Runs over 4,096 items, where `a` has `LENGTH` elements, and `b` the given number.
 macro_rules! stays_inside {
     ($name:ident, $b:expr) => {
         #[test]
@@ -129,7 +128,7 @@ macro_rules! stays_inside {
             let a = UsmVec::<u32, Host, _>::from_slice(&queue, &[7; LENGTH]).unwrap();
             let mut b = UsmVec::<u32, Host, _>::from_slice(&queue, &[0; $b]).unwrap();
             let launch = Launch::with_range(&queue, Range::new([4096]).unwrap());
-            // An index outside is a panic, and one that the proof leaves out is none.
+            // An index outside panics, and one that the proof omits does not.
             let _ = catch_unwind(AssertUnwindSafe(|| launch.run($name::copy, (&a, &mut b, 1_u32)).map(drop)));
             assert!(b.read().unwrap().iter().all(|value| matches!(value, 0 | 7 | 8)));
         }

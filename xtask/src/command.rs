@@ -29,8 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) skips: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
-    /// Whether valgrind ended by an assertion of its own before it had reported anything, which
-    /// says nothing of the program.
+    /// Whether valgrind ended by an assertion of its own before any report. That says nothing about
+    /// the program.
     pub(crate) checker_ended: bool,
 }
 
@@ -274,7 +274,7 @@ mod tests {
         let report = "==9572== Possible data race during read of size 8 at 0x4 by thread #1";
         assert!(ended(&["running 1 test", own, "==9572==    at 0x5802666A: ??? (in helgrind-amd64-linux)"]));
         assert!(!ended(&[report]));
-        assert!(!ended(&[report, own]), "what was reported before stays a failure");
+        assert!(!ended(&[report, own]), "an earlier report stays a failure");
         assert!(!ended(&["assertion `left == right` failed"]));
     }
 

@@ -37,9 +37,9 @@ const PARTS: [Part; 5] = [
     part("opencl", "runtimes", &["opencl::", "random_programs"]),
 ];
 
-/// Cases that test other properties and take minutes or the machine's memory here: a process that
-/// runs out of memory, many pairs or threads. The kernel of the last case has an index that nobody
-/// wrote, on purpose, and checks it.
+/// Cases that test other properties and take minutes or the machine's memory: a process that runs
+/// out of memory, many pairs or threads. The kernel of the last case deliberately uses an unwritten
+/// index, and checks it.
 const SKIPPED: [&str; 5] = [
     "memory_that_runs_out_is_an_error",
     "twenty_thousand_pairs_leak_nothing",

@@ -16,7 +16,7 @@ pub(crate) fn build_for_wheel(linker: &Path) -> Result<PathBuf, String> {
     build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker))
 }
 
-/// [`build`] with the checks of the feature `debug`, into another folder, so that nobody ships it
+/// [`build`] with the checks of the feature `debug`, into another folder, so that it is not shipped
 /// by mistake.
 fn build_debug() -> Result<PathBuf, String> {
     build_with("capi,debug", &environment::target_dir().join("nrt-debug"), None)

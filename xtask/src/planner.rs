@@ -36,7 +36,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         build.arg("-Clink-arg=-Wl,-soname,libusm_plan.so");
     }
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        // One copy of functions that became the same: rust-lld, the linker here, can say so.
+        // Folds identical functions. rust-lld, the linker, supports it.
         build.arg("-Clink-arg=-Wl,--icf=all");
     }
     let outcome = command::run(&mut build);

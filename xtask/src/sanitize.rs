@@ -53,8 +53,8 @@ const PARTS: [Part; 12] = [
     Part { name: "usm-tests on OpenCL and SYCL", ..part("usm-tests", &["--test", "runtimes"], true) },
 ];
 
-/// Children of a process with threads, which exit by `exit`: the search for leaks at their end
-/// looks for the stacks of the parent's threads and reports what only these refer to.
+/// Children of a process with threads that exit by `exit`. Their search for leaks covers the stacks
+/// of the parent's threads, and reports memory that only these refer to.
 const SKIPPED: &str = "children_exit_although_threads_register_handlers";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";

@@ -26,7 +26,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pages of the package that is installed; every warning is an error.
+/// The pages of the installed package; every warning is an error.
 pub(crate) fn part(report: &mut Report) {
     report.command("site of the Python package", &mut python());
 }

@@ -12,7 +12,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Whether packages can be installed without asking anybody.
+/// Whether packages can be installed without a prompt.
 pub(crate) fn can_install() -> bool {
     let is_debian = std::fs::read_to_string("/etc/os-release").is_ok_and(|text| {
         text.lines().any(|line| {

@@ -165,7 +165,7 @@ fn python(report: &mut Report) {
             "Python tests",
             command(environment::venv_python())
                 .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests"])
-                // Most of the time goes into processes of their own, which compile.
+                // Most of the time goes into separate processes that compile.
                 .args(["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"])
                 .current_dir(&crate_dir),
         );

@@ -12,7 +12,7 @@ use crate::{Failure, environment, folder, nrt};
 /// The oldest C library that the wheel runs on, as pip's tags name it: glibc 2.17, of 2012.
 const PLATFORM: &str = "manylinux_2_17";
 
-/// Bytes that the wheel may have.
+/// Maximum size of the wheel in bytes.
 const LIMIT: u64 = 5_000_000;
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// What is asked of the file itself, and what runs in an environment with NumPy alone.
+/// Checks the file itself, and runs it in an environment with NumPy alone.
 pub(crate) fn parts(report: &mut Report, wheel: &Path) {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         report.check("wheel: size and platform", || check(wheel));
@@ -45,7 +45,7 @@ pub(crate) fn parts(report: &mut Report, wheel: &Path) {
     }
 }
 
-/// The wheel's size, and what auditwheel says of every file in it.
+/// Checks the wheel's size, and every file in it by auditwheel.
 fn check(wheel: &Path) -> Result<(), String> {
     let size = fs::metadata(wheel).map_err(|error| folder::at(wheel, &error))?.len();
     println!("{size} bytes of at most {LIMIT}");
@@ -122,7 +122,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .arg(environment::venv_python())
         .arg("--out")
         .arg(&wheels);
-    // Without it the wheel runs where the C library is at least as new as this machine's.
+    // Without Zig the wheel needs a C library at least as new as this machine's.
     if let Some(zig) = zig {
         maturin.args(["--zig", "--compatibility", PLATFORM]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
         maturin.arg("--").arg(format!("-Clink-arg={}", unwinder()?.display()));
@@ -135,9 +135,9 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no wheel in {}", wheels.display()))
 }
 
-/// The unwinder of the system's C compiler. Zig would link its own into the module, and Python ends
-/// its threads by the unwinder of the C library: it then meets Rust's frames, which call the other
-/// one, and the process faults.
+/// The unwinder of the system's C compiler. Zig would link its own into the module. Python ends its
+/// threads by the unwinder of the C library, which would then meet Rust frames that call the other
+/// unwinder, and the process would fault.
 fn unwinder() -> Result<PathBuf, String> {
     let said = command::probe(command("cc").arg("-print-file-name=libgcc_s.so.1"));
     let file = PathBuf::from(said.unwrap_or_default().trim());
@@ -175,7 +175,7 @@ fn ship(file: &Path, folder: &Path) -> Result<(), String> {
     let name = file.file_name().ok_or_else(|| format!("{} has no name", file.display()))?;
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
     let target = folder.join(name);
-    // A process that has the old one open keeps it.
+    // A process that has the old file open keeps it.
     let _ = fs::remove_file(&target);
     fs::copy(file, &target).map(drop).map_err(|error| folder::at(&target, &error))
 }

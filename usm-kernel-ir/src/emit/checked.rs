@@ -1,18 +1,18 @@
-//! Modules with another function of a kernel: it checks every index that a launch may leave
-//! unproven. What is outside is not touched: a read gives 0, a write does nothing.
+//! Modules with a second function of a kernel, which checks every index that a launch may leave
+//! unproven. An access outside does not happen: a read gives 0, a write does nothing.
 //!
-//! It is a module of its own, because a runtime builds it for launches that prove too little only,
-//! and because Intel's compiler for OpenCL on processors faults, four times of five, on both
-//! functions of a kernel in one module where the items of a group collect something together.
+//! It is a separate module, because a runtime builds it only for launches that prove too little.
+//! Also, Intel's OpenCL compiler for processors faults, four times of five, if one module contains
+//! both functions of a kernel with group operations.
 //!
-//! The function is called [`function`] and takes the kernel's parameters, then [`lengths`], then a
-//! pointer to five 32-bit words in global memory, then the local arrays. The words are zero before.
-//! The first item that finds an index outside writes them: the number of the place in [`places`],
-//! from 1; the index, and the elements of the array, 64 bits each, the low word first.
+//! The function is called [`function`]. It takes the kernel's parameters, then [`lengths`], then a
+//! pointer to five 32-bit words in global memory, then the local arrays. The words are zero before
+//! the launch. The first item with an index outside writes them: the number of the place in
+//! [`places`], from 1; then the index and the array's length, 64 bits each, the low word first.
 //!
-//! An item that was outside leaves its loops, so that none waits for a value that it cannot read.
-//! It leaves a loop that all items of its group run together only with all of them: such a loop
-//! computes the same for all, and barriers lie inside or depend on it.
+//! An item with an index outside leaves its loops, so that it does not wait for a value that it
+//! cannot read. A loop that all items of its group run together is left only by all of them: such a
+//! loop computes the same for all, and barriers lie inside or depend on it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,9 +25,9 @@ use crate::scalar::Scalar;
 /// Number of words that the function may write.
 pub const WORDS: usize = 5;
 
-/// What a function notes of an item that was outside.
+/// The record of an item with an index outside.
 pub(super) const ALONE: u8 = 1;
-/// All items of the group were, in one statement.
+/// The record of a statement in which all items of the group had an index outside.
 pub(super) const TOGETHER: u8 = 2;
 
 /// A function of a module.
@@ -111,8 +111,8 @@ pub fn opencl_c(kernel: &Kernel, claims: &Claims) -> String {
 }
 
 /// The function [`HOST_FUNCTION`](super::HOST_FUNCTION) in C for the processor, as
-/// [`host_c`](super::host_c) describes it. `arrays` has one address more: that of the five words.
-/// No group begins after an index outside.
+/// [`host_c`](super::host_c) describes it. `arrays` has an additional last address, of the five
+/// words. No group starts after an index outside.
 #[must_use]
 pub fn host_c(kernel: &Kernel, claims: &Claims, apart: bool) -> String {
     c::host(&Entry::checked(kernel, claims), apart)

@@ -24,9 +24,9 @@ pub use spirv::{spirv, spirv_module};
 /// A kernel's SPIR-V modules, for [`rust`].
 #[derive(Clone, Debug)]
 pub struct SpirV {
-    /// For launches that are proven.
+    /// For proven launches.
     pub plain: Vec<u8>,
-    /// For others.
+    /// For other launches.
     pub checked: Vec<u8>,
 }
 

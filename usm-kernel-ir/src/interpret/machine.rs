@@ -15,7 +15,7 @@ use crate::kernel::{
 };
 use crate::operator::Binary;
 
-/// Steps between two questions whether to go on: some milliseconds.
+/// Steps between two calls of `go_on`: some milliseconds.
 const OFTEN: u64 = 1 << 16;
 
 pub(super) struct Machine<'k> {

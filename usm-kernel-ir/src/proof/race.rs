@@ -102,7 +102,7 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
     (!ways.is_empty()).then_some(Condition::Any(ways))
 }
 
-/// [`distinct`] without what conditions say, which may rest on numbers that wrap in a launch.
+/// [`distinct`] without conditions, whose numbers may wrap in a launch.
 fn unguarded(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
     if one.guards.is_empty() && two.guards.is_empty() {
         return None;

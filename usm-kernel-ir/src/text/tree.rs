@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use crate::error::Refusal;
 use crate::kernel::Place;
 
-/// Nested statements and expressions of a kernel. Verifier, writers and passes go down
-/// recursively, so deeper ones are refused.
+/// Maximum nesting of a kernel's statements and expressions. Verifier, writers and passes are
+/// recursive.
 pub(crate) const DEPTH: usize = 96;
-/// Nested lists in a text, whose reader goes down recursively as well: a statement around others is
-/// two lists, so every kernel that the verifier takes reads back.
+/// Maximum nesting of a text's lists, whose reader is recursive too. An enclosing statement has two
+/// lists, so every kernel that the verifier accepts can be read back.
 const LISTS: usize = 2 * DEPTH + 8;
 
 /// A word, a quoted text, or a list, with its place in the text.

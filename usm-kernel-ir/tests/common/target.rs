@@ -1,9 +1,9 @@
 //! A kernel's text from any bytes: the fuzz target calls this, and its corpus runs through it as an
 //! ordinary test.
 //!
-//! Checked: nothing panics or hangs; what parses is written and read again as the same kernel; what
-//! is verified goes through every pass and every writer; a launch that is proven has neither an
-//! index outside nor a race where the kernel is interpreted.
+//! No text causes a panic or a hang. A parsed kernel is written and read back unchanged. A verified
+//! kernel passes every pass and every writer. The interpreter finds no index outside and no race in
+//! a proven launch.
 
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::text::{parse, write};
@@ -11,12 +11,12 @@ use usm_kernel_ir::{
     Argument, CheckError, ExprKind, Fault, Kernel, Literal, Parameter, Scalar, Space, check, emit, verify,
 };
 
-/// Statements that an interpreted launch may take.
+/// Maximum statements of an interpreted launch.
 const STEPS: u64 = 1 << 12;
-/// Elements of local and private arrays that are interpreted; more are right, but slow.
+/// Maximum elements of interpreted local and private arrays; larger ones are valid but slow.
 const ELEMENTS: u64 = 1 << 10;
 
-/// Whether the text is a kernel that the verifier takes.
+/// Whether the text is a kernel that the verifier accepts.
 pub(crate) fn kernel(data: &[u8]) -> bool {
     let text = String::from_utf8_lossy(data);
     let kernel = match parse(&text) {

@@ -1,4 +1,4 @@
-//! Rows of elements, and elements that lie apart.
+//! Rows of elements, and separate elements.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -8,13 +8,13 @@ use super::vector::{registers, type_of};
 use super::{LANES, Lanes, Row};
 use crate::function::{MEMORY, Writer};
 
-/// The type as memory has it.
+/// The type in memory.
 const fn stored(ty: Scalar) -> Scalar {
     if matches!(ty, Scalar::Bool) { Scalar::U8 } else { ty }
 }
 
 impl Writer<'_> {
-    /// Sixteen elements from an address on.
+    /// Loads sixteen elements from an address.
     pub(super) fn load_row(&mut self, ty: Scalar, address: Value) -> Vec<Value> {
         let memory = stored(ty);
         let values: Vec<Value> = (0..registers(memory))
@@ -39,7 +39,7 @@ impl Writer<'_> {
         }
     }
 
-    /// As memory has them.
+    /// Converts to the representation in memory.
     fn stored_lanes(&mut self, ty: Scalar, values: &[Value]) -> Vec<Value> {
         if ty != Scalar::Bool {
             return values.to_vec();
@@ -50,7 +50,7 @@ impl Writer<'_> {
         masks.into_iter().map(|mask| self.builder.ins().band(mask, one)).collect()
     }
 
-    /// The lanes in the other order.
+    /// The lanes in reverse order.
     fn reversed(&mut self, ty: Scalar, values: &[Value]) -> Vec<Value> {
         let bytes = ty.bytes() as usize;
         let order = core::array::from_fn(|place| (16 - bytes - place / bytes * bytes + place % bytes) as u8);

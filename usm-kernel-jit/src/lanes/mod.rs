@@ -1,7 +1,7 @@
-//! Sixteen neighbours of a row at once: the items of a phase do not depend on each other.
+//! Runs sixteen neighbours of a row at once: the items of a phase do not depend on each other.
 //!
-//! What they have in common is computed once, by the code for one item. What differs lies in
-//! vectors of 128 bits, which all processors have. Where the items decide a condition differently,
+//! Values equal for all items are computed once, by the code for one item. Other values are in
+//! vectors of 128 bits, which all processors have. If the items decide a condition differently,
 //! they run the statement one after the other.
 
 mod memory;
@@ -21,29 +21,29 @@ use crate::stmt::operator;
 use crate::variables::named;
 pub(crate) use shape::{Shape, Shapes};
 
-/// Items that run at once.
+/// Number of items that run at once.
 pub(crate) const LANES: usize = 16;
 
-/// A value of each of the items.
+/// A value for each of the items.
 #[derive(Clone, Debug)]
 pub(crate) enum Lanes {
     One(Value),
-    /// The first item's, and what each next one has more.
+    /// The first item's value, and the difference between neighbours.
     Line(Value, i64),
     Many(Vec<Value>),
 }
 
-/// What a phase keeps in vectors.
+/// The vectors of a phase.
 pub(crate) struct Row {
     shapes: Shapes,
-    /// For each variable of the kernel that differs.
+    /// For each variable of the kernel that differs between items.
     many: Vec<Option<Vec<Variable>>>,
-    /// Where such a variable lies while items run one after the other.
+    /// The memory of such a variable while items run one after the other.
     slots: Vec<Option<StackSlot>>,
 }
 
 impl Writer<'_> {
-    /// How a phase runs sixteen items at once; nothing where it cannot.
+    /// The plan of a phase for sixteen items at once; `None` if impossible.
     pub(crate) fn row(&self, homes: &[Home], used: &[VarId], body: &[&Stmt]) -> Option<Row> {
         if !self.vectors {
             return None;
@@ -53,7 +53,7 @@ impl Writer<'_> {
         Some(Row { shapes, many: vec![None; count], slots: vec![None; count] })
     }
 
-    /// Sixteen items from the one that is set.
+    /// Runs sixteen items, starting at the current one.
     pub(crate) fn sixteen(&mut self, row: &mut Row, used: &[VarId], sets: &[VarId], body: &[&Stmt]) {
         for variable in used {
             match self.home(*variable) {
@@ -95,7 +95,7 @@ impl Writer<'_> {
             }
             StmtKind::If(condition, then, other) => {
                 if row.shapes.of(self.kernel, condition) == Shape::One {
-                    // Both closures would borrow the row.
+                    // Separate calls, because both closures would borrow the row.
                     let blocks = self.open(condition);
                     self.block_lanes(row, then);
                     self.middle(blocks);
@@ -129,12 +129,12 @@ impl Writer<'_> {
                     self.give_lanes(row, *old, before);
                 }
             }
-            // No others are planned.
+            // The plan contains no others.
             _ => self.stmt(stmt),
         }
     }
 
-    /// One item after the other, unless each has an element of its own.
+    /// Runs one item after the other, unless each item has its own element.
     fn atomic_lanes(
         &mut self,
         row: &mut Row,
@@ -188,8 +188,8 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
-    /// Whether a condition is true for all items, and whether for none; where neither is said they
-    /// may agree all the same.
+    /// Whether a condition is true for all items, and whether it is false for all. If neither is
+    /// known, they may still agree.
     fn decided(&mut self, row: &mut Row, condition: &Expr) -> [Value; 2] {
         match &condition.kind {
             ExprKind::Unary(Unary::Not, operand) if operand.ty == Scalar::Bool => {
@@ -241,8 +241,8 @@ impl Writer<'_> {
         self.unary(Unary::Not, Scalar::Bool, value)
     }
 
-    /// A comparison with a line, which the first and the last item decide for all between, unless
-    /// the line wraps.
+    /// A comparison with a line: the first and the last item decide it for all between, unless the
+    /// line wraps.
     fn decided_by_ends(
         &mut self,
         operator: Binary,
@@ -265,7 +265,7 @@ impl Writer<'_> {
         [self.builder.ins().band(all, straight), self.builder.ins().band(none, straight)]
     }
 
-    /// The items run a statement one after the other.
+    /// Runs a statement one item after the other.
     fn one_by_one(&mut self, row: &mut Row, stmt: &Stmt) {
         let (mut found, mut sets) = (Vec::new(), Vec::new());
         named(stmt, &mut found, &mut sets);
@@ -342,7 +342,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Where an item's value of a variable lies that differs.
+    /// The address of an item's value of a variable that differs.
     fn lane_of(&mut self, row: &Row, variable: VarId, lane: Value) -> Option<Value> {
         let place = variable.0 as usize;
         let slot = row.slots[place].filter(|_| row.shapes.0[place] == Shape::Many)?;
@@ -374,7 +374,7 @@ impl Writer<'_> {
 
     fn take_lanes(&mut self, row: &mut Row, variable: VarId) -> Vec<Value> {
         if row.many[variable.0 as usize].is_none() {
-            // Nobody has set it, and nobody will read it before.
+            // The variable is unset, and no item reads it before it is set.
             let zero = self.spread_zero(self.kernel.variable(variable).ty);
             self.give_lanes(row, variable, zero);
         }

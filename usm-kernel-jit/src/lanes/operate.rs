@@ -1,4 +1,5 @@
-//! Arithmetic of sixteen items. What no vector does, is done for one after the other.
+//! Arithmetic of sixteen items. Operations without a vector instruction run one item after the
+//! other.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -61,7 +62,7 @@ impl Writer<'_> {
                 let values: Vec<Lanes> = arguments.iter().map(|argument| self.lanes(row, argument)).collect();
                 self.math_lanes(*function, expr.ty, values)
             }
-            // These are alike, or lines.
+            // These are equal for all items, or lines.
             ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Len(_) | ExprKind::Query(..) => {
                 let value = Lanes::One(self.expr(expr));
                 self.spread(value, expr.ty)
@@ -69,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The first where a mask is set, else the second.
+    /// The first value where a mask is set, otherwise the second.
     fn blended(&mut self, masks: &[Value], one: &[Value], two: &[Value]) -> Vec<Value> {
         let mut out = Vec::new();
         for ((mask, one), two) in masks.iter().zip(one).zip(two) {
@@ -179,7 +180,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Amounts have a type of their own.
+    /// Shift amounts have their own type.
     fn shifted(&mut self, operator: Binary, ty: Scalar, one: Lanes, two: (Lanes, Scalar)) -> Vec<Value> {
         let (Lanes::One(amount), 2..) = (&two.0, lane_bytes(ty)) else {
             return self.one_after_another(ty, &[(one, ty), two], |writer, values| {
@@ -214,7 +215,8 @@ impl Writer<'_> {
     /// Masks as wide as the operands.
     fn compared(&mut self, operator: Binary, ty: Scalar, sides: [Lanes; 2]) -> Vec<Value> {
         let orders = !matches!(operator, Binary::Eq | Binary::Ne);
-        // No vector orders unsigned words of 64 bits; with the highest bit turned they are signed.
+        // No vector instruction orders unsigned words of 64 bits; with the highest bit inverted
+        // they compare as signed.
         let turned = ty == Scalar::U64 && orders;
         let top = turned.then(|| {
             let top = self.number(i64::MIN);
@@ -335,7 +337,7 @@ impl Writer<'_> {
     }
 }
 
-/// Registers of integers of so many bytes.
+/// A register of integers of this many bytes.
 const fn integers(bytes: i64) -> Type {
     match bytes {
         1 => types::I8X16,

@@ -1,4 +1,4 @@
-//! How values differ between neighbours of a row, and whether sixteen of them can be run at once.
+//! How values differ between neighbours of a row, and whether sixteen items can run at once.
 
 use usm_kernel_ir::{
     Binary, Expr, ExprKind, Home, Kernel, Query, Space, Stmt, StmtKind, Unary, VarId, definition,
@@ -9,15 +9,15 @@ use crate::variables::named;
 /// How a value differs between the items of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// It does not.
+    /// It is equal for all items.
     One,
-    /// By this much from one to the next; sums wrap.
+    /// By this much between neighbours; sums wrap.
     Line(i64),
     Many,
 }
 
 impl Shape {
-    /// What both are.
+    /// The shape that covers both.
     fn join(self, other: Self) -> Self {
         match (self, other) {
             (one, two) if one == two => one,
@@ -31,7 +31,7 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub(crate) struct Shapes(pub(crate) Vec<Shape>);
 
-/// Longest step: sums of a few do not wrap.
+/// Maximum step: sums of a few do not wrap.
 const LONGEST: u64 = 1 << 40;
 
 fn line(step: Option<i64>) -> Shape {
@@ -60,7 +60,7 @@ impl Shapes {
                 other => other,
             },
             ExprKind::Cast(operand) if expr.ty.is_integer() && operand.ty.is_integer() => match of(operand) {
-                // What is cut wraps as it did; what is extended does not.
+                // A truncated value wraps like the original; an extended one does not.
                 Shape::Line(_) if expr.ty.bits() > operand.ty.bits() => Shape::Many,
                 other => other,
             },
@@ -86,7 +86,7 @@ impl Shapes {
         }
     }
 
-    /// Shapes for a phase, where its items can be run together.
+    /// The shapes for a phase, if its items can run together.
     pub(crate) fn plan(kernel: &Kernel, homes: &[Home], used: &[VarId], body: &[&Stmt]) -> Option<Self> {
         let mut planner = Planner {
             kernel,
@@ -132,7 +132,7 @@ fn times(step: i64, factor: &Expr) -> Shape {
 struct Planner<'k> {
     kernel: &'k Kernel,
     shapes: Shapes,
-    /// How often the phase sets each variable, and names it.
+    /// The number of times that the phase sets each variable, and names it.
     sets: Vec<u32>,
     total: Vec<u32>,
     changed: bool,
@@ -159,7 +159,7 @@ impl Planner<'_> {
                 self.note(*old, Shape::Many);
             }
             StmtKind::If(condition, ..) if self.shapes.of(self.kernel, condition) != Shape::One => {
-                // What some of the items set differs, unless nobody looks at it afterwards.
+                // A variable that only some items set differs, unless no item reads it afterwards.
                 let (mut found, mut sets) = (Vec::new(), Vec::new());
                 named(stmt, &mut found, &mut sets);
                 for variable in &sets {
@@ -176,8 +176,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the items can run a statement together; `apart`: under a condition within the
-    /// innermost loop that they decide differently. Notes accesses to rows of elements.
+    /// Whether the items can run a statement together. `apart` means under a condition within the
+    /// innermost loop that they decide differently. Records accesses to rows of elements.
     fn goes(&self, stmt: &Stmt, apart: bool, rows: &mut bool) -> bool {
         let alike = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
         let mut goes = true;
@@ -219,7 +219,8 @@ impl Planner<'_> {
                 *rows |= matches!(shape(index), Shape::Line(1 | -1));
                 !matches!(self.kernel.array(*array).space, Space::Private(_))
             }
-            // All operands are evaluated, so none may touch memory that only some items may touch.
+            // All operands are evaluated, so none may access memory that only some items may
+            // access.
             ExprKind::Binary(Binary::AndThen | Binary::OrElse, _, right) => !loads(right),
             ExprKind::Select(_, one, two) => !loads(one) && !loads(two),
             _ => true,

@@ -44,13 +44,13 @@ impl Writer<'_> {
         self.builder.ins().bitcast(ty, BITS, value)
     }
 
-    /// A vector of these bytes.
+    /// A vector with these bytes.
     fn constant(&mut self, ty: Type, bytes: Vec<u8>) -> Value {
         let bytes = self.builder.func.dfg.constants.insert(ConstantData::from(bytes));
         self.builder.ins().vconst(ty, bytes)
     }
 
-    /// Bytes of two registers; from 16 on those of the second.
+    /// Shuffles the bytes of two registers; indices from 16 on select from the second.
     pub(super) fn shuffled(&mut self, one: Value, two: Value, bytes: [u8; 16]) -> Value {
         let ty = self.builder.func.dfg.value_type(one);
         let [one, two] = [one, two].map(|value| self.as_type(types::I8X16, value));
@@ -71,7 +71,7 @@ impl Writer<'_> {
         vec![zero; registers(ty)]
     }
 
-    /// As vectors.
+    /// Converts to vectors.
     pub(super) fn spread(&mut self, lanes: Lanes, ty: Scalar) -> Vec<Value> {
         match lanes {
             Lanes::Many(values) => values,
@@ -122,7 +122,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Vectors of a value for each item.
+    /// Vectors made from a value for each item.
     pub(super) fn by_lane(
         &mut self,
         ty: Scalar,
@@ -147,7 +147,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// A `bool` from an item's place on the stack.
+    /// Loads a `bool` from an item's stack slot.
     pub(super) fn load_lane(&mut self, ty: Scalar, address: Value) -> Value {
         let stored = if ty == Scalar::Bool { types::I32 } else { lane_type(ty) };
         let value = self.builder.ins().load(stored, crate::function::MEMORY, address, 0);
@@ -159,7 +159,7 @@ impl Writer<'_> {
         self.builder.ins().store(crate::function::MEMORY, value, address, 0);
     }
 
-    /// Masks of 32 bits from masks of as many as the lanes of a type have.
+    /// Converts masks of 32 bits to masks of a type's lane width.
     pub(super) fn masks(&mut self, ty: Scalar, values: Vec<Value>) -> Vec<Value> {
         match lane_bytes(ty) {
             1 => {
@@ -172,7 +172,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The other way.
+    /// The reverse conversion.
     pub(super) fn masks_for(&mut self, ty: Scalar, values: Vec<Value>) -> Vec<Value> {
         match lane_bytes(ty) {
             1 => {
@@ -185,7 +185,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Twice as many registers, of lanes twice as wide.
+    /// Doubles the number of registers, and the width of their lanes.
     pub(super) fn doubled(&mut self, values: Vec<Value>, signed: bool) -> Vec<Value> {
         let mut wide = Vec::new();
         for value in values {
@@ -202,7 +202,7 @@ impl Writer<'_> {
         wide
     }
 
-    /// Half as many registers, of this type: the low halves of lanes of `bytes` bytes.
+    /// Halves the number of registers, now of this type: the low halves of lanes of `bytes` bytes.
     pub(super) fn narrowed(&mut self, values: Vec<Value>, bytes: usize, ty: Type) -> Vec<Value> {
         let mut narrow = Vec::new();
         for pair in values.chunks_exact(2) {

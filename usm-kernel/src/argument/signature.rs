@@ -12,7 +12,7 @@ use crate::error::LaunchError;
 pub trait Signature: Sealed {
     /// The form that is sent to the kernel.
     type Raw: Send + 'static;
-    /// What the body receives: a tuple of views.
+    /// The form that the body receives: a tuple of views.
     type Views<'v>;
     /// Elements of each argument, an array.
     type Lengths: AsRef<[usize]>;
@@ -45,7 +45,7 @@ pub trait Signature: Sealed {
     ) -> Result<(), LaunchError>;
 
     /// # Safety
-    /// As [`Parameter::view`], for each of them.
+    /// As [`Parameter::view`], for each parameter.
     #[doc(hidden)]
     unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v>;
 }

@@ -1,5 +1,5 @@
-//! [`Dyn`]: whatever runtime was chosen at run time. A bound module knows its backend, so that a
-//! launch needs no match.
+//! [`Dyn`]: the runtime is chosen at run time. A bound module knows its backend, so that a launch
+//! needs no match.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -107,13 +107,13 @@ pub unsafe trait Programmable: Backend {
     /// [`BuildError::Compile`], or the runtime's.
     fn build(context: &Self::Context, code: &Code<'_>, options: &str) -> Result<Self::Module, BuildError>;
 
-    /// What the runtime made of a module's code; `None` where it does not tell.
+    /// The runtime's compiled form of a module's code; `None` if the runtime does not give it.
     fn native(module: &Self::Module) -> Option<Vec<u8>> {
         let _ = module;
         None
     }
 
-    /// Builds what [`native`](Self::native) told.
+    /// Builds a result of [`native`](Self::native).
     ///
     /// # Errors
     /// [`BuildError::Compile`], or the runtime's.

@@ -1,5 +1,5 @@
-//! Phased execution: groups one after the other, the items of a phase one after the other, on the
-//! calling thread.
+//! Phased execution on the calling thread: one group after the other, and one item of a phase after
+//! the other.
 //!
 //! The loop over the groups is compiled together with the body, so a phase over a slice becomes the
 //! same loop as written by hand.

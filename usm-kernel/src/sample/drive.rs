@@ -5,13 +5,13 @@ use usm_core::{Device, Event, Kind, Queue, UsmVec};
 use super::{add_carries, reduce, scan};
 use crate::{Executable, Launch, LaunchError, NdRange, Programmable};
 
-/// Elements of one work-item of the first launch of [`sum`], where the array has that many.
+/// Elements of one work-item of the first launch of [`sum`], if the array has that many.
 const PER_ITEM: u64 = 16;
 
 /// The sum of an array, in groups of `group` items: one launch sums parts, one sums their sums.
 ///
 /// # Errors
-/// Those of the launches and of the memory for the sums.
+/// Errors of the launches, and of the memory for the sums.
 pub fn sum<B: Programmable, K: Kind>(
     executable: &Executable<reduce, B, 1>,
     queue: &Queue<B>,
@@ -32,8 +32,8 @@ pub fn sum<B: Programmable, K: Kind>(
 /// and the next round scans their totals.
 ///
 /// # Errors
-/// Those of the launches and of the memory for the totals; [`LaunchError::WrongGroup`] for groups
-/// of one item, whose totals would be as many as the elements.
+/// Errors of the launches, and of the memory for the totals; [`LaunchError::WrongGroup`] for groups
+/// of one item, which would have as many totals as elements.
 pub fn running_sums<B: Programmable, K1: Kind, K2: Kind>(
     executables: (&Executable<scan, B, 1>, &Executable<add_carries, B, 1>),
     queue: &Queue<B>,

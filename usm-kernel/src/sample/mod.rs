@@ -46,8 +46,8 @@ pub fn reduce(a: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// `counts[v]` += how often `v` occurs in `values`. Each group counts in local memory and adds its
-/// counts to the result once; each item counts neighbouring values.
+/// Adds the number of occurrences of `v` in `values` to `counts[v]`. Each group counts in local
+/// memory and adds its counts to the result once; each item counts neighbouring values.
 #[kernel]
 pub fn histogram(values: &[u8], counts: &[Atomic<u32>]) {
     #[local]

@@ -1,10 +1,10 @@
-//! Kernels that use all of the language, for tests on the host and on devices.
+//! Kernels that use the whole language, for tests on the host and on devices.
 
 use usm_kernel::kernels;
 
 #[kernels]
 pub(crate) mod nodes {
-    /// Items of the groups that say how many they are.
+    /// The group size of kernels with a fixed one.
     pub(crate) const GROUP: u64 = 48;
     const BINS: u64 = GROUP / 6;
 
@@ -19,8 +19,8 @@ pub(crate) mod nodes {
         x
     }
 
-    /// The first place from `start` on, in steps, with a value of at least `least`; `end` where
-    /// there is none.
+    /// The first index from `start` on, in steps, with a value of at least `least`; `end` if there
+    /// is none.
     #[kernel_fn]
     fn first(a: &[u32], start: u64, end: u64, least: u32) -> u64 {
         for i in start..end {
@@ -35,7 +35,7 @@ pub(crate) mod nodes {
         end
     }
 
-    /// Adds up an array of the group; the result is that of every item.
+    /// Adds up an array of the group; every item gets the result.
     #[kernel_fn]
     fn sum_of(lm: &mut [u32], l: u64) -> u32 {
         let mut h = 32_u64;
@@ -72,7 +72,7 @@ pub(crate) mod nodes {
         found[i] = first(a, i, a.len(), 40) + min(i, 1) - min(1, i);
     }
 
-    /// What a group collects, in one dimension, of a size that the kernel says.
+    /// Group operations in one dimension, with a group size of the kernel.
     #[kernel(group = 48)]
     pub(crate) fn collect(
         a: &[i32],
@@ -98,7 +98,7 @@ pub(crate) mod nodes {
         truths[i] = truth + group_broadcast(l as u32, l + 1) * 100_000;
     }
 
-    /// The same over two dimensions, of any size.
+    /// The same in two dimensions, with any group size.
     #[kernel(dimensions = 2)]
     pub(crate) fn collect_plane(a: &[u32], out: &mut [u32]) {
         let i = global_id(0) * global_size(1) + global_id(1);
@@ -109,7 +109,7 @@ pub(crate) mod nodes {
         out[i] = sum;
     }
 
-    /// What sub-groups of 8 do together, in groups of 4 times 12 items.
+    /// Operations of sub-groups of 8, in groups of 4 by 12 items.
     #[kernel(group = [4, 12], sub_group = 8)]
     pub(crate) fn sub_groups(a: &[i32], width: u64, out: &mut [i64], moved: &mut [i32]) {
         let i = global_id(0) * width + global_id(1);
@@ -127,7 +127,7 @@ pub(crate) mod nodes {
             total += 200_000_000;
         }
         total += (sub_group_size() * 10 + sub_group_count()) as i64 * 1_000_000_000;
-        // Lanes beyond the last one count from the first.
+        // Lane numbers beyond the last one wrap around.
         let mut near = sub_group_broadcast(x, 11) - sub_group_shuffle(x, 7 - sub_group_local_id()) * 3;
         near += sub_group_shuffle_xor(x, 5) * 5 + sub_group_shuffle_up(x, 2) * 7;
         near -= sub_group_shuffle_down(x, 3) * 11;
@@ -170,7 +170,7 @@ pub(crate) mod nodes {
         wide[1].compare_exchange(0, 7);
     }
 
-    /// Local memory whose length a scalar says.
+    /// Local memory whose length a scalar gives.
     #[kernel]
     pub(crate) fn rotate(by: u64, a: &mut [u32]) {
         #[local]
@@ -184,8 +184,8 @@ pub(crate) mod nodes {
         a[i] = lm[l + by];
     }
 
-    /// Sums that outlive barriers, beside private arrays that do, in loops of every form that the
-    /// host turns around or cuts.
+    /// Sums and private arrays that live across barriers, in loops of every form that the host
+    /// reorders or splits.
     #[kernel(group = [4, 8])]
     pub(crate) fn sums(n: u64, a: &[u32], out: &mut [u32]) {
         #[local]
@@ -215,7 +215,7 @@ pub(crate) mod nodes {
         out[global_id(0) * global_size(1) + global_id(1)] = one * 31 + two + seen[1];
     }
 
-    /// The functions of floating point numbers, a row of them for each element.
+    /// Mathematical functions, a row of results for each element.
     #[kernel]
     pub(crate) fn functions_of_numbers(a: &[f32], out: &mut [f32]) {
         let i = global_id(0);
@@ -261,7 +261,7 @@ pub(crate) mod nodes {
         x + x
     }
 
-    /// A kernel for each list of types, and a `usize`, which is a `u64` here.
+    /// A kernel for each list of types, and a `usize`, which is a `u64` in the kernel.
     #[kernel(instances((f32, u32), (i64, u8)))]
     pub(crate) fn mix<T, C>(by: T, n: usize, counts: &[C], a: &mut [T]) {
         let i = global_id(0);
@@ -289,7 +289,7 @@ pub(crate) mod nodes {
 
 pub(crate) use self::nodes::*;
 
-/// What [`functions`] gives.
+/// The results of [`functions`].
 pub(crate) fn functions_plain(flag: bool, a: &[u32], low: i32) -> (Vec<u32>, Vec<u64>) {
     let mut out = Vec::new();
     let mut found = Vec::new();
@@ -303,7 +303,7 @@ pub(crate) fn functions_plain(flag: bool, a: &[u32], low: i32) -> (Vec<u32>, Vec
     (out, found)
 }
 
-/// What [`collect`] gives.
+/// The results of [`collect`].
 pub(crate) fn collect_plain(a: &[i32]) -> [Vec<i64>; 4] {
     let mut all = [const { Vec::new() }; 4];
     for group in a.chunks(48) {
@@ -326,7 +326,7 @@ pub(crate) fn collect_plain(a: &[i32]) -> [Vec<i64>; 4] {
     all
 }
 
-/// What [`collect_plane`] gives, with groups of 4 times 6 items in a range of 8 times 12.
+/// The results of [`collect_plane`], with groups of 4 by 6 items in a range of 8 by 12.
 pub(crate) fn collect_plane_plain(a: &[u32]) -> Vec<u32> {
     let mut out = vec![0; 96];
     for group in 0..4 {
@@ -342,7 +342,7 @@ pub(crate) fn collect_plane_plain(a: &[u32]) -> Vec<u32> {
     out
 }
 
-/// What [`sub_groups`] gives in a range of 8 times 24.
+/// The results of [`sub_groups`] in a range of 8 by 24.
 pub(crate) fn sub_groups_plain(a: &[i32]) -> (Vec<i64>, Vec<i32>) {
     let (mut out, mut moved) = (vec![0; 192], vec![0; 192]);
     for group in 0..4 {
@@ -364,7 +364,7 @@ pub(crate) fn sub_groups_plain(a: &[i32]) -> (Vec<i64>, Vec<i32>) {
     (out, moved)
 }
 
-/// What [`sums`] gives in each group, whose ids change nothing.
+/// The results of [`sums`] in each group; they do not depend on its id.
 pub(crate) fn sums_plain(n: usize, a: &[u32]) -> Vec<u32> {
     let mut items = vec![(0_u32, 7_u32, [1_u32, 2, 3]); 32];
     for t in (0..n).step_by(3) {
@@ -392,13 +392,13 @@ pub(crate) fn sums_plain(n: usize, a: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// What [`nodes::mix_f32_u32`] and its like give.
+/// The results of [`nodes::mix_f32_u32`] and the other instances.
 pub(crate) fn mix_plain(by: i64, n: usize, counts: &[i64], a: &[i64]) -> Vec<i64> {
     let one = |(i, x): (usize, &i64)| if i < n { (x + x) * by + counts[i] } else { *x };
     a.iter().enumerate().map(one).collect()
 }
 
-/// What [`rotate`] gives, in groups of `group` items.
+/// The results of [`rotate`], in groups of `group` items.
 pub(crate) fn rotate_plain(by: usize, group: usize, a: &[u32]) -> Vec<u32> {
     let mut out = Vec::new();
     for part in a.chunks(group) {
@@ -408,7 +408,7 @@ pub(crate) fn rotate_plain(by: usize, group: usize, a: &[u32]) -> Vec<u32> {
     out
 }
 
-/// What [`functions_of_numbers`] gives, by the functions of `f64`.
+/// The results of [`functions_of_numbers`], from the functions of `f64`.
 pub(crate) fn functions_of_numbers_plain(x: f64) -> [f64; 32] {
     let steps = f64::from(x as f32 * 9.0 - 3.0);
     [

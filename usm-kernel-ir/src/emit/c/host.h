@@ -21,7 +21,7 @@ typedef unsigned long ulong;
 #undef fmax
 #define min(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_x : usm_y; })
 #define max(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y ? usm_y : usm_x; })
-/* Of a NaN and a number the number. */
+/* Of a NaN and a number, the number. */
 #define fmin(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x < usm_y || usm_y != usm_y ? usm_x : usm_y; })
 #define fmax(a, b) ({ __typeof__(a) usm_x = (a); __typeof__(a) usm_y = (b); usm_x > usm_y || usm_y != usm_y ? usm_x : usm_y; })
 static inline float as_float(uint bits) { float x; memcpy(&x, &bits, 4); return x; }

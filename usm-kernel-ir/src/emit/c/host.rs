@@ -288,7 +288,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Variables of a block, each behind those that its recomputation reads.
+    /// Variables of a block, each after those that its recomputation reads.
     fn used(&self, body: &[Stmt], used: &mut Vec<VarId>) {
         let mut named = Vec::new();
         for_each(body, &mut |stmt| named.extend(stmt.sets()), &mut |_| ());

@@ -77,7 +77,7 @@ struct Writer<'k> {
     checks: Option<&'k Checks>,
     /// Statements that all items of a group run together.
     together: BTreeSet<usize>,
-    /// What an index outside notes in the statement that is written.
+    /// The record for an index outside, in the statement that is written now.
     noted: u8,
     /// Number of checked indices so far; each has a variable.
     indices: u32,
@@ -254,7 +254,7 @@ impl<'k> Writer<'k> {
         self.declare_indices(start);
     }
 
-    /// The arrays whose lengths the function is given.
+    /// The arrays whose lengths the function receives.
     fn lengths(&self) -> Vec<ArrayId> {
         self.checks.map_or_else(|| self.kernel.lengths(), |checks| checks.lengths.clone())
     }

@@ -271,7 +271,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// What makes a 64-bit number of a `usize`.
+    /// Converts a `usize` to a 64-bit number.
     fn widened(&self, value: usize) -> &'static str {
         if self.kernel.values[value].is_size { " as u64" } else { "" }
     }

@@ -66,7 +66,7 @@ struct Numbers<'k> {
     /// The variable of each node in scope, by its address: nodes are shared.
     nodes: BTreeMap<*const (Number, Number), usize>,
     variables: usize,
-    /// What generated code returns where a number does not fit.
+    /// The return value of generated code if a number does not fit.
     exit: String,
 }
 

@@ -124,7 +124,7 @@ struct Writer<'k> {
     failed: Word,
     /// Statements that all items of a group run together.
     together: BTreeSet<usize>,
-    /// What an index outside notes in the statement that is written.
+    /// The record for an index outside, in the statement that is written now.
     noted: u8,
     builder: Builder,
     extended: Word,
