@@ -30,7 +30,7 @@ use crate::{AllocKind, MemoryType};
 enum Owner<B: Backend> {
     /// The context's backend allocated the block. This is the block's serial number in the ledger.
     Context(u64),
-    /// The same, with what a checked launch found.
+    /// The same, with the outcome of a checked launch.
     #[cfg(feature = "alloc")]
     Record(u64, Arc<Outcome>),
     /// A queue allocated it and takes it back in its order.
@@ -91,7 +91,7 @@ impl<B: Backend> Allocation<B> {
         Self::new(context, block, uses, Owner::Queue(of_queue))
     }
 
-    /// The same for memory that the context allocated. Memory with another owner keeps it.
+    /// The same for memory that the context allocated. Other memory keeps its owner.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_of_queue(mut self, of_queue: impl FnOnce(u64) -> OfQueue<B>) -> Self {
         if let Owner::Context(serial) = self.body.owner {
@@ -100,7 +100,8 @@ impl<B: Backend> Allocation<B> {
         self
     }
 
-    /// What a checked launch wrote into this allocation is read when the allocation ends.
+    /// The outcome of a checked launch that wrote to this allocation is read when the allocation
+    /// ends.
     #[cfg(feature = "alloc")]
     pub(crate) fn read_at_the_end(&mut self, outcome: Arc<Outcome>) {
         if let Owner::Context(serial) = self.body.owner {
@@ -108,7 +109,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Leaves the block to somebody else.
+    /// Leaves the block to another owner.
     #[cfg(feature = "alloc")]
     pub(crate) fn leave_block(mut self) {
         self.body.owner = Owner::Foreign(None);
@@ -144,8 +145,8 @@ impl<B: Backend> Allocation<B> {
     /// operation that uses the memory. The ledger does not count it.
     ///
     /// # Safety
-    /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches
-    /// as it reaches that kind; live until `owner` is dropped. The caller must order accesses made
+    /// `block` is USM memory of `context` with the stated kind, or memory that its device can
+    /// access like that kind; live until `owner` is dropped. The caller must order accesses made
     /// outside this crate.
     #[cfg(feature = "alloc")]
     #[must_use]
@@ -154,7 +155,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Takes the owner of foreign memory. Does not wait for the operations that use it: the caller
-    /// makes sure that they are complete.
+    /// ensures that they are complete.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_owner<O: Any>(mut self) -> core::result::Result<O, Self> {
         match &mut self.body.owner {
@@ -172,8 +173,8 @@ impl<B: Backend> Allocation<B> {
     /// with the allocation. The limits count it and do not refuse it.
     ///
     /// # Safety
-    /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] frees as
-    /// its own of that kind; nobody else uses or frees it any more.
+    /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] can free
+    /// as its own of that kind. No other code uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
         let serial = context.shared().taken(&block);
@@ -279,7 +280,8 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
-    /// Checked launches whose failure is that of the next wait for such an access. Ask before it.
+    /// Checked launches whose failure the next wait for such an access must report. Query this
+    /// before the wait.
     #[cfg(feature = "alloc")]
     pub(crate) fn owed(&self, access: Access) -> alloc::vec::Vec<Arc<Outcome>> {
         match self.context.shared().outcomes().is_empty() {
@@ -400,14 +402,13 @@ pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, 
         return;
     };
     if pending.is_done() {
-        // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any
+        // SAFETY: the owner is being dropped, so no other code releases it, and nothing uses it any
         // more.
         unsafe { crate::deferred::release(context.raw(), what) };
     } else if let Some(deferred) = context.raw().deferred() {
         deferred.push(pending, what);
     } else {
-        // A backend without a list has no pending work. If it has some nevertheless, leaking is
-        // safe.
+        // A backend without a list has no pending work. If it has some, leaking is safe.
         context.shared().count_leak();
         core::mem::forget(what);
     }

@@ -1,4 +1,4 @@
-//! Opaque memory objects in the manner of `cl_mem`, and what a queue does with them.
+//! Opaque memory objects in the manner of `cl_mem`, and a queue's operations on them.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -86,7 +86,7 @@ impl<B: Backend> Buffer<B> {
         &self.raw
     }
 
-    /// The handle as a kernel's argument, `None` where kernels take no buffers.
+    /// The handle as a kernel's argument; `None` if kernels take no buffers.
     #[must_use]
     pub fn argument(&self) -> Option<usize> {
         B::Buffers::argument(&self.raw)

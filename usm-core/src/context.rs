@@ -129,13 +129,13 @@ impl<B: Backend> Context<B> {
 
     /// Memory of any of the four types by one call: an opaque buffer or USM memory of a kind.
     ///
-    /// `alignment` in bytes (0: default) applies to USM memory. Where device memory is full and
-    /// `fallback` allows it, host memory is given instead, also for a buffer;
-    /// [`Memory::memory_type`] says what it became.
+    /// `alignment` in bytes (0: default) applies to USM memory. If device memory is full and
+    /// `fallback` allows it, the result is host memory instead, also for a buffer;
+    /// [`Memory::memory_type`] tells which.
     ///
     /// # Errors
-    /// The request's, the limits', the runtime's; [`ErrorKind::Unsupported`] for buffers where
-    /// there are none.
+    /// The request's, the limits', the runtime's; [`ErrorKind::Unsupported`] for buffers on a
+    /// backend without them.
     pub fn allocate_memory(
         &self,
         memory_type: MemoryType,
@@ -239,11 +239,11 @@ impl<B: Backend> Context<B> {
         self.raw.query(address)
     }
 
-    /// Bytes of the device's memory that nobody has now, other programs included. Where the runtime
-    /// of a CPU does not say, those that the system can give without swapping.
+    /// Free bytes of the device's memory, which other programs use too. If a CPU's runtime does not
+    /// report them: the bytes that the system can give without swapping.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if neither says; the runtime's.
+    /// [`ErrorKind::Unsupported`] if neither reports them; the runtime's.
     pub fn free_memory(&self) -> Result<u64> {
         let _entered = self.shared().ask()?;
         let said = self.raw.free_memory().map_err(|error| error.in_backend(self.info().backend));
@@ -262,9 +262,9 @@ impl<B: Backend> Context<B> {
         self.shared().stats()
     }
 
-    /// Statistics of all contexts on the device that this process made through this crate, dropped
-    /// ones included. The limits apply to these. Where contexts have no device in common, on the
-    /// host heap and over an arena, each context counts for itself.
+    /// Statistics of all contexts on the device that this process made through this crate,
+    /// including dropped ones. The limits apply to these. On the host heap and over an arena,
+    /// contexts have no device in common, so each counts for itself.
     #[must_use]
     pub fn device_stats(&self) -> Stats {
         self.shared().device_stats()
@@ -305,7 +305,7 @@ impl<B: Backend> Context<B> {
     /// [enabled](Self::enable_peer_access). A device of another library is out of reach.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such thing; the runtime's.
+    /// [`ErrorKind::Unsupported`] if the runtime has no peer access; the runtime's.
     pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
         let _entered = self.shared().ask()?;
         // SAFETY: of one library.
@@ -315,8 +315,8 @@ impl<B: Backend> Context<B> {
     /// Lets this context's device reach the memory of `peer`'s. Doing it twice is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such thing, the devices cannot, or are
-    /// of two libraries; the runtime's.
+    /// [`ErrorKind::Unsupported`] if the runtime has no peer access, the devices cannot, or belong
+    /// to two libraries; the runtime's.
     pub fn enable_peer_access(&self, peer: &Self) -> Result<()> {
         let _entered = self.shared().work()?;
         // SAFETY: of one library.
@@ -324,11 +324,11 @@ impl<B: Backend> Context<B> {
             .unwrap_or_else(|| Err(self.out_of_reach()))
     }
 
-    /// Takes back what [`enable_peer_access`](Self::enable_peer_access) allowed. Not having allowed
-    /// it is no error.
+    /// Disables the access that [`enable_peer_access`](Self::enable_peer_access) enabled. It is no
+    /// error if it was not enabled.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`enable_peer_access`](Self::enable_peer_access).
     pub fn disable_peer_access(&self, peer: &Self) -> Result<()> {
         let _entered = self.shared().work()?;
         // SAFETY: of one library.
@@ -397,7 +397,7 @@ impl<B: Backend> Context<B> {
         Ok(Pending::of(self.id(), events))
     }
 
-    /// Frees blocks whose owners are gone and whose operations are complete. Allocating does it
+    /// Frees blocks whose owners were dropped and whose operations are complete. Allocating does it
     /// too.
     pub fn collect(&self) {
         #[cfg(feature = "alloc")]
@@ -406,7 +406,7 @@ impl<B: Backend> Context<B> {
         }
     }
 
-    /// Blocks that are still in use although their owners are gone.
+    /// Number of blocks that are still in use although their owners were dropped.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn deferred_frees(&self) -> usize {
@@ -443,7 +443,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
         match shared.allocated_within(&block) {
             Some(serial) => Ok(owned((block, serial))),
-            // SAFETY: just allocated, used by nobody.
+            // SAFETY: just allocated and unused.
             None => unsafe { self.allocate_again(request, block) }.map(owned),
         }
     }

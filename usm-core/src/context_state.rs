@@ -18,7 +18,7 @@ use crate::sync::{AtomicU32, Ordering, next_id};
 
 mod accounting;
 
-/// Waits give up after this long unless the context says otherwise.
+/// Default time limit of waits in a context.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Statistics, history, limits, registry and gate of one context; the gate is the device's.
@@ -38,7 +38,7 @@ pub struct ContextState {
     gated: bool,
     history: History,
     wait_limit_ms: AtomicU32,
-    /// What checked launches found and nobody heard.
+    /// Outcomes of checked launches that were not reported yet.
     #[cfg(feature = "alloc")]
     outcomes: Outcomes,
     /// Set for a runtime that works beside the program: the end of the process waits for it.
@@ -166,8 +166,8 @@ impl ContextState {
     }
 
     /// Registers `idle`, which waits for the work of this context within a limit. The end of the
-    /// process calls it; so do host views of other contexts on the device, where host and device
-    /// must not touch memory at the same time. It must not keep the context alive: it is dropped
+    /// process calls it. If host and device must not access memory concurrently, host views of
+    /// other contexts on the device call it too. It must not keep the context alive: it is dropped
     /// after it.
     #[cfg(any(feature = "driver", feature = "mock"))]
     #[doc(hidden)]

@@ -19,7 +19,7 @@ use crate::uses::Pending;
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
-    /// The same for a block with what a checked launch found, which is read first.
+    /// The same for a block with the outcome of a checked launch, which is read first.
     Record(Block, u64, Arc<Outcome>),
     /// A block of the backend that has left the ledger; its bytes still count as in use.
     Removed(Block),
@@ -103,8 +103,8 @@ impl<B: Backend> Deferred<B> {
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
-        // Nothing goes back to a runtime that is gone. A thread that is gone too may have locked
-        // its list.
+        // Memory does not return to a closed runtime. A thread that has ended may have left its
+        // list locked.
         let Ok(_entered) = shared.ask() else { return };
         let give_back = |what| release_with(shared, what, &mut free, &mut destroy);
         self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.count_leak());

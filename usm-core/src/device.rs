@@ -1,10 +1,10 @@
-//! Devices: what a backend says of one, and the limits that the crate enforces.
+//! Devices: a backend's description of one, and the limits that the crate enforces.
 
 use core::fmt;
 
 use crate::Capabilities;
 
-/// Which runtime a handle belongs to.
+/// The runtime of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum BackendKind {
@@ -133,14 +133,14 @@ pub struct DeviceInfo {
     pub index: u32,
     /// Index in the backend's enumeration; what a pointer query reports.
     pub ordinal: u32,
-    /// Name as the driver gives it.
+    /// Name from the driver.
     pub name: Name,
-    /// Vendor as the driver gives it.
+    /// Vendor from the driver.
     pub vendor: Name,
-    /// The platform that the device belongs to, as its runtime names it; two drivers of one runtime
-    /// differ here. Empty where there is none.
+    /// The device's platform, as its runtime names it; two drivers of one runtime differ here.
+    /// Empty if there is none.
     pub platform: Name,
-    /// Version of the driver in its own words. Empty where there is none.
+    /// Version of the driver in its own format. Empty if there is none.
     pub driver_version: Name,
     /// Largest single allocation.
     pub max_alloc_size: u64,
@@ -148,7 +148,7 @@ pub struct DeviceInfo {
     pub global_mem_size: u64,
     /// Local memory of one work-group.
     pub local_mem_size: u64,
-    /// Work-items in one work-group at most.
+    /// Maximum number of work-items in one work-group.
     pub max_work_group_size: u64,
     /// Whether host and device share the same physical memory.
     pub integrated: bool,

@@ -1,11 +1,11 @@
-//! One error type for the crate: what failed, in which runtime, with which native code, and the
-//! numbers that clash.
+//! One error type for the crate: the failure, the runtime, its native code, and the conflicting
+//! numbers.
 
 use core::fmt;
 
 use crate::{AllocKind, BackendKind, MemoryType};
 
-/// Where a kernel indexes an array.
+/// The place where a kernel indexes an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexPlace {
     /// Name of the kernel.
@@ -16,13 +16,13 @@ pub struct IndexPlace {
     pub array: &'static str,
 }
 
-/// What went wrong. Sizes in bytes.
+/// The failure. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An allocation of zero bytes.
     ZeroSize,
-    /// An alignment that is not a power of two, or above what can be honoured.
+    /// An alignment that is not a power of two, or above the supported maximum.
     BadAlignment {
         /// Requested bytes.
         alignment: usize,
@@ -31,14 +31,14 @@ pub enum ErrorKind {
     SizeOverflow,
     /// One allocation above the device's `max_alloc_size`.
     OverMaxAlloc {
-        /// Bytes asked.
+        /// Requested bytes.
         requested: u64,
         /// The device's limit.
         limit: u64,
     },
     /// The sum of live allocations would exceed the memory of their place.
     OverMemory {
-        /// Bytes asked.
+        /// Requested bytes.
         requested: u64,
         /// Bytes already allocated there.
         in_use: u64,
@@ -54,9 +54,9 @@ pub enum ErrorKind {
     },
     /// The runtime had no memory left although the limits allowed it.
     OutOfMemory {
-        /// Type asked for.
+        /// Requested type.
         memory_type: MemoryType,
-        /// Bytes asked.
+        /// Requested bytes.
         requested: u64,
     },
     /// A range that is not inside its allocation.
@@ -130,7 +130,7 @@ pub enum ErrorKind {
         /// The memory's kind.
         kind: AllocKind,
     },
-    /// `AllocKind::Unknown` where a kind to allocate was needed.
+    /// `AllocKind::Unknown` in a request, which needs a kind to allocate.
     UnknownKind,
     /// A launch while the host holds views of memory that host and device must not touch at the
     /// same time.
@@ -213,11 +213,11 @@ pub enum ErrorKind {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// What went wrong, with numbers.
+    /// The failure, with numbers.
     pub kind: ErrorKind,
-    /// The runtime, where one was involved.
+    /// The runtime, if one was involved.
     pub backend: Option<BackendKind>,
-    /// The runtime's own code, where there is one.
+    /// The runtime's own code, if it gave one.
     pub native: Option<i64>,
 }
 

@@ -1,6 +1,6 @@
 //! How much memory of the machine is free.
 
-/// Bytes that the system can give without swapping; `None` where it does not say.
+/// Bytes that the system can give without swapping; `None` if the system does not report them.
 pub(crate) fn free() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     available(&text)

@@ -1,4 +1,4 @@
-//! What checked code of a kernel leaves behind: the first index that was outside of its array.
+//! The record of a kernel's checked code: the first index that was outside its array.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,9 +18,9 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::typed::UsmVec;
 use crate::uses::Pending;
 
-/// Memory of the device with five words: the number of a place, from 1, which is 0 as long as all
-/// indices were inside; then the index and the elements of the array, 64 bits each, the low word
-/// first. Whoever finds the first word 0 and changes it, atomically, writes the others.
+/// Device memory of five words. The first is the number of a place, from 1, or 0 as long as all
+/// indices are inside. The index and the length of the array follow, 64 bits each, the low word
+/// first. The item that atomically changes the first word from 0 writes the others.
 pub struct IndexRecord<B: Backend> {
     words: UsmVec<u32, Device, B>,
     places: &'static [IndexPlace],
@@ -57,11 +57,10 @@ impl<B: Backend> IndexRecord<B> {
         Usage::write(self.words.allocation())
     }
 
-    /// Makes an index outside the failure of `event`, which the code wrote the record for, and of
-    /// the work with these usages: of the next wait for one of the objects that waits for this
-    /// work, of [`synchronize`](Context::synchronize) and of the wait for an in-order queue,
-    /// whichever comes first. The event says it every time. Work that is ordered after the event
-    /// sees the operation's end alone.
+    /// Makes an index outside the failure of `event`, whose code wrote the record. The event
+    /// reports it every time. It is also reported once, by whichever comes first: the next wait for
+    /// an object of these usages, [`synchronize`](Context::synchronize), or the wait for an
+    /// in-order queue. Work that is ordered after the event sees only the operation's end.
     pub fn watch(mut self, queue: &Queue<B>, usages: &[Usage<'_, B>], event: Event<B>) -> Event<B> {
         let context = queue.context();
         let outcome = Arc::new(Outcome {
@@ -79,8 +78,8 @@ impl<B: Backend> IndexRecord<B> {
     }
 }
 
-/// What a checked launch found, for all who wait for it. The record is read once, when it is known
-/// that the launch is complete and its memory could go.
+/// The outcome of a checked launch, for all waits for it. The record is read once, when the launch
+/// is known to be complete and before its memory is freed.
 pub(crate) struct Outcome {
     places: &'static [IndexPlace],
     /// Id of the in-order queue that ran it, 0 for an out-of-order queue.
@@ -102,7 +101,7 @@ impl Outcome {
         !state.reported && state.found != Some(Ok(()))
     }
 
-    /// What is known, which counts as reported.
+    /// The known outcome, which then counts as reported.
     fn take_report(&self) -> Option<Result<()>> {
         let mut state = self.state.lock();
         // A host view keeps copies away for a time only.
@@ -134,7 +133,7 @@ impl Outcome {
     }
 
     fn found_in<B: Backend>(&self, context: &Context<B>, words: &UsmVec<u32, Device, B>) -> Result<()> {
-        // A queue of its own: in the launch's the copy would wait for whatever came later.
+        // A separate queue: in the launch's queue the copy would wait for later work.
         let queue = context.queue(QueueOrder::OutOfOrder)?;
         let mut found = [0; WORDS];
         queue.read_to_slice(&mut found, words)?;
@@ -173,7 +172,7 @@ fn is_for_a_time(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::HostViewLive { .. })
 }
 
-/// What an event has of a checked launch.
+/// An event's part of a checked launch.
 pub(crate) struct Watched<B: Backend> {
     context: Context<B>,
     outcome: Arc<Outcome>,
@@ -192,7 +191,7 @@ impl<B: Backend> Watched<B> {
     }
 }
 
-/// What was found, once a thread that reads it just now has done so.
+/// The outcome; waits for a thread that is reading the record.
 fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline: &Deadline) -> Result<()> {
     loop {
         if let Some(found) = outcome.take_report() {

@@ -369,7 +369,7 @@ impl Entries {
     }
 }
 
-/// Without a heap each context has a ledger of its own.
+/// Without a heap each context has its own ledger.
 #[cfg(not(feature = "alloc"))]
 #[derive(Debug)]
 struct Entries(Entry);

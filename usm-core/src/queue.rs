@@ -56,7 +56,7 @@ impl<B: Backend> Queue<B> {
     /// Wraps a backend's own queue. Each wrapper of an in-order queue counts as a separate queue.
     ///
     /// # Safety
-    /// `raw` is a queue of `context`'s native context, and orders its operations as `order` says.
+    /// `raw` is a queue of `context`'s native context, and orders its operations by `order`.
     #[must_use]
     pub unsafe fn from_raw(context: &Context<B>, raw: B::Queue, order: QueueOrder) -> Self {
         let id = match order {
@@ -211,8 +211,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes between two allocations.
     ///
     /// # Errors
-    /// [`ErrorKind::ZeroSize`] never: an empty copy is a barrier. [`ErrorKind::OutOfBounds`], and
-    /// what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], and every error of [`submit`](Self::submit). Never
+    /// [`ErrorKind::ZeroSize`]: an empty copy is a barrier.
     pub fn copy_bytes(
         &self,
         dst: &mut Allocation<B>,
@@ -242,8 +242,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes inside one allocation; the ranges must not overlap.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and what [`submit`](Self::submit)
-    /// refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and every error of
+    /// [`submit`](Self::submit).
     pub fn copy_within(
         &self,
         allocation: &mut Allocation<B>,
@@ -268,8 +268,8 @@ impl<B: Backend> Queue<B> {
     /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `len` bytes at `offset`.
     ///
     /// # Errors
-    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
-    /// refuses.
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and every error of
+    /// [`submit`](Self::submit).
     pub fn fill_bytes(
         &self,
         allocation: &mut Allocation<B>,
@@ -295,7 +295,7 @@ impl<B: Backend> Queue<B> {
     /// Asks for an allocation to be near the queue's device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::Unsupported`], and every error of [`submit`](Self::submit).
     pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
         let prefetch = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps

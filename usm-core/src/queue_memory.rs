@@ -46,8 +46,8 @@ use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 
 /// Device memory in the order of the queue if
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so; memory of the queue's
-/// context otherwise, and while a host view forbids work on the device. Every queue of the context
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) is true. Otherwise, and while a
+/// host view forbids work on the device, memory of the queue's context. Every queue of the context
 /// may use the allocation, which outlives this queue.
 ///
 /// ```
@@ -205,7 +205,8 @@ pub(crate) mod ordered {
         context.shared().reserve_unchecked(memory_type, block.size);
         let free = |after: &[_]| {
             let _gate = context.shared().submit()?;
-            // SAFETY: just allocated in order, known to nobody, and its one use is its allocation.
+            // SAFETY: just allocated in order, not known to any other code, and its one use is its
+            // allocation.
             unsafe { B::QueueMemory::free(queue.raw(), &block, after) }
         };
         match free(slice::from_ref(&allocated)) {
@@ -229,9 +230,9 @@ pub(crate) mod ordered {
             let (Some(queue), Ok(_admitted)) = (&of_queue.queue, context.shared().submit()) else {
                 return false;
             };
-            // SAFETY: allocated in order, and its one owner is being dropped: freed once, and
-            // nobody submits a use any more. Those that were submitted are known to `uses`; what it
-            // leaves out was submitted to this in-order queue before.
+            // SAFETY: allocated in order, and its one owner is being dropped: freed once, and no
+            // use is submitted any more. `uses` knows the submitted ones, except those submitted
+            // earlier to this in-order queue.
             let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
             uses.with_others(of_queue.id, free).is_ok()
         };

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::error::{ErrorKind, Result};
 
-/// A layout inside an allocation: where the first element starts, the bytes of an element, extents
+/// A layout inside an allocation: the offset of the first element, the bytes of an element, extents
 /// and strides. Strides are in bytes and may be negative or zero.
 ///
 /// ```

@@ -73,7 +73,7 @@ impl<B: Backend> Queue<B> {
     /// result is as if the whole source was read before the first write.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`copy_strided`](Self::copy_strided).
     pub fn copy_strided_within(
         &self,
         allocation: &mut Allocation<B>,
@@ -93,7 +93,7 @@ impl<B: Backend> Queue<B> {
     /// bytes of `dst` or writes those of `src`.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`copy_strided`](Self::copy_strided).
     pub unsafe fn copy_strided_shared(
         &self,
         dst: &Allocation<B>,

@@ -327,7 +327,7 @@ impl<T: Element, B: Backend> UsmVec<T, AnyKind, B> {
         Self::from_slice_of(queue, source, kind, values)
     }
 
-    /// Read access of the host, where the kind allows it.
+    /// Read access of the host, if the kind allows it.
     ///
     /// # Errors
     /// [`ErrorKind::NotHostAccessible`], and as [`UsmVec::read`].
@@ -335,7 +335,7 @@ impl<T: Element, B: Backend> UsmVec<T, AnyKind, B> {
         self.host_slice()
     }
 
-    /// Write access of the host, where the kind allows it.
+    /// Write access of the host, if the kind allows it.
     ///
     /// # Errors
     /// As [`try_host`](Self::try_host).

@@ -130,7 +130,7 @@ struct InFlight<B: Backend> {
     /// Serial number of the last use.
     serial: u64,
     marks: Marks,
-    /// Launches that check indices and have not said to anybody what they found.
+    /// Checked launches whose outcome was not reported yet.
     noted: Option<Box<Noted>>,
 }
 
@@ -287,8 +287,7 @@ impl<B: Backend> Uses<B> {
         noted.push((access, Arc::clone(outcome)));
     }
 
-    /// The launches that a host access of this sort waits for and that have yet to say what they
-    /// found.
+    /// The checked launches with an unreported outcome that a host access of this sort waits for.
     pub(crate) fn owed(&self, access: Access) -> Vec<Arc<Outcome>> {
         let list = self.list.lock();
         let noted = list.noted.iter().flat_map(|noted| noted.iter());

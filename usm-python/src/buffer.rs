@@ -101,7 +101,7 @@ impl AsMut<[u8]> for Held {
         if self.len() == 0 || self.raw.readonly != 0 {
             return &mut [];
         }
-        // SAFETY: as above, and the exporter said that they may be written.
+        // SAFETY: as above, and the exporter declared the bytes writable.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) }
     }
 }
@@ -206,7 +206,7 @@ pub(crate) unsafe fn fill(
     if refused {
         return Err(PyBufferError::new_err("the array is not contiguous in the way that is asked for"));
     }
-    // A consumer that does not ask for the format reads bytes, which every element has.
+    // A consumer that does not request the format reads bytes, which every element has.
     let format = if asked(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
     let export = Export { format, shape: view.shape.clone(), strides: view.strides.clone() };
     let kept = Box::into_raw(Box::new(export));
@@ -230,8 +230,8 @@ pub(crate) unsafe fn fill(
         suboffsets: std::ptr::null_mut(),
         internal: kept.cast(),
     };
-    // SAFETY: the caller's promise; what the structure points to lives in `internal` until it is
-    // released.
+    // SAFETY: the caller's promise. The structure points into `internal`, which lives until the
+    // release.
     unsafe { raw.write(filled) };
     Ok(())
 }

@@ -155,9 +155,9 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     Ok(Side { storage, stream, view })
 }
 
-/// Room for as many values as the first sequences of each depth announce: all others are as long.
-/// A short text can announce more than any memory holds, because one object may stand in many
-/// places. It is refused here, before anybody walks through them.
+/// The number of values that the first sequences of each depth announce: all others have the same
+/// length. A short text can announce more than any memory holds, because one object may occur many
+/// times. It is refused here, before any walk.
 fn room_of<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut count = 1_usize;
     let mut first = obj.clone();

@@ -89,7 +89,7 @@ impl PyContext {
         self.0.context.enable_peer_access(&peer.0.context).or_raise()
     }
 
-    /// Takes back what `enable_peer_access` allowed; not having allowed it is no error.
+    /// Disables the access that `enable_peer_access` enabled. It is no error if it was not enabled.
     fn disable_peer_access(&self, peer: &Self) -> PyResult<()> {
         self.0.context.disable_peer_access(&peer.0.context).or_raise()
     }

@@ -56,7 +56,7 @@ const MASK: usize = 8;
 const TYPEDESCR: usize = 9;
 /// CUDA's dictionary has no `syclobj`.
 const STREAM: usize = SYCLOBJ;
-/// A larger dictionary is asked for each key instead of being walked.
+/// A larger dictionary is searched for each key instead of being walked.
 const WALKED: isize = 16;
 
 impl<'py> Entries<'py> {
@@ -246,8 +246,8 @@ fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc
     }
 }
 
-/// The slow part: members and their table of about 20 KiB. Returns the text if it says more than
-/// the type string.
+/// The slow part: members and their table of about 20 KiB. Returns the text if it contains more
+/// than the type string.
 #[cold]
 #[inline(never)]
 fn structure<'py>(

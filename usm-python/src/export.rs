@@ -140,7 +140,7 @@ pub(crate) fn numpy_function<'py>(
     let plain = numpy.getattr(intern!(py, "ndarray"))?.getattr(name)?;
     for class in types.try_iter()? {
         let class = class?.cast_into::<PyType>()?;
-        // An operand with functions of its own is asked next.
+        // An operand with its own functions is asked next.
         if !is_of_this_module(&class)? && !class.getattr(name)?.is(&plain) {
             return not_ours();
         }

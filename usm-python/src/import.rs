@@ -132,7 +132,7 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
     let checked = dictionary::read(object, &dict, Protocol::Array, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, held, .. } = checked;
     let owner = owner(object, dict, held);
-    // SAFETY: the producer says that the bytes are its own, and is kept alive.
+    // SAFETY: the producer owns the bytes and is kept alive.
     unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
 }
 

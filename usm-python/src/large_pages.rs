@@ -7,7 +7,7 @@ use usm_core::{Allocation, backend::Dyn};
 
 /// Bytes from which on it is worth a call; NumPy's number.
 const LEAST: usize = 4 << 20;
-/// What the system's own pages are aligned to.
+/// Alignment of the system's own pages.
 const PAGE: usize = 4096;
 /// `MADV_HUGEPAGE`.
 const ADVICE: c_int = 14;
@@ -16,14 +16,14 @@ unsafe extern "C" {
     fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int;
 }
 
-/// Asks for them over the whole pages of a block of the plain host, before anybody writes it.
+/// Requests large pages for the whole pages of a plain host block, before its first write.
 pub(crate) fn ask(block: &Allocation<Dyn>) {
     if block.size() < LEAST {
         return;
     }
     let start = block.as_ptr().map_addr(|address| address.next_multiple_of(PAGE));
     let length = block.size().saturating_sub(start.addr() - block.as_ptr().addr()) / PAGE * PAGE;
-    // SAFETY: a hint that changes no byte, over pages inside of the block. A system that takes none
-    // says so, and nothing is lost.
+    // SAFETY: a hint that changes no byte, over pages inside the block. A system that does not
+    // support it returns an error, which is harmless.
     let _ = unsafe { madvise(start.cast(), length, ADVICE) };
 }

@@ -69,8 +69,8 @@ mod track;
 mod transfer;
 mod view;
 
-/// The extension module behind the package `usm`. Nobody has tested it without the interpreter's
-/// lock, so a free-threaded interpreter takes the lock up again.
+/// The extension module behind the package `usm`. It was not tested without the interpreter's lock,
+/// so a free-threaded interpreter enables the lock again.
 #[pyo3::pymodule(gil_used = true)]
 mod _usm {
     #[pymodule_export]

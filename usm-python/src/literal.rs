@@ -14,10 +14,12 @@ const BYTES: usize = 4 << 20;
 /// Lists and tuples that may stand in each other.
 const DEPTH: usize = 128;
 
-/// The `repr` of lists, tuples, strings and integers. The codec refuses what stands for others.
+/// The `repr` of lists, tuples, strings and integers. The codec refuses placeholders of other
+/// objects.
 ///
 /// # Errors
-/// [`LimitError`] for a text that is too long or nested too deep, and what a `__repr__` raises.
+/// [`LimitError`] for a text that is too long or nested too deep, and any exception of a
+/// `__repr__`.
 pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let mut text = String::new();
     write(value, 0, &mut text)?;

@@ -62,7 +62,7 @@ impl PyMemInfo {
         if !known || owner.tag != OwnerTag::PYTHON {
             return None;
         }
-        // SAFETY: the tag says that this is a Python object, and the block keeps it alive.
+        // SAFETY: by the tag this is a Python object, and the block keeps it alive.
         let object = unsafe { Bound::from_borrowed_ptr_or_opt(py, owner.object.cast()) }?;
         let is_view = owner.release.is_some_and(|release| std::ptr::fn_addr_eq(release, RELEASE_VIEW));
         Some((object, is_view))

@@ -23,7 +23,7 @@ use crate::transfer::Side;
 use crate::view::View;
 
 /// The memory of a plan: ``arena[name]`` is the array of a tensor, by its name or number. Tensors
-/// with the same offset share their bytes, which hold what was written last through any of them.
+/// with the same offset share their bytes, which hold the last write through any of them.
 #[pyclass(frozen, weakref, mapping, module = "usm", name = "Arena")]
 #[derive(Debug)]
 pub(crate) struct PyArena {

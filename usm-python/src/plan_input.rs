@@ -1,4 +1,4 @@
-//! What Python plans: a file, the bytes of a model, a graph, or a table of buffers.
+//! The inputs of plans in Python: a file, the bytes of a model, a graph, or a table of buffers.
 
 use std::path::{Path, PathBuf};
 
@@ -166,7 +166,7 @@ fn py_text(name: &str) -> String {
     format!("column {name:?}")
 }
 
-/// The same error with its row in front.
+/// The same error with its row before it.
 fn place(error: PyErr, what: String, row: usize) -> PyErr {
     Class::Request.error(format!("row {row}: {what}: {error}"))
 }

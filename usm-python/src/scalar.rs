@@ -17,7 +17,7 @@ fn no_scalar(dtype: Dtype) -> PyErr {
     Class::Request.error(format!("elements of type {dtype} have no Python scalar"))
 }
 
-/// Size in bytes of each part with a byte order of its own.
+/// Size in bytes of each part that has its own byte order.
 fn part(dtype: Dtype) -> usize {
     let size = dtype.itemsize() as usize;
     if dtype.kind() == Kind::Complex { size / 2 } else { size }

@@ -176,8 +176,8 @@ fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
 /// alive.
 ///
 /// Without `data` the producer's buffer is the data, and the context identifies the pointer: USM
-/// keeps its kind, other memory is plain host memory. With `ignore_flag` the array is writable,
-/// whatever the dictionary says.
+/// keeps its kind, other memory is plain host memory. With `ignore_flag` the array is always
+/// writable.
 pub(crate) fn import<'py>(
     producer: &Bound<'py, PyAny>,
     dict: Bound<'py, PyDict>,

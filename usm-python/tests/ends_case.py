@@ -120,7 +120,7 @@ def forked():
         one, two = (usm.zeros(64, dtype="u1", queue=host) for _ in range(2))
         host.copy(one, two).wait()
         assert bytes(memoryview(one)) == bytes(64)
-        # The children use what the threads are using.
+        # The children use the same objects as the threads.
         host.copy(*shared).wait()
 
     def work():
@@ -180,7 +180,7 @@ def raises():
 
 
 ENDS = {
-    # Name: what is done, and the status; negative for a signal.
+    # Name: the action, and the status; negative for a signal.
     "end_of_script": (lambda: None, 0),
     "sys_exit": (lambda: sys.exit(3), 3),
     "exception": (raises, 1),

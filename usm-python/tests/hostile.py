@@ -17,7 +17,7 @@ SIZE = 4096
 
 
 class Evil:
-    """Raises, or answers something else, whenever it is asked."""
+    """Raises, or returns another value, at each query."""
 
     def __init__(self, action):
         self.action = action
@@ -187,8 +187,7 @@ def array_family():
     base = {"data": (low, False), "shape": (16,), "strides": None, "typestr": "<i4", "version": 3}
     consume = of_class("__array_interface__")
     for change in changes(1):
-        # Nobody can know the bounds of a plain address: accepted is what the dictionary says, no
-        # more and no less.
+        # The bounds of a plain address are unknown: exactly the dictionary's range is accepted.
         yield change, lambda change=change: verdict(consume, {**base, **encoded(change, low, low)}, low, None)
     for value in (None, 5, "x", [], [("shape", (1,))], Entries(base), {Text("shape"): (1,)}, {5: 6}, {}):
         yield {"dict": value}, lambda value=value: other(value, "__array_interface__")
@@ -248,7 +247,7 @@ def cuda_memory():
 
 
 def cuda_lies():
-    """Each is refused by an error that names its key, or what it leads to."""
+    """Each is refused by an error that names its key, or its consequence."""
     yield from ({"shape": value} for value in [(SIZE // 4 + 1,), (1 << 62,), (1 << 40, 1 << 40), (-1,), (True,)])
     yield from ({"shape": (2,), "strides": value} for value in [(SIZE,), (-4,), (SIZE - 3,), (-1,)])
     yield from ({"strides": value} for value in [(MAX,), (MIN,), (4, 4), (1 << 40,)])
@@ -346,8 +345,8 @@ def tensor_changes():
     for code, bits, lanes in [(99, 64, 1), (255, 64, 1), (2, 0, 1), (2, 1, 1), (2, 63, 1), (2, 255, 1), (2, 64, 0), (2, 64, 2), (2, 64, 65535), (3, 64, 1),
                               (6, 1, 1), (5, 32, 3), (0, 128, 1), (17, 4, 2), (15, 5, 1)]:  # fmt: skip
         yield {"code": code, "bits": bits, "lanes": lanes}, bad
-    # Packed elements of less than a byte: what is counted in bytes here would be twice as long
-    # there.
+    # Packed elements of less than a byte: a size in bytes on this side would be twice as long on
+    # the other.
     for code, bits in ((0, 4), (0, 2), (1, 1), (1, 4), (17, 4), (15, 6), (16, 6)):
         yield {"code": code, "bits": bits, "lanes": 1}, bad
         yield {"code": code, "bits": bits, "lanes": 1, "flags": 4}, good

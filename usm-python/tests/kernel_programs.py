@@ -1,4 +1,4 @@
-"""Kernels of many kinds, each with what NumPy says of it: `(arguments, expected)` on a queue."""
+"""Kernels of many kinds, each with NumPy's result: `(arguments, expected)` on a queue."""
 
 import math
 

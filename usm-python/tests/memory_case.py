@@ -18,8 +18,8 @@ from matrix.conversions import CONVERSIONS
 from matrix.rows import rows
 from matrix.state import State
 
-# Each element is the same byte, so that the array itself takes no room; what is made of it takes
-# twice what the process may have.
+# Each element is the same byte, so the array itself needs almost no memory. A result needs twice
+# the process's limit.
 ELEMENTS = 1 << 25
 ROOM = 1 << 24
 REFUSALS = (usm.Error, TypeError, ValueError, BufferError, AttributeError)
@@ -72,7 +72,7 @@ def cases():
 
 
 def main():
-    # What is imported at first use.
+    # Modules that are imported at first use.
     tiny = repeated((2,), (1,))
     for _, row in rows(tiny):
         limited(lambda row=row: row.call(tiny, 7) if type(row).__name__ == "Write" else row.call(tiny))

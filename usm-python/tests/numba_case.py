@@ -45,7 +45,7 @@ SOURCES = [("host", "host"), ("host", "shared"), ("opencl", "host"), ("opencl", 
 
 
 def run(script):
-    """What the script prints; its status must be 0."""
+    """The script's output; its status must be 0."""
     code, printed = WARM.run(textwrap.dedent(script))
     assert code == 0, printed
     return printed

@@ -24,8 +24,8 @@ NAMED = [
 ]
 #: Those of the containers that are replaced too.
 CONTAINERS = ["test_dictobject", "test_typedlist", "test_listobject", "test_dictimpl", "test_listimpl", "test_setimpl", "test_setobject"]
-# : In how many parts a module is run; the others are short. Parts are the same on both runtimes, so
-# that what they leave can be compared.
+# : Number of parts in which a module runs; short modules run at once. Parts are equal on both
+# runtimes, so that their leftovers can be compared.
 PARTS = {
     "test_dictobject": 8,
     "test_typedlist": 6,
@@ -99,7 +99,7 @@ def run_part(module, part, *arguments):
 
 
 def run_process(command):
-    """The end of the process, in words, and what it printed; its children are ended too."""
+    """The end of the process, in words, and its output; ends its children too."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
         try:

@@ -54,7 +54,7 @@ class Reporting(unittest.TextTestResult):
 
     def failed(self, test, text):
         if not isinstance(test, unittest.TestCase):
-            # What a class or module needs beforehand: there is no test to stop.
+            # A failed preparation of a class or module: there is no test to stop.
             self.write(end=str(test), outcome="failed", text=text)
         self.outcome = {"outcome": "failed", "text": text}
 
@@ -113,7 +113,7 @@ def main():
     elif arguments.uncounted:
         stats = None
     else:
-        # Never off: what the tests leak themselves is to be seen.
+        # Never off, because leaks of the tests themselves must be visible.
         from numba.core.runtime import _nrt_python, rtsys
 
         _nrt_python.memsys_enable_stats()
@@ -123,7 +123,7 @@ def main():
     module = importlib.import_module(f"numba.tests.{arguments.module}")
     tests = list(flat(unittest.defaultTestLoader.loadTestsFromModule(module)))
     part, parts = map(int, arguments.part.split("/"))
-    # Neighbours stay together: they share what their class prepares.
+    # Neighbours stay together, because they share their class's preparation.
     tests = tests[len(tests) * part // parts : len(tests) * (part + 1) // parts]
     if arguments.after:
         tests = tests[[name(test) for test in tests].index(arguments.after) + 1 :]

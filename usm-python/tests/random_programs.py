@@ -71,7 +71,7 @@ class Only:
 
 
 class Late:
-    """Lets go of an object while it is asked for a number."""
+    """Releases an object during its conversion to a number."""
 
     def __init__(self, program):
         self.program = program
@@ -278,7 +278,7 @@ class Program:
                     self.drop()
                 self.pool.append(made)
             for content, before in self.canaries:
-                assert content == bytes(before), f"step {step}, operation {number}: wrote what may be read only"
+                assert content == bytes(before), f"step {step}, operation {number}: wrote read-only memory"
         assert len(done) > len(operations) * 3 // 4, f"most of the operations are always refused: {sorted(done)}"
 
 

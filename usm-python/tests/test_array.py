@@ -1,4 +1,4 @@
-"""``usm.Array``: what NumPy says is the oracle."""
+"""``usm.Array``: NumPy is the oracle."""
 
 import gc
 import pickle
@@ -511,7 +511,7 @@ def test_arithmetic_is_refused_and_names_what_computes(np):
 
 
 def test_a_shape_is_required_where_nothing_can_be_imported():
-    """In a process of its own: the class of sequences is looked up once."""
+    """In its own process, because the class of sequences is looked up once."""
     code = """
 import sys, usm
 sys.modules["collections.abc"] = None
@@ -529,7 +529,7 @@ for make in (usm.empty, usm.zeros, lambda shape: usm.asarray(b"ab").reshape(shap
 
 
 def test_numpys_functions_accept_arrays(np):
-    """And leave the answer to others who have functions of their own."""
+    """They leave the answer to objects with their own functions."""
     array = usm.asarray(np.arange(6.0).reshape(2, 3))
 
     class Other:

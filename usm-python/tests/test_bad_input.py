@@ -136,7 +136,8 @@ def test_members_nested_ten_thousand_deep_are_refused():
     fields = {**GOOD, "data": (memory.address, False), "typestr": "|V4", "descr": descr}
     with pytest.raises((usm.InterfaceError, RecursionError)):
         usm.asarray(type("Deep", (), {"__array_interface__": fields})())
-    # Given up piece by piece: Python's own end of such a list must not be what is tested.
+    # Released piece by piece, so that the test does not exercise Python's own release of such a
+    # list.
     while isinstance(descr, list):
         descr = descr.pop()[1]
 
@@ -160,7 +161,7 @@ def test_a_name_with_markup_is_text_in_every_picture(tmp_path):
     plan.to_html(tmp_path / "x.html")
     for page in ((tmp_path / "x.html").read_text(), plan._repr_svg_()):
         assert not {"img", "b"} & set(Tags(page).tags)
-    # What a file is called stands in a traceback, and so in a snapshot.
+    # A file's name appears in a traceback, and so in a snapshot.
     usm.history(10, lines=True)
     try:
         names = {"usm": usm}

@@ -61,7 +61,7 @@ def test_an_ambiguous_format_is_refused(np):
     padded = np.zeros(2, np.dtype([("n", inner, (2,)), ("k", "<i2")], align=True))
     with pytest.raises(usm.InterfaceError, match="cannot be told"):
         usm.asarray(memoryview(padded))
-    # By its dictionary the array is read exactly, and what we write says it all.
+    # By its dictionary the array is read exactly, and our output is complete.
     ours = usm.asarray(padded)
     assert np.asarray(memoryview(ours)).dtype == padded.dtype
     assert np.asarray(usm.asarray(memoryview(ours))).dtype == padded.dtype

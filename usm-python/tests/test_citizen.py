@@ -1,4 +1,4 @@
-"""What Python expects of every object: help, names, weak references, sizes, texts, errors."""
+"""Python's expectations of every object: help, names, weak references, sizes, texts, errors."""
 
 import gc
 import importlib.metadata

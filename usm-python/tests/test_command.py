@@ -12,7 +12,7 @@ from test_plan import CHAIN, model
 
 
 def command(*arguments, **options):
-    """Runs ``python -m usm`` in a process of its own."""
+    """Runs ``python -m usm`` in a separate process."""
     return subprocess.run([sys.executable, "-m", "usm", *arguments], capture_output=True, timeout=120, **options)
 
 

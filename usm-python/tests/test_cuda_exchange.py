@@ -157,7 +157,7 @@ def test_dlpack_streams(run):
             event = usm.Queue("cuda:gpu").copy(reachable, source)
             reachable.__dlpack__(stream=1, max_version=(1, 3))
             assert event.done
-        # As a consumer: the producer is told our stream, and our other queues wait for that.
+        # As a consumer: the producer gets our stream, and our other queues wait for that.
         class Theirs:
             def __dlpack_device__(self):
                 return ours.__dlpack_device__()

@@ -46,7 +46,7 @@ def stubbed():
 
 # Written by Python, or by the types of the stub alone.
 IMPLIED = {"__delitem__", "__doc__", "__module__", "__new__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__"}
-# What copying and pickling writes into a class the first time.
+# Attributes that the first copy or pickle adds to a class.
 IMPLIED |= {"__slotnames__"}
 TYPES_ONLY = {"Counters", "Record"}
 # Filled from C, without a name in Python before 3.12.

@@ -41,7 +41,7 @@ def refused(producer, *words):
 
 
 def test_d1_a_context_and_a_pointer_that_is_no_usm(dpctl):
-    """dpctl's process ends with SIGABRT; ours says what the pointer is."""
+    """dpctl's process ends with SIGABRT; ours describes the pointer."""
     code = """
         import ctypes, sys
         import dpctl, usm, usm.memory
@@ -131,8 +131,7 @@ def test_d8_memory_below_the_pointer(dpctl, block):
     fields = ours.__sycl_usm_array_interface__
     refused(Producer({**fields, "shape": (4096,), "strides": (-1,)}), "allocation")
     assert usm.asarray(Producer({**fields, "shape": (4096,), "strides": (-1,), "offset": 4095}, ours)).shape == (4096,)
-    # Of dpctl's memory the runtime tells no bounds, but what lies below is no memory of the same
-    # kind.
+    # The runtime reports no bounds of dpctl's memory, but the memory below it has another kind.
     alone = dpctl.memory.MemoryUSMDevice(1 << 24)
     refused(Producer({**alone.__sycl_usm_array_interface__, "shape": (1 << 24,), "strides": (-1,)}, alone), "byte")
 

@@ -47,7 +47,7 @@ def test_all_but_three_of_dpctls_tests_run(request):
     if request.config.getoption("keyword") or len(request.config.args) > 1 or "::" in request.config.args[0]:
         pytest.skip("only a part of the tests was asked for")
     assert [name for name in found if name in NOT_PORTABLE] == ["test_cpython_api"] * 3
-    # In dpctl 0.22; one of the others needs a GPU and says so.
+    # In dpctl 0.22; one of the others needs a GPU and reports that.
     assert len(found) - 3 >= 42
 
 

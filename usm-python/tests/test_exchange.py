@@ -106,7 +106,7 @@ def test_tvm_ffi_shares_memory_of_a_device(dpctl, tvm_ffi):
 
 @pytest.mark.parametrize("dtype", [name for name in NUMBERS if name != "?"])
 def test_pyarrow(np, pyarrow, dtype):
-    """Arrow's arrays may not be written: what NumPy writes below them is seen."""
+    """Arrow's arrays are read-only, but show NumPy's writes to their memory."""
     below = np.arange(6).astype(dtype)
     theirs = pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(below.dtype), 6, [None, pyarrow.py_buffer(below)])
     ours = usm.asarray(theirs)

@@ -19,7 +19,7 @@ import usm
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
-# No name is looked up, and what would go out meets a closed port.
+# No name is looked up, and outgoing connections meet a closed port.
 CUT = ["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"]
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1200,800"]

@@ -60,7 +60,7 @@ def test_hip_is_opened_only_when_named(run):
         usm.stats(), usm.asarray([1]).context.device
         assert not opened()
         assert usm.Device("hip:gpu:1").selector == "hip:gpu:1" and opened()
-        # The default stays what it was, and a word for any device does not mean it.
+        # The default does not change, and a word for any device does not select it.
         assert usm.Device().selector == "host:host:0"
         assert refused(lambda: usm.Device("gpu"), usm.DeviceError).endswith("; hip:gpu:0 is used only where it is named")
         assert "hip:gpu:0 is" not in refused(lambda: usm.Device("cpu"), usm.DeviceError)
@@ -114,7 +114,7 @@ def test_the_library_that_the_process_has_loaded_is_used(run, compiler, tmp_path
         subprocess.run(command, check=True)
         return folder / name
 
-    # What is missing says which one it was.
+    # The message names the missing one.
     system = built("libamdhip64.so", "int nothing;")
     theirs = built("libamdhip64.so.6", "int hipInit(unsigned flags) { return 0; }")
     code = '''
@@ -142,7 +142,7 @@ def test_memory_has_dlpacks_types_of_rocm_and_no_dictionary_of_cuda(run):
             assert usm.asarray(taken).pointer == array.pointer
             taken[1, 2] = 7
             assert array.tolist() == [[0, 0, 0], [0, 0, 7]]
-            # The host gets what it reads without a copy, and a copy of the rest.
+            # The host gets its own kinds of memory without a copy, and a copy of the rest.
             host = usm.from_dlpack(array, dl_device=(1, 0))
             assert (host.pointer == array.pointer) == (kind != "device") and host.tolist() == array.tolist()
             refused(lambda: usm.from_dlpack(array, dl_device=(2, 1)), usm.AccessError, usm.DeviceError)
@@ -224,10 +224,11 @@ def test_a_dictionary_is_enough_once_hip_is_open(run):
             assert lines[:1] == ([f"record {handle}"] if stream else []), (stream, lines)
             taken.fill(5)
             assert taken.tolist() == [5] * 8
-        # Page-locked memory is every device's; the stream says whose work is meant.
+        # Page-locked memory belongs to every device; the stream determines the device whose work is
+        # meant.
         locked = driver.foreign(32, "host", 0)
         assert usm.asarray(Dictionary(locked, version=3, stream=own)).device.selector == "hip:gpu:1"
-        # Nobody knows whose it is: what both say.
+        # Its device is unknown: both messages.
         message = refused(lambda: usm.asarray(Dictionary(4096)), usm.InterfaceError)
         assert "CUDA device 0: " in message and message.endswith("is unknown memory in the hip context, not USM of one kind"), message
     """)

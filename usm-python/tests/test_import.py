@@ -1,4 +1,4 @@
-"""The time of ``import usm``, and what it loads."""
+"""The time of ``import usm``, and the modules that it loads."""
 
 import importlib.util
 import os

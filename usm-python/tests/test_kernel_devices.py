@@ -61,7 +61,7 @@ def test_a_runtimes_code_is_cached(name, request, tmp_path):
     assert len(kept) >= 3 and {file.suffix for file in kept} == {".bin"}
     assert agreed(start(backend, *few, **variables)) == len(few)
     assert files() == kept
-    # What was cut or altered is made anew.
+    # Truncated or altered files are made again.
     for number, file in enumerate(sorted(kept)):
         whole = file.read_bytes()
         file.write_bytes([whole[: len(whole) // 2], b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])][number % 4])

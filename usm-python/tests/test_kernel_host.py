@@ -43,7 +43,7 @@ def test_compiled_programs_agree_with_numpy_and_are_cached(compiler, tmp_path):
     for number, file in enumerate(sorted(folder.glob("*.so"))):
         whole = file.read_bytes()
         cut = [whole[: len(whole) // 2], b"", whole[:-1], bytes(len(whole))][number % 4]
-        # Another file under the name: what runs maps the old one.
+        # Another file of the same name: running code maps the old one.
         file.unlink()
         file.write_bytes(cut)
     assert run(**kept) == COUNT

@@ -344,7 +344,7 @@ def shifted(a, b):
 def test_a_proof_sees_that_arrays_share_memory():
     whole = usm.zeros(9, "float32", device="host")
     assert shifted.proof[8](whole[:8], usm.zeros(8, "float32", device="host")) == "proven"
-    # One element apart: an item reads what its neighbour writes.
+    # One element apart: an item reads its neighbour's element while the neighbour writes it.
     said = shifted.proof[8](whole[1:], whole[:8])
     assert re.match(f"{FILE}:\\d+:\\d+: `a` and `b` share 28 bytes", said), said
     strict = usm.kernel(strict=True)(shifted.__wrapped__)

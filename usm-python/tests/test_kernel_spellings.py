@@ -1,4 +1,4 @@
-"""Kernels in the spelling of numba-dpex 0.23, and what kernels of numba.cuda become."""
+"""Kernels in the spelling of numba-dpex 0.23, and conversions of numba.cuda kernels."""
 
 
 import numpy as np

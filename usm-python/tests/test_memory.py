@@ -154,6 +154,5 @@ def test_the_dictionary_of_read_only_memory_is_read_only(dpctl, np):
         assert restricted.__sycl_usm_array_interface__["data"][1] is True
         with pytest.raises(usm.AccessError, match="read-only"):
             usm.copy(usm.asarray(restricted), bytes(4))
-    # As dpctl, and as the README says: the flag of a dictionary that is given to it directly is not
-    # looked at.
+    # As in dpctl and the README: the flag of a directly passed dictionary is ignored.
     as_usm_memory(Producer()).memset(1)

@@ -78,7 +78,7 @@ def test_free_memory_shrinks_by_what_is_allocated_and_is_part_of_all(queue):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A notebook whose outputs are a list: each a list of what was shown in its place."""
+    """A notebook whose outputs are a list: for each place, a list of the shown values."""
     outputs = []
 
     class Handle:

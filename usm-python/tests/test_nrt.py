@@ -221,7 +221,7 @@ def test_a_c_block_at_a_reused_address_has_no_python_line(library):
             kept.append(MemInfo.allocate(8))
             if index % 100:
                 kept.pop()
-        assert usm._usm._nrt_origins() < 2500, "what is gone is forgotten"
+        assert usm._usm._nrt_origins() < 2500, "freed blocks are forgotten"
         assert all("kept.append" in leak.origin for leak in usm.nrt.leaks())
         assert len(usm.nrt.leaks()) == 50
     finally:
@@ -230,7 +230,7 @@ def test_a_c_block_at_a_reused_address_has_no_python_line(library):
 
 
 def test_the_library_is_the_runtime_of_the_package(library):
-    """Not a second one beside it: what C allocates, Python counts."""
+    """There is one runtime: Python counts C's allocations."""
     c = ctypes.CDLL(library)
     c.NRT_MemInfo_alloc.restype = ctypes.c_void_p
     c.NRT_MemInfo_alloc.argtypes = [ctypes.c_size_t]

@@ -103,7 +103,7 @@ def test_a_container_stays_where_it_began():
     for i in range(2000):
         heap[i] = i
         items.append(i)
-    assert usm.numba.installed().live == 0, "what grew began in the heap"
+    assert usm.numba.installed().live == 0, "containers that grew started in the heap"
     source = Dict()
     source[1] = 1
     assert usm.numba.installed().live == 3

@@ -1,4 +1,4 @@
-"""`usm.numba.install` and `uninstall`: when they may be called, and what they exchange."""
+"""`usm.numba.install` and `uninstall`: permitted times of calls, and their effect."""
 
 import pytest
 

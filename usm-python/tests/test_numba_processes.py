@@ -180,7 +180,7 @@ def test_functions_travel_by_pickle_between_runtimes(tmp_path):
 
 @pytest.mark.parametrize("backend", ["opencl", "sycl"])
 def test_a_process_ends_normally_with_live_objects(backend):
-    """Also with blocks alive in globals, on threads and in what threads keep."""
+    """Also with blocks alive in globals, on threads and in their caches."""
     code = f"""
     import threading
     usm.numba.install({selector(backend)!r}, "shared")

@@ -81,7 +81,8 @@ def test_parallel_loops_make_arrays_and_dictionaries(backend, kind):
     del out
     assert balanced()
     usm.numba.uninstall()
-    # The workers sleep with what they knew; they go on with the heap, and then with another source.
+    # The workers sleep with the old source. They continue with the heap, and then with another
+    # source.
     out, _ = work(1000)
     usm.numba.install("host", "shared")
     again, _ = work(1000)

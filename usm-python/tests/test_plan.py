@@ -1,4 +1,4 @@
-"""``usm.plan``: what the command plans, from what Python has."""
+"""``usm.plan``: plans of the command, from Python objects."""
 
 import array
 import ctypes

@@ -124,7 +124,7 @@ def test_the_arena_hands_out_arrays_by_name(plan, queue, kind):
             arena[key]
     with pytest.raises(usm.RequestError, match="tensor 0: 4100 bytes exceed its 4096"):
         arena.array(0, 1025, "f4")
-    # An array keeps the memory.
+    # An array keeps the memory alive.
     gone = weakref.ref(arena)
     del arena
     gc.collect()

@@ -185,7 +185,7 @@ def test_origins_hold_when_threads_allocate_at_once(lines):
         it.join()
     records = context.history()
     assert len(records) == 2 * 4 * 199
-    # The size says which thread it was.
+    # The size identifies the thread.
     assert all(it["queue"] == queues[it["bytes"] % 4].number for it in records)
 
 

@@ -32,7 +32,7 @@ def memory_of(dpctl):
 
 
 class Wrapped:
-    """Exposes what a dictionary says, with the owner of the memory beside it."""
+    """Exposes a dictionary, and the owner of the memory beside it."""
 
     def __init__(self, memory, **changes):
         self.memory = memory
@@ -473,7 +473,7 @@ def test_a_dictionary_is_read_once_and_hostile_objects_only_raise(dpctl):
 
 @pytest.mark.parametrize("pointer", [0, 1, 4096, (1 << 47) - 64, (1 << 64) - 64])
 def test_an_address_outside_of_usm_does_not_crash(dpctl, pointer):
-    """Another consumer aborts here, so this runs in a process of its own."""
+    """Another consumer aborts here, so this runs in its own process."""
     code = f"""
         import dpctl, usm, usm.memory
         queue = dpctl.SyclQueue()
@@ -579,7 +579,7 @@ def test_structures_pass_with_their_members(np, sycl):
 
 
 def test_every_queue_keeps_its_identity(dpctl):
-    """There may be any number, and what the program drops is dropped here too."""
+    """There may be any number, and objects dropped by the program are dropped here too."""
     import gc
 
     def alive():

@@ -77,7 +77,7 @@ def test_dask_takes_the_serialisers_in_all_processes(client):
 
 
 def test_joblib_passes_arrays_to_its_processes():
-    joblib = require("joblib", "its processes take arguments by pickles of its own")
+    joblib = require("joblib", "its processes receive arguments as its own pickles")
     array = usm.asarray([1, 2, 3], dtype="<i4", queue="host")
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(described)(array[at:]) for at in range(2))
     assert found == [([1, 2, 3], "shared", "<i4", False, "host:host:0"), ([2, 3], "shared", "<i4", False, "host:host:0")]

@@ -44,7 +44,7 @@ class Warm:
         self.server = None
 
     def run(self, script, timeout=600):
-        """Exit status (negative: the signal) and what the script printed."""
+        """Exit status (negative: the signal) and the script's output."""
         if sys.platform != "linux":
             done = subprocess.run(
                 [sys.executable, "-c", self.imports + script], capture_output=True, text=True, timeout=timeout

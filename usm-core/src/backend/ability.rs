@@ -23,7 +23,7 @@ pub trait Buffers<B: Backend> {
     /// The runtime's, or `Unsupported`.
     fn create(context: &B::Context, size: usize) -> Result<Self::Raw>;
 
-    /// The handle as a kernel's argument, `None` where kernels take no buffers.
+    /// The handle as a kernel's argument; `None` if kernels take no buffers.
     fn argument(raw: &Self::Raw) -> Option<usize> {
         let _ = raw;
         None
@@ -249,7 +249,7 @@ pub trait Peer<B: Backend> {
 /// Device memory that is allocated and freed in the order of a queue: neither call waits for the
 /// device, and the runtime reuses memory whose free comes earlier in the queue.
 ///
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it. The
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) tells whether a device has it. The
 /// core does not call this for other devices.
 pub trait QueueMemory<B: Backend> {
     /// Memory for `layout`. Operations that start after the event may use it, and later operations
@@ -264,9 +264,9 @@ pub trait QueueMemory<B: Backend> {
     /// submitted before. The runtime may reuse the address before the call returns.
     ///
     /// # Safety
-    /// `block` is what [`allocate`](Self::allocate) gave for a queue of this context, not yet
-    /// freed. Operations that use it are in `after` or were submitted to this in-order queue; none
-    /// is submitted later.
+    /// `block` was returned by [`allocate`](Self::allocate) for a queue of this context and not
+    /// freed yet. Operations that use it are in `after` or were submitted to this in-order queue;
+    /// none is submitted later.
     ///
     /// # Errors
     /// The runtime's. The block is then still allocated, and

@@ -10,9 +10,9 @@
 //! 1. Everything above calls with valid input: sizes are not zero, alignments are powers of two,
 //!    ranges lie inside live allocations of the same context and do not overlap, patterns are 1, 2,
 //!    4, 8 or 16 bytes wide. Drivers disagree on all of these, so they are checked once, above.
-//! 2. [`ContextOps::allocate`] gives memory of exactly the kind and at least the alignment asked
-//!    for, disjoint from every live allocation, or an error. If a driver ignores an alignment, the
-//!    backend detects it.
+//! 2. [`ContextOps::allocate`] gives memory of exactly the requested kind and at least the
+//!    requested alignment, disjoint from every live allocation, or an error. If a driver ignores an
+//!    alignment, the backend detects it.
 //! 3. An operation starts after all events in `after` and, on an in-order queue, after everything
 //!    submitted before.
 //! 4. An operation that returns an error has not started and never will.
@@ -29,8 +29,8 @@
 //! 11. No failure is lost: an operation after a failed one, by an event or by the order of its
 //!     queue, fails too. A backend whose driver forgets failures of an in-order queue passes the
 //!     last event of the queue on.
-//! 12. [`Buffers::create`] gives zeros. What [`ContextOps::allocate`] gives has no value, and
-//!     nothing safe above reads it.
+//! 12. [`Buffers::create`] gives zeros. Memory of [`ContextOps::allocate`] is uninitialised, and
+//!     safe code above never reads it.
 //! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two
 //!     contexts are given together only if they are of one library, which
 //!     [`ContextState::of_library`](crate::ContextState::of_library) names. Drivers do not check
@@ -60,7 +60,7 @@ use crate::error::Result;
 /// Answer to a pointer query. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointerInfo {
-    /// Kind of the allocation, `Unknown` when the pointer is none of the context's.
+    /// Kind of the allocation; `Unknown` if the pointer does not belong to the context.
     pub kind: AllocKind,
     /// First byte of the allocation; 0 when unknown.
     pub base: usize,
@@ -73,7 +73,7 @@ pub struct PointerInfo {
 }
 
 impl PointerInfo {
-    /// The answer for a pointer that is none of the context's.
+    /// The answer for a pointer that does not belong to the context.
     pub const UNKNOWN: Self = Self { kind: AllocKind::Unknown, base: 0, size: 0, device: None, context: 0 };
 
     /// Whether `address` lies in the allocation; one past the end does not.

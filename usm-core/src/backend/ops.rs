@@ -45,8 +45,8 @@ pub trait ContextOps<B: Backend> {
     /// Frees memory.
     ///
     /// # Safety
-    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no
-    /// operation uses it.
+    /// `block` was returned by [`allocate`](Self::allocate) of this context and not freed yet, and
+    /// no operation uses it.
     unsafe fn free(&self, block: &Block);
 
     /// The runtime's own answer for `address`.
@@ -55,10 +55,10 @@ pub trait ContextOps<B: Backend> {
     /// If the query failed. A pointer that is not the context's is no error.
     fn query(&self, address: usize) -> Result<PointerInfo>;
 
-    /// Bytes of the device's memory that nobody has now.
+    /// Bytes of the device's memory that are free now.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] if the runtime does not say; the runtime's.
+    /// [`ErrorKind::Unsupported`] if the runtime does not report them; the runtime's.
     fn free_memory(&self) -> Result<u64> {
         Err(ErrorKind::Unsupported { operation: "the number of free bytes" }.into())
     }
@@ -74,7 +74,7 @@ pub trait ContextOps<B: Backend> {
     /// See [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors
-    /// As there.
+    /// As for [`synchronize`](Self::synchronize).
     fn report_failures(&self, limit: Duration) -> Result<()> {
         self.synchronize(limit)
     }

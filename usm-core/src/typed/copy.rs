@@ -14,7 +14,7 @@ impl<B: Backend> Queue<B> {
     /// Copies all elements of `src` to `dst`, between any two kinds.
     ///
     /// # Errors
-    /// [`ErrorKind::LengthMismatch`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::LengthMismatch`], and every error of [`submit`](Self::submit).
     pub fn copy<T: Element, K1: Kind, K2: Kind>(
         &self,
         dst: &mut UsmVec<T, K1, B>,
@@ -27,7 +27,7 @@ impl<B: Backend> Queue<B> {
     /// Sets every element to `value`; its width must be 1, 2, 4, 8 or 16 bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::BadPattern`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::BadPattern`], and every error of [`submit`](Self::submit).
     pub fn fill<T: Element, K: Kind>(&self, array: &mut UsmVec<T, K, B>, value: T) -> Result<Event<B>> {
         let bytes = array.bytes();
         self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
@@ -50,10 +50,10 @@ impl<B: Backend> Queue<B> {
         if array.kind().is_host_accessible() {
             let to = array.as_mut_ptr();
             let _guard = array.allocation.host_guard(Access::Write)?;
-            // This makes no slice of the array, whose elements may be uninitialised. SAFETY: the
-            // same length on both sides, a live block that is host accessible and exclusively ours,
-            // so that `values` lies elsewhere; the guard waited for all uses and keeps the device
-            // away where it must be.
+            // This makes no slice of the array, whose elements may be uninitialised. SAFETY: both
+            // sides have the same length. The block is live, host accessible and exclusively
+            // borrowed, so `values` lies elsewhere. The guard waited for all uses and keeps the
+            // device away where it must.
             unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
             return Ok(());
         }

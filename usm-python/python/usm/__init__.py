@@ -203,8 +203,8 @@ if not TYPE_CHECKING:
         return _optional(name)
 
 
-# Submodules that need another package: its module, and what `pip install` calls it. The first use
-# of a submodule imports it.
+# Submodules that need another package: its module, and its name for `pip install`. The first use of
+# a submodule imports it.
 _OPTIONAL = {"dask": ("distributed", "dask[distributed]"), "numba": ("numba", "numba")}
 
 

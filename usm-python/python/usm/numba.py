@@ -365,7 +365,7 @@ def _box_array(typ, val, c):
     constants = c.env_manager
     dtype = constants.read_const(constants.add_const(_numpy_support.as_dtype(typ.dtype)))
     view = c.pyapi.nrt_adapt_ndarray_to_python(typ.as_numpy, val, dtype)
-    # Boxing consumes the reference; the view has one of its own.
+    # Boxing consumes the reference; the view has another one.
     c.context.nrt.decref(c.builder, typ, val)
     result = _cgutils.alloca_once_value(c.builder, view)
     with _cgutils.if_likely(c.builder, _cgutils.is_not_null(c.builder, view)):

@@ -1,5 +1,5 @@
-//! Capsules of tensors. Whoever takes the tensor renames the capsule; under its first name it is
-//! still the capsule's, whose destructor deletes it.
+//! Capsules of tensors. A consumer that takes the tensor renames the capsule. Under its first name
+//! the capsule still owns the tensor, and its destructor deletes it.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use usm_interface::dlpack::abi::{self, DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
 
-/// A tensor structure and the names that its capsule has before and after somebody has taken it.
+/// A tensor structure, and the names of its capsule before and after a consumer has taken it.
 pub(super) trait Named: Structure {
     const NAME: &'static CStr;
     const USED: &'static CStr;
@@ -33,12 +33,12 @@ pub(super) fn hand_out<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResul
     let made =
         unsafe { PyCapsule::new_with_pointer_and_destructor(py, raw.cast(), T::NAME, Some(delete::<T>)) };
     made.inspect_err(|_| {
-        // SAFETY: nobody has it.
+        // SAFETY: no other code has it.
         drop(unsafe { Managed::from_raw(raw) });
     })
 }
 
-/// Deletes what nobody has taken.
+/// Deletes a tensor that no consumer has taken.
 unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor with its capsule; the name is terminated.
     if unsafe { ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) } == 0 {
@@ -47,7 +47,8 @@ unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
     // SAFETY: a capsule of that name.
     let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()) };
     if let Some(raw) = NonNull::new(pointer.cast::<T>()) {
-        // SAFETY: the name says that the structure is still the capsule's, which dies.
+        // SAFETY: by its name the capsule still owns the structure, and the capsule is being
+        // destroyed.
         drop(unsafe { Managed::from_raw(raw) });
     }
 }

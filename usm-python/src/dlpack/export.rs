@@ -97,8 +97,8 @@ fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<St
     stream_argument(device.kind, number).or_raise()
 }
 
-/// Whether elements are smaller than a byte: DLPack packs them unless a flag says that each has its
-/// own byte.
+/// Whether elements are smaller than a byte: DLPack packs them unless a flag gives each its own
+/// byte.
 pub(super) fn is_padded(dtype: DataType) -> bool {
     !dtype.element_bits().is_multiple_of(8)
 }

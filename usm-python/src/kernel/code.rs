@@ -1,4 +1,4 @@
-//! A kernel for arguments of certain types: nodes, what was proven of them, and code of devices.
+//! A kernel for arguments of certain types: nodes, proofs, and device code.
 
 use std::sync::{Arc, Mutex};
 
@@ -64,7 +64,7 @@ type Host = Option<Result<Option<Arc<Compiled>>, String>>;
 type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>);
 
 impl Code {
-    /// `apart` says that no two arrays share memory.
+    /// `apart` states that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
         let (nodes, sources, tables, extents): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;

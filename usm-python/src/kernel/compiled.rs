@@ -197,7 +197,8 @@ impl Compiled {
     /// indices are inside of them. The memory is the [`scratch`](Self::scratch) of this launch.
     pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8]) {
         let start = memory.as_ptr().align_offset(64).min(64);
-        // SAFETY: the caller's promise; the memory has the size that `scratch` asked for, aligned.
+        // SAFETY: the caller's promise; the memory has the size that the function requested,
+        // aligned.
         unsafe { self.call(given, memory.as_mut_ptr().wrapping_add(start)) };
     }
 

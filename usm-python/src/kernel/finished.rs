@@ -187,7 +187,7 @@ fn start(
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
     let range = (sizes.global.as_slice(), sizes.local.as_deref());
     let event = py.detach(|| {
-        // SAFETY: nobody checks foreign code; its caller guarantees it, as in every package that
+        // SAFETY: foreign code is not checked; its caller guarantees it, as in every package that
         // runs such code. The arrays are live, and their order with other work is kept.
         let event = unsafe { device::submit(&stream, function, range, &slots, &memory, after) };
         event.map_err(|error| error.to_string())

@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Vec<u64>,
-    /// `None` where the kernel needs no groups and none were asked for.
+    /// `None` if the kernel needs no groups and none were requested.
     pub(crate) local: Option<Vec<u64>>,
 }
 

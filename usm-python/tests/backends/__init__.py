@@ -1,1 +1,1 @@
-"""Cases for every backend; each configuration runs in a process of its own: `test_backends.py`."""
+"""Cases for every backend; each configuration runs in its own process: `test_backends.py`."""

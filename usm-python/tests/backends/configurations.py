@@ -1,4 +1,4 @@
-"""The configurations: the runtime of each, and what its process needs."""
+"""The configurations: the runtime of each, and the needs of its process."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Missing(Exception):
-    """What is missing on this machine, in words."""
+    """The missing part of this machine, in words."""
 
 
 # A file that is not there: a runtime that a configuration is not about stays closed.
@@ -70,7 +70,7 @@ def cuda_on_host(tools):
 
 
 def cuda_on_host_late(tools):
-    """Work starts when its state is asked for, the newest that may."""
+    """Work starts when its state is queried, the newest ready operation first."""
     return {**cuda_on_host(tools), "USM_CUDA_SETTINGS": "devices=2,late"}
 
 
@@ -98,7 +98,7 @@ def hip_machine(_):
 @dataclass(frozen=True)
 class Configuration:
     name: str
-    # What `usm.Device.backend` says.
+    # The value of `usm.Device.backend`.
     backend: str
     # The variables of its process; `tools` gives fixtures of pytest by name.
     environment: Callable

@@ -36,14 +36,14 @@ class Backend:
         self.start = self.driver.misuses() if self.driver else 0
 
     def context(self):
-        """A new context of its own."""
+        """A new, separate context."""
         return usm.Context(self.device)
 
     def queue(self, context=None, in_order=True):
         return usm.Queue(context or self.device, in_order=in_order)
 
     def array(self, data, kind="device", queue=None):
-        """An array with the elements of a NumPy array, or of what makes one."""
+        """An array with the elements of a NumPy array, or of an argument for one."""
         data = np.asarray(data)
         array = usm.empty(data.shape, data.dtype.str, kind=kind, queue=queue or self.device.context)
         usm.copy(array, np.ascontiguousarray(data).reshape(data.shape))

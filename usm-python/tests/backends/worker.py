@@ -14,14 +14,14 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-# What libraries print must not be taken for an answer.
+# Output of libraries must not be taken for an answer.
 ANSWERS = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)
 
 from backends.cases import CASES  # noqa: E402
 from backends.fixture import Backend, Skip  # noqa: E402
 
-# Less than what the parent waits, so that it can say where each thread was.
+# Less than the parent's limit, so that this process can print where each thread was.
 LIMIT = 100
 
 
@@ -47,7 +47,7 @@ def run(backend, name):
 
 
 def main(name):
-    # Who starts the tests in the background has told them, and all their children, to ignore it.
+    # A shell that starts the tests in the background makes them and all their children ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         backend = Backend(name)

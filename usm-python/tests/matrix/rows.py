@@ -36,7 +36,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Plain:
-    """Gives what is not checked, and changes nothing."""
+    """Returns an unchecked value, and changes nothing."""
 
     call: Callable
 

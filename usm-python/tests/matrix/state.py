@@ -15,7 +15,7 @@ class Source:
     writable: bool
     # The bytes as they are now.
     look: Any
-    # What must live as long.
+    # An object that must live as long.
     keep: Any = None
 
 
@@ -27,7 +27,7 @@ class State:
     # Element i shows byte index[i] of the content, the source's or the copy's.
     index: list
     content: bytes
-    # Whether a write reaches the source; a copy has bytes of its own.
+    # Whether a write reaches the source; a copy has separate bytes.
     shared: bool
     # Whether a write is allowed; None where both are right.
     writable: bool | None

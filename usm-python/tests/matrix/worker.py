@@ -74,7 +74,7 @@ def write(source, state, row):
     check(state.writable is not False, "wrote read-only memory" if source.look() != CONTENT else "was not refused")
     check(source.look() == state.after(VALUE), "wrote other bytes", source.look().hex())
     try:
-        check(usm.asarray(state.object).tobytes() == bytes([VALUE]) * len(state.index), "does not see what it wrote")
+        check(usm.asarray(state.object).tobytes() == bytes([VALUE]) * len(state.index), "does not see its own write")
     except refusals():
         pass
     return "done"

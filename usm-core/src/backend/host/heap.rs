@@ -33,13 +33,13 @@ impl Default for HostHeap {
 }
 
 impl HostHeap {
-    /// The host with as much memory as the machine has, where that is known.
+    /// The host with the machine's memory, if its size is known.
     #[must_use]
     pub fn new() -> Self {
         Self::with_memory(physical_memory().unwrap_or(isize::MAX as u64))
     }
 
-    /// The host with a limit of its own (bytes), on the sum and on a single allocation.
+    /// The host with a limit (bytes) on the sum of allocations and on a single one.
     #[must_use]
     pub fn with_memory(bytes: u64) -> Self {
         Self { device: HostDevice::with_memory(bytes) }

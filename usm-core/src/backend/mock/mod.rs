@@ -1,8 +1,8 @@
 //! A backend for tests: asynchronous, deterministic, with fault injection, a call log and proof of
 //! misuse.
 //!
-//! Work is queued and runs when the test says so ([`Progress`]). An out-of-order queue runs it in
-//! any order that the dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that
+//! Work is queued and runs as the test chooses ([`Progress`]). An out-of-order queue runs it in any
+//! order that the dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that
 //! break the promises of [`Backend`](crate::Backend)'s unsafe functions. Queue-allocated memory is
 //! reused in the order of its queue, even before any work has run.
 
@@ -38,7 +38,7 @@ impl Default for Mock {
 }
 
 impl Mock {
-    /// A driver with one device of 1 GiB that runs work as `progress` says.
+    /// A driver with one device of 1 GiB that runs work by `progress`.
     #[must_use]
     pub fn new(progress: Progress) -> Self {
         let mut info = DeviceInfo::new(BackendKind::Mock, DeviceType::Gpu, "mock device");

@@ -51,7 +51,7 @@ def a_dictionary_of_usm_imports_as_the_same_array(b):
                 if not array.size:
                     continue
                 assert again.pointer == array.pointer and again.readonly is False
-                # What the host's dictionary names is memory of the host to whoever reads it.
+                # Memory of the host's dictionary is host memory for every reader.
                 assert again.kind == ("host" if name == "__array_interface__" and b.kind != "host" else again.kind)
                 assert name == "__array_interface__" or (again.kind, again.device) == (kind, b.device)
                 again[...] = 9

@@ -63,9 +63,9 @@ def a_wait_enters_the_queue_once(b):
 
     If each poll took a new place behind later work, a wait under steady load would never end.
     """
-    driver = b.need_driver("nobody writes down what is submitted")
+    driver = b.need_driver("submissions are not logged")
     if not hasattr(driver, "log"):
-        raise Skip(f"{b.name}: the driver does not write down what is submitted")
+        raise Skip(f"{b.name}: the driver does not log submissions")
     context = b.context()
     queue, target, source = _in_flight(b.queue(context))
     with b.held():
@@ -89,7 +89,7 @@ def other_threads_run_during_a_wait(b):
         ]
         for thread in threads:
             thread.start()
-        # They wait by then; should one of them keep the interpreter, nobody lets the work end.
+        # They wait by then. If one of them kept the interpreter, the work could never be released.
         time.sleep(0.05)
         release()
         for thread in threads:

@@ -1,4 +1,4 @@
-"""Kinds of memory and who may access them, what a pointer is, and `usm.memory`."""
+"""Kinds of memory and their access, pointer queries, and `usm.memory`."""
 
 import ctypes
 import pickle

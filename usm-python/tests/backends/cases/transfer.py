@@ -138,7 +138,7 @@ def bytes_between_the_elements_stay_unchanged(b):
 
 
 def a_copy_waits_for_the_work_on_both_sides(b):
-    """Out of order and without a wait: the strided copy reads what was being written."""
+    """Out of order and without a wait: the strided copy reads the pending write's values."""
     queue = b.queue(in_order=False)
     for to_kind, from_kind in PAIRS:
         first = b.array(np.arange(1 << 16, dtype="<i4").reshape(256, 256), "device", queue)
