@@ -1,7 +1,7 @@
 """Kernels as numba-dpex 0.23 spells them: ``from usm import kernel_api as kapi``."""
 
-# The declarations have no bodies: the compiler of kernels knows their meaning. mypy:
-# disable-error-code="empty-body"
+# The declarations have no bodies: the compiler of kernels knows their meaning.
+# mypy: disable-error-code="empty-body"
 
 import enum as _enum
 from collections.abc import Callable as _Callable
