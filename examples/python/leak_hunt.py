@@ -1,4 +1,4 @@
-"""Who holds the memory? What is live, who asked for it, and a file for PyTorch's memory_viz."""
+"""Finds leaks: live blocks, the code that allocated them, a file for PyTorch's memory_viz."""
 
 import os
 import pathlib

@@ -29,7 +29,7 @@ __kernel void scale(__global float *y, __global const float *x, long times) {
 }
 """
 
-# The same from OpenCL C, where a device reads it. Nobody checks what such code does.
+# The same from OpenCL C, for devices that take it. usm does not check such code.
 there = next((it for it in usm.devices() if it.backend == "opencl"), None)
 if there is None:
     print("no OpenCL device here")

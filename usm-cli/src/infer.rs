@@ -1,6 +1,6 @@
 //! Shape inference by tract, on a graph without weights, in a process of its own.
 //!
-//! tract is made for models that somebody wants to run, not for arbitrary files. It may panic,
+//! tract is made for models that a program runs, not for arbitrary files. It may panic,
 //! allocate more memory than there is, or loop; the process in which that happens cannot catch it.
 //! So the command starts itself again, limits the child's memory and time, and takes the child's
 //! answer or its end as the result.

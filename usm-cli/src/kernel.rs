@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// Which kernel of the file [default: the only one].
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
-    /// What is printed.
+    /// The output.
     #[arg(long, value_enum, value_name = "FORM")]
     emit: Form,
     /// Code for launches that do not prove that all indices are inside: it checks them.

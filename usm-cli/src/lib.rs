@@ -51,7 +51,7 @@ enum Command {
     Demo(demo::Arguments),
     /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
     Devices,
-    /// Plan the memory of a model: where every tensor lies, and how good that is.
+    /// Plan the memory of a model: the offset of every tensor, and the plan's quality.
     Plan(Box<plan::Arguments>),
     /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a
     /// line.
@@ -59,9 +59,9 @@ enum Command {
     /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a
     /// record.
     Prune(prune::Arguments),
-    /// Print what a kernel becomes: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
+    /// Print the code of a kernel: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
     Kernel(kernel::Arguments),
-    /// Print what makes a shell complete this command's arguments.
+    /// Print the script with which a shell completes this command's arguments.
     Completions {
         /// The shell.
         #[arg(value_parser = shell())]

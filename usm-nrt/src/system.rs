@@ -93,7 +93,7 @@ impl Switches {
     }
 
     /// Whether small blocks of the installed allocator are carved out of slabs. Not while tracking:
-    /// the allocator is then called for each block, so that it can see who requests it.
+    /// the allocator is then called for each block, so that it can see the requesting code.
     #[inline]
     #[cfg(feature = "std")]
     pub(crate) const fn is_slabbed(self) -> bool {

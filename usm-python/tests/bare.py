@@ -1,4 +1,4 @@
-"""Checks in an environment with nothing but NumPy and the wheel: what a user tries first.
+"""Checks in an environment with only NumPy and the wheel: a user's first steps.
 
 Run by `cargo xtask wheel --bare`, not by pytest.
 """

@@ -1,6 +1,6 @@
-"""Fixtures, and what the tests need from other packages.
+"""Fixtures, and the tests' requirements of other packages.
 
-What is missing skips the test with the reason, by `lacking` alone. With ``CI=true``, or where
+A missing part skips the test with the reason, by `lacking` alone. With ``CI=true``, or where
 ``USM_REQUIRE`` names it, it is a failure.
 """
 

@@ -97,7 +97,7 @@ def executed():
 
 
 def refused():
-    """What is asked of a runtime in a child: one clear error, or an answer from plain host
+    """A child's calls of a runtime: one clear error, or an answer from plain host
     memory."""
     on_host = LANES[0].queue.device.backend == "host"
     questions = [submit, LANES[0].queue.wait, lambda: memoryview(LANES[0].dst), lambda: Lane(64)]

@@ -1,6 +1,6 @@
 """Runs the programs on the first device of a backend, and prints how many agreed.
 
-A process of its own has the variables of that backend.
+A separate process has the variables of that backend.
 """
 
 import sys

@@ -286,7 +286,7 @@ def exact(x, n, out):
 
 
 def programs():
-    """Name, kernel, sizes, arguments, and for each argument that is written what it becomes."""
+    """Name, kernel, sizes, arguments, and the result of each written argument."""
     random = np.random.default_rng(7)
     f32 = lambda *shape: random.random(shape, np.float32)  # noqa: E731
     x, y = f32(1000), f32(1000)

@@ -1,4 +1,4 @@
-"""What the tests of `usm.numba` share.
+"""Shared parts of the tests of `usm.numba`.
 
 Each case is a process of its own, because a process has one Numba and machine code is tied to the
 runtime that it was compiled for.

@@ -50,7 +50,7 @@ TABLES = {"test_dictimpl", "test_listimpl", "test_setimpl", "test_setobject", "t
 FAILED_ALLOCATIONS = {"test_nrt": 2}
 #: As above, but from compiled code, so that ours is asked, which counts what is made.
 FAILED_IN_COMPILED_CODE = {"test_lists": 1, "test_dyn_array": 1}
-#: Modules that ask whether Numba counts: on its own runtime nobody else may count there.
+#: Modules that query Numba's counts: on its own runtime no other code may count there.
 UNCOUNTED = {"test_nrt"}
 
 # : Seconds that one test may take, and one part of a module; `USM_NUMBA_SLOWER` is a factor for

@@ -1,6 +1,6 @@
 """Defects of dpctl 0.22.1 and dpnp 0.20.0 with `__sycl_usm_array_interface__`, as measured.
 
-usm answers each with a right import or a typed error. Where the defect does not harm the process,
+usm imports correctly or raises a typed error. Where the defect does not harm the process,
 the test shows it too, so that a release without it is noticed.
 """
 

@@ -36,7 +36,7 @@ class Dictionary:
 
 
 def description(array):
-    """What two imports of one array have in common.
+    """The common part of two imports of one array.
 
     Strides count only along axes with a second element: NumPy's dictionary of a contiguous array
     has none.

@@ -1,6 +1,6 @@
-"""Random programs over the package end as they should, and write nothing that may be read only.
+"""Random programs over the package end correctly, and never write read-only memory.
 
-`USM_RANDOM_PROGRAMS` says how many of each sort, without it there are two.
+`USM_RANDOM_PROGRAMS` is the number of each sort, two by default.
 """
 
 import os

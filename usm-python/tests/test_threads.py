@@ -1,4 +1,4 @@
-"""The interpreter is given up where work is waited for, and memory may be dropped anywhere."""
+"""Waits for work release the interpreter, and memory may be dropped anywhere."""
 
 import gc
 import threading

@@ -43,7 +43,7 @@ def test_the_stub_matches_the_module():
 
 
 def test_everything_public_has_a_complete_type(tmp_path):
-    """As pyright sees a package that says `py.typed`: nothing unknown, nothing ambiguous."""
+    """As pyright checks a package with `py.typed`: nothing unknown, nothing ambiguous."""
     require("pyright", "the other checker of types")
     options = ["--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
     # By the first Python of the path it finds installed packages; where this one has the package by

@@ -70,7 +70,7 @@ impl Runtimes {
         Ok(self)
     }
 
-    /// Opens the runtime of this kind by a function of the caller's, who knows better where its
+    /// Opens the runtime of this kind by a function of the caller, which knows better where its
     /// library is.
     #[must_use]
     pub fn opened_by(
@@ -183,7 +183,7 @@ impl Runtimes {
         let wanted = |kind: BackendKind| match selector.backend {
             _ if selector.sycl => kind == BackendKind::Sycl,
             Some(backend) => kind == backend,
-            // HIP has never run on a GPU: who wants it says so.
+            // HIP has never run on a GPU, so a program must name it.
             None => !matches!(kind, BackendKind::Sycl | BackendKind::Hip),
         };
         Ok((self.iter().filter(|runtime| runtime.kind.is_some_and(wanted)).collect(), selector))

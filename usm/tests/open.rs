@@ -86,7 +86,7 @@ fn a_named_backend_of_the_caller_is_used() {
     assert!(matches!(runtimes.open("mine:gup"), Err(OpenError::Selector { .. })));
     let error = runtimes.open("mine:77").unwrap_err().to_string();
     assert!(error.starts_with("no device matches \"mine:77\": mine: no such device, it has "), "{error}");
-    // Nobody gets it who did not ask for it.
+    // A program gets it only by name.
     assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Host);
     assert_eq!(runtimes.open("0").unwrap().info().backend, BackendKind::Host);
     for name in ["", "gpu", "host", "sycl", "7", "a:b", "mine"] {

@@ -52,7 +52,7 @@ usage: cargo xtask <command>
   sanitize [PART...] [-- WORD...]
                         tests under AddressSanitizer: all, or the parts in whose names one of these is, and of those the tests; needs nightly
   races [PART...]       the cases with several threads under valgrind's helgrind
-  memcheck [PART...]    safe programs under valgrind's memcheck: memory that nobody wrote, or that is gone
+  memcheck [PART...]    safe programs under valgrind's memcheck: unwritten or freed memory
   loom                  the models of lock-free code under all interleavings
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   public-api [--write]  the public items of every library beside the lists in public-api/; --write: writes the lists anew

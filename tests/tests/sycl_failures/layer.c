@@ -1,4 +1,4 @@
-/* A layer of the OpenCL loader (OPENCL_LAYERS) in which operations fail: what SYCL does with that on a CPU, where none fails by itself.
+/* A layer of the OpenCL loader (OPENCL_LAYERS) in which operations fail, to test SYCL on a CPU, where none fails by itself.
  *
  * The next fill or copy after `layer_fail()` never runs. Until `layer_release()` it is pending, then it has failed. A command that names a failed event
  * in its wait list does not run and fails too, as OpenCL has it; the next command of an in-order queue runs, as OpenCL allows.
@@ -147,7 +147,7 @@ void layer_fail(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* What is held has failed now; says how much that is. */
+/* Fails the operations that are held. Returns their number. */
 int layer_release(void)
 {
     int count = 0;

@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     /// Write the graph as graph.json, in the order in which it was planned.
     #[arg(long, value_name = "FILE")]
     pub(super) graph: Option<PathBuf>,
-    /// Write who shares bytes with whom, and who is kept apart.
+    /// Write which buffers share bytes, and which must not.
     #[arg(long, value_name = "FILE")]
     pub(super) sharing: Option<PathBuf>,
     /// Write for every operator the operators whose memory it must not be given, as OpenVINO lists

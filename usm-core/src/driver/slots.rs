@@ -3,7 +3,7 @@
 //!
 //! The slot counts its own handles. An `Arc` would not do, for three reasons. A handle would have
 //! to ask whether it is the last one; of two dropped concurrently, each may see the other, and then
-//! nobody returns the object. Loom does not see the standard library's count. And an index into a
+//! neither returns the object. Loom does not see the standard library's count. And an index into a
 //! list of the context would make a handle two words wide and cost one more count per handle.
 
 use alloc::boxed::Box;

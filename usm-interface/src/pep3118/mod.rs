@@ -19,7 +19,7 @@
 //! one meaning if the elements end with written padding.
 //!
 //! The same refusal applies if unwritten padding lies in an inner structure or in front of one:
-//! NumPy's format then means what it says, a C compiler's does not. A caller who knows that the
+//! NumPy's format is then exact, a C compiler's is not. A caller who knows that the
 //! producer writes all padding says so with [`Padding::C`], and with [`Padding::Natural`] for
 //! ctypes.
 //!

@@ -1,4 +1,4 @@
-"""What NumPy makes of types: its version, then one JSON string a line in, one JSON answer a line
+"""NumPy's readings of types: its version, then one JSON string a line in, one JSON answer a line
 out."""
 import ast
 import json

@@ -1,4 +1,4 @@
-/* Containers from C, without Numba: a dictionary of text that counts what it holds, a set and a list. */
+/* Containers from C, without Numba: a dictionary of text that counts its references, a set and a list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,7 @@ int main(void) {
         usleep(500);
         pid_t child = fork();
         if (child == 0) {
-            alarm(20); /* the longest that a child that waits for nobody can take, and then some */
+            alarm(20); /* more than a child that does not wait can take */
             for (int index = 0; index < 10; index++) use(index);
             _exit(0);
         }

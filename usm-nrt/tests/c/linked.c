@@ -74,7 +74,7 @@ static int other_allocators(const usm_nrt_api *api) {
     return 0;
 }
 
-/* The kind is what the allocator or the owner was said to be. */
+/* The kind is that of the allocator or the owner. */
 static int kinds(const usm_nrt_api *api) {
     const NRT_ExternalAllocator *sample = _nrt_get_sample_external_allocator();
     NRT_MemInfo *before = NRT_MemInfo_alloc(8), *block, *list, *wrapped;

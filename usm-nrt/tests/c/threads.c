@@ -34,7 +34,7 @@ static void look_and_release(NRT_MemInfo **blocks) {
     }
 }
 
-/* Runs after what the library cleans up at the end of a thread. */
+/* Runs after the library's clean-up at the end of a thread. */
 static void at_the_end(void *block) {
     api->numba->release(block);
     api->numba->release(api->numba->allocate(64));
@@ -91,10 +91,10 @@ int main(int count, char **arguments) {
 
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, later, blocks[i]) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-    /* Each of them kept up to 256 KiB; what is left are their counters, and a little of the C library's own. */
+    /* Each of them kept up to 256 KiB; only their counters remain, and a little of the C library's memory. */
     CHECK(in_use() < before + 100 * 1024);
 
-    /* This thread has blocks of its own to keep, and gives them back when asked. */
+    /* This thread keeps blocks too, and returns them on request. */
     make(blocks[0]);
     look_and_release(blocks[0]);
     CHECK(in_use() < before + 500 * 1024);

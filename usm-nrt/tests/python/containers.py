@@ -63,7 +63,7 @@ class Methods(Structure):
 
 
 class Log:
-    """Callbacks that write down what they saw. Keys are equal when their first two bytes are; a key
+    """Callbacks that record their arguments. Keys are equal when their first two bytes are; a key
     that begins with 0xEE fails every comparison."""
 
     def __init__(self, key_size, value_size):
@@ -116,7 +116,7 @@ class Both:
             side.log = Log(key_size, value_size)
 
     def both(self, name, *arguments, out=()):
-        """Calls both. `out` buffers of that size get what is written, or of two sizes."""
+        """Calls both. `out` is the size of the output buffer, or two sizes."""
         sizes = [out] if isinstance(out, int) else list(out)
         results = []
         for side in self.sides:
@@ -227,7 +227,7 @@ def dictionaries(box, rng):
 
 
 def mutations(box, rng):
-    """What an iteration notices."""
+    """Changes that an iteration detects."""
     box.start(8, 8)
     assert box.make("dict_new_sized", 0, 8, 8)
     for number in range(4):
@@ -334,7 +334,7 @@ def lists(box, rng):
 
 
 def hostile(box):
-    """Where Numba's are undefined: ours alone, by the statuses that the header promises."""
+    """Calls that are undefined in Numba: ours alone, with the header's statuses."""
     box.start(8, 8)
     ours = box.sides[0]
     out = ours.handle

@@ -1,7 +1,7 @@
 """Our helpers beside Numba's own, called through ctypes: `python helpers.py LIBRARY HELPERS.md
 usm_nrt.h`.
 
-Prints what was compared, and ends with `OK`."""
+Prints the comparisons, and ends with `OK`."""
 
 import ctypes
 import random
@@ -30,7 +30,7 @@ def pair(name, result, *arguments):
 
 
 def bits(value):
-    """What must be equal: the bits, but any NaN for any other."""
+    """The form for comparisons: the bits, with all NaNs equal."""
     if isinstance(value, float):
         return "nan" if value != value else struct.pack("d", value)
     return value

@@ -76,7 +76,7 @@ static int records(void) {
     report.size = sizeof report;
     options.strategy = 5;
     CHECK(PLAN(3) == 2 && says("options.strategy: 5 exceeds 4"));
-    /* A program that has no strategy yet: what lies behind its struct is not looked at. */
+    /* A program that has no strategy yet: the bytes after its struct are not read. */
     options.size = offsetof(usm_plan_options, strategy);
     CHECK(PLAN(3) == USM_PLAN_DONE && report.peak == 50 && report.buffers == 3);
     options.size = sizeof options;
@@ -120,7 +120,7 @@ static int records(void) {
     CHECK(wider.known.peak == 50 && wider.newer == 0 && wider.known.size == sizeof wider);
     wider.newer = 3;
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == 2 && says("report: byte 40"));
-    /* An older one is written as far as it goes. */
+    /* An older, shorter struct gets only its own fields. */
     usm_plan_report older = {offsetof(usm_plan_report, lower_bound), 0, 5, 6, 7};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &older) == USM_PLAN_DONE);
     CHECK(older.peak == 50 && older.lower_bound == 5 && older.buffers == 6 && older.optimal == 7);

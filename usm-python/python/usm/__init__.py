@@ -209,7 +209,7 @@ _OPTIONAL = {"dask": ("distributed", "dask[distributed]"), "numba": ("numba", "n
 
 
 def _optional(name: str) -> object:
-    """The submodule `name`. Raises `AttributeError` where its package is not installed."""
+    """The submodule `name`. Raises `AttributeError` if its package is not installed."""
     if name in _OPTIONAL:
         import importlib
 

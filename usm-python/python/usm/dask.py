@@ -24,7 +24,7 @@ def serialize(array: Array) -> tuple[dict[str, _Any], list[memoryview]]:
 
 
 def deserialize(header: dict[str, _Any], frames: list[_Any]) -> Array:
-    """The array of a header and its frame; on the default device where its own is not there."""
+    """The array of a header and its frame; on the default device if its own does not exist."""
     return _rebuild_array(frames[0] if frames else b"", *_pickle.loads(header["state"]))
 
 

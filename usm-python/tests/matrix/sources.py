@@ -131,7 +131,7 @@ def ours(kind, place):
 
 
 def restricted(kind, place):
-    """The same, to be read only, as DLPack says it."""
+    """The same, read-only by DLPack's flag."""
 
     def source():
         made = ours(kind, place)()

@@ -9,7 +9,7 @@ class Atomics:
     """Methods of the compiler for atomic operations."""
 
     def atomic(self, function, node, alone):
-        """A call of `usm.atomic`. `alone`: nobody reads the old value."""
+        """A call of `usm.atomic`. `alone`: the old value is not used."""
         count = 4 if function == "cas" and len(node.args) == 4 else 3
         if len(node.args) != count or node.keywords:
             raise self.error(node, f"`usm.atomic.{function}` has the arguments array, index, {'expected, ' * (function == 'cas')}value")

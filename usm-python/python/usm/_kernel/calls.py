@@ -16,7 +16,7 @@ class Calls:
     """Methods of the compiler that every call goes through."""
 
     def call(self, node, alone=False):
-        """What a call gives. `alone`: the call is a statement, and nobody reads its result."""
+        """The result of a call. `alone`: the call is a statement, and its result is not used."""
         function = self.expr(node.func)
         if function.__class__ is not Static:
             raise self.error(node, f"`{ast.unparse(node.func)}` is no function")

@@ -52,7 +52,7 @@ class Compiler(
         head = key[0]
         self.dimensions, self.shares = head & 0xFF, bool(head >> 16)
         self.sorts = key[1:]
-        # What a round finds out for the next one.
+        # The facts that a round finds for the next one.
         self.types = {}
         self.highs = {}
         self.unset = set()
@@ -270,7 +270,7 @@ class Compiler(
     # Names.
 
     def lookup(self, node):
-        """What a name means: a variable, a parameter, or an object from outside of the kernel."""
+        """The meaning of a name: a variable, a parameter, or an object from outside the kernel."""
         name = node.id
         frame = self.frame
         found = frame.names.get(name)
@@ -296,7 +296,7 @@ def quoted(text):
 
 
 def make(source: Source, key):
-    """What `Compiler.make` gives for a function and a key."""
+    """The result of `Compiler.make` for a function and a key."""
     try:
         return Compiler(source, key).make()
     except RecursionError:

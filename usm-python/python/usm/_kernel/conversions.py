@@ -85,7 +85,7 @@ class Conversions:
         return value.text if value.ty == "bool" else self.to(value, "bool")
 
     def common_type(self, one, two, node, what):
-        """The type in which two operands meet; `what` stands between them in the error."""
+        """The common type of two operands; the error has `what` between them."""
         ty = promote(one.ty, two.ty)
         if ty is None:
             raise self.error(node, f"{NAMES[one.ty]} {what} {NAMES[two.ty]}: no integer type holds both: cast one of them")

@@ -13,7 +13,7 @@ class Expressions:
     """Methods of the compiler that every expression goes through."""
 
     def expr(self, node):
-        """What an expression is: a value, an array, a tuple or an object."""
+        """The meaning of an expression: a value, an array, a tuple or an object."""
         at = self.at
         self.at = self.place_of(node)
         method = self.EXPRESSIONS.get(node.__class__)

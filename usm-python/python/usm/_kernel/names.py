@@ -44,17 +44,17 @@ class DefaultLocalSize:
 
 DEFAULT_LOCAL_SIZE = DefaultLocalSize()
 
-get_global_id = Word("get_global_id", "``get_global_id(d)``: the item's place in the range, int64; dimension 0 is the slowest.")
-get_local_id = Word("get_local_id", "``get_local_id(d)``: the item's place in its group, int64.")
-get_group_id = Word("get_group_id", "``get_group_id(d)``: the group's place, int64.")
+get_global_id = Word("get_global_id", "``get_global_id(d)``: the item's index in the range, int64; dimension 0 is the slowest.")
+get_local_id = Word("get_local_id", "``get_local_id(d)``: the item's index in its group, int64.")
+get_group_id = Word("get_group_id", "``get_group_id(d)``: the group's index, int64.")
 get_global_size = Word("get_global_size", "``get_global_size(d)``: items of the range, int64.")
 get_local_size = Word("get_local_size", "``get_local_size(d)``: items of a group, int64.")
 get_num_groups = Word("get_num_groups", "``get_num_groups(d)``: groups of the range, int64.")
-barrier = Word("barrier", "``barrier(flags)``: waits for all items of the group; both flags where none is given.")
-mem_fence = Word("mem_fence", "``mem_fence(flags)``: orders the item's own accesses; waits for nobody.")
+barrier = Word("barrier", "``barrier(flags)``: waits for all items of the group; both flags by default.")
+mem_fence = Word("mem_fence", "``mem_fence(flags)``: orders the item's own accesses, without a wait.")
 
-local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``: without values when a group starts."})
-private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: without values when an item starts."})
+local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``: uninitialised when a group starts."})
+private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: uninitialised when an item starts."})
 constant = Words("constant", "Constant memory.", {"array_like": "``array_like(array)``: a table of values that are known when the kernel is made."})
 ATOMICS = {"add": "add", "sub": "sub", "min": "min", "max": "max", "and_": "and", "or_": "or", "xor": "xor", "exch": "exchange"}
 atomic = Words(
@@ -66,7 +66,7 @@ atomic = Words(
 COLLECTED = ("add", "min", "max")
 group = Words(
     "group",
-    "What all items of a group do together.",
+    "Operations of all items of a group.",
     {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
     | {
         "broadcast": "``broadcast(value, item)``: the value of the item of that linear local id.",
@@ -78,7 +78,7 @@ group = Words(
 SHUFFLES = {"shuffle": "shuffle", "broadcast": "shuffle", "shuffle_xor": "xor", "shuffle_up": "up", "shuffle_down": "down"}
 sub_group = Words(
     "sub_group",
-    "What neighbours of a group do together: 32 of them, or as many as ``@usm.kernel(sub_group=..)`` says.",
+    "Operations of 32 neighbours in a group, or of the number that ``@usm.kernel(sub_group=..)`` sets.",
     {f"{how}_{by}": f"``{how}_{by}(value)``" for how in ("reduce", "inclusive", "exclusive") for by in COLLECTED}
     | {
         "broadcast": "``broadcast(value, lane)``: the value of that lane.",
@@ -86,8 +86,8 @@ sub_group = Words(
         "all": "``all(condition)``: whether it is true for all items of the sub-group.",
         "shuffle": "``shuffle(value, lane)``: the value of that lane.",
         "shuffle_xor": "``shuffle_xor(value, bits)``: the value of the lane whose number differs in these bits.",
-        "shuffle_up": "``shuffle_up(value, lanes)``: the value of so many lanes before; the own one, where none is.",
-        "shuffle_down": "``shuffle_down(value, lanes)``: the value of so many lanes behind; the own one, where none is.",
+        "shuffle_up": "``shuffle_up(value, lanes)``: the value of the lane this far before; the own value if there is none.",
+        "shuffle_down": "``shuffle_down(value, lanes)``: the value of the lane this far after; the own value if there is none.",
         "size": "``size()``: items of the sub-group; the last one of a group may be shorter.",
         "id": "``id()``: the sub-group's number in its group.",
         "local_id": "``local_id()``: the item's lane.",

@@ -13,7 +13,7 @@ DEPTH = 160
 
 
 class Source:
-    """A function's syntax tree, and what the names from outside of it mean."""
+    """A function's syntax tree, and the meaning of names from outside it."""
 
     __slots__ = ("column", "file", "function", "item", "line", "names", "sub_group", "tree")
 

@@ -76,7 +76,7 @@ class Statements:
             self.bind_target(one, item, node)
 
     def bind_target(self, target, found, node):
-        """Binds a name to what an expression is, or stores a value in an element."""
+        """Binds a name to an expression's meaning, or stores a value in an element."""
         if isinstance(target, (ast.Tuple, ast.List)):
             self.unpack_target(target, found, node)
             return
@@ -118,7 +118,7 @@ class Statements:
         self.store_element(found, index, value, target)
 
     def store_element(self, array, index, value, node):
-        """Stores a value in an element, atomically where the kernel has atomic operations on it."""
+        """Stores a value in an element, atomically if the kernel has atomic operations on it."""
         if array.kind == "constant":
             raise self.error(node, f"`{array.name}` is constant: it cannot be set")
         if value.ty == "wi" and value.const is not None and is_int(array.ty):
@@ -267,7 +267,7 @@ class Statements:
         self.out.append(f"(while {down} {body} {at})")
 
     def count_by_loop_variable(self, node, name, key, ty, bounds, high):
-        """A loop whose own variable counts."""
+        """A loop that counts with its own variable."""
         at = self.at
         known = self.types.get(key)
         if known is None:
@@ -347,7 +347,7 @@ class Statements:
 
 
 def leaves(body):
-    """Whether a block never continues with what follows it."""
+    """Whether a block never continues after its end."""
     for node in body:
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
             return True

@@ -87,7 +87,7 @@ def literal(value, ty):
 
 
 def of_dtype(value):
-    """The type that a dtype of any library means; None where kernels have no such type."""
+    """The type of a dtype of any library; None if kernels have no such type."""
     from .._usm import DType
 
     try:

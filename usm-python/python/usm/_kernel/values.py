@@ -1,4 +1,4 @@
-"""What an expression of a kernel is while its nodes are made."""
+"""The meaning of an expression while a kernel's nodes are made."""
 
 from .types import STORED, is_int, literal
 
@@ -86,7 +86,7 @@ class Method:
 
 
 class Frame:
-    """The names of one function; each call of a function has a frame of its own."""
+    """The names of one function; each call of a function has its own frame."""
 
     __slots__ = ("file", "key", "names", "outside", "result", "source")
 

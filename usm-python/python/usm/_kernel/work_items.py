@@ -1,4 +1,4 @@
-"""Ids and sizes of the range, barriers, and what the items of a group do together."""
+"""Ids and sizes of the range, barriers, and operations of a group."""
 
 from .keys import MOST
 from .names import SHUFFLES

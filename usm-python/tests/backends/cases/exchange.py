@@ -1,4 +1,4 @@
-"""What holds on each backend for the exchange of arrays with other libraries.
+"""The exchange of arrays with other libraries, on each backend.
 
 Exchange with particular libraries has files of its own.
 """
