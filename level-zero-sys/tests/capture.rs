@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use common::skip::missing;
 use level_zero_sys::*;
 
-/// One environment of the driver and what must be found in it.
+/// One environment of the driver, and the expected findings in it.
 struct Configuration {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
@@ -212,7 +212,7 @@ fn memory(
     let local = 0_u8;
     assert_eq!(query(functions, context, &raw const local), ZE_MEMORY_TYPE_UNKNOWN);
 
-    // The driver alone takes what the validation layer refuses: why usm checks above both.
+    // The driver alone accepts calls that the validation layer refuses, so usm checks above both.
     for (bytes, alignment, refusal) in
         [(0, 64, ZE_RESULT_ERROR_UNSUPPORTED_SIZE), (64, 3, ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT)]
     {
@@ -222,7 +222,7 @@ fn memory(
             assert_eq!(answer, Err(call));
         } else {
             let pointer = answer.expect("the driver takes it");
-            // It cannot even free the block of no bytes that it gave out.
+            // The driver cannot even free its block of zero bytes.
             assert_eq!(call!(functions, zeMemFree(context, pointer)).is_ok(), bytes > 0);
         }
     }

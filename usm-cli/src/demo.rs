@@ -28,8 +28,7 @@ const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the picture of the plan goes [default: usm-demo.svg in the folder for temporary
-    /// files].
+    /// Path of the picture of the plan [default: usm-demo.svg in the folder for temporary files].
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 enum Form {
     /// The text of the nodes, which reads back.
     Ir,
-    /// What the attribute makes for the host and usm-kernel.
+    /// The attribute's output for the host and usm-kernel.
     Rust,
     /// OpenCL C.
     OpenclC,

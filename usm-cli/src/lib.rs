@@ -49,7 +49,8 @@ struct Cli {
 enum Command {
     /// A tour on real input, on this machine, in a few seconds.
     Demo(demo::Arguments),
-    /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
+    /// List the compiled-in runtimes, those that were found, and their devices with limits and
+    /// capabilities.
     Devices,
     /// Plan the memory of a model: the offset of every tensor, and the plan's quality.
     Plan(Box<plan::Arguments>),

@@ -16,15 +16,14 @@ pub(crate) struct Arguments {
     /// Graphs: a JSON array of records, or one record a line [default: standard input].
     #[arg(value_name = "RECORDS")]
     input: Option<PathBuf>,
-    /// How far pruning goes [default: reference; legacy where the environment has
-    /// NUMBA_LLVM_REFPRUNE_PASS=0].
+    /// The method [default: reference; legacy if the environment has NUMBA_LLVM_REFPRUNE_PASS=0].
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<MethodName>,
     /// Passes that run, of per_bb, diamond, fanout and fanout_raise, separated by commas [default:
     /// all].
     #[arg(long, value_name = "NAMES", value_parser = passes)]
     passes: Option<Passes>,
-    /// Steps after which the fanout passes give up on a block [default: what the record says, else
+    /// Steps after which the fanout passes give up on a block [default: the record's limit, else
     /// 1000].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     subgraph_limit: Option<usize>,
@@ -34,14 +33,14 @@ pub(crate) struct Arguments {
     /// Prune this LLVM IR text instead; the statistics go to standard error.
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     llvm: Option<PathBuf>,
-    /// Where the pruned IR goes [default: standard output].
+    /// Path of the pruned IR [default: standard output].
     #[arg(long, value_name = "FILE", requires = "llvm")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MethodName {
-    /// What llvmlite's pass removes, with the same statistics.
+    /// The same removals as llvmlite's pass, with the same statistics.
     Reference,
     /// Pairs inside a block only, as before llvmlite had a pass.
     Legacy,

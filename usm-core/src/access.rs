@@ -86,7 +86,8 @@ impl Capabilities {
     }
 }
 
-/// How a submission uses an allocation. Decides what it must wait for and what must wait for it.
+/// How a submission uses an allocation. Determines the work that it waits for, and the work that
+/// waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Only reads: ordered after earlier writes, may run concurrently with other reads.

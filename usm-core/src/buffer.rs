@@ -166,7 +166,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`],
-    /// and what [`submit`](Self::submit) refuses.
+    /// and every error of [`submit`](Self::submit).
     pub fn write_buffer<T: Element, K: Kind>(
         &self,
         buffer: &mut Buffer<B>,
@@ -240,8 +240,8 @@ impl<B: Backend> Queue<B> {
     /// of a buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
-    /// refuses.
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and every error of
+    /// [`submit`](Self::submit).
     pub fn fill_buffer(
         &self,
         buffer: &mut Buffer<B>,
@@ -265,7 +265,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] if both are overlapping parts of one
-    /// object of the runtime, with the offsets in it; and what [`submit`](Self::submit) refuses.
+    /// object of the runtime, with the offsets in it; and every error of [`submit`](Self::submit).
     pub fn copy_buffer(
         &self,
         dst: &mut Buffer<B>,
@@ -325,7 +325,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] if the
-    /// process has no memory for the copy, and what [`submit`](Self::submit) refuses.
+    /// process has no memory for the copy, and every error of [`submit`](Self::submit).
     #[cfg(feature = "alloc")]
     pub fn write_buffer_from(&self, buffer: &mut Buffer<B>, offset: usize, bytes: &[u8]) -> Result<Event<B>> {
         buffer.check_range(offset, bytes.len())?;

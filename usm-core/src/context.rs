@@ -93,7 +93,7 @@ impl<B: Backend> Context<B> {
         self.raw.shared()
     }
 
-    /// Id of the context, unique in the process; what [`PointerInfo::context`] reports.
+    /// Id of the context, unique in the process; [`PointerInfo::context`] reports it.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.shared().id()

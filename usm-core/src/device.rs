@@ -131,7 +131,7 @@ pub struct DeviceInfo {
     pub device_type: DeviceType,
     /// Index among the devices of the same selector backend and type.
     pub index: u32,
-    /// Index in the backend's enumeration; what a pointer query reports.
+    /// Index in the backend's enumeration; pointer queries report it.
     pub ordinal: u32,
     /// Name from the driver.
     pub name: Name,
@@ -161,7 +161,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// An unlimited host-like device; backends overwrite what they know better.
+    /// An unlimited host-like device; backends overwrite the values that they know.
     #[must_use]
     pub fn new(backend: BackendKind, device_type: DeviceType, name: &str) -> Self {
         Self {

@@ -60,7 +60,7 @@ impl<B: Backend> Event<B> {
         }
     }
 
-    /// The same event, whose failure is also what a checked launch found.
+    /// The same event, which also fails with a checked launch's outcome.
     #[cfg(feature = "alloc")]
     pub(crate) fn watching(self, watched: Watched<B>) -> Self {
         Self { watched: Some(Box::new(watched)), ..self }

@@ -128,8 +128,8 @@ pub enum SyclObject<'a> {
 
 /// The fields of one dictionary, borrowed. `Default` has none of them.
 ///
-/// Write `..Raw::default()` behind those that are there: a key that a protocol gets is one more
-/// field here, in a minor version. Not `#[non_exhaustive]`, which would forbid this very form.
+/// Write `..Raw::default()` after the given fields: a new key of a protocol is one more field, in a
+/// minor version. Not `#[non_exhaustive]`, which would forbid this form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Raw<'a, 'f> {
     /// `shape`, in elements.
@@ -142,9 +142,9 @@ pub struct Raw<'a, 'f> {
     pub data: Data,
     /// `strides`, in the protocol's unit; `None` for None or absent.
     pub strides: Option<&'f [i64]>,
-    /// `offset`, in the protocol's unit; `None` when the key is not there.
+    /// `offset`, in the protocol's unit; `None` if the key is missing.
     pub offset: Option<i64>,
-    /// Whether `mask` is there and not None.
+    /// Whether `mask` exists and is not None.
     pub mask: bool,
     /// `version`.
     pub version: Option<i64>,
@@ -165,8 +165,8 @@ impl<'a, 'f> Raw<'a, 'f> {
     /// Checks the fields by the rules of `protocol`.
     ///
     /// # Errors
-    /// A refusal that names the key. What is accepted has a layout whose lowest and highest byte
-    /// did not overflow.
+    /// A refusal that names the key. An accepted interface has a layout whose lowest and highest
+    /// byte did not overflow.
     ///
     /// ```
     /// use usm_interface::{value::Str, Data, Policy, Protocol, Raw};
@@ -190,11 +190,10 @@ impl<'a, 'f> Raw<'a, 'f> {
         self.check(self.dimensions(), protocol, policy)
     }
 
-    /// As [`Raw::validate`], with the dimensions given apart: what a parser has on its stack does
-    /// not outlive the call.
-    // What is usual stays in registers and is written once, where the caller wants it: a result is
-    // some 250 bytes, and whatever is filled in piece by piece is moved at the end, which costs as
-    // much as the checks.
+    /// As [`Raw::validate`], with separate dimensions: a parser's stack does not outlive the call.
+    // The usual values stay in registers and are written once, to the caller's place. A result has
+    // some 250 bytes. If it were filled in piece by piece it would be moved at the end, which costs
+    // as much as the checks.
     #[inline]
     pub(crate) fn check<const N: usize>(
         &self,
@@ -261,7 +260,7 @@ impl<'a, 'f> Raw<'a, 'f> {
         Ok(Interface::new(layout, self.data, descr, terms))
     }
 
-    /// What the protocol says of everything but type, shape and strides.
+    /// The protocol's rules for everything but type, shape and strides.
     #[inline(always)]
     fn terms(
         &self,

@@ -283,7 +283,7 @@ impl Token<'_> {
     }
 }
 
-/// An object that this crate does not inspect. The host says what it recognised.
+/// An object that this crate does not inspect. The host states what it recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 #[non_exhaustive]

@@ -20,7 +20,7 @@ mod sealed {
 }
 pub(crate) use sealed::Sealed;
 
-/// What a kernel may do with an argument.
+/// A kernel's use of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Passing {

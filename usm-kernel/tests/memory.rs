@@ -163,7 +163,7 @@ impl Kernel<1> for ReadsNoise {
     }
 }
 
-/// An item reads what its neighbour writes in the same phase: a missing barrier.
+/// An item reads its neighbour's write of the same phase: a missing barrier.
 struct MissingBarrier;
 
 impl Kernel<1> for MissingBarrier {

@@ -142,7 +142,8 @@ pub fn kept_counts() -> KeptCounts {
     KeptCounts { slabs, live }
 }
 
-/// Makes `number` the allocator of new blocks, and returns what threads keep of the previous one.
+/// Makes `number` the allocator of new blocks, and returns the blocks that threads keep of the
+/// previous one.
 fn choose(number: u8, kept: bool) {
     system::set_allocator(number, kept);
     #[cfg(feature = "std")]

@@ -15,7 +15,7 @@ thread_local! {
     static DEEPEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a block owns: other blocks and a number.
+/// The content of a block: other blocks and a number.
 struct Links(Vec<MemRef>);
 
 impl Drop for Links {

@@ -13,7 +13,7 @@ use usm_nrt::{Claims, Counters, Event, RefCount, Release, Slot, SlotTable, Turn,
 /// The counters of all threads.
 type Shards = Claims<Counters>;
 
-/// A counted block: the last release reads what all others wrote.
+/// A counted block: the last release reads all other threads' writes.
 struct Block {
     count: RefCount,
     data: [UnsafeCell<u32>; 2],

@@ -296,7 +296,7 @@ impl Program {
         Ok(Self { api, usm, context: context.clone(), raw })
     }
 
-    /// What was built, for the one device of the context.
+    /// The built code for the context's only device.
     fn binary(&self) -> Option<Vec<u8>> {
         let ask = self.api.program_info;
         let (mut size, mut told) = (0_usize, 0_usize);

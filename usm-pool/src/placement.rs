@@ -18,7 +18,7 @@ use crate::plan::{Certificate, Memory, Plan};
 use crate::planner::{Options, Strategy, plan, plan_graph};
 use crate::problem::Problem;
 
-/// Sizes of device memory in bytes; `None` where there is no limit.
+/// Sizes of device memory in bytes; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

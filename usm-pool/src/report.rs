@@ -16,7 +16,7 @@ use crate::problem::Problem;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sharing {
-    /// They share so many bytes.
+    /// They share bytes.
     Shared {
         /// Bytes in common.
         bytes: u64,

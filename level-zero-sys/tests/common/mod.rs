@@ -1,3 +1,3 @@
-//! What the tests share.
+//! Code that the tests share.
 
 pub(crate) mod skip;

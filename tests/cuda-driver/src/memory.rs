@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 /// Alignment of page-locked memory.
 const HOST_ALIGNMENT: usize = 256;
 
-/// What an allocation is.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Host,

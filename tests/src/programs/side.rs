@@ -23,7 +23,7 @@ pub(super) struct Values<V> {
 
 pub(super) type Array<B> = Values<UsmVec<f32, AnyKind, B>>;
 
-/// A context and what it has.
+/// A context and its objects.
 pub(super) struct Side<B: Programmable> {
     pub(super) context: Context<B>,
     pub(super) queues: Vec<Queue<B>>,

@@ -1,4 +1,4 @@
-//! The ways in which a program comes to its end.
+//! The ways in which a program ends.
 
 use std::cell::RefCell;
 use std::process::{ExitCode, exit};

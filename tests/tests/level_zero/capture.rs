@@ -121,7 +121,7 @@ impl Provider for Ending {
     }
 }
 
-/// What is specific to a driver that never finishes.
+/// Cases for a driver that never finishes.
 fn own() -> Vec<Case> {
     crate::cases![
         a_recorded_copy_stays_pending,

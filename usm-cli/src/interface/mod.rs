@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Which protocol the dictionaries follow.
     #[arg(long, value_enum, default_value = "auto")]
     protocol: ProtocolArgument,
-    /// Which spellings of types are read: the standard's, or also what NumPy was seen to read.
+    /// The accepted spellings of types: the standard's, or also those that NumPy accepts.
     #[arg(long, value_enum, default_value = "strict")]
     compat: Compat,
     /// Refuse arrays that do not lie inside this block of memory.

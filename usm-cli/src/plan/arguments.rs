@@ -21,17 +21,17 @@ pub(crate) struct Arguments {
     /// How the plan is made.
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) strategy: StrategyArgument,
-    /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
+    /// Decide whether a plan fits in this many bytes; exit code 1 if none was found.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) capacity: Option<u64>,
-    /// End the search, and what comes before it, so long after the start of the command; another
-    /// run may then end with another plan. Without it a count of nodes ends the search, the same on
-    /// every machine [default: with --strategy auto also 10 seconds of search].
+    /// End the search and the steps before it this long after the start of the command; another run
+    /// may then give another plan. By default a count of nodes ends the search, equal on every
+    /// machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
     /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
     /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] one plan is made for
-    /// all the values; both ends are values, STEP is 1 where it is not said.
+    /// all the values; both ends are values, STEP is 1 by default.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
     pub(super) dims: Vec<(String, Wanted)>,
     /// Value of an input of an ONNX model that is one number: it says which branch of an If runs.
@@ -45,20 +45,20 @@ pub(crate) struct Arguments {
     /// column].
     #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
     pub(super) alignment: Option<u64>,
-    /// Device memory; what does not fit goes to host memory. Also limits what one operator reads
-    /// and writes.
+    /// Device memory; tensors that do not fit go to host memory. Also limits the inputs and outputs
+    /// of one operator.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) device_memory: Option<u64>,
     /// Largest single allocation in device memory; larger buffers go to host memory.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) max_alloc: Option<u64>,
-    /// On an out-of-order queue: add so many ordering edges at most, where they lower the peak.
+    /// On an out-of-order queue: add at most this many ordering edges, if they lower the peak.
     #[arg(long, value_name = "N")]
     pub(super) ordering_edges: Option<usize>,
     /// Add only ordering edges that leave the critical path as long as it is.
     #[arg(long, requires = "ordering_edges")]
     pub(super) keep_critical_path: bool,
-    /// With --ordering-edges: print what every further edge buys, peak against edges.
+    /// With --ordering-edges: print the gain of every further edge, peak against edges.
     #[arg(long, requires = "ordering_edges")]
     pub(super) curve: bool,
     /// On an in-order queue: run the operators in another order that the data allow where that
@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     /// Draw the plan: time across, address up, one block a tensor.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Write a page for a browser: zoom, search by name, a click tells what a block is. One file,
+    /// Write a page for a browser: zoom, search by name, a click describes a block. One file,
     /// nothing from the network.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
@@ -160,7 +160,7 @@ impl Arguments {
         self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Wanted::Every(_)))
     }
 
-    /// What the reader of a model needs to know.
+    /// The hints for the reader of a model.
     pub(super) fn hints(&self) -> Hints<'_> {
         Hints {
             alignment: self.alignment,

@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     /// The kernel.
     #[arg(value_enum)]
     kernel: Sample,
-    /// Where it runs: any device that `usm devices` lists; what is no host compiles the kernel
-    /// first [default: USM_DEVICE, else host].
+    /// Any device that `usm devices` lists; other devices than the host compile the kernel first
+    /// [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
     /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// element; 256 for matmul, at least 2 for scan [default: 256 or the largest divisor below].
     #[arg(long)]
     group: Option<u64>,
-    /// What the device is given, where it takes several [default: on a processor source, elsewhere
+    /// The code for a device that takes several formats [default: source on a processor, elsewhere
     /// binaries before source].
     #[arg(long, value_enum)]
     code: Option<Format>,

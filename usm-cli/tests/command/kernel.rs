@@ -39,7 +39,7 @@ fn every_form_of_a_kernel_is_printed() {
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
         assert!(ran.stdout.contains(holds), "{form}: {}", ran.stdout);
     }
-    // What a launch runs that is not proven.
+    // The code of an unproven launch.
     for (form, holds) in [
         ("opencl-c", "checked_usm_double(__global uint *a_a0, const ulong len_0, __global uint *usm_record)"),
         ("cuda-c", "checked_usm_double(unsigned int *a_a0, const unsigned long long len_0, unsigned int *"),

@@ -170,7 +170,7 @@ fn a_branch_that_cannot_run_is_left_out() {
     }
 }
 
-/// a = Relu(x); y = rate = 16000 ? Neg(a) : a added to what has another shape.
+/// a = Relu(x); y = rate = 16000 ? Neg(a) : a added to a tensor of another shape.
 fn by_rate() -> GraphProto {
     let attribute = branches(
         vec![node("Neg", &["a"], &["t"])],

@@ -1,4 +1,4 @@
-//! `usm devices` while runtimes are absent, present one by one, or not what their name says.
+//! `usm devices` while runtimes are absent, present one by one, or other files under their names.
 
 use std::path::Path;
 use std::process::Command;

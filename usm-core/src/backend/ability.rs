@@ -33,7 +33,7 @@ pub trait Buffers<B: Backend> {
     /// buffers may share bytes if their objects are the same.
     fn place(raw: &Self::Raw) -> (usize, usize);
 
-    /// Gives the buffer back.
+    /// Destroys the buffer.
     ///
     /// # Safety
     /// `raw` was created by this context and no operation uses it.

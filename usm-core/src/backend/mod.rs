@@ -125,8 +125,8 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Rows of bytes with one pitch on each side: what [`QueueOps::copy_rows`] copies. All in bytes,
-/// except the number of rows.
+/// Rows of bytes with one pitch on each side, for [`QueueOps::copy_rows`]. All in bytes, except the
+/// number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// First row of the destination.

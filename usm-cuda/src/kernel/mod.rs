@@ -88,7 +88,7 @@ pub struct CudaFunction {
 struct Loaded {
     native: Option<Native>,
     launched: AtomicBool,
-    /// What the compiler made, where there was one.
+    /// The compiler's output, if there was a compilation.
     made: Option<Vec<u8>>,
 }
 

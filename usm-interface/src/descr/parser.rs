@@ -130,14 +130,14 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         self.structures().map_err(|error| self.repeated_before().unwrap_or(error))
     }
 
-    /// The names of large structures are looked at when they end, but what is wrong with them came
-    /// before what is wrong behind them.
+    /// The names of large structures are compared when the structures end, but an earlier repeated
+    /// name must be reported before a later error.
     #[cold]
     fn repeated_before(&mut self) -> Option<Error> {
         (0..=self.depth).find_map(|depth| self.repeated_at(depth))
     }
 
-    /// The first name that is there twice in a large structure, of what is complete of it.
+    /// The first repeated name in the complete part of a large structure.
     fn repeated_at(&mut self, depth: usize) -> Option<Error> {
         let &Frame { first, complete, items, .. } = self.frames.get(depth)?;
         if !is_large(items) {

@@ -357,7 +357,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `<...>`: what Python prints for an object.
+    /// `<...>`: Python's output for an object.
     #[cold]
     fn angle(&mut self) -> Result<Token<'a>> {
         let mut depth = 0usize;

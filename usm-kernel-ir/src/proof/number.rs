@@ -249,7 +249,7 @@ impl<'n> Sum<'n> {
                 return rest(&low).never_exceeds(&rest(&high), steps);
             }
         }
-        // The smaller of two numbers is at most what one of them is at most.
+        // The minimum of two numbers is at most any upper bound of one of them.
         low.terms.iter().enumerate().any(|(at, term)| match term {
             Number::Min(pair) => {
                 low.with(at, &pair.0).never_exceeds(&high, steps)

@@ -12,8 +12,8 @@ use crate::local::LocalSignature;
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Runs a kernel over plain slices, without a queue: what a launch does on the host, for tests,
-/// benches and images.
+/// Runs a kernel over plain slices, without a queue, like a launch on the host; for tests, benches
+/// and images.
 ///
 /// `region` holds the local and private arrays; [`Description::local`](crate::Description) says how
 /// many bytes suffice.

@@ -11,7 +11,7 @@ pub(crate) struct RandomOp {
     outputs: Vec<(u16, u8, Flavour)>,
 }
 
-/// What an output is.
+/// The role of an output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Flavour {
     Plain,

@@ -77,7 +77,7 @@ impl Room {
         self.bytes = start + bytes;
     }
 
-    /// With what a launch adds behind all others.
+    /// Adds dynamic shared memory after all other variables.
     fn closed(mut self) -> Self {
         self.bytes = self.bytes.next_multiple_of(DYNAMIC_ALIGNMENT);
         for name in &self.last {
@@ -96,7 +96,7 @@ fn declared<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
         let word = reader.word()?;
         match word.strip_prefix('.') {
             Some("align") => alignment = Some(reader.number()?),
-            // Of a parameter that is a pointer: what it points to, which nothing depends on.
+            // Skips the target of a pointer parameter, which has no effect.
             Some("ptr" | "global" | "shared" | "const" | "local") => {}
             Some(word) => match Type::of(word) {
                 Some(of) => {
@@ -138,8 +138,8 @@ fn variable<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
     Ok(variable)
 }
 
-/// A variable of constants, whose bytes go behind those of the others:
-/// `.align 4 .b8 name[8] = {1, 2};`. What is not said is zero.
+/// A variable in constant memory, whose bytes follow those of the others: `.align 4 .b8 name[8] =
+/// {1, 2};`. Unstated bytes are zero.
 fn constant(reader: &mut Reader<'_>, room: &mut Room, values: &mut Vec<u8>) -> Result<(), String> {
     let line = reader.line();
     let variable = declared(reader)?;

@@ -88,7 +88,7 @@ pub(super) struct Step {
     pub(super) line: usize,
 }
 
-/// What a step does with its registers.
+/// The action of a step on its registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
     Calculate(Operation),

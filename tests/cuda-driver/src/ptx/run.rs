@@ -70,7 +70,7 @@ fn triple(number: u64, sizes: [u32; 3]) -> [u64; 3] {
     [number % x, number / x % y, number / x / y]
 }
 
-/// Memory of so many bytes.
+/// Memory of that many bytes.
 fn words(bytes: usize) -> Vec<u64> {
     vec![PATTERN; bytes.div_ceil(8)]
 }

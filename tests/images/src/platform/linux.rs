@@ -39,7 +39,7 @@ pub(crate) fn exit(success: bool) -> ! {
 
 /// # Safety
 ///
-/// The system call must be sound with these arguments: pointers valid for what it reads and writes.
+/// The system call must be sound with these arguments: pointers valid for its reads and writes.
 unsafe fn call3(number: usize, first: usize, second: usize, third: usize) -> usize {
     let result;
     // SAFETY: the x86-64 system call convention: result in rax, rcx and r11 clobbered, stack

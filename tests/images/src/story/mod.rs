@@ -1,4 +1,5 @@
-//! What every image does: the crates' main job, once, on fixed input, with every result checked.
+//! The program of every image: the crates' main job, once, on fixed input, with every result
+//! checked.
 
 #![allow(clippy::result_large_err, reason = "a refusal carries its text, since there may be no heap")]
 
@@ -39,7 +40,7 @@ fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where the lines go. Lines with the prefix are those of images with a heap.
+/// The output. Lines with the prefix are those of images with a heap.
 struct Narrator<'o> {
     output: &'o mut dyn Write,
     prefix: &'static str,
@@ -56,7 +57,7 @@ impl Narrator<'_> {
 struct Refusal(text::Text<160>);
 
 impl Refusal {
-    /// A result that is not what it must be.
+    /// A wrong result.
     fn wrong(what: &str) -> Self {
         let mut text = text::Text::new();
         let _ = write!(text, "wrong: {what}");
@@ -78,7 +79,7 @@ impl<E: Error> From<E> for Refusal {
     }
 }
 
-/// Fails with the name of what is wrong.
+/// Fails with the name of a wrong result.
 fn check(right: bool, what: &str) -> Result<(), Refusal> {
     if right { Ok(()) } else { Err(Refusal::wrong(what)) }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// At most `N` bytes of text; what does not fit is refused.
+/// At most `N` bytes of text; longer text is refused.
 pub(crate) struct Text<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -14,7 +14,7 @@ impl<const N: usize> Text<N> {
         Self { bytes: [0; N], len: 0 }
     }
 
-    /// What was written.
+    /// The written text.
     pub(crate) fn as_str(&self) -> &str {
         // Whole `str`s were copied, so the bytes are UTF-8.
         self.bytes.get(..self.len).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or_default()

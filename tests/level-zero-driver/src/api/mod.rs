@@ -80,7 +80,7 @@ unsafe fn count(out: *mut u32, asks: bool, known: u32) -> Answer<u32> {
 
 /// # Safety
 ///
-/// As [`count`]; `handles` is null or has as many elements as `out` says.
+/// As [`count`]; `handles` is null or has as many elements as `*out`.
 unsafe fn list(out: *mut u32, handles: *mut *mut c_void, known: &[usize]) -> Answer {
     // SAFETY: the caller's promise.
     let room = unsafe { count(out, handles.is_null(), known.len() as u32) }?;

@@ -26,7 +26,7 @@ pub(crate) struct Launch<'l> {
     pub(crate) reversed: bool,
 }
 
-/// What all groups share: parameter slots, and the offsets of local arrays.
+/// The data that all groups share: parameter slots, and the offsets of local arrays.
 struct Prepared<'l> {
     values: Vec<(Slot, u64)>,
     structures: Vec<(Slot, usize, &'l [u8])>,

@@ -128,7 +128,7 @@ pub(super) enum Atomic {
     Of(Binary),
 }
 
-/// What a launch passes for a kernel's parameter.
+/// The argument that a kernel's parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameter {
     /// A pointer to memory of the caller.
@@ -355,7 +355,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a launch passes for a parameter.
+    /// The argument that a parameter takes.
     fn parameter(&self, value: Value) -> Result<Parameter, String> {
         match *self.types.get(value.of)? {
             Type::Pointer { storage: storage::GLOBAL | storage::CONSTANT, .. } => Ok(Parameter::Pointer),

@@ -36,7 +36,7 @@ pub fn launches_on_one_array_run_in_turn<B: Programmable>(fixture: &Fixture<'_, 
     }
 }
 
-/// One queue's launch reads what another queue's launch wrote.
+/// One queue's launch reads another queue's result.
 pub fn launches_of_two_queues_are_ordered_by_the_arrays<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     let queues = [queue(fixture, QueueOrder::InOrder), queue(fixture, QueueOrder::OutOfOrder)];

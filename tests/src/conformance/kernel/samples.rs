@@ -129,7 +129,7 @@ unsafe impl DeviceCode<1> for GroupOf {
 /// Values of every width: their sum, in each element.
 pub(super) struct Widths;
 
-/// What [`Widths`] takes by value; the last is a structure of three.
+/// The values of [`Widths`]; the last is a structure of three.
 pub(super) type WidthArguments =
     (Write<f64>, Value<u8>, Value<u16>, Value<u32>, Value<u64>, Value<f32>, Value<f64>, Value<[f32; 3]>);
 

@@ -176,7 +176,7 @@ impl Engine {
         });
     }
 
-    /// Runs what is ready, if the engine runs work at once, and returns the operation's handle.
+    /// Runs ready work, if the engine runs work at once, and returns the operation's handle.
     fn submitted(self: &Arc<Self>, event: Arc<EventState>) -> MockEvent {
         if self.progress == Progress::Immediate {
             self.run_ready(&event);

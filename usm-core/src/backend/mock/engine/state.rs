@@ -1,4 +1,4 @@
-//! The state of the simulated driver: operations, memory, and what was misused.
+//! The state of the simulated driver: operations, memory, and misuse.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
