@@ -1,9 +1,10 @@
 """Kernels in the spelling of numba-dpex 0.23, and conversions of numba.cuda kernels."""
 
+import math
 
 import numpy as np
 import pytest
-from conftest import device_of
+from conftest import device_of, require
 
 import usm as ndpx
 from usm import kernel_api as kapi
@@ -142,6 +143,124 @@ def test_asynchronous_launches_follow_each_other(queue):
     assert isinstance(second, ndpx.Event)
     second.wait()
     assert first.done and ndpx.to_numpy(a).tolist() == [3.0] * 1000
+
+
+@ndpx.kernel
+def unannotated(item, a, b):
+    i = item.get_id(0)
+    b[i] = 2 * a[i]
+
+
+@ndpx.kernel
+def unannotated_nd(nd, a, b):
+    i, group = nd.get_global_id(0), nd.get_group()
+    b[i] = a[i] + group.get_group_id(0)
+
+
+@ndpx.kernel
+def no_item(a, b):
+    b[ndpx.get_global_id(0)] = a.size
+
+
+def test_a_first_parameter_without_annotation_is_an_item_where_it_is_used_as_one(queue):
+    a, b = on(queue, np.arange(8)), on(queue, np.zeros(8, np.int64))
+    ndpx.call_kernel(unannotated, kapi.Range(8), a, b)
+    assert ndpx.to_numpy(b).tolist() == list(range(0, 16, 2))
+    ndpx.call_kernel(unannotated_nd, kapi.NdRange((8,), (4,)), a, b)
+    assert ndpx.to_numpy(b).tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+    ndpx.call_kernel(no_item, kapi.Range(8), a, b)
+    assert ndpx.to_numpy(b).tolist() == [8] * 8
+
+
+METHOD = "fetch_sub"
+
+
+@ndpx.kernel
+def by_name(item: kapi.Item, a, flag):
+    i = item.get_id(0)
+    getattr(kapi.AtomicRef(a, index=1), METHOD)(a.dtype.type(i) + item.dimensions)
+    flag[0] = kapi.AtomicRef(flag, 1).compare_exchange(expected_ref=flag, desired=flag[3], expected_idx=2)
+
+
+def test_methods_by_name_and_arguments_by_keyword(queue):
+    a, flag = on(queue, np.zeros(2, np.int64)), on(queue, np.array([0, 2, 2, 3]))
+    ndpx.call_kernel(by_name, kapi.Range(1), a, flag)
+    assert ndpx.to_numpy(a).tolist() == [0, -1] and ndpx.to_numpy(flag).tolist() == [1, 3, 2, 3]
+
+
+def plain_function(nd: kapi.Item, a, slm):
+    i, l = nd.get_global_id(0), nd.get_local_id(0)
+    slm[l] = i
+    kapi.group_barrier(nd.get_group())
+    a[i] = slm[nd.get_local_range(0) - 1 - l]
+
+
+def test_a_function_without_decorator_runs(queue):
+    a, slm = on(queue, np.zeros(8, np.int32)), kapi.LocalAccessor(4, np.int32)
+    kapi.call_kernel(plain_function, kapi.NdRange((8,), (4,)), a, slm)
+    assert ndpx.to_numpy(a).tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
+    kapi.call_kernel(no_item, kapi.Range(8), a, a)
+    assert ndpx.to_numpy(a).tolist() == [8] * 8
+
+
+def test_events_may_stand_before_the_arguments(queue):
+    a, b, c = (on(queue, np.ones(100, np.float32)) for _ in range(3))
+    kept, first = ndpx.call_kernel_async(vecadd, kapi.Range(100), (), a, b, c)
+    _, second = ndpx.call_kernel_async(vecadd, kapi.Range(100), (first,), c, b, a)
+    second.wait()
+    assert kept is first and ndpx.to_numpy(a).tolist() == [3.0] * 100
+
+
+@ndpx.kernel
+def errors(a, b):
+    i = ndpx.get_global_id(0)
+    b[i] = math.erf(a[i])
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 1e-6), (np.float64, 2e-15)])
+def test_the_error_function(queue, dtype, bound):
+    a = np.concatenate([np.linspace(-7, 7, 200), [0.0, 1e-30, np.inf, -np.inf, np.nan]]).astype(dtype)
+    b = on(queue, np.zeros_like(a))
+    errors[len(a)](on(queue, a), b)
+    found, wanted = ndpx.to_numpy(b), np.array([math.erf(x) for x in a.tolist()])
+    np.testing.assert_allclose(found, wanted, rtol=bound, atol=0)
+
+
+def test_types_of_numba_are_types(queue):
+    numba = require("numba", "types of Numba")
+
+    @ndpx.kernel
+    def cubes(item: kapi.Item, a):
+        i = item.get_id(0)
+        p = kapi.PrivateArray(3, numba.float64)
+        for j in range(3):
+            p[j] = i
+        a[i] = p[0] * p[1] * p[2]
+
+    a = on(queue, np.zeros(5))
+    ndpx.call_kernel(cubes, kapi.Range(5), a)
+    assert ndpx.to_numpy(a).tolist() == [0, 1, 8, 27, 64]
+
+
+@ndpx.kernel
+def swapped_scan(nd: kapi.NdItem, a, one, two):
+    i, l, n = nd.get_global_id(0), nd.get_local_id(0), nd.get_local_range(0)
+    group = nd.get_group()
+    one[l] = two[l] = a[i]
+    kapi.group_barrier(group, kapi.MemoryScope.WORK_GROUP)
+    d = 1
+    while d < n:
+        two[l] = one[l] + one[l - d] if l >= d else one[l]
+        kapi.group_barrier(group, kapi.MemoryScope.WORK_GROUP)
+        one[l] = two[l]  # and the next round reads what a neighbour writes here
+        d *= 2
+    a[i] = two[l]
+
+
+def test_the_race_of_the_scan_example_is_found():
+    slm = kapi.LocalAccessor(64, ndpx.int64)
+    with pytest.raises(ndpx.KernelError, match=r"race on element \d+ of `one`: work-item \[\d+\]"):
+        swapped_scan.check[kapi.NdRange((64,), (64,))](np.arange(64) + 1, slm, slm)
 
 
 # The lines of the README's table for numba.cuda: `x` is the fastest dimension there, the last one

@@ -15,10 +15,12 @@ use common::{differ, expected, first_kernels};
 /// Programs of one module: a build takes long, whatever its size.
 const MODULE: usize = 100;
 
-/// Programs for which Intel's CPU runtime 2026.2.0 loses the value of a variable across a barrier,
-/// in OpenCL C and SPIR-V. The interpreter in three orders, the host's Rust and machine code agree
-/// on them.
-const LOST: &[&str] = &["random_2"];
+/// Those of the first 10,000 programs that Intel's CPU runtime 2026.2.0 gets wrong: it loses the
+/// value of a variable across a barrier, or its compiler ends the process in the pass
+/// `sycl-kernel-reduce-cross-barrier-values`. The interpreter in three orders and machine code
+/// agree on them.
+const LOST: &[&str] =
+    &["random_2", "random_2447", "random_3092", "random_5055", "random_6032", "random_8277"];
 
 #[test]
 fn random_kernels_agree_on_opencl_c() {
@@ -49,7 +51,14 @@ fn on_device(make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
         Ok(context) => context,
         Err(error) => return skip::missing("opencl", error),
     };
-    let programs: Vec<Program> = first_kernels().collect();
+    let mut programs: Vec<Program> = first_kernels().collect();
+    programs.retain(|program| {
+        let is_lost = LOST.contains(&program.kernel.name.as_str());
+        if is_lost {
+            skip::part("opencl", format!("{}: the runtime's compiler is wrong", program.kernel.name));
+        }
+        !is_lost
+    });
     for programs in programs.chunks(MODULE) {
         let kernels: Vec<Kernel> = programs.iter().map(|program| program.kernel.clone()).collect();
         let module = make(&kernels, &|code| match Module::build(&context, code) {
@@ -57,10 +66,6 @@ fn on_device(make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
             Err(error) => panic!("{} and further ones: {error}", kernels[0].name),
         });
         for program in programs {
-            if LOST.contains(&program.kernel.name.as_str()) {
-                skip::part("opencl", format!("{}: the runtime loses a value", program.kernel.name));
-                continue;
-            }
             let found = run(&context, &module, program);
             if let Some(text) = differ(program, &expected(program), &found) {
                 panic!("{text}");

@@ -7,7 +7,7 @@ import enum as _enum
 from collections.abc import Callable as _Callable
 from typing import Any as _Any, TypeVar as _TypeVar, cast as _cast
 
-from ._kernel import Local as LocalAccessor, NdRange, Range
+from ._kernel import Local as LocalAccessor, NdRange, Range, call_kernel as _call_kernel, kernel as _kernel
 from ._kernel.names import Word as _Word
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "PrivateArray",
     "Range",
     "atomic_fence",
+    "call_kernel",
     "group_barrier",
 ]
 
@@ -196,3 +197,8 @@ def group_barrier(group: Group, fence_scope: int = ...) -> None:
 @_in_kernels
 def atomic_fence(memory_order: int, memory_scope: int) -> None:
     """``atomic_fence(order, scope)``: orders the item's own accesses without waiting."""
+
+
+def call_kernel(function: _Callable[..., _Any], index: Range | NdRange, /, *arguments: _Any) -> None:
+    """Runs a function as a kernel, decorated or not, and waits."""
+    _call_kernel(function if hasattr(function, "check") else _kernel(function), index, *arguments)

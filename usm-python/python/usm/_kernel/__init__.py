@@ -3,7 +3,9 @@
 The package imports this module when one of these names is used first.
 """
 
-from .._usm import KernelFunction
+import ast
+
+from .._usm import Event, KernelFunction
 from ..errors import KernelError
 from .calls import DeviceFunction
 from .names import (
@@ -75,7 +77,7 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
     source.sub_group = sub_group
     tree = source.tree
     parameters = [parameter.arg for parameter in tree.args.posonlyargs + tree.args.args]
-    source.item = _item(function, parameters)
+    source.item = _item(function, parameters, tree)
     if source.item is not None:
         del parameters[0]
     line, column = source.place(tree)
@@ -88,9 +90,16 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
     return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict)
 
 
-def _item(function, parameters):
-    """The class that annotates the first parameter of numba-dpex's kernels, or None."""
-    annotation = function.__annotations__.get(parameters[0]) if parameters else None
+def _item(function, parameters, tree):
+    """The class of the first parameter of numba-dpex's kernels, or None.
+
+    An annotation says it, or that the body only calls the parameter's methods of this class.
+    """
+    if not parameters:
+        return None
+    if parameters[0] not in function.__annotations__:
+        return _item_by_use(parameters[0], tree)
+    annotation = function.__annotations__[parameters[0]]
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     name = name.rpartition(".")[2]
     if name not in ("Item", "NdItem"):
@@ -98,7 +107,22 @@ def _item(function, parameters):
     from .. import kernel_api
 
     known = getattr(kernel_api, name)
-    return known if isinstance(annotation, str) or annotation is known else None
+    if not isinstance(annotation, str) and annotation is not known:
+        return None
+    # Items of both sorts are annotated as `Item` in programs that numba-dpex runs.
+    return _item_by_use(parameters[0], tree) or known
+
+
+def _item_by_use(name, tree):
+    called = {node.func.value: node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+    called |= {node.value: "get_id" for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "dimensions"}
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
+    methods = {called.get(node) for node in uses}
+    if not methods or None in methods:
+        return None
+    from .. import kernel_api
+
+    return next((known for known in (kernel_api.Item, kernel_api.NdItem) if methods <= vars(known).keys()), None)
 
 
 def device_func(function=None, /):
@@ -124,7 +148,13 @@ def call_kernel_async(function, index, /, *arguments, after=()):
     The kernel starts after the events in ``after``, which are of the same context. It is complete
     on return where an argument is plain host memory, such as a NumPy array, or where indices are
     checked as it runs.
+
+    As in numba-dpex, a tuple of events may stand before the arguments; then the event is returned
+    twice, in a tuple.
     """
+    if arguments and isinstance(arguments[0], tuple) and all(isinstance(one, Event) for one in arguments[0]):
+        event = call_kernel_async(function, index, *arguments[1:], after=[*after, *arguments[0]])
+        return event, event
     if not isinstance(function, KernelFunction):
         raise KernelError(f"{function!r} is no kernel: decorate it with `@usm.kernel`")
     return function[index].submit(*arguments, after=list(after))

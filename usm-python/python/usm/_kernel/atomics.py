@@ -86,13 +86,15 @@ class Atomics:
 
     def compare_exchange(self, reference, node):
         """`AtomicRef.compare_exchange`: whether the element was as expected."""
-        if not 2 <= len(node.args) <= 3 or node.keywords:
+        given = dict(zip(("expected", "desired", "expected_idx"), node.args))
+        given |= {keyword.arg.removesuffix("_ref"): keyword.value for keyword in node.keywords if keyword.arg}
+        if not {"expected", "desired"} <= given.keys() <= {"expected", "desired", "expected_idx"} or len(given) != len(node.args) + len(node.keywords):
             raise self.error(node, "`compare_exchange` has the arguments expected, desired and expected_idx")
-        expected = self.expr(node.args[0])
+        expected = self.expr(given["expected"])
         if expected.__class__ is not Arr:
-            raise self.error(node.args[0], "what is expected is an array, which gets the value that was found")
-        desired = self.set_temporary(self.value(node.args[1]))
-        where = self.reusable(self.value(node.args[2])) if len(node.args) == 3 else number(0, "wi", self.at)
+            raise self.error(given["expected"], "what is expected is an array, which gets the value that was found")
+        desired = self.set_temporary(self.value(given["desired"]))
+        where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)
         place = self.element_place(expected, [where], [node], node)
         array, at = reference.array, self.at
         wanted = self.set_temporary(self.cast(Val(f"(load {expected.ty} #{expected.number} {place} {at})", expected.ty, None, None, False), array.ty))

@@ -7,6 +7,7 @@ import math
 from . import names
 from .inline import DeviceFunction
 from .mathematics import MATH, Mathematics
+from .special import ERF
 from .types import of_dtype
 from .values import Method, Static
 from .work_items import QUERIES
@@ -71,6 +72,13 @@ class Calls:
             return self.dpex_word(function, node)
         raise self.error(node, f"`usm.{name}` is not for kernels")
 
+    def attribute_by_name(self, node):
+        """`getattr(object, "name")`: the attribute itself."""
+        name = self.expr(node.args[1]) if len(node.args) == 2 else None
+        if name.__class__ is not Static or not isinstance(name.value, str):
+            raise self.error(node, "`getattr` has an object and a text that is known when the kernel is made")
+        return self.expr(ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node))
+
     def one_argument(self, node):
         """The value of the only argument."""
         return self.given_arguments(node, 1)[0]
@@ -96,9 +104,11 @@ _HANDLERS = {
     builtins.bool: Mathematics.to_bool,
     builtins.round: Mathematics.round_to_int,
     builtins.len: Mathematics.len_of,
+    builtins.getattr: Calls.attribute_by_name,
     math.floor: lambda self, node: self.rounding("floor", node, True),
     math.ceil: lambda self, node: self.rounding("ceil", node, True),
     math.trunc: lambda self, node: self.rounding("trunc", node, True),
+    math.erf: lambda self, node: self.inline_call(ERF, node),
     math.isnan: lambda self, node: self.classify(node, "isnan"),
     math.isinf: lambda self, node: self.classify(node, "isinf"),
     math.isfinite: lambda self, node: self.classify(node, "isfinite"),

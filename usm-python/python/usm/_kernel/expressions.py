@@ -52,6 +52,11 @@ class Expressions:
         if found.__class__ is Reference:
             return Static(Method(found, node.attr))
         if found.__class__ is Static:
+            if found.value is self.source.item is not None and node.attr == "dimensions":
+                return number(self.dimensions, "wi", self.at)
+            if found.value.__class__ is str and node.attr == "type":
+                # Of `array.dtype`.
+                return found
             try:
                 return Static(getattr(found.value, node.attr))
             except AttributeError:

@@ -90,6 +90,8 @@ def of_dtype(value):
     """The type of a dtype of any library; None if kernels have no such type."""
     from .._usm import DType
 
+    if type(value).__module__.startswith("numba."):
+        value = str(value)
     try:
         text = str(DType(value))
     except (TypeError, ValueError):
