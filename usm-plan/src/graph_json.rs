@@ -69,6 +69,9 @@ struct JsonTensor {
     alignment: Option<u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     padding: u64,
+    /// The size is the upper bound of a dynamic shape.
+    #[serde(default, skip_serializing_if = "is_false")]
+    dynamic: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<JsonKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +117,10 @@ impl Serialize for Amount {
 
 fn is_zero(value: &u64) -> bool {
     *value == 0
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -352,6 +359,7 @@ impl JsonTensor {
             size: Amount::Number(node.size - node.padding),
             alignment: Some(node.alignment),
             padding: node.padding,
+            dynamic: node.dynamic,
             // A view has its root's alignment.
             kind: node.alias.is_none().then(|| node.kind.into()),
             alias_of: node.alias.map(|(of, _)| graph.tensors()[of].id),
@@ -378,6 +386,7 @@ impl JsonTensor {
             tensor = tensor.name(name);
         }
         tensor = tensor.padding(self.padding);
+        tensor = tensor.dynamic(self.dynamic || matches!(self.size, Amount::Text(_)));
         if let Some(kind) = self.kind {
             tensor = tensor.kind(kind.into());
         }

@@ -58,6 +58,7 @@ pub struct Tensor {
     pub(crate) kind: Option<TensorKind>,
     pub(crate) alias: Option<(u64, u64)>,
     pub(crate) name: Option<String>,
+    pub(crate) dynamic: bool,
 }
 
 impl Tensor {
@@ -65,7 +66,7 @@ impl Tensor {
     /// grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
-        Self { id, size, alignment: None, padding: 0, kind: None, alias: None, name: None }
+        Self { id, size, alignment: None, padding: 0, kind: None, alias: None, name: None, dynamic: false }
     }
 
     /// Alignment of the offset in bytes; without it the builder's default holds (1 for a view).
@@ -94,6 +95,14 @@ impl Tensor {
     #[must_use]
     pub const fn alias_of(mut self, id: u64, offset: u64) -> Self {
         self.alias = Some((id, offset));
+        self
+    }
+
+    /// Says that the size is the upper bound of a dynamic shape. Only the rules of OpenVINO's pool
+    /// look at it.
+    #[must_use]
+    pub const fn dynamic(mut self, yes: bool) -> Self {
+        self.dynamic = yes;
         self
     }
 
@@ -183,6 +192,8 @@ pub struct TensorNode {
     pub users: Vec<usize>,
     /// Whether the caller reads it after the run.
     pub is_output: bool,
+    /// Whether the size is the upper bound of a dynamic shape.
+    pub dynamic: bool,
 }
 
 /// One operator of a checked graph.

@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
-// One exception: the arena proves that its parts are disjoint.
+// Two exceptions: the arena proves that its parts are disjoint, and the executor that it reads only
+// what it wrote.
 #![deny(unsafe_code)]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
@@ -21,6 +22,9 @@ pub mod constant;
 #[cfg(feature = "alloc")]
 pub mod dependency;
 pub mod error;
+#[cfg(feature = "alloc")]
+#[allow(unsafe_code)]
+pub mod execute;
 pub mod fixed;
 #[cfg(feature = "alloc")]
 pub mod graph;

@@ -75,6 +75,18 @@ pub(crate) struct Arguments {
     /// Print the peak of every strategy beside that of the plan.
     #[arg(long)]
     pub(super) compare: bool,
+    /// Run the plan with substitute operators that check every read. The constants are made in host
+    /// memory, moved once and shared by all streams; each stream has a pool of its own. With
+    /// --strategy whole-buffer the pools have the rules of OpenVINO's for padded and dynamic
+    /// tensors.
+    #[arg(long)]
+    pub(super) run: bool,
+    /// With --run: the number of streams that run at the same time.
+    #[arg(long, value_name = "N", requires = "run", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) streams: u32,
+    /// With --run: where it runs [default: USM_DEVICE, else host].
+    #[arg(long, value_name = "SELECTOR", requires = "run")]
+    pub(super) device: Option<String>,
     /// Write the plan: id,lower,upper,size,alignment,offset,memory,name,operator.
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,

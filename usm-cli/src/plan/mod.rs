@@ -1,6 +1,7 @@
 //! `usm plan`.
 
 mod arguments;
+mod execute;
 mod range;
 mod text;
 
@@ -13,8 +14,9 @@ use usm_pool::dependency::lists_text;
 use usm_pool::placement::Limits;
 use usm_pool::planner::Progress as SearchProgress;
 use usm_pool::planner::pareto::pareto;
+use usm_pool::planner::pool_rules;
 use usm_pool::report::{compare, pool_dump_csv, sharing_table};
-use usm_pool::{Options, Queue, html, svg};
+use usm_pool::{Options, Queue, Strategy, html, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Input};
@@ -25,6 +27,7 @@ use crate::shown::Shown;
 use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
+use arguments::StrategyArgument;
 
 /// Maximum number of plans along the curve of peak against edges: more are unreadable.
 const CURVE_POINTS: usize = 24;
@@ -32,6 +35,9 @@ const CURVE_POINTS: usize = 24;
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<Exit> {
     if arguments.many_values() {
+        if arguments.run {
+            return Err(Error::bad("a run is for one value of each dimension").in_field("--run"));
+        }
         return range::run(arguments, json, start);
     }
     let hints = arguments.hints();
@@ -46,16 +52,26 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     // Every plan is verified before it is printed.
     outcome.check()?;
     let written = write(&outcome, arguments)?;
+    let ran = match &outcome.graph {
+        Some(graph) if arguments.run && outcome.plan.feasible() => {
+            Some(execute::run(graph, &outcome.problem, &outcome.plan, arguments)?)
+        }
+        _ => None,
+    };
     if json {
-        output::json(&Report::of(&outcome))?;
+        output::json(&execute::WithRun { plan: Report::of(&outcome), run: ran.as_ref() })?;
     } else {
         output::text(&text::describe(&outcome))?;
+        if let Some(ran) = &ran {
+            output::text(&ran.to_string())?;
+        }
         for (what, path) in written {
             output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
         }
     }
     Ok(match outcome.plan.feasible() {
         _ if interrupt::came() => Exit::Interrupted,
+        true if ran.is_some_and(|ran| ran.wrong > 0) => Exit::Unable,
         true => Exit::Done,
         false => Exit::Unable,
     })
@@ -83,6 +99,7 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
         ("--reorder", arguments.reorder),
         ("--graph", arguments.graph.is_some()),
         ("--dependencies", arguments.dependencies.is_some()),
+        ("--run", arguments.run),
     ];
     match needs_operators.into_iter().find(|(_, given)| *given) {
         Some((field, _)) => Err(Error::bad("buffers have no operators; give a graph")
@@ -146,6 +163,10 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
     let file = input::called(&arguments.input);
     let mut outcome = usm_plan::make(input, &options, &limits, arguments.reorder, file)?;
+    if let (Some(graph), true) = (&outcome.graph, pool_rules_apply(arguments, &outcome)) {
+        let named = |error| Error::bad(error).in_file(file);
+        (outcome.problem, outcome.plan) = pool_rules::plan_graph(graph, &options).map_err(named)?;
+    }
     outcome.stopped = clock.stopped();
     let named = |error| Error::bad(error).in_file(file);
     outcome.curve = match &outcome.graph {
@@ -174,6 +195,17 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
         ));
     }
     Ok(outcome)
+}
+
+/// Whether OpenVINO's rules for padded and dynamic tensors can change a plan of whole buffers.
+fn pool_rules_apply(arguments: &Arguments, outcome: &Outcome) -> bool {
+    let Some(graph) = &outcome.graph else { return false };
+    let special = graph.tensors().iter().any(|node| node.padding > 0 || node.dynamic);
+    let limited = arguments.device_memory.is_some() || arguments.max_alloc.is_some();
+    outcome.plan.strategy == Strategy::WholeBuffer
+        && special
+        && !limited
+        && matches!(arguments.strategy, StrategyArgument::WholeBuffer)
 }
 
 /// A clock for one part of the work; all parts have equal shares of the user's limit.

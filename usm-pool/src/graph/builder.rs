@@ -43,6 +43,7 @@ impl From<&Graph> for GraphBuilder {
             kind: node.alias.is_none().then_some(node.kind),
             alias: node.alias.map(|(of, offset)| (graph.tensors[of].id, offset)),
             name: node.name.clone(),
+            dynamic: node.dynamic,
         };
         let op = |node: &OpNode| Op {
             name: node.name.clone(),
@@ -179,6 +180,7 @@ impl GraphBuilder {
                 producer: None,
                 users: Vec::new(),
                 is_output: false,
+                dynamic: tensor.dynamic,
             });
         }
         Ok(nodes)

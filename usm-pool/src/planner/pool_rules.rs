@@ -4,9 +4,11 @@
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use super::{Options, Strategy};
 use crate::Error;
+use crate::graph::Graph;
 use crate::lifetime::align_up;
-use crate::plan::Memory;
+use crate::plan::{Memory, Plan};
 use crate::problem::Problem;
 
 /// Key of the padded pool: everything but batch and feature must be equal.
@@ -199,6 +201,48 @@ pub fn pool_bytes(entries: &[PoolEntry]) -> [u64; 2] {
         *end = align_up(*end, entry.alignment).unwrap_or(u64::MAX).saturating_add(entry.size);
     }
     ends
+}
+
+/// Plans a graph by these rules: the entries lie one after the other. Tensors with padding are
+/// padded requests, those of dynamic size dynamic ones.
+///
+/// # Errors
+/// As [`plan_graph`](super::plan_graph).
+pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
+    let options = Options { strategy: Strategy::WholeBuffer, ..*options };
+    // The bound and its certificate hold whatever the offsets are.
+    let (problem, mut plan) = super::plan_graph(graph, &options)?;
+    let mut end = 0;
+    for entry in pool(&problem, &requests(graph, &problem))? {
+        // A problem has room for all buffers one after the other.
+        let offset = align_up(end, entry.alignment).unwrap_or(u64::MAX);
+        for user in entry.users {
+            plan.offsets[user] = offset;
+        }
+        end = offset.saturating_add(entry.size);
+    }
+    plan.fill(&problem);
+    Ok((problem, plan))
+}
+
+/// The requests of a graph's buffers. A graph knows bytes, so padded ones suit where the sizes with
+/// and without padding are equal.
+#[must_use]
+pub fn requests(graph: &Graph, problem: &Problem) -> Vec<PoolRequest> {
+    let mut requests = alloc::vec![PoolRequest::new(); problem.buffers().len()];
+    for member in problem.members() {
+        let Some(node) = graph.tensor_index(member.tensor.id).map(|tensor| &graph.tensors()[tensor]) else {
+            continue;
+        };
+        let request = &mut requests[member.buffer];
+        request.dynamic |= node.dynamic;
+        if node.padding > 0 {
+            let (x, padding) = (node.size - node.padding, node.padding);
+            let layout = PaddedLayout { format: 0, data_type: 0, x, y: 1, padding, feature: 1, batch: 1 };
+            request.layout = PoolLayout::Padded(layout);
+        }
+    }
+    requests
 }
 
 fn pool_of(request: &PoolRequest) -> PoolType {
