@@ -177,8 +177,10 @@ impl<B: Backend> Allocation<B> {
     /// as its own of that kind. No other code uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
-        let serial = context.shared().taken(&block);
-        Self::owned(context, block, serial)
+        let (serial, made) = context.shared().taken(&block);
+        let allocation = Self::owned(context, block, serial);
+        allocation.context.shared().record_allocation(made);
+        allocation
     }
 
     /// The context that the memory belongs to.

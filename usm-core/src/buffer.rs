@@ -64,8 +64,10 @@ impl<B: Backend> Buffer<B> {
     /// As [`foreign`](Self::foreign), and no other code uses it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
-        context.shared().taken_buffer(size);
-        Self::new(context, raw, size)
+        let made = context.shared().taken_buffer(size);
+        let buffer = Self::new(context, raw, size);
+        buffer.context.shared().record_allocation(made);
+        buffer
     }
 
     /// The context.

@@ -173,8 +173,10 @@ impl<B: Backend> Context<B> {
             if size == 0 { Err(ErrorKind::ZeroSize.into()) } else { B::Buffers::create(&self.raw, size) };
         match created {
             Ok(raw) => {
-                self.shared().created(size);
-                Ok(Buffer::new(self.clone(), raw, size))
+                let made = self.shared().created(size);
+                let buffer = Buffer::new(self.clone(), raw, size);
+                self.shared().record_allocation(made);
+                Ok(buffer)
             }
             Err(error) => {
                 self.shared().unreserve(MemoryType::Buffer, size);
@@ -188,15 +190,15 @@ impl<B: Backend> Context<B> {
     /// # Safety
     /// `block` was just allocated for the request, and nothing uses it.
     #[cold]
-    unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<(Block, u64)> {
+    unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<Allocation<B>> {
         // SAFETY: the caller's promise.
         unsafe { self.raw.free(&block) };
         self.allocate_reserved(request, request.layout()?)
     }
 
-    /// A block and its serial number. Reserves the bytes before asking the driver.
+    /// Reserves the bytes before asking the driver, and records the allocation.
     #[cold]
-    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<(Block, u64)> {
+    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<Allocation<B>> {
         let asked = MemoryType::try_from(request.kind)?;
         let refused = |_: &Error| self.shared().refused(asked, layout.size());
         let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
@@ -204,7 +206,10 @@ impl<B: Backend> Context<B> {
         match self.raw.allocate(kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                Ok((block, self.shared().allocated(&block)))
+                let (serial, made) = self.shared().allocated(&block);
+                let allocation = self.own(block, serial);
+                self.shared().record_allocation(made);
+                Ok(allocation)
             }
             Err(error) => {
                 self.shared().unreserve(memory_type, layout.size());
@@ -212,6 +217,14 @@ impl<B: Backend> Context<B> {
                 Err(error.in_backend(self.info().backend))
             }
         }
+    }
+
+    /// The owner of a block that was just allocated.
+    #[inline(always)]
+    fn own(&self, block: Block, serial: u64) -> Allocation<B> {
+        #[cfg(usm_valgrind)]
+        crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
+        Allocation::owned(self.clone(), block, serial)
     }
 
     /// The kind of memory at `pointer`, the start of its allocation and its size. Accepts any
@@ -422,13 +435,8 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
         let _entered = shared.work()?;
-        let owned = |(block, serial): (Block, u64)| {
-            #[cfg(usm_valgrind)]
-            crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
-            Allocation::owned(self.clone(), block, serial)
-        };
-        if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
-            return self.allocate_reserved(request, layout).map(owned);
+        if !shared.has_room(layout.size()) || kind == AllocKind::Unknown || shared.is_watched() {
+            return self.allocate_reserved(request, layout);
         }
         self.collect();
         let pointer = match self.raw.allocate(kind, layout) {
@@ -442,9 +450,9 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         };
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
         match shared.allocated_within(&block) {
-            Some(serial) => Ok(owned((block, serial))),
+            Some(serial) => Ok(self.own(block, serial)),
             // SAFETY: just allocated and unused.
-            None => unsafe { self.allocate_again(request, block) }.map(owned),
+            None => unsafe { self.allocate_again(request, block) },
         }
     }
 

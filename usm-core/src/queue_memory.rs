@@ -121,7 +121,7 @@ pub(crate) mod ordered {
             return plain(queue, request);
         }
         let layout = request.layout()?;
-        if !shared.has_room(layout.size()) {
+        if !shared.has_room(layout.size()) || shared.is_watched() {
             return allocate_reserved(queue, request, layout);
         }
         context.collect();
@@ -152,8 +152,10 @@ pub(crate) mod ordered {
         }
         match native(queue, layout) {
             Ok((block, event)) => {
-                let serial = context.shared().allocated(&block);
-                Ok(allocated(queue, block, serial, event))
+                let (serial, made) = context.shared().allocated(&block);
+                let allocation = allocated(queue, block, serial, event);
+                context.shared().record_allocation(made);
+                Ok(allocation)
             }
             Err(error) => {
                 context.shared().unreserve(memory_type, layout.size());

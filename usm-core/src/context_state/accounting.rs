@@ -54,18 +54,26 @@ impl ContextState {
         }
     }
 
-    /// Counts a block from the driver whose bytes were not reserved. Returns its serial number,
-    /// which [`free`](Self::free) takes. Returns `None` and counts nothing if other threads took
-    /// the rest of the memory meanwhile.
+    /// Whether allocations are recorded. Then they take the way of reserved ones, so that the usual
+    /// way carries nothing to record.
     #[inline]
-    pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
-        self.enter(block, Some(self.info.global_mem_size))
+    pub(crate) fn is_watched(&self) -> bool {
+        self.history.is_active()
     }
 
-    /// Counts a block from the driver whose bytes are reserved.
-    pub(crate) fn allocated(&self, block: &Block) -> u64 {
+    /// Counts a block from the driver whose bytes were not reserved, and records nothing. Returns
+    /// its serial number, which [`free`](Self::free) takes. Returns `None` and counts nothing if
+    /// other threads took the rest of the memory meanwhile.
+    #[inline]
+    pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
+        self.enter(block, Some(self.info.global_mem_size)).map(|(serial, _)| serial)
+    }
+
+    /// Counts a block from the driver whose bytes are reserved. Returns its serial number and what
+    /// to record once the block has an owner.
+    pub(crate) fn allocated(&self, block: &Block) -> (u64, Unrecorded) {
         // Only unreserved bytes can be refused.
-        self.enter(block, None).unwrap_or(0)
+        self.entered(block, None)
     }
 
     /// Records a refused request, if there is a history or an observer.
@@ -85,58 +93,38 @@ impl ContextState {
     }
 
     /// Counts a foreign block: it exists, so no limit refuses it.
-    pub(crate) fn taken(&self, block: &Block) -> u64 {
+    pub(crate) fn taken(&self, block: &Block) -> (u64, Unrecorded) {
         // No sum exceeds the address space.
-        self.enter(block, Some(u64::MAX)).unwrap_or(0)
+        self.entered(block, Some(u64::MAX))
     }
 
     /// As [`taken`](Self::taken), for a buffer.
-    pub(crate) fn taken_buffer(&self, bytes: usize) {
+    pub(crate) fn taken_buffer(&self, bytes: usize) -> Unrecorded {
         let _ = self.ledger.reserve(bytes, |_| Ok(MemoryType::Buffer));
-        self.created(bytes);
+        self.created(bytes)
     }
 
     /// Counts a buffer whose bytes are reserved.
-    pub(crate) fn created(&self, bytes: usize) {
+    pub(crate) fn created(&self, bytes: usize) -> Unrecorded {
         let amount = Amount { memory_type: MemoryType::Buffer, bytes };
-        let numbers = self.ledger.add_buffer(self.entry, amount);
-        let unowned = AtEnd(|| self.leak_unowned(amount, None));
-        self.record(Operation::Allocate, amount, 0, numbers);
-        core::mem::forget(unowned);
+        Unrecorded { amount, address: 0, numbers: self.ledger.add_buffer(self.entry, amount) }
+    }
+
+    /// Records an allocation that has an owner: an observer that panics drops the owner, which
+    /// frees the memory.
+    pub(crate) fn record_allocation(&self, made: Unrecorded) {
+        self.record(Operation::Allocate, made.amount, made.address, made.numbers);
+    }
+
+    fn entered(&self, block: &Block, limit: Option<u64>) -> (u64, Unrecorded) {
+        let (serial, numbers) = self.enter(block, limit).unwrap_or_default();
+        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        (serial, Unrecorded { amount, address: block.address(), numbers })
     }
 
     /// `limit` applies to unreserved bytes.
     #[inline(always)]
-    fn enter(&self, block: &Block, limit: Option<u64>) -> Option<u64> {
-        if self.history.is_active() {
-            // A copy: a value whose address is taken is not kept in registers, even without an
-            // observer.
-            return self.enter_and_record(*block, limit);
-        }
-        self.enter_quietly(block, limit).map(|(serial, _)| serial)
-    }
-
-    #[cold]
-    fn enter_and_record(&self, block: Block, limit: Option<u64>) -> Option<u64> {
-        let (serial, numbers) = self.enter_quietly(&block, limit)?;
-        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let unowned = AtEnd(|| self.leak_unowned(amount, Some((block.address(), serial))));
-        self.record(Operation::Allocate, amount, block.address(), numbers);
-        core::mem::forget(unowned);
-        Some(serial)
-    }
-
-    /// An observer panicked after the entry, so nothing owns the memory: it counts as a leak, and
-    /// its bytes stay in use.
-    #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
-    fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>) {
-        let _ = self.ledger.remove(self.entry, amount, known);
-        #[cfg(feature = "alloc")]
-        self.count_leak();
-    }
-
-    #[inline(always)]
-    fn enter_quietly(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
+    fn enter(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
         let limit = limit.filter(|_| amount.memory_type.on_device());
         #[cfg(feature = "alloc")]
@@ -262,6 +250,15 @@ impl ContextState {
             context: self.id,
         }
     }
+}
+
+/// An allocation that was counted. [`ContextState::record_allocation`] records it once it has an
+/// owner.
+#[must_use = "the history has a record of every allocation"]
+pub(crate) struct Unrecorded {
+    amount: Amount,
+    address: usize,
+    numbers: CurrentAndPeak,
 }
 
 /// Runs a closure on drop, also if an observer panics.
