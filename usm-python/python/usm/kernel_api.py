@@ -9,6 +9,7 @@ from typing import Any as _Any, TypeVar as _TypeVar, cast as _cast
 
 from ._kernel import Local as LocalAccessor, NdRange, Range, call_kernel as _call_kernel, kernel as _kernel
 from ._kernel.names import Word as _Word
+from ._usm import KernelFunction as _KernelFunction
 
 __all__ = [
     "AddressSpace",
@@ -199,6 +200,6 @@ def atomic_fence(memory_order: int, memory_scope: int) -> None:
     """``atomic_fence(order, scope)``: orders the item's own accesses without waiting."""
 
 
-def call_kernel(function: _Callable[..., _Any], index: Range | NdRange, /, *arguments: _Any) -> None:
+def call_kernel(function: _KernelFunction | _Callable[..., _Any], index: Range | NdRange, /, *arguments: _Any) -> None:
     """Runs a function as a kernel, decorated or not, and waits."""
-    _call_kernel(function if hasattr(function, "check") else _kernel(function), index, *arguments)
+    _call_kernel(function if isinstance(function, _KernelFunction) else _kernel(function), index, *arguments)

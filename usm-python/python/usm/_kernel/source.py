@@ -26,6 +26,7 @@ class Source:
         self.tree, self.line, self.column = _tree(function, code)
         self.names = None
         self.item = None
+        self.sub_group = 32
         self.check_depth()
 
     def check_depth(self):
