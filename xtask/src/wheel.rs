@@ -120,7 +120,7 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         .arg(environment::root().join("usm-python/Cargo.toml"))
         .arg("--interpreter")
         .arg(environment::venv_python())
-        .arg("--out")
+        .args(["--compression-level", "9", "--out"])
         .arg(&wheels);
     // Without Zig the wheel needs a C library at least as new as this machine's.
     if let Some(zig) = zig {
