@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::gate::Gate;
 #[cfg(feature = "alloc")]
 use crate::registry::Blocks;
-use crate::stats::{Levels, Stats, Tally};
+use crate::stats::{Stats, Tally};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The ledger of one device, shared by the contexts that a backend knows to be on it.
@@ -31,9 +31,8 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct State {
-    /// Totals of all entries. `None` while there was only one entry: its tally has the same
-    /// numbers.
-    levels: Option<Levels>,
+    /// All contexts of the device together, dropped ones included.
+    device: Tally,
     entries: Entries,
     /// Serial number of the last block.
     serial: u64,
@@ -65,7 +64,7 @@ impl Ledger {
     pub(crate) fn new() -> Self {
         Self {
             in_use: AtomicUsize::new(0),
-            state: Mutex::new(State { levels: None, entries: Entries::new(), serial: 0 }),
+            state: Mutex::new(State { device: Tally::new(), entries: Entries::new(), serial: 0 }),
             gate: Gate::new(),
         }
     }
@@ -86,19 +85,14 @@ impl Ledger {
 
     /// Opens an entry for a new context.
     pub(crate) fn open(&self) -> EntryId {
-        let mut state = self.state.lock();
-        state.keep_levels();
-        state.entries.open()
+        self.state.lock().entries.open()
     }
 
     /// Closes the entry of a dropped context. Its leaks stay in the device's numbers, because they
     /// stay in use.
     #[cfg(feature = "alloc")]
     pub(crate) fn close(&self, entry: EntryId) {
-        let mut state = self.state.lock();
-        state.keep_levels();
-        let closed = state.entries.close(entry);
-        drop(state);
+        let closed = self.state.lock().entries.close(entry);
         // Frees the entry's memory without the lock.
         drop(closed);
     }
@@ -200,7 +194,9 @@ impl Ledger {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn leaked(&self, entry: EntryId) {
-        self.state.lock().entries.at(entry).tally.leak();
+        let mut state = self.state.lock();
+        state.device.leak();
+        state.entries.at(entry).tally.leak();
     }
 
     pub(crate) fn stats(&self, entry: EntryId) -> Stats {
@@ -211,21 +207,12 @@ impl Ledger {
     pub(crate) fn reset_peak(&self, entry: EntryId) {
         let mut state = self.state.lock();
         state.entries.at(entry).tally.reset_peak();
-        if let Some(levels) = &mut state.levels {
-            levels.reset_peak();
-        }
+        state.device.reset_peak();
     }
 
     /// Statistics of all contexts together.
     pub(crate) fn device_stats(&self) -> Stats {
-        let state = self.state.lock();
-        let mut stats = state.entries.sum();
-        let sole = state.entries.sole().map(|entry| entry.tally.snapshot());
-        match &state.levels {
-            Some(levels) => levels.put_into(&mut stats),
-            None => stats = sole.unwrap_or(stats),
-        }
-        stats
+        self.state.lock().device.snapshot()
     }
 
     /// The live blocks of the entry's context, by address.
@@ -273,18 +260,9 @@ impl crate::process::fork::LockAcrossFork for Ledger {
 }
 
 impl State {
-    /// Starts the totals from the first entry, before a second one is opened.
-    fn keep_levels(&mut self) {
-        if self.levels.is_none() {
-            self.levels = self.entries.sole().map(|entry| Levels::of(&entry.tally.snapshot()));
-        }
-    }
-
     #[inline]
     fn add_block(&mut self, entry: EntryId, amount: Amount) -> (&mut Entry, CurrentAndPeak) {
-        if let Some(levels) = &mut self.levels {
-            levels.add(amount.memory_type, amount.bytes);
-        }
+        self.device.add(amount.memory_type, amount.bytes);
         let entry = self.entries.at(entry);
         let numbers = entry.tally.add(amount.memory_type, amount.bytes);
         (entry, numbers)
@@ -298,9 +276,7 @@ impl State {
         amount: Amount,
         block: Option<(usize, u64)>,
     ) -> (&mut Entry, CurrentAndPeak) {
-        if let Some(levels) = &mut self.levels {
-            levels.remove(amount.memory_type, amount.bytes);
-        }
+        self.device.remove(amount.memory_type, amount.bytes);
         let entry = self.entries.at(entry);
         #[cfg(feature = "alloc")]
         if let Some((base, serial)) = block {
@@ -327,14 +303,12 @@ impl Entry {
 struct Entries {
     entries: Vec<Entry>,
     vacant: Vec<usize>,
-    /// Sums of dropped contexts.
-    closed: Stats,
 }
 
 #[cfg(feature = "alloc")]
 impl Entries {
     fn new() -> Self {
-        Self { entries: Vec::new(), vacant: Vec::new(), closed: Stats::default() }
+        Self { entries: Vec::new(), vacant: Vec::new() }
     }
 
     fn open(&mut self) -> EntryId {
@@ -344,14 +318,8 @@ impl Entries {
         }))
     }
 
-    /// The first entry, while no other was ever opened.
-    fn sole(&self) -> Option<&Entry> {
-        if let [entry] = &*self.entries { Some(entry) } else { None }
-    }
-
     fn close(&mut self, entry: EntryId) -> Entry {
         let closed = core::mem::replace(self.at(entry), Entry::new());
-        self.closed.add(&closed.tally.snapshot());
         self.vacant.push(entry.0);
         closed
     }
@@ -359,13 +327,6 @@ impl Entries {
     #[inline]
     fn at(&mut self, entry: EntryId) -> &mut Entry {
         &mut self.entries[entry.0]
-    }
-
-    /// The sum of all entries. Its peaks are not valid.
-    fn sum(&self) -> Stats {
-        let mut sum = self.closed;
-        self.entries.iter().for_each(|entry| sum.add(&entry.tally.snapshot()));
-        sum
     }
 }
 
@@ -384,16 +345,8 @@ impl Entries {
         EntryId(0)
     }
 
-    fn sole(&self) -> Option<&Entry> {
-        Some(&self.0)
-    }
-
     fn at(&mut self, _: EntryId) -> &mut Entry {
         &mut self.0
-    }
-
-    fn sum(&self) -> Stats {
-        self.0.tally.snapshot()
     }
 }
 

@@ -52,16 +52,6 @@ impl Counters {
     }
 }
 
-impl Stats {
-    /// Adds all numbers except the peaks.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn add(&mut self, more: &Self) {
-        self.by_type.iter_mut().zip(&more.by_type).for_each(|(row, more)| row.add(more));
-        self.sum.add(&more.sum);
-        self.leaked = self.leaked.wrapping_add(more.leaked);
-    }
-}
-
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "type        current       peak      total  live  count")?;
@@ -160,54 +150,5 @@ impl Tally {
         by_type.iter().for_each(|row| sum.add(row));
         (sum.current, sum.peak) = (self.current, self.peak);
         Stats { by_type, sum, leaked: self.leaked }
-    }
-}
-
-/// Live bytes and their peaks over all contexts of a device; a query adds up the rest of a device's
-/// [`Stats`].
-#[derive(Debug)]
-pub(crate) struct Levels {
-    /// Per type, then of the sum: (current, peak).
-    rows: [(usize, usize); 5],
-}
-
-impl Levels {
-    const SUM: usize = 4;
-
-    /// Starts with the levels of the only context on the device.
-    pub(crate) fn of(stats: &Stats) -> Self {
-        let mut rows = [(0, 0); 5];
-        for (row, counters) in rows.iter_mut().zip(stats.by_type.iter().chain([&stats.sum])) {
-            *row = (counters.current, counters.peak);
-        }
-        Self { rows }
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, memory_type: MemoryType, bytes: usize) {
-        for row in [memory_type.index(), Self::SUM] {
-            let (current, peak) = &mut self.rows[row];
-            *current = current.wrapping_add(bytes);
-            *peak = (*peak).max(*current);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, memory_type: MemoryType, bytes: usize) {
-        for row in [memory_type.index(), Self::SUM] {
-            let (current, _) = &mut self.rows[row];
-            *current = current.wrapping_sub(bytes);
-        }
-    }
-
-    /// As [`Tally::reset_peak`].
-    pub(crate) fn reset_peak(&mut self) {
-        self.rows.iter_mut().for_each(|(current, peak)| *peak = *current);
-    }
-
-    pub(crate) fn put_into(&self, stats: &mut Stats) {
-        for (row, (current, peak)) in stats.by_type.iter_mut().chain([&mut stats.sum]).zip(self.rows) {
-            (row.current, row.peak) = (current, peak);
-        }
     }
 }
