@@ -5,7 +5,7 @@
 use crate::QueueOrder;
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, HostTasks, QueueOps, Rows};
+use crate::backend::{Backend, QueueOps, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage, same_context};
@@ -32,14 +32,6 @@ impl<B: Backend> Clone for Ends<'_, B> {
 }
 
 impl<B: Backend> Copy for Ends<'_, B> {}
-
-/// An address that a task carries to the thread that runs it.
-#[derive(Clone, Copy)]
-struct Address(*mut u8);
-
-// SAFETY: the task's contract keeps the memory valid and free of conflicting access until its event
-// is complete.
-unsafe impl Send for Address {}
 
 impl<B: Backend> Queue<B> {
     /// Copies every element of the layout `from` in `src` to its place in the layout `to` in `dst`:
@@ -143,11 +135,6 @@ impl<B: Backend> Queue<B> {
         if let Some(outcome) = self.by_rows(ends, &plan) {
             return outcome.map(Some);
         }
-        if reached == [true; 2] && !waiting {
-            if let Some(outcome) = self.by_task(ends, &plan) {
-                return outcome.map(Some);
-            }
-        }
         let ranges = [plan.to_range, plan.from_range];
         let staged: usize =
             ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
@@ -199,29 +186,6 @@ impl<B: Backend> Queue<B> {
         });
         match outcome {
             Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) if none_yet => None,
-            outcome => Some(outcome),
-        }
-    }
-
-    /// Copies all runs by one host task. `None` if the runtime has none.
-    fn by_task(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
-        let (dst, src) = (Address(ends.dst.as_ptr()), Address(ends.src.as_ptr()));
-        let plan = *plan;
-        let task = move || {
-            let (dst, src) = (&dst, &src);
-            // SAFETY: ranges inside live allocations that do not overlap; the usages keep them
-            // valid until the task is complete.
-            unsafe { copy_runs(&plan, dst.0, src.0) };
-        };
-        let run = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the usages keep the memory of the task valid and ordered until it is
-            // complete.
-            unsafe { B::HostTasks::run(queue, after, task) }
-        };
-        // SAFETY: the task accesses what the usages declare; a refused task has not run.
-        let outcome = ends.with_usages(|usages| unsafe { self.submit(usages, &[], run) });
-        match outcome {
-            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => None,
             outcome => Some(outcome),
         }
     }
