@@ -46,24 +46,31 @@ pub(crate) fn make_noise<T: Pod>(array: &mut [T]) {
     bytemuck::cast_slice_mut::<T, u8>(array).fill(0xA5);
 }
 
+/// What all arrays of a group have in common.
+macro_rules! array_items {
+    () => {
+        type Element = T;
+        type View<'v> = &'v mut [T];
+        const IS_LOCAL: bool = true;
+
+        fn elements(len: usize, _: usize) -> Option<usize> {
+            Some(len)
+        }
+
+        fn view(array: &mut [T], _: usize) -> &mut [T] {
+            array
+        }
+
+        #[inline]
+        fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
+            view
+        }
+    };
+}
+
 impl<T> Sealed for Local<T> {}
 impl<T: Pod> LocalParameter for Local<T> {
-    type Element = T;
-    type View<'v> = &'v mut [T];
-    const IS_LOCAL: bool = true;
-
-    fn elements(len: usize, _: usize) -> Option<usize> {
-        Some(len)
-    }
-
-    fn view(array: &mut [T], _: usize) -> &mut [T] {
-        array
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
-        view
-    }
+    array_items!();
 
     #[inline]
     fn prepare(view: &mut &mut [T], noise: bool) {
@@ -75,22 +82,7 @@ impl<T: Pod> LocalParameter for Local<T> {
 
 impl<T> Sealed for Zeroed<T> {}
 impl<T: Pod> LocalParameter for Zeroed<T> {
-    type Element = T;
-    type View<'v> = &'v mut [T];
-    const IS_LOCAL: bool = true;
-
-    fn elements(len: usize, _: usize) -> Option<usize> {
-        Some(len)
-    }
-
-    fn view(array: &mut [T], _: usize) -> &mut [T] {
-        array
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
-        view
-    }
+    array_items!();
 
     #[inline]
     fn prepare(view: &mut &mut [T], _: bool) {

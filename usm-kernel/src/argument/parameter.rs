@@ -33,34 +33,42 @@ const fn info<T>(passing: Passing) -> ParameterInfo {
     ParameterInfo { passing, element_bytes: size_of::<T>() }
 }
 
+/// What all arrays have in common.
+macro_rules! array_items {
+    () => {
+        type Value = ();
+
+        fn value(_: &Self::View<'_>) {}
+
+        fn raw_value(_: &Self::Raw) {}
+
+        fn view_len(view: &Self::View<'_>) -> usize {
+            view.len()
+        }
+
+        #[inline]
+        fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s> {
+            view
+        }
+
+        fn raw_len(raw: &Self::Raw) -> usize {
+            raw.len
+        }
+
+        #[cfg(feature = "alloc")]
+        fn passed(raw: &Self::Raw) -> Passed<'_> {
+            Passed::Pointer(raw.pointer as usize)
+        }
+    };
+}
+
 impl<T> Sealed for Read<T> {}
 impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T];
-    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Read);
 
-    fn value(_: &Self::View<'_>) {}
-
-    fn raw_value(_: &Self::Raw) {}
-
-    fn view_len(view: &&[T]) -> usize {
-        view.len()
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &[T]) -> &'s [T] {
-        view
-    }
-
-    fn raw_len(raw: &RawSlice<T>) -> usize {
-        raw.len
-    }
-
-    #[cfg(feature = "alloc")]
-    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
-        Passed::Pointer(raw.pointer as usize)
-    }
+    array_items!();
 
     unsafe fn view(raw: &RawSlice<T>) -> &[T] {
         // SAFETY: the caller's promise; `Bind` proved alignment and length.
@@ -72,30 +80,9 @@ impl<T> Sealed for Write<T> {}
 impl<T: Pod + Send + Sync> Parameter for Write<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v mut [T];
-    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Write);
 
-    fn value(_: &Self::View<'_>) {}
-
-    fn raw_value(_: &Self::Raw) {}
-
-    fn view_len(view: &&mut [T]) -> usize {
-        view.len()
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
-        view
-    }
-
-    fn raw_len(raw: &RawSlice<T>) -> usize {
-        raw.len
-    }
-
-    #[cfg(feature = "alloc")]
-    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
-        Passed::Pointer(raw.pointer as usize)
-    }
+    array_items!();
 
     unsafe fn view(raw: &RawSlice<T>) -> &mut [T] {
         // SAFETY: the caller's promise, which for a written argument is exclusive access.
@@ -107,30 +94,9 @@ impl<T> Sealed for Output<T> {}
 impl<T: Pod + Send + Sync> Parameter for Output<T> {
     type Raw = RawSlice<MaybeUninit<T>>;
     type View<'v> = &'v mut [MaybeUninit<T>];
-    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Output);
 
-    fn value(_: &Self::View<'_>) {}
-
-    fn raw_value(_: &Self::Raw) {}
-
-    fn view_len(view: &&mut [MaybeUninit<T>]) -> usize {
-        view.len()
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &mut [MaybeUninit<T>]) -> &'s mut [MaybeUninit<T>] {
-        view
-    }
-
-    fn raw_len(raw: &RawSlice<MaybeUninit<T>>) -> usize {
-        raw.len
-    }
-
-    #[cfg(feature = "alloc")]
-    fn passed(raw: &RawSlice<MaybeUninit<T>>) -> Passed<'_> {
-        Passed::Pointer(raw.pointer as usize)
-    }
+    array_items!();
 
     unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
         // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits
@@ -143,30 +109,9 @@ impl<T> Sealed for Atomic<T> {}
 impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T::Atomic];
-    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Atomic);
 
-    fn value(_: &Self::View<'_>) {}
-
-    fn raw_value(_: &Self::Raw) {}
-
-    fn view_len(view: &&[T::Atomic]) -> usize {
-        view.len()
-    }
-
-    #[inline]
-    fn reborrow<'s>(view: &'s mut &[T::Atomic]) -> &'s [T::Atomic] {
-        view
-    }
-
-    fn raw_len(raw: &RawSlice<T>) -> usize {
-        raw.len
-    }
-
-    #[cfg(feature = "alloc")]
-    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
-        Passed::Pointer(raw.pointer as usize)
-    }
+    array_items!();
 
     unsafe fn view(raw: &RawSlice<T>) -> &[T::Atomic] {
         // SAFETY: the caller's promise, which for an atomic argument is exclusive access.
