@@ -7,7 +7,7 @@ use crate::Element;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Buffers};
+use crate::backend::{Backend, BufferWork, Buffers};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
@@ -207,7 +207,7 @@ impl<B: Backend> Queue<B> {
         let write = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges are inside, the host reaches the memory, and the usages keep both
             // objects alive and ordered.
-            unsafe { B::Buffers::write(queue, raw, offset, from, len, after) }
+            unsafe { B::Buffers::submit(queue, BufferWork::Write((raw, offset), from), len, after) }
         };
         // SAFETY: it accesses what the usages declare, and `buffer` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &usages, write) }
@@ -232,7 +232,7 @@ impl<B: Backend> Queue<B> {
         let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
         let read = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `write_buffer_bytes`.
-            unsafe { B::Buffers::read(queue, buffer.raw(), offset, to, len, after) }
+            unsafe { B::Buffers::submit(queue, BufferWork::Read((buffer.raw(), offset), to), len, after) }
         };
         // SAFETY: it accesses what the usages declare, and `dst` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &usages, read) }
@@ -257,7 +257,7 @@ impl<B: Backend> Queue<B> {
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer
             // alive and ordered.
-            unsafe { B::Buffers::fill(queue, raw, offset, pattern, len, after) }
+            unsafe { B::Buffers::submit(queue, BufferWork::Fill((raw, offset), pattern), len, after) }
         };
         // SAFETY: it accesses what the usage declares, and `buffer` is borrowed exclusively.
         unsafe { self.submit_bytes(len, &[Usage::buffer(buffer, Access::Write)], fill) }
@@ -314,7 +314,9 @@ impl<B: Backend> Queue<B> {
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive
             // and ordered.
-            unsafe { B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after) }
+            unsafe {
+                B::Buffers::submit(queue, BufferWork::Copy((dst.raw(), to), (src.raw(), from)), len, after)
+            }
         };
         // SAFETY: it accesses what the usages declare, and the callers borrow the destination
         // exclusively.

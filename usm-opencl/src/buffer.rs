@@ -8,7 +8,7 @@ use crate::loader::{Bits, Handle};
 use crate::memory::is_exhaustion;
 use crate::queue::NON_BLOCKING;
 use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, error};
-use usm_core::backend::Buffers;
+use usm_core::backend::{BufferWork, Buffers};
 use usm_core::{ErrorKind, MemoryType, Result};
 
 const READ_WRITE: Bits = 1;
@@ -120,64 +120,49 @@ impl Buffers<Self> for OpenCl {
         drop(raw);
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, OpenClBuffer>,
         len: usize,
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
-        let (call, buffer) = (queue.library().write_buffer, raw.as_raw());
-        queue.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event) }
-        })
-    }
-
-    unsafe fn read(
-        queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let (call, buffer) = (queue.library().read_buffer, raw.as_raw());
-        queue.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event) }
-        })
-    }
-
-    unsafe fn fill(
-        queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let (call, buffer) = (queue.library().fill_buffer, raw.as_raw());
-        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
-        queue.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for the range; the pattern is read before the call
-            // returns.
-            unsafe { call(queue, buffer, value, width, offset, len, count, list, event) }
-        })
-    }
-
-    unsafe fn copy(
-        queue: &OpenClQueue,
-        (dst, to): (&OpenClBuffer, usize),
-        (src, from): (&OpenClBuffer, usize),
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let (call, dst, src) = (queue.library().copy_buffer, dst.as_raw(), src.as_raw());
-        queue.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, src, dst, from, to, len, count, list, event) }
-        })
+        let call = queue.library();
+        match work {
+            BufferWork::Write((raw, offset), src) => {
+                let (buffer, src) = (raw.as_raw(), src.cast());
+                queue.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
+                    // SAFETY: the caller's promise for both ranges.
+                    unsafe {
+                        (call.write_buffer)(queue, buffer, NON_BLOCKING, offset, len, src, count, list, event)
+                    }
+                })
+            }
+            BufferWork::Read((raw, offset), dst) => {
+                let (buffer, dst) = (raw.as_raw(), dst.cast());
+                queue.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
+                    // SAFETY: as above.
+                    unsafe {
+                        (call.read_buffer)(queue, buffer, NON_BLOCKING, offset, len, dst, count, list, event)
+                    }
+                })
+            }
+            BufferWork::Fill((raw, offset), pattern) => {
+                let (buffer, value, width) = (raw.as_raw(), pattern.as_ptr().cast(), pattern.len());
+                queue.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
+                    // SAFETY: the caller's promise for the range; the pattern is read before the
+                    // call returns.
+                    unsafe {
+                        (call.fill_buffer)(queue, buffer, value, width, offset, len, count, list, event)
+                    }
+                })
+            }
+            BufferWork::Copy((dst, to), (src, from)) => {
+                let (dst, src) = (dst.as_raw(), src.as_raw());
+                queue.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
+                    // SAFETY: the caller's promise for both ranges.
+                    unsafe { (call.copy_buffer)(queue, src, dst, from, to, len, count, list, event) }
+                })
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use core::fmt::Debug;
 use core::ptr::NonNull;
 
 use crate::AllocKind;
-use crate::backend::{Backend, Block};
+use crate::backend::{Backend, Block, QueueOps};
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 
@@ -39,72 +39,77 @@ pub trait Buffers<B: Backend> {
     /// `raw` was created by this context and no operation uses it.
     unsafe fn destroy(context: &B::Context, raw: Self::Raw);
 
-    /// Copies `len` bytes from memory at `src` into the buffer.
+    /// Submits an operation over `len` bytes.
     ///
     /// # Safety
-    /// The buffer range is inside; `src` is valid for `len` bytes until the event is complete; no
-    /// conflicting access.
+    /// Each range is inside its buffer; memory is valid for `len` bytes until the event is
+    /// complete; no conflicting access until then. A pattern has 1, 2, 4, 8 or 16 bytes, which
+    /// divide `len` and the offset. The ranges of a copy have no byte in common.
     ///
     /// # Errors
     /// The runtime's.
-    unsafe fn write(
+    unsafe fn submit(
         queue: &B::Queue,
-        raw: &Self::Raw,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, Self::Raw>,
         len: usize,
         after: &[B::Event],
     ) -> Result<B::Event>;
+}
 
-    /// Copies `len` bytes out of the buffer to `dst`.
-    ///
-    /// # Safety
-    /// As [`write`](Self::write), with `dst` writable.
-    ///
-    /// # Errors
-    /// The runtime's.
-    unsafe fn read(
-        queue: &B::Queue,
-        raw: &Self::Raw,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[B::Event],
-    ) -> Result<B::Event>;
+/// An operation on buffers, each with an offset in bytes.
+#[derive(Debug)]
+pub enum BufferWork<'w, R> {
+    /// Copies memory to a buffer.
+    Write((&'w R, usize), *const u8),
+    /// Copies a buffer to memory.
+    Read((&'w R, usize), *mut u8),
+    /// Repeats a pattern in a buffer.
+    Fill((&'w R, usize), &'w [u8]),
+    /// Copies to the first buffer from the second, which may be the same.
+    Copy((&'w R, usize), (&'w R, usize)),
+}
 
-    /// Repeats `pattern` over `len` bytes at `offset`.
-    ///
-    /// # Safety
-    /// The range is inside; the pattern is 1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`;
-    /// no conflicting access until the event is complete.
+impl<'w, R> BufferWork<'w, R> {
+    /// The same operation on other buffers.
     ///
     /// # Errors
-    /// The runtime's.
-    unsafe fn fill(
-        queue: &B::Queue,
-        raw: &Self::Raw,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[B::Event],
-    ) -> Result<B::Event>;
+    /// Those of `of`.
+    pub fn try_map<S>(self, of: impl Fn(&'w R) -> Result<&'w S>) -> Result<BufferWork<'w, S>> {
+        let of = |(raw, offset)| -> Result<_> { Ok((of(raw)?, offset)) };
+        Ok(match self {
+            Self::Write(to, src) => BufferWork::Write(of(to)?, src),
+            Self::Read(from, dst) => BufferWork::Read(of(from)?, dst),
+            Self::Fill(to, pattern) => BufferWork::Fill(of(to)?, pattern),
+            Self::Copy(to, from) => BufferWork::Copy(of(to)?, of(from)?),
+        })
+    }
 
-    /// Copies `len` bytes at an offset of `src` to an offset of `dst`, which may be the same
-    /// buffer.
+    /// Submits it as a copy or fill of memory, for buffers that have a `base` address.
     ///
     /// # Safety
-    /// Both ranges are inside and have no byte in common; no conflicting access until the event is
-    /// complete.
-    ///
-    /// # Errors
-    /// The runtime's.
-    unsafe fn copy(
+    /// As [`Buffers::submit`].
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        reason = "one operation runs, and one proof holds for all of them"
+    )]
+    pub(crate) unsafe fn in_memory<B: Backend>(
+        self,
         queue: &B::Queue,
-        dst: (&Self::Raw, usize),
-        src: (&Self::Raw, usize),
+        base: impl Fn(&R) -> *mut u8,
         len: usize,
         after: &[B::Event],
-    ) -> Result<B::Event>;
+    ) -> Result<B::Event> {
+        let at = |(raw, offset): (&R, usize)| base(raw).wrapping_add(offset);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Write(to, src) => queue.copy(at(to), src, len, after),
+                Self::Read(from, dst) => queue.copy(dst, at(from), len, after),
+                Self::Fill(to, pattern) => queue.fill(at(to), pattern, len, after),
+                Self::Copy(to, from) => queue.copy(at(to), at(from), len, after),
+            }
+        }
+    }
 }
 
 /// Rust closures that run on the host in queue order; how host kernels are launched.
@@ -297,47 +302,13 @@ impl<B: Backend> Buffers<B> for Unsupported {
         match raw {}
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         _: &B::Queue,
-        raw: &Infallible,
-        _: usize,
-        _: *const u8,
+        _: BufferWork<'_, Infallible>,
         _: usize,
         _: &[B::Event],
     ) -> Result<B::Event> {
-        match *raw {}
-    }
-
-    unsafe fn read(
-        _: &B::Queue,
-        raw: &Infallible,
-        _: usize,
-        _: *mut u8,
-        _: usize,
-        _: &[B::Event],
-    ) -> Result<B::Event> {
-        match *raw {}
-    }
-
-    unsafe fn fill(
-        _: &B::Queue,
-        raw: &Infallible,
-        _: usize,
-        _: &[u8],
-        _: usize,
-        _: &[B::Event],
-    ) -> Result<B::Event> {
-        match *raw {}
-    }
-
-    unsafe fn copy(
-        _: &B::Queue,
-        (dst, _): (&Infallible, usize),
-        _: (&Infallible, usize),
-        _: usize,
-        _: &[B::Event],
-    ) -> Result<B::Event> {
-        match *dst {}
+        unsupported("opaque buffers")
     }
 }
 

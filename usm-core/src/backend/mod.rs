@@ -49,7 +49,7 @@ use core::any::{Any, TypeId};
 use core::fmt::Debug;
 use core::ptr::NonNull;
 
-pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
+pub use ability::{Advice, BufferWork, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 
 use usm_core::backend::mock::{Mock, MockBuffer, MockContext, MockEvent, MockQueue, Progress};
-use usm_core::backend::{Advice, Buffers, ContextOps, Ipc, QueueMemory, QueueOps};
+use usm_core::backend::{Advice, BufferWork, Buffers, ContextOps, Ipc, QueueMemory, QueueOps};
 use usm_core::{AllocKind, Backend, Block, Context, Queue, QueueOrder};
 use usm_tests::programs::{self, Driver};
 
@@ -174,7 +174,8 @@ const CALLERS: [(&str, Program); 31] = [
     ("a buffer destroyed while a fill writes it", |scene, wrong| {
         let buffer = scene.buffer();
         // SAFETY: the range is inside.
-        let filled = unsafe { <Mock as Buffers<Mock>>::fill(scene.free.raw(), &buffer, 0, &[1], BYTES, &[]) };
+        let filled =
+            unsafe { Mock::submit(scene.free.raw(), BufferWork::Fill((&buffer, 0), &[1]), BYTES, &[]) };
         drop(filled.expect("a fill"));
         if !wrong {
             scene.mock.finish();

@@ -12,8 +12,8 @@ use core::time::Duration;
 
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice, Peer,
-    PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice,
+    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
 use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
@@ -78,10 +78,7 @@ pub(super) enum Work<'a> {
     Task(Task),
     Prefetch(*const u8, usize),
     Advise(*const u8, usize, MemAdvice),
-    WriteBuffer(&'a DynBuffer, usize, *const u8, usize),
-    ReadBuffer(&'a DynBuffer, usize, *mut u8, usize),
-    FillBuffer(&'a DynBuffer, usize, &'a [u8], usize),
-    CopyBuffer((&'a DynBuffer, usize), (&'a DynBuffer, usize), usize),
+    Buffers(BufferWork<'a, DynBuffer>, usize),
 }
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
@@ -315,18 +312,8 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
                 Work::Task(task) => B::HostTasks::run(queue, &after, task),
                 Work::Prefetch(pointer, len) => B::Advice::prefetch(queue, pointer, len, &after),
                 Work::Advise(pointer, len, advice) => B::Advice::advise(queue, pointer, len, advice, &after),
-                Work::WriteBuffer(raw, offset, src, len) => {
-                    B::Buffers::write(queue, BufferOf::<B>::of(raw)?, offset, src, len, &after)
-                }
-                Work::ReadBuffer(raw, offset, dst, len) => {
-                    B::Buffers::read(queue, BufferOf::<B>::of(raw)?, offset, dst, len, &after)
-                }
-                Work::FillBuffer(raw, offset, pattern, len) => {
-                    B::Buffers::fill(queue, BufferOf::<B>::of(raw)?, offset, pattern, len, &after)
-                }
-                Work::CopyBuffer((dst, to), (src, from), len) => {
-                    let (dst, src) = (BufferOf::<B>::of(dst)?, BufferOf::<B>::of(src)?);
-                    B::Buffers::copy(queue, (dst, to), (src, from), len, &after)
+                Work::Buffers(work, len) => {
+                    B::Buffers::submit(queue, work.try_map(BufferOf::<B>::of)?, len, &after)
                 }
             }
         }?;

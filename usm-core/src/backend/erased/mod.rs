@@ -21,8 +21,8 @@ use bound::{
 };
 
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks, Ipc, MemAdvice,
-    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks,
+    Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
 use crate::context_state::ContextState;
 use crate::deferred::Deferred;
@@ -323,51 +323,14 @@ impl Buffers<Dyn> for Dyn {
         raw.place
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         queue: &DynQueue,
-        raw: &DynBuffer,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, DynBuffer>,
         len: usize,
         after: &[DynEvent],
     ) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::WriteBuffer(raw, offset, src, len), after) }
-    }
-
-    unsafe fn read(
-        queue: &DynQueue,
-        raw: &DynBuffer,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[DynEvent],
-    ) -> Result<DynEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::ReadBuffer(raw, offset, dst, len), after) }
-    }
-
-    unsafe fn fill(
-        queue: &DynQueue,
-        raw: &DynBuffer,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[DynEvent],
-    ) -> Result<DynEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::FillBuffer(raw, offset, pattern, len), after) }
-    }
-
-    unsafe fn copy(
-        queue: &DynQueue,
-        dst: (&DynBuffer, usize),
-        src: (&DynBuffer, usize),
-        len: usize,
-        after: &[DynEvent],
-    ) -> Result<DynEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::CopyBuffer(dst, src, len), after) }
+        unsafe { queue.0.submit(Work::Buffers(work, len), after) }
     }
 }
 

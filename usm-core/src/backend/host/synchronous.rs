@@ -6,8 +6,8 @@ use core::time::Duration;
 use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
 use crate::DeviceInfo;
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks, MemAdvice,
-    Peer, QueueOps,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks,
+    MemAdvice, Peer, QueueOps,
 };
 use crate::error::Result;
 
@@ -79,57 +79,14 @@ impl<B: Backend<Queue = HostQueue, Event = HostEvent>> Buffers<B> for Synchronou
         unsafe { context.free(&raw.block) };
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         queue: &HostQueue,
-        raw: &HostBuffer,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, HostBuffer>,
         len: usize,
         after: &[HostEvent],
     ) -> Result<HostEvent> {
         // SAFETY: the caller's promise.
-        unsafe { QueueOps::<B>::copy(queue, raw.at(offset), src, len, after) }
-    }
-
-    unsafe fn read(
-        queue: &HostQueue,
-        raw: &HostBuffer,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[HostEvent],
-    ) -> Result<HostEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { QueueOps::<B>::copy(queue, dst, raw.at(offset), len, after) }
-    }
-
-    unsafe fn fill(
-        queue: &HostQueue,
-        raw: &HostBuffer,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[HostEvent],
-    ) -> Result<HostEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { QueueOps::<B>::fill(queue, raw.at(offset), pattern, len, after) }
-    }
-
-    unsafe fn copy(
-        queue: &HostQueue,
-        (dst, to): (&HostBuffer, usize),
-        (src, from): (&HostBuffer, usize),
-        len: usize,
-        after: &[HostEvent],
-    ) -> Result<HostEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { QueueOps::<B>::copy(queue, dst.at(to), src.at(from), len, after) }
-    }
-}
-
-impl HostBuffer {
-    fn at(&self, offset: usize) -> *mut u8 {
-        self.block.pointer.as_ptr().wrapping_add(offset)
+        unsafe { work.in_memory::<B>(queue, |raw| raw.block.pointer.as_ptr(), len, after) }
     }
 }
 

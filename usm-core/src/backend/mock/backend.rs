@@ -11,8 +11,8 @@ use super::Mock;
 use super::engine::{Engine, MockEvent, Submission, Touch};
 use super::script::Operation;
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, MemAdvice, PointerInfo,
-    QueueMemory, QueueOps, QueueOrder,
+    Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, MemAdvice,
+    PointerInfo, QueueMemory, QueueOps, QueueOrder,
 };
 use crate::context_state::ContextState;
 use crate::deadline::Deadline;
@@ -286,53 +286,14 @@ impl Buffers<Mock> for Mock {
         unsafe { context.engine.free(&raw.block, context.shared.id()) };
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         queue: &MockQueue,
-        raw: &MockBuffer,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, MockBuffer>,
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.copy(raw.block.pointer.as_ptr().wrapping_add(offset), src, len, after) }
-    }
-
-    unsafe fn read(
-        queue: &MockQueue,
-        raw: &MockBuffer,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[MockEvent],
-    ) -> Result<MockEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, raw.block.pointer.as_ptr().wrapping_add(offset), len, after) }
-    }
-
-    unsafe fn fill(
-        queue: &MockQueue,
-        raw: &MockBuffer,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[MockEvent],
-    ) -> Result<MockEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(raw.block.pointer.as_ptr().wrapping_add(offset), pattern, len, after) }
-    }
-
-    unsafe fn copy(
-        queue: &MockQueue,
-        (dst, to): (&MockBuffer, usize),
-        (src, from): (&MockBuffer, usize),
-        len: usize,
-        after: &[MockEvent],
-    ) -> Result<MockEvent> {
-        let dst = dst.block.pointer.as_ptr().wrapping_add(to);
-        let src = src.block.pointer.as_ptr().wrapping_add(from);
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
+        unsafe { work.in_memory::<Mock>(queue, |raw| raw.block.pointer.as_ptr(), len, after) }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use usm_core::backend::mock::{Mock, MockBuffer, MockContext, MockDevice, MockEvent, MockQueue};
 use usm_core::backend::{
-    Advice, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, QueueOps, Rows, Unsupported,
+    Advice, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, QueueOps, Rows, Unsupported,
 };
 use usm_core::{
     AllocKind, Backend, BackendKind, Block, ContextState, Deferred, DeviceInfo, ErrorKind, EventStatus,
@@ -491,7 +491,7 @@ impl Buffers<Self> for Faulty {
         if fault == Fault::BufferNotZero {
             let queue = inner.mock.create_queue(QueueOrder::InOrder)?;
             // SAFETY: the whole of a buffer that only this function has.
-            let event = unsafe { <Mock as Buffers<Mock>>::fill(&queue, &buffer, 0, &[0xCB], size, &[]) }?;
+            let event = unsafe { Mock::submit(&queue, BufferWork::Fill((&buffer, 0), &[0xCB]), size, &[]) }?;
             event.wait(Duration::from_secs(1))?;
         }
         Ok((buffer, fault))
@@ -506,64 +506,32 @@ impl Buffers<Self> for Faulty {
         unsafe { Mock::destroy(&context.0.mock, buffer) };
     }
 
-    unsafe fn write(
+    unsafe fn submit(
         queue: &FaultyQueue,
-        (buffer, _): &Self::Raw,
-        offset: usize,
-        src: *const u8,
+        work: BufferWork<'_, Self::Raw>,
         len: usize,
         after: &[FaultyEvent],
     ) -> Result<FaultyEvent> {
-        let (after, offset) =
-            (queue.after(Fault::CopyIgnoresEvents, after), queue.first(Fault::BufferWriteFirst, offset));
+        let (work, after) = match work.try_map(|(buffer, _)| Ok(buffer))? {
+            BufferWork::Write((to, offset), src) => {
+                let offset = queue.first(Fault::BufferWriteFirst, offset);
+                (BufferWork::Write((to, offset), src), queue.after(Fault::CopyIgnoresEvents, after))
+            }
+            BufferWork::Read((from, offset), dst) => {
+                let offset = queue.first(Fault::BufferReadFirst, offset);
+                (BufferWork::Read((from, offset), dst), queue.after(Fault::CopyIgnoresEvents, after))
+            }
+            BufferWork::Fill((to, offset), pattern) => {
+                let offset = queue.first(Fault::BufferFillFirst, offset);
+                (BufferWork::Fill((to, offset), pattern), queue.after(Fault::FillIgnoresEvents, after))
+            }
+            BufferWork::Copy(to, (from, offset)) => {
+                let offset = queue.first(Fault::BufferCopyFirst, offset);
+                (BufferWork::Copy(to, (from, offset)), queue.after(Fault::CopyIgnoresEvents, after))
+            }
+        };
         // SAFETY: the caller's promise.
-        let event = unsafe { Mock::write(&queue.mock, buffer, offset, src, len, &after) };
-        Ok(queue.event(event?))
-    }
-
-    unsafe fn read(
-        queue: &FaultyQueue,
-        (buffer, _): &Self::Raw,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[FaultyEvent],
-    ) -> Result<FaultyEvent> {
-        let (after, offset) =
-            (queue.after(Fault::CopyIgnoresEvents, after), queue.first(Fault::BufferReadFirst, offset));
-        // SAFETY: the caller's promise.
-        let event = unsafe { Mock::read(&queue.mock, buffer, offset, dst, len, &after) };
-        Ok(queue.event(event?))
-    }
-
-    unsafe fn fill(
-        queue: &FaultyQueue,
-        (buffer, _): &Self::Raw,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[FaultyEvent],
-    ) -> Result<FaultyEvent> {
-        let (after, offset) =
-            (queue.after(Fault::FillIgnoresEvents, after), queue.first(Fault::BufferFillFirst, offset));
-        // SAFETY: the caller's promise.
-        let event =
-            unsafe { <Mock as Buffers<Mock>>::fill(&queue.mock, buffer, offset, pattern, len, &after) };
-        Ok(queue.event(event?))
-    }
-
-    unsafe fn copy(
-        queue: &FaultyQueue,
-        ((dst, _), to): (&Self::Raw, usize),
-        ((src, _), from): (&Self::Raw, usize),
-        len: usize,
-        after: &[FaultyEvent],
-    ) -> Result<FaultyEvent> {
-        let (after, from) =
-            (queue.after(Fault::CopyIgnoresEvents, after), queue.first(Fault::BufferCopyFirst, from));
-        // SAFETY: the caller's promise.
-        let event =
-            unsafe { <Mock as Buffers<Mock>>::copy(&queue.mock, (dst, to), (src, from), len, &after) };
+        let event = unsafe { Mock::submit(&queue.mock, work, len, &after) };
         Ok(queue.event(event?))
     }
 }
