@@ -151,7 +151,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
-    from . import dask as dask, kernel_api as kernel_api, numba as numba
+    from . import adapt as adapt, dask as dask, kernel_api as kernel_api, numba as numba
     from ._kernel import (
         CLK_GLOBAL_MEM_FENCE as CLK_GLOBAL_MEM_FENCE,
         CLK_LOCAL_MEM_FENCE as CLK_LOCAL_MEM_FENCE,
@@ -191,10 +191,10 @@ _KERNEL_NAMES = frozenset(
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name == "kernel_api":
+        if name in ("adapt", "kernel_api"):
             import importlib
 
-            return importlib.import_module(".kernel_api", __name__)
+            return importlib.import_module(f".{name}", __name__)
         if name in _KERNEL_NAMES:
             from . import _kernel
 
