@@ -1,7 +1,7 @@
 //! Arguments of the wrong type: a `TypeError` with the argument's name, the given type, and the
 //! accepted ones.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 use usm_core::AllocKind;
@@ -28,6 +28,18 @@ pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn wrong(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
     let class = value.get_type().name().map(|class| class.to_string()).unwrap_or_default();
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
+}
+
+/// `ours` in the place of an exception that says of a value that it does not fit. Any other one,
+/// such as a `KeyboardInterrupt`, comes from the program itself, which the conversion ran, and goes
+/// on.
+#[cold]
+pub(crate) fn unfit(py: Python<'_>, error: PyErr, ours: impl FnOnce() -> PyErr) -> PyErr {
+    let of_conversion = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyAttributeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    if of_conversion { ours() } else { error }
 }
 
 /// Reads the argument `kind`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use usm_core::AllocKind;
@@ -23,12 +23,18 @@ use crate::view::View;
 pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
         true => Class::Request.error("shape: an extent does not fit 63 bits"),
-        false => argument::wrong("shape", value, "an integer or a sequence of integers"),
+        false => {
+            let wrong = || argument::wrong("shape", value, "an integer or a sequence of integers");
+            argument::unfit(value.py(), error, wrong)
+        }
     };
     match value.extract::<i64>() {
         Ok(extent) => Ok(vec![extent]),
-        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Err(refused(error)),
-        Err(error) if value.is_instance_of::<PyString>() => Err(refused(error)),
+        Err(error)
+            if !error.is_instance_of::<PyTypeError>(value.py()) || value.is_instance_of::<PyString>() =>
+        {
+            Err(refused(error))
+        }
         Err(_) => value.extract().map_err(refused),
     }
 }

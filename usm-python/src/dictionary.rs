@@ -13,6 +13,7 @@ use usm_interface::{
     Policy, Protocol, Raw, Stream, SyclObject, descr, text::Lexer,
 };
 
+use crate::argument;
 use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
 use crate::literal;
@@ -311,8 +312,9 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
+    let method = value.getattr(intern!(value.py(), "__index__"));
     let method =
-        value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong_type(path, expected, value))?;
+        method.map_err(|error| argument::unfit(value.py(), error, || wrong_type(path, expected, value)))?;
     method.call0()
 }
 

@@ -12,6 +12,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple};
 use usm_core::AllocKind;
 use usm_interface::Dtype;
 
+use crate::argument;
 use crate::array::Array;
 use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
@@ -168,12 +169,14 @@ impl Memory {
 /// Reads a number of bytes with `__index__`.
 fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let name = || value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-    let index = value.call_method0(intern!(value.py(), "__index__")).map_err(|_| {
+    let wrong = || {
         Class::Request.error(format!(
             "an object of type {} is no number of bytes and does not expose __sycl_usm_array_interface__",
             name()
         ))
-    })?;
+    };
+    let index = value.call_method0(intern!(value.py(), "__index__"));
+    let index = index.map_err(|error| argument::unfit(value.py(), error, wrong))?;
     match index.extract::<i128>() {
         Ok(nbytes) if nbytes > 0 => usize::try_from(nbytes)
             .map_err(|_| Class::Allocation.error(format!("{nbytes} bytes do not fit the address space"))),

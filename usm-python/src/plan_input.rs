@@ -10,6 +10,7 @@ use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Buffer, Options, Problem};
 use usm_plan::{Error, Hints, Input, graph_json, onnx};
 
+use crate::argument;
 use crate::error::Class;
 
 /// The input of a plan.
@@ -100,7 +101,7 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
     let column = |name: &str| -> PyResult<Option<Vec<u64>>> {
         let Some(column) = table.get_item(name)? else { return Ok(None) };
         let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
-            item?.extract::<u64>().map_err(|error| place(error, py_text(name), row))
+            item?.extract::<u64>().map_err(|error| place(table.py(), error, py_text(name), row))
         };
         column.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
     };
@@ -133,7 +134,9 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
     let wanted =
         "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
     let mut buffers = Vec::new();
-    for (index, row) in table.try_iter().map_err(|_| PyTypeError::new_err(wanted))?.enumerate() {
+    let rows = table.try_iter();
+    let rows = rows.map_err(|error| argument::unfit(table.py(), error, || PyTypeError::new_err(wanted)))?;
+    for (index, row) in rows.enumerate() {
         let row = row?;
         let (lower, upper, size, aligned) = match row.extract::<(u64, u64, u64)>() {
             Ok((lower, upper, size)) => (lower, upper, size, alignment.unwrap_or(1)),
@@ -142,7 +145,7 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
                 Err(_) => {
                     let numbers: PyResult<Vec<u64>> =
                         row.try_iter().and_then(|row| row.map(|item| item?.extract()).collect());
-                    match numbers.map_err(|error| place(error, wanted.to_owned(), index))?[..] {
+                    match numbers.map_err(|error| place(table.py(), error, wanted.to_owned(), index))?[..] {
                         [lower, upper, size] => (lower, upper, size, alignment.unwrap_or(1)),
                         [lower, upper, size, aligned] => (lower, upper, size, aligned),
                         ref other => {
@@ -166,7 +169,8 @@ fn py_text(name: &str) -> String {
     format!("column {name:?}")
 }
 
-/// The same error with its row before it.
-fn place(error: PyErr, what: String, row: usize) -> PyErr {
-    Class::Request.error(format!("row {row}: {what}: {error}"))
+/// The same error with its row before it. What is no error of the conversion stays as it is.
+fn place(py: Python<'_>, error: PyErr, what: String, row: usize) -> PyErr {
+    let ours = Class::Request.error(format!("row {row}: {what}: {error}"));
+    argument::unfit(py, error, || ours)
 }

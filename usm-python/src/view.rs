@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
+use crate::argument;
 use crate::axes::Axes;
 use crate::error::{Class, OrRaise};
 
@@ -248,7 +249,7 @@ impl View {
                 if key.is_instance_of::<PyBool>() {
                     return Err(wrong());
                 }
-                let index: isize = key.extract().map_err(|_| wrong())?;
+                let index: isize = key.extract().map_err(|error| argument::unfit(key.py(), error, wrong))?;
                 let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
                 let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
                     let message =

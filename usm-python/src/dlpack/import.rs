@@ -13,6 +13,7 @@ use usm_interface::dlpack::{DataType, Device, DeviceType, FLAG_IS_COPIED, Tensor
 use usm_interface::{Dtype, Extent, Policy};
 
 use super::{capsule, streams_of};
+use crate::argument;
 use crate::array::Array;
 use crate::attribute;
 use crate::axes::Axes;
@@ -133,7 +134,8 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     };
     let wrong = || Class::Interface.error("__dlpack_device__() gave no pair of integers");
     let pair = answer.cast::<PyTuple>().map_err(|_| wrong())?;
-    let (kind, id) = pair.extract::<(i32, i32)>().map_err(|_| wrong())?;
+    let pair = pair.extract::<(i32, i32)>();
+    let (kind, id) = pair.map_err(|error| argument::unfit(object.py(), error, wrong))?;
     Device::from_codes(kind, id).or_raise().map(Some)
 }
 
