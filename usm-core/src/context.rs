@@ -124,7 +124,23 @@ impl<B: Backend> Context<B> {
         if !B::SYNCHRONOUS {
             crate::process::exit::register_again();
         }
-        Queue::new(self, order)
+        Queue::new(self, order, B::Context::create_queue)
+    }
+
+    /// A new queue whose events know their [times](crate::Event::times). Measuring may slow its
+    /// operations down.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the runtime measures no times: on the host and on Level
+    /// Zero. The runtime's.
+    pub fn timed_queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        let _entered = self.shared().work()?;
+        #[cfg(feature = "std")]
+        if !B::SYNCHRONOUS {
+            crate::process::exit::register_again();
+        }
+        let queue = Queue::new(self, order, B::Context::create_timed_queue);
+        queue.map_err(|error| error.in_backend(self.info().backend))
     }
 
     /// Memory of any of the four types by one call: an opaque buffer or USM memory of a kind.

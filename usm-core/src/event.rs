@@ -12,6 +12,28 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use crate::index_record::Watched;
 
+/// The operation that events of a queue without times do not support.
+#[doc(hidden)]
+pub const NOT_TIMED: &str = "the times of an event of a queue that is not timed";
+
+/// When a device worked on an operation, by the runtime's own clock. Its zero is the same for all
+/// events of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventTimes {
+    /// When the device began the operation.
+    pub started: Duration,
+    /// When it had finished.
+    pub ended: Duration,
+}
+
+impl EventTimes {
+    /// How long the device worked on the operation.
+    #[must_use]
+    pub const fn elapsed(&self) -> Duration {
+        self.ended.saturating_sub(self.started)
+    }
+}
+
 /// The completion of one operation. Dropping or forgetting it changes nothing: the operation's
 /// allocations remember it.
 #[must_use = "an event orders later work; drop it explicitly if no work needs to wait for it"]
@@ -106,6 +128,18 @@ impl<B: Backend> Event<B> {
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         self.raw.wait(limit)?;
         self.check()
+    }
+
+    /// When the device worked on the operation. Waits for it first, as [`wait`](Self::wait) does.
+    /// An operation that the runtime gets in several parts, such as a strided copy, has the times
+    /// of its last part.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait); [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the
+    /// event's queue is not [timed](Context::timed_queue).
+    pub fn times(&self) -> Result<EventTimes> {
+        self.wait()?;
+        self.raw.times()
     }
 
     /// The backend's own event.

@@ -103,7 +103,7 @@ pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
 pub use element::Element;
 pub use error::{Error, ErrorKind, IndexPlace, Result};
-pub use event::Event;
+pub use event::{Event, EventTimes};
 pub use gate::ViewGuard;
 #[cfg(feature = "alloc")]
 pub use index_record::IndexRecord;

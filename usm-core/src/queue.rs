@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::allocation::Allocation;
-use crate::backend::{Advice, Backend, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder};
+use crate::backend::{Advice, Backend, EventOps, MemAdvice, QueueOps, QueueOrder};
 use crate::context::Context;
 use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
@@ -47,8 +47,12 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 }
 
 impl<B: Backend> Queue<B> {
-    pub(crate) fn new(context: &Context<B>, order: QueueOrder) -> Result<Self> {
-        let raw = context.raw().create_queue(order)?;
+    pub(crate) fn new(
+        context: &Context<B>,
+        order: QueueOrder,
+        create: impl FnOnce(&B::Context, QueueOrder) -> Result<B::Queue>,
+    ) -> Result<Self> {
+        let raw = create(context.raw(), order)?;
         // SAFETY: created by this context with this order.
         Ok(unsafe { Self::from_raw(context, raw, order) })
     }

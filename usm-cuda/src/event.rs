@@ -3,6 +3,7 @@
 //! A wait refers to the record that the event had when the wait was submitted. So an event without
 //! handles may be recorded again: earlier waits keep their record.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ptr;
 use core::time::Duration;
@@ -14,11 +15,13 @@ use crate::table::{Code, Raw};
 use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicBool, Ordering};
-use usm_core::driver::{poll, process};
-use usm_core::{Error, Result};
+use usm_core::driver::{NOT_TIMED, poll, process};
+use usm_core::{Error, ErrorKind, EventTimes, Result};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
+/// No flag.
+const TIMED: u32 = 0;
 
 /// A `CUevent` or `hipEvent_t`, shared by all clones of the handle.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Object {
     /// The call that failed after work was submitted, and its code. The outcome of that work is
     /// unknown.
     unrecorded: Option<(&'static str, Code)>,
+    /// Set for an event of a timed queue.
+    timing: Option<Timing>,
     /// The event's context, kept as long as the event. `None` for a foreign event, which is not
     /// destroyed.
     native: Option<Arc<Native>>,
@@ -43,6 +48,15 @@ pub(super) struct Object {
 unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
+
+/// What the times of an event are measured from.
+#[derive(Debug)]
+struct Timing {
+    /// Recorded before the operation.
+    began: Box<Object>,
+    /// Recorded once for all queues of the [`Events`].
+    zero: Arc<Object>,
+}
 
 /// How many calls of one operation succeeded.
 pub(super) enum Submitted {
@@ -57,12 +71,25 @@ pub(super) enum Submitted {
 #[derive(Debug)]
 pub(super) struct Events {
     slots: Slots<Object>,
+    /// Set where the events are timed: recorded when this was made.
+    zero: Option<Arc<Object>>,
     native: Arc<Native>,
 }
 
 impl Events {
     pub(super) fn new(native: &Arc<Native>) -> Arc<Self> {
-        Arc::new(Self { slots: Slots::new(), native: Arc::clone(native) })
+        Arc::new(Self { slots: Slots::new(), zero: None, native: Arc::clone(native) })
+    }
+
+    /// Events of the same context that are timed.
+    pub(super) fn timed(of: &Self) -> Result<Arc<Self>> {
+        let native = Arc::clone(&of.native);
+        let zero = Object::create(&native, TIMED)?;
+        let _current = native.current()?;
+        // SAFETY: a live event; the legacy default stream of the current context.
+        let code = unsafe { (zero.driver.record_event)(zero.raw, ptr::null_mut()) };
+        zero.driver.check(zero.driver.names().record_event, code)?;
+        Ok(Arc::new(Self { slots: Slots::new(), zero: Some(Arc::new(zero)), native }))
     }
 
     pub(super) fn native(&self) -> &Native {
@@ -77,6 +104,11 @@ impl Events {
     #[inline]
     pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         let event = self.take()?;
+        if let Some(Timing { began, .. }) = &event.timing {
+            // SAFETY: live event and stream.
+            let code = self.native.ask(|| unsafe { (began.driver.record_event)(began.raw, stream) });
+            began.driver.check(began.driver.names().record_event, code)?;
+        }
         let failed = match work() {
             Submitted::All => {
                 // SAFETY: live event and stream.
@@ -107,13 +139,34 @@ impl Events {
 
     #[cold]
     fn create(&self) -> Result<SlotHandle<Object>> {
-        let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
-        let _current = self.native.current()?;
+        let Some(zero) = &self.zero else {
+            return Ok(self.slots.add(Object::create(&self.native, DISABLE_TIMING)?));
+        };
+        let began = Box::new(Object::create(&self.native, TIMED)?);
+        let mut event = Object::create(&self.native, TIMED)?;
+        event.timing = Some(Timing { began, zero: Arc::clone(zero) });
+        Ok(self.slots.add(event))
+    }
+}
+
+impl Object {
+    fn create(native: &Arc<Native>, flags: u32) -> Result<Self> {
+        let (mut raw, driver) = (ptr::null_mut(), native.driver());
+        let _current = native.current()?;
         // SAFETY: the context is current, space for the value.
-        let code = unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) };
+        let code = unsafe { (driver.create_event)(&raw mut raw, flags) };
         driver.check(driver.names().create_event, code)?;
-        let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(&self.native)));
-        Ok(self.slots.add(Object { raw, driver, complete, unrecorded: None, native }))
+        let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(native)));
+        Ok(Self { raw, driver, complete, unrecorded: None, timing: None, native })
+    }
+
+    /// The time from this event to a later one. Both are timed and complete.
+    fn until(&self, later: &Self) -> Result<Duration> {
+        let mut milliseconds = 0.0;
+        // SAFETY: live events, space for the value.
+        let code = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.raw, later.raw) };
+        self.driver.check(self.driver.names().elapsed, code)?;
+        Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
     }
 }
 
@@ -133,7 +186,8 @@ impl CudaEvent {
 
     fn without_slots(driver: &'static Driver, raw: Raw, unrecorded: Option<(&'static str, Code)>) -> Self {
         let complete = AtomicBool::new(false);
-        Self(SlotHandle::without_slots(Object { raw, driver, complete, unrecorded, native: None }))
+        let (timing, native) = (None, None);
+        Self(SlotHandle::without_slots(Object { raw, driver, complete, unrecorded, timing, native }))
     }
 
     /// The failed call and its code, if this stands for work with an unknown outcome.
@@ -173,6 +227,17 @@ impl EventOps for CudaEvent {
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
             .map_err(|error| error.in_backend(self.0.driver.vendor.backend))
+    }
+
+    /// The start is exact to the driver's single precision; the time from start to end is exact to
+    /// that of a time as short as it.
+    fn times(&self) -> Result<EventTimes> {
+        let _inside = process::ask()?;
+        let Some(Timing { began, zero }) = &self.0.timing else {
+            return Err(self.0.driver.error(ErrorKind::Unsupported { operation: NOT_TIMED }));
+        };
+        let started = zero.until(began)?;
+        Ok(EventTimes { started, ended: started + began.until(&self.0)? })
     }
 
     fn is_for_good(&self, error: &Error) -> bool {

@@ -214,7 +214,11 @@ impl ContextOps<Cuda> for CudaContext {
     }
 
     fn create_queue(&self, order: QueueOrder) -> Result<CudaQueue> {
-        CudaQueue::create(self, order)
+        CudaQueue::create(self, order, self.events())
+    }
+
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<CudaQueue> {
+        CudaQueue::create(self, order, &Events::timed(self.events())?)
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {

@@ -118,14 +118,14 @@ impl Drop for Stream {
 }
 
 impl CudaQueue {
-    pub(super) fn create(context: &CudaContext, order: QueueOrder) -> Result<Self> {
+    /// A queue whose streams take their events from `events`, which are of the context.
+    pub(super) fn create(context: &CudaContext, order: QueueOrder, events: &Arc<Events>) -> Result<Self> {
         let current = context.current()?;
         let count = match order {
             QueueOrder::InOrder => 1,
             QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
         };
-        let streams =
-            (0..count).map(|_| Stream::create(context.events(), &current)).collect::<Result<_>>()?;
+        let streams = (0..count).map(|_| Stream::create(events, &current)).collect::<Result<_>>()?;
         Ok(Self::known(context, streams))
     }
 

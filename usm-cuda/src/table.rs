@@ -209,6 +209,7 @@ table! {
         destroy_event = "cuEventDestroy_v2" | "hipEventDestroy" (Raw);
         record_event = "cuEventRecord" | "hipEventRecord" (Raw, Raw);
         query_event = "cuEventQuery" | "hipEventQuery" (Raw);
+        elapsed = "cuEventElapsedTime" | "hipEventElapsedTime" (*mut f32, Raw, Raw);
     }
     differ {
         push_context = "cuCtxPushCurrent_v2" (Raw) | "hipSetDevice" (DeviceId);

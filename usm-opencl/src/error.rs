@@ -13,6 +13,7 @@ pub(super) const DEVICE_NOT_FOUND: Status = -1;
 pub(super) const MEM_OBJECT_ALLOCATION_FAILURE: Status = -4;
 pub(super) const OUT_OF_RESOURCES: Status = -5;
 pub(super) const OUT_OF_HOST_MEMORY: Status = -6;
+pub(super) const PROFILING_INFO_NOT_AVAILABLE: Status = -7;
 pub(super) const INVALID_VALUE: Status = -30;
 pub(super) const PLATFORM_NOT_FOUND: Status = -1001;
 

@@ -53,6 +53,7 @@ table! {
         flush = "clFlush"(Raw) -> Status;
         marker = "clEnqueueMarkerWithWaitList"(Raw, u32, Events, *mut Raw) -> Status;
         event_info = "clGetEventInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
+        event_times = "clGetEventProfilingInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
         wait_for_events = "clWaitForEvents"(u32, Events) -> Status;
         retain_event = "clRetainEvent"(Raw) -> Status;
         release_event = "clReleaseEvent"(Raw) -> Status;

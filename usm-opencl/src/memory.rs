@@ -144,7 +144,11 @@ impl ContextOps<OpenCl> for OpenClContext {
     }
 
     fn create_queue(&self, order: QueueOrder) -> Result<OpenClQueue> {
-        OpenClQueue::create(self, order)
+        OpenClQueue::create(self, order, 0)
+    }
+
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<OpenClQueue> {
+        OpenClQueue::create(self, order, queue::TIMED)
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {

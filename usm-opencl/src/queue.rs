@@ -13,13 +13,19 @@ use crate::error::{self, Status, check, object};
 use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
 use usm_core::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder};
+use usm_core::driver::NOT_TIMED;
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{After, process, waiter};
-use usm_core::{BackendKind, Result};
+use usm_core::{BackendKind, EventTimes, Result};
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
+/// `CL_QUEUE_PROFILING_ENABLE`.
+pub(super) const TIMED: Bits = 2;
 const EVENT_STATUS: u32 = 0x11D3;
+/// `CL_PROFILING_COMMAND_START` and `CL_PROFILING_COMMAND_END`: nanoseconds.
+const STARTED: u32 = 0x1282;
+const ENDED: u32 = 0x1283;
 const COMPLETE: Status = 0;
 /// No `CL_MIGRATE_MEM_OBJECT_*` flag: migrates to the queue's device.
 const TO_DEVICE: Bits = 0;
@@ -81,11 +87,12 @@ struct EventInner {
 type Fate = Option<Arc<[OpenClEvent]>>;
 
 impl OpenClQueue {
-    pub(super) fn create(context: &OpenClContext, order: QueueOrder) -> Result<Self> {
+    /// `more` are properties beside the order.
+    pub(super) fn create(context: &OpenClContext, order: QueueOrder, more: Bits) -> Result<Self> {
         let library = context.library();
         let properties = match order {
-            QueueOrder::InOrder => 0,
-            QueueOrder::OutOfOrder => OUT_OF_ORDER,
+            QueueOrder::InOrder => more,
+            QueueOrder::OutOfOrder => OUT_OF_ORDER | more,
         };
         let mut status = error::SUCCESS;
         // SAFETY: live context and a device of it.
@@ -355,6 +362,21 @@ impl OpenClEvent {
         &self.0.handle
     }
 
+    /// One of the event's times.
+    fn time(&self, which: u32) -> Result<Duration> {
+        let mut nanoseconds: u64 = 0;
+        let answer = (&raw mut nanoseconds).cast();
+        // SAFETY: a live event, space for the value.
+        let status = unsafe {
+            let call = self.0.handle.library().event_times;
+            call(self.as_raw(), which, size_of::<u64>(), answer, ptr::null_mut())
+        };
+        match status {
+            error::PROFILING_INFO_NOT_AVAILABLE => Err(error::unsupported(NOT_TIMED)),
+            status => check("clGetEventProfilingInfo", status).map(|()| Duration::from_nanos(nanoseconds)),
+        }
+    }
+
     fn flush(&self) -> Result<()> {
         let Some(queue) = &self.0.queue else { return Ok(()) };
         if !self.0.flushed.load(Ordering::Relaxed) {
@@ -406,5 +428,10 @@ impl EventOps for OpenClEvent {
     fn wait(&self, limit: Duration) -> Result<()> {
         waiter::until_complete(limit, || self.status(), || self.blocking())
             .map_err(|error| error.in_backend(BackendKind::OpenCl))
+    }
+
+    fn times(&self) -> Result<EventTimes> {
+        let _inside = process::ask()?;
+        Ok(EventTimes { started: self.time(STARTED)?, ended: self.time(ENDED)? })
     }
 }

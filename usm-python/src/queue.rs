@@ -32,19 +32,30 @@ pub(crate) struct PyEvent(pub(crate) Event<Dyn>);
 
 #[pymethods]
 impl PyQueue {
-    /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared.
+    /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared. Events
+    /// of a `timed` queue know their times.
     #[new]
-    #[pyo3(signature = (device=None, in_order=true))]
-    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, in_order: bool) -> PyResult<Self> {
+    #[pyo3(signature = (device=None, in_order=true, *, timed=false))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, in_order: bool, timed: bool) -> PyResult<Self> {
         let scope = match device {
             Some(given) if given.is_instance_of::<PyContext>() => {
                 Arc::clone(&given.cast::<PyContext>()?.get().0)
             }
-            Some(given) if sycl::looks_like_queue(given)? => return sycl::stream_of(given).map(Self),
+            Some(given) if sycl::looks_like_queue(given)? => {
+                // Its properties were chosen when it was made.
+                return match timed {
+                    true => Err(PyValueError::new_err(
+                        "timed: make the dpctl queue with property=\"enable_profiling\"",
+                    )),
+                    false => sycl::stream_of(given).map(Self),
+                };
+            }
             _ => device_of(py, device, ("device", argument::QUEUE))?.0.scope()?,
         };
         let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
-        let queue = py.detach(|| scope.context.queue(order)).or_raise()?;
+        let context = &scope.context;
+        let create = || if timed { context.timed_queue(order) } else { context.queue(order) };
+        let queue = py.detach(create).or_raise()?;
         Ok(Self(Stream::new(queue, &scope)))
     }
 
@@ -123,6 +134,16 @@ impl PyEvent {
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         Limit::seconds(timeout)?.outcome(py, slice::from_ref(self.0.raw()))?.or_raise()
+    }
+
+    /// When the device began the operation and when it had finished, in nanoseconds of the
+    /// runtime's own clock. Waits for the operation, at most `timeout` seconds. Only events of a
+    /// queue made with `timed=True` have times; other events raise a `DeviceError`.
+    #[pyo3(signature = (timeout=30.0))]
+    fn times(&self, py: Python<'_>, timeout: f64) -> PyResult<(u128, u128)> {
+        self.wait(py, timeout)?;
+        let times = py.detach(|| self.0.times()).or_raise()?;
+        Ok((times.started.as_nanos(), times.ended.as_nanos()))
     }
 
     fn __repr__(&self) -> &'static str {

@@ -16,8 +16,8 @@ use crate::chain::Tracked;
 use crate::error::{self, not_null};
 use crate::loader::{Handle, Library, Raw};
 use usm_core::backend::{EventOps, EventStatus};
-use usm_core::driver::{poll, process, waiter};
-use usm_core::{BackendKind, Result};
+use usm_core::driver::{NOT_TIMED, poll, process, waiter};
+use usm_core::{BackendKind, ErrorKind, EventTimes, Result};
 
 /// The library's event states for success and for pending operations.
 const COMPLETE: c_int = 3;
@@ -99,5 +99,20 @@ impl EventOps for DpctlEvent {
     fn wait(&self, limit: Duration) -> Result<()> {
         waiter::until_complete(limit, || self.status(), || Some(self.blocking()))
             .map_err(|error| error.in_backend(BackendKind::Sycl))
+    }
+
+    fn times(&self) -> Result<EventTimes> {
+        let _inside = process::ask()?;
+        let (event, library) = (self.native().raw(), self.native().library());
+        // SAFETY: a live event.
+        let started = unsafe { (library.event_started)(event) };
+        // SAFETY: as above.
+        let ended = unsafe { (library.event_ended)(event) };
+        // The library answers 0 where SYCL throws.
+        if ended == 0 {
+            return Err(error::of(ErrorKind::Unsupported { operation: NOT_TIMED }));
+        }
+        let time = |nanoseconds: usize| Duration::from_nanos(nanoseconds as u64);
+        Ok(EventTimes { started: time(started), ended: time(ended) })
     }
 }

@@ -83,6 +83,8 @@ table! {
         event_copy = "DPCTLEvent_Copy"(Raw) -> Raw;
         event_delete = "DPCTLEvent_Delete"(Raw);
         event_wait = "DPCTLEvent_Wait"(Raw);
+        event_started = "DPCTLEvent_GetProfilingInfoStart"(Raw) -> usize;
+        event_ended = "DPCTLEvent_GetProfilingInfoEnd"(Raw) -> usize;
         event_status = "DPCTLEvent_GetCommandExecutionStatus"(Raw) -> c_int;
 
         allocate_host = "DPCTLaligned_alloc_host"(usize, usize, Raw) -> *mut c_void;

@@ -52,7 +52,7 @@ impl DpctlContext {
     }
 
     pub(super) fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
-        let allocator = queue::create_native(&context, &device, usm_core::QueueOrder::InOrder)?;
+        let allocator = queue::create_native(&context, &device, usm_core::QueueOrder::InOrder, 0)?;
         let info = device.info();
         // Sub-devices come after all root devices and count as one device.
         let ledger = ledgers::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
@@ -115,7 +115,11 @@ impl ContextOps<Dpctl> for DpctlContext {
     }
 
     fn create_queue(&self, order: QueueOrder) -> Result<DpctlQueue> {
-        DpctlQueue::create(self, order)
+        DpctlQueue::create(self, order, 0)
+    }
+
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<DpctlQueue> {
+        DpctlQueue::create(self, order, queue::TIMED)
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {

@@ -18,7 +18,8 @@ use usm_core::driver::sync::{AtomicBool, Ordering};
 use usm_core::driver::{After, process};
 use usm_core::{ErrorKind, Result};
 
-/// `DPCTL_IN_ORDER` of the C headers.
+/// `DPCTL_ENABLE_PROFILING` and `DPCTL_IN_ORDER` of the C headers.
+pub(super) const TIMED: c_int = 1;
 const IN_ORDER: c_int = 1 << 1;
 
 /// Dropped queues of the whole process, because a queue may outlive its context's last handle.
@@ -38,11 +39,17 @@ pub(super) struct Inner {
     used: AtomicBool,
 }
 
-pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: QueueOrder) -> Result<Handle> {
+/// `more` are properties beside the order.
+pub(super) fn create_native(
+    context: &Handle,
+    device: &DpctlDevice,
+    order: QueueOrder,
+    more: c_int,
+) -> Result<Handle> {
     let library = context.library();
     let properties = match order {
-        QueueOrder::InOrder => IN_ORDER,
-        QueueOrder::OutOfOrder => 0,
+        QueueOrder::InOrder => IN_ORDER | more,
+        QueueOrder::OutOfOrder => more,
     };
     // SAFETY: live references; any thread may call the handler.
     let raw = unsafe {
@@ -71,8 +78,8 @@ pub(super) unsafe fn context_of(library: &'static Library, queue: Raw) -> Result
 }
 
 impl DpctlQueue {
-    pub(super) fn create(context: &DpctlContext, order: QueueOrder) -> Result<Self> {
-        let handle = create_native(context.native(), context.device(), order)?;
+    pub(super) fn create(context: &DpctlContext, order: QueueOrder, more: c_int) -> Result<Self> {
+        let handle = create_native(context.native(), context.device(), order, more)?;
         Ok(Self::known(handle, context, order))
     }
 

@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use core::fmt::{Arguments, Write as _};
 use std::sync::LazyLock;
+use std::time::Instant;
 
 use crate::code::{Answer, INVALID_HANDLE};
 use crate::context::{Context, Device};
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) functions: BTreeMap<usize, Function>,
     /// Numbers of the commands that are not complete.
     pub(crate) unfinished: BTreeSet<u64>,
+    /// When the records of timed events were complete.
+    pub(crate) times: BTreeMap<u64, Option<Instant>>,
     /// Under `late`: whether one operation may start.
     pub(crate) asked: bool,
     /// Threads that wait inside a call.
@@ -105,6 +108,7 @@ impl State {
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
             unfinished: BTreeSet::new(),
+            times: BTreeMap::new(),
             asked: false,
             waiting: 0,
             misuses: 0,

@@ -1,6 +1,7 @@
 //! Streams and events: submission, order and completion.
 
 use alloc::collections::VecDeque;
+use std::time::Instant;
 
 use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_HANDLE, SUCCESS};
 use crate::command::{Action, Command, Work};
@@ -29,6 +30,8 @@ pub(crate) struct Event {
     pub(crate) record: u64,
     /// The stream of the record.
     pub(crate) stream: usize,
+    /// Whether it was created without `CU_EVENT_DISABLE_TIMING`.
+    pub(crate) timed: bool,
 }
 
 impl Stream {
@@ -72,6 +75,14 @@ impl State {
         let context = find(&mut self.events, handle)?.context;
         self.context(context)?;
         find(&mut self.events, handle)
+    }
+
+    /// A command is done. If it records a timed event, this is the event's time.
+    fn complete(&mut self, number: u64) {
+        self.unfinished.remove(&number);
+        if let Some(time) = self.times.get_mut(&number) {
+            *time = Some(Instant::now());
+        }
     }
 
     /// Submits a command to a stream and returns its number.
@@ -171,7 +182,7 @@ impl State {
             let stream = *chosen?.0;
             let command = find(&mut self.streams, stream).ok()?.commands.pop_front()?;
             if !command.is_operation() {
-                self.unfinished.remove(&command.number);
+                self.complete(command.number);
                 self.forget(stream);
                 worker::done();
                 continue;
@@ -195,7 +206,7 @@ impl State {
         let Ok(found) = find(&mut self.streams, stream) else { return };
         let context = found.context;
         if let Some(command) = found.running.take() {
-            self.unfinished.remove(&command.number);
+            self.complete(command.number);
         }
         if code != SUCCESS {
             // Like a device fault: nothing that follows is reliable.

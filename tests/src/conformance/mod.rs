@@ -11,6 +11,7 @@ pub mod query;
 pub mod queue_memory;
 pub mod sharing;
 pub mod strided;
+pub mod times;
 pub mod transfer;
 pub mod typed;
 
@@ -91,6 +92,10 @@ macro_rules! conformance_cases {
             fills_of_every_width fills_follow_one_rule a_buffer_round_trip a_buffer_is_zero_before_anybody_writes_it a_buffer_and_bytes_of_the_program a_buffer_range_outside_is_refused
             buffers_are_filled_by_the_same_rule buffers_are_copied_between_and_within buffer_copies_are_checked
             hints_change_nothing);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, times:
+            operations_of_a_timed_queue_follow_each_other
+            operations_of_a_timed_queue_lie_between_its_first_and_last
+            an_event_of_a_plain_queue_has_no_times);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, order:
             an_event_completes an_in_order_queue_keeps_the_order an_out_of_order_queue_keeps_dependencies
             two_queues_are_ordered_by_the_arrays readers_run_beside_each_other_and_before_the_next_writer

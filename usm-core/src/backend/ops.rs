@@ -10,6 +10,7 @@ use crate::context_state::ContextState;
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::{EventTimes, NOT_TIMED};
 use crate::{AllocKind, DeviceInfo};
 
 /// A device.
@@ -35,6 +36,14 @@ pub trait ContextOps<B: Backend> {
     /// # Errors
     /// The runtime's.
     fn create_queue(&self, order: QueueOrder) -> Result<B::Queue>;
+
+    /// A new queue whose events know their [times](EventOps::times).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the runtime measures no times; the runtime's.
+    fn create_timed_queue(&self, _order: QueueOrder) -> Result<B::Queue> {
+        Err(ErrorKind::Unsupported { operation: "the times of events" }.into())
+    }
 
     /// Memory of `kind` for `layout`.
     ///
@@ -147,6 +156,14 @@ pub trait EventOps {
     /// # Errors
     /// [`ErrorKind::Timeout`], or as [`status`](Self::status).
     fn wait(&self, limit: Duration) -> Result<()>;
+
+    /// When the device worked on the operation, which is complete.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the event's queue is not timed; the runtime's.
+    fn times(&self) -> Result<EventTimes> {
+        Err(ErrorKind::Unsupported { operation: NOT_TIMED }.into())
+    }
 
     /// Whether the operation succeeded; never blocks. A failed one may still touch memory.
     fn is_complete(&self) -> bool {

@@ -37,6 +37,8 @@ pub mod waiter;
 
 pub use crate::after::{After, give_up};
 pub use crate::deadline::Deadline;
+#[doc(hidden)]
+pub use crate::event::NOT_TIMED;
 pub use crate::few::Few;
 pub use crate::ledger::Ledger;
 pub use table::table;

@@ -220,7 +220,7 @@ WITHOUT_MEMORY = {
         "_repr_html_ backend capabilities context driver_version free_memory global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
         " platform selector type vendor".split()
     ),
-    "Event": {"done", "wait"},
+    "Event": {"done", "times", "wait"},
     "Module": set(),
     "Kernel": {"local_mem_size", "max_work_group_size", "name"},
     "KernelFunction": {"check", "code", "local_mem_size", "max_work_group_size", "proof"},

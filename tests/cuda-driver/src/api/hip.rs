@@ -118,6 +118,7 @@ twins! {
     hipStreamSynchronize(stream: usize) = order::cuStreamSynchronize;
     hipEventDestroy(event: usize) = order::cuEventDestroy_v2;
     hipEventRecord(event: usize, stream: usize) = order::cuEventRecord;
+    hipEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) = order::cuEventElapsedTime;
     hipEventQuery(event: usize) = order::cuEventQuery;
     hipMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) = transfer::cuMemsetD8Async;
     hipMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) = transfer::cuMemsetD16Async;

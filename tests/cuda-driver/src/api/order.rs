@@ -1,10 +1,27 @@
 //! Streams and events.
 
-use crate::code::{INVALID_HANDLE, INVALID_VALUE, NOT_READY};
+use std::time::Instant;
+
+use crate::code::{Answer, INVALID_HANDLE, INVALID_VALUE, NOT_READY};
 use crate::command::Action;
 use crate::export::{functions, put, waiting};
-use crate::state::find;
+use crate::state::{State, find};
 use crate::stream::Event;
+
+/// `CU_EVENT_DISABLE_TIMING`.
+const DISABLE_TIMING: u32 = 2;
+
+impl State {
+    /// When the last record of a timed event was done.
+    fn time(&mut self, event: usize) -> Answer<Instant> {
+        let event = self.event(event)?;
+        let record = event.record;
+        if !event.timed {
+            return Err(INVALID_HANDLE);
+        }
+        self.times.get(&record).ok_or(INVALID_HANDLE)?.ok_or(NOT_READY)
+    }
+}
 
 functions! {
     cuStreamCreate(stream: *mut usize, flags: u32) |state| {
@@ -47,15 +64,17 @@ functions! {
             state.submit(stream, Action::Wait(record))?;
         }
     }
-    cuEventCreate(event: *mut usize, _flags: u32) |state| {
+    cuEventCreate(event: *mut usize, flags: u32) |state| {
         let context = state.current()?;
         let created = state.number();
         // A new event counts as recorded and complete.
-        state.events.insert(created, Event { context, record: 0, stream: 0 });
+        let timed = flags & DISABLE_TIMING == 0;
+        state.events.insert(created, Event { context, record: 0, stream: 0, timed });
         put(event, created)?;
     }
     cuEventDestroy_v2(event: usize) |state| {
-        state.events.remove(&event).ok_or(INVALID_HANDLE)?;
+        let event = state.events.remove(&event).ok_or(INVALID_HANDLE)?;
+        state.times.remove(&event.record);
     }
     cuEventRecord(event: usize, handle: usize) |state| {
         state.note(format_args!("{handle:#x}"));
@@ -66,7 +85,17 @@ functions! {
         }
         let record = state.submit(stream, Action::Record)?;
         let event = find(&mut state.events, event)?;
-        (event.record, event.stream) = (record, handle);
+        let before = core::mem::replace(&mut event.record, record);
+        event.stream = handle;
+        if event.timed {
+            state.times.remove(&before);
+            state.times.insert(record, None);
+        }
+    }
+    cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) |state| {
+        let (start, end) = (state.time(start)?, state.time(end)?);
+        let (forth, back) = (end.saturating_duration_since(start), start.saturating_duration_since(end));
+        put(milliseconds, (forth.as_secs_f64() * 1e3 - back.as_secs_f64() * 1e3) as f32)?;
     }
     cuEventQuery(event: usize) |state| {
         let (record, stream, context) = {

@@ -37,6 +37,7 @@ pub(super) trait ErasedDevice: Debug + Send + Sync {
 pub(super) trait ErasedContext: Debug + Send + Sync {
     fn shared(&self) -> &ContextState;
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
     /// # Safety
     /// As [`ContextOps::free`].
@@ -185,6 +186,11 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>> {
         let queue = self.handle.create_queue(order)?;
+        Ok(Arc::new(QueueOf::<B>(Bound::new(queue))))
+    }
+
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>> {
+        let queue = self.handle.create_timed_queue(order)?;
         Ok(Arc::new(QueueOf::<B>(Bound::new(queue))))
     }
 

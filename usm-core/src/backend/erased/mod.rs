@@ -27,6 +27,7 @@ use crate::backend::{
 use crate::context_state::ContextState;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::event::EventTimes;
 use crate::ipc::NATIVE_BYTES;
 use crate::{AllocKind, DeviceInfo};
 
@@ -241,6 +242,10 @@ impl ContextOps<Dyn> for DynContext {
         self.0.erased.create_queue(order).map(DynQueue)
     }
 
+    fn create_timed_queue(&self, order: QueueOrder) -> Result<DynQueue> {
+        self.0.erased.create_timed_queue(order).map(DynQueue)
+    }
+
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         self.0.erased.allocate(kind, layout)
     }
@@ -300,6 +305,10 @@ impl EventOps for DynEvent {
 
     fn wait(&self, limit: Duration) -> Result<()> {
         self.0.wait(limit)
+    }
+
+    fn times(&self) -> Result<EventTimes> {
+        self.0.times()
     }
 }
 

@@ -191,3 +191,19 @@ def read_only_memory_is_never_written(b):
         with pytest.raises(usm.AccessError, match="read-only"):
             write()
     usm.copy(source, ours)
+
+
+def a_timed_queue_measures_copies(b):
+    try:
+        queue = usm.Queue(b.device, timed=True)
+    except usm.DeviceError as error:
+        assert "the times of events" in str(error)
+        pytest.skip(f"{b.device}: {error}")
+    source, target = (usm.zeros(1 << 16, kind="device", queue=queue) for _ in range(2))
+    events = [queue.copy(target, source) for _ in range(3)]
+    times = [event.times() for event in events]
+    assert all(began <= ended for began, ended in times)
+    # CUDA's times have the precision of a float.
+    assert all(one[1] <= two[0] + 5000 for one, two in zip(times, times[1:]))
+    with pytest.raises(usm.DeviceError, match="not timed"):
+        usm.Queue(b.device).copy(target, source).times()
