@@ -28,7 +28,12 @@ pub struct Wanted {
     /// Time limit for everything. Without it [`Strategy::Auto`] has
     /// [`AUTO_LIMIT`](crate::clock::AUTO_LIMIT), and a count of nodes limits the others.
     pub time_limit: Option<Duration>,
+    /// Threads that search, at least 1 and at most [`MOST_THREADS`].
+    pub threads: usize,
 }
+
+/// More threads than any machine has a use for.
+pub const MOST_THREADS: usize = 1024;
 
 impl Wanted {
     /// A clock that runs since `start`.
@@ -44,6 +49,7 @@ impl Wanted {
         options.strategy = self.strategy;
         options.queue = self.queue;
         options.capacity = self.capacity;
+        options.threads = self.threads;
         options.stop = Some(stop);
         clock.rule(&mut options);
         options

@@ -88,7 +88,7 @@ fn the_program_of_the_readme_compiles_and_runs() {
 
 /// The plan as text in C's format.
 fn rust(input: Input, strategy: Strategy) -> String {
-    let wanted = Wanted { queue: Queue::InOrder, strategy, capacity: None, time_limit: None };
+    let wanted = Wanted { queue: Queue::InOrder, strategy, capacity: None, time_limit: None, threads: 1 };
     let clock = wanted.clock(std::time::Instant::now());
     let stop = || clock.must_stop();
     let outcome =

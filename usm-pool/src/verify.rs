@@ -2,7 +2,7 @@
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan`] computes every number of a plan anew, [`graph`]
-//! everything from the operator graph.
+//! everything from the operator graph. [`proof`] replays why nothing below a bound is possible.
 
 #[cfg(feature = "alloc")]
 mod graph;
@@ -11,12 +11,16 @@ mod held;
 #[cfg(feature = "alloc")]
 mod plan;
 #[cfg(feature = "alloc")]
+mod proof;
+#[cfg(feature = "alloc")]
 mod sweep;
 
 #[cfg(feature = "alloc")]
 pub use graph::graph;
 #[cfg(feature = "alloc")]
 pub use plan::plan;
+#[cfg(feature = "alloc")]
+pub use proof::{ProofError, ProofFault, proof};
 #[cfg(feature = "alloc")]
 pub use sweep::sweep;
 

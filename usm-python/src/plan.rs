@@ -43,11 +43,11 @@ pub(crate) struct PyPlan {
 ///
 /// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
 /// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
-/// in seconds. Raises `usm.RequestError` for an input or option that is not valid, `TypeError` or
+/// in seconds; `threads` search. Raises `usm.RequestError` for an input or option that is not valid, `TypeError` or
 /// `KeyError` for an input of another form, and `ImportError` where shapes must be inferred and the
 /// package `onnx` is missing.
 #[pyfunction]
-#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true))]
+#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn plan(
     py: Python<'_>,
@@ -61,6 +61,7 @@ pub(crate) fn plan(
     values: Option<HashMap<String, Bound<'_, PyAny>>>,
     keep_order: bool,
     views: bool,
+    threads: usize,
 ) -> PyResult<PyPlan> {
     let start = Instant::now();
     let queue = queue_of(queue)?;
@@ -73,6 +74,10 @@ pub(crate) fn plan(
     }
     let said = time_limit.map(Duration::try_from_secs_f64).transpose();
     let said = said.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
+    let most = outcome::MOST_THREADS;
+    if !(1..=most).contains(&threads) {
+        return Err(Class::Request.error(format!("threads: {threads} is not from 1 to {most}")));
+    }
     let given = Given::of(input, alignment)?;
     if queue == Queue::OutOfOrder && matches!(given, Given::Table(_)) {
         let reason = "queue: a table has lifetimes, which only an in-order queue keeps; give a graph";
@@ -93,7 +98,7 @@ pub(crate) fn plan(
     if !inputs.is_empty() && matches!(given, Given::Table(_) | Given::Graph(_)) {
         return Err(Class::Request.error("values: only an ONNX model has inputs of a value"));
     }
-    let wanted = outcome::Wanted { queue, strategy, capacity, time_limit: said };
+    let wanted = outcome::Wanted { queue, strategy, capacity, time_limit: said, threads };
     let title = given.title();
     let watch = Watch {
         clock: wanted.clock(start),

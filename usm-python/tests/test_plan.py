@@ -140,6 +140,7 @@ def test_a_capacity_makes_a_plan_feasible_or_not():
         ([], {"strategy": "best"}, ["strategy", "best"]),
         ([], {"alignment": 3}, ["alignment", "3"]),
         ([], {"time_limit": -1}, ["time_limit"]),
+        ([], {"threads": 0}, ["threads", "0", "1024"]),
         ([], {"time_limit": float("nan")}, ["time_limit"]),
         ([], {"dims": {"N": 1}}, ["dims"]),
         (b"no model", {}, ["ONNX"]),
@@ -190,6 +191,12 @@ def test_other_threads_run_during_a_search():
     done.set()
     thread.join()
     assert len(seen) > 3
+
+
+def test_the_number_of_threads_changes_no_plan():
+    table = [(i % 7, i % 7 + 1 + i * 5 % 6, 1 + i * 37 % 50) for i in range(40)]
+    one, four = (usm.plan(table, strategy="search", threads=threads) for threads in (1, 4))
+    assert list(one.offsets) == list(four.offsets) and one.to_dict()["nodes"] == four.to_dict()["nodes"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of POSIX")

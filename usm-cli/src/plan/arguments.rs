@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use usm_plan::outcome::MOST_THREADS;
 use usm_plan::ranged::Wanted;
 use usm_pool::{Queue, Strategy};
 
@@ -29,6 +30,10 @@ pub(crate) struct Arguments {
     /// machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
+    /// Threads that search. Where a count of nodes ends the search, the plan is the same for every
+    /// number of them.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = threads, allow_negative_numbers = true)]
+    pub(super) threads: usize,
     /// Value of a dimension of an ONNX model, or of a graph.json with dims; an ONNX model's
     /// dimensions without a name are called INPUT.AXIS. With LOW..HIGH[:STEP] one plan is made for
     /// all the values; both ends are values, STEP is 1 by default.
@@ -159,6 +164,13 @@ impl From<StrategyArgument> for Strategy {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
+        _ => Err(format!("{text:?} is not a number from 1 to {MOST_THREADS}")),
+    }
 }
 
 fn alignment(text: &str) -> Result<u64, String> {

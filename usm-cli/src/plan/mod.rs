@@ -155,6 +155,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();
     options.capacity = arguments.capacity;
+    options.threads = arguments.threads;
     options.progress = Some(&better);
     options.ordering_edges = arguments.ordering_edges.unwrap_or(0);
     options.keep_critical_path = arguments.keep_critical_path;

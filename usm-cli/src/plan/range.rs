@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();
+    options.threads = arguments.threads;
     options.stop = Some(&stop);
     clock.rule(&mut options);
     let hints = arguments.hints();

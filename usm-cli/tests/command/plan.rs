@@ -437,6 +437,9 @@ fn bad_usage_exits_with_2() {
     usm(&["plan", &buffers, "--alignment", "48"]).refused(&["48", "power of two"]);
     usm(&["plan", &buffers, "--capacity", "1.5"]).refused(&["1.5"]);
     usm(&["plan", &buffers, "--time-limit", "-1"]).refused(&["time-limit"]);
+    for threads in ["0", "-1", "1025", "two"] {
+        usm(&["plan", &buffers, "--threads", threads]).refused(&["--threads", threads, "from 1 to 1024"]);
+    }
     usm(&["plan", &buffers, "--strategy", "magic"]).refused(&["magic", "greedy-by-size"]);
     usm(&["plan", &graph, "--dim", "N=1"]).refused(&["--dim", "no dimension", "N"]);
     usm(&["plan", &graph, "--dim", "N"]).refused(&["NAME=VALUE"]);

@@ -9,6 +9,7 @@ pub mod pareto;
 mod peak_first;
 pub mod pool_rules;
 mod portfolio;
+mod prove;
 pub mod reorder;
 pub mod search;
 mod time_tree;
@@ -26,6 +27,7 @@ use crate::{Buffer, ConflictGraph, Error};
 
 pub use graph_plan::{plan_graph, plan_graph_with};
 pub use offset_list::Fit;
+pub use prove::prove;
 pub use search::Progress;
 
 /// How a plan is made.
@@ -102,6 +104,10 @@ pub struct Options<'a> {
     /// the bound of one buffer, fewer edges, and the first simple plan with the remaining buffers
     /// on top.
     pub stop_early: bool,
+    /// Threads that search, the caller's included; 0 is 1. A count of nodes ends the search with
+    /// the same plan for every number of threads. Without the feature `std` there is one. Instances
+    /// of more than 32,768 buffers are searched by one.
+    pub threads: usize,
     /// Called with every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -117,6 +123,7 @@ impl fmt::Debug for Options<'_> {
             .field("nodes", &self.nodes)
             .field("stop", &self.stop.is_some())
             .field("stop_early", &self.stop_early)
+            .field("threads", &self.threads)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -133,6 +140,7 @@ impl Default for Options<'_> {
             nodes: 1 << 21,
             stop: None,
             stop_early: false,
+            threads: 1,
             progress: None,
         }
     }

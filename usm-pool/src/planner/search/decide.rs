@@ -6,16 +6,13 @@
 
 use alloc::vec::Vec;
 
+use super::log::Log;
 use super::model::Model;
 use super::order::Order;
 use super::state::{State, UNPLACED};
 
 /// Number of candidates sorted at a time.
 const AHEAD: usize = 24;
-
-/// Number of items and cliques for which a node counts as one more, because its time is
-/// proportional to them.
-const BUFFERS: u64 = 1024;
 
 /// The answer for one capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +46,7 @@ enum Frame {
     /// One of the candidates is placed next.
     Choice(Choice),
     /// All parts must be solved, one after the other. The last item was placed at this offset.
-    Parts { next: u32, end: u32, offset: u64 },
+    Parts { next: u32, end: u32, offset: u64, log: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +78,7 @@ pub(super) struct Search<'m> {
     seen: Vec<u64>,
     expansion: u64,
     /// The cost of a node of this instance.
-    pub(super) weight: u64,
+    weight: u64,
 }
 
 impl<'m> Search<'m> {
@@ -96,20 +93,23 @@ impl<'m> Search<'m> {
             borders: Vec::new(),
             seen: alloc::vec![0; model.items.len()],
             expansion: 0,
-            weight: 1 + (model.items.len() + model.cliques.len()) as u64 / BUFFERS,
+            weight: model.weight(),
         }
     }
 
-    /// Searches a placement with all ends at or below `capacity`, with ranks by `order`. Every node
-    /// subtracts its weight from `nodes`; `stop` is called once in many nodes.
+    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node
+    /// subtracts its weight from `nodes`; `stop` is called once in many nodes. `log` hears why there is
+    /// none.
     pub(super) fn decide(
         &mut self,
         capacity: u64,
         order: &Order,
         nodes: &mut u64,
         stop: &mut dyn FnMut() -> bool,
+        log: &mut impl Log,
     ) -> Answer {
         if !self.state.reset(capacity) {
+            log.too_high(self.model, &self.state);
             return Answer::Infeasible;
         }
         self.candidates.clear();
@@ -122,21 +122,25 @@ impl<'m> Search<'m> {
         if self.model.chain {
             self.state.borders(0, cliques, &mut self.borders);
         }
-        self.split((0, self.members.len() as u32), (0, cliques as u32), 0);
+        self.split((0, self.members.len() as u32), (0, cliques as u32), 0, log.mark());
         let mut node = 0_u64;
         // A node takes time in proportion to these.
         let pace = ((1 << 20) / (cliques + self.model.items.len()) as u64).max(16);
         while let Some(frame) = self.frames.last_mut() {
             match frame {
-                Frame::Parts { next, end, offset } => {
+                Frame::Parts { next, end, offset, log: mark } => {
                     if next < end {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
-                        // Totals change as buffers are placed; large instances use the initial
-                        // ranks.
+                        // What was solved before refutes nothing.
+                        log.back(*mark);
+                        // Totals change as buffers are placed; on large instances the rank at the
+                        // start must do.
                         if self.state.exact || self.state.mark() == 0 {
                             self.rank_part(part, order);
                         }
+                        let (start, end) = self.parts[part as usize].members;
+                        log.part(self.model, &self.members[start as usize..end as usize]);
                         self.expand(part, offset, 0);
                     } else {
                         self.frames.pop();
@@ -149,6 +153,7 @@ impl<'m> Search<'m> {
                 Frame::Choice(choice) => {
                     if choice.next >= choice.end || choice.is_last {
                         self.part_failed();
+                        log.done();
                         continue;
                     }
                     if choice.next == choice.sorted {
@@ -165,7 +170,9 @@ impl<'m> Search<'m> {
                     let Part { members, cliques } = self.parts[part as usize];
                     let placed = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);
                     choice.is_last = placed.free;
+                    log.place(self.model, item);
                     if !placed.fits {
+                        log.too_high(self.model, &self.state);
                         self.state.undo(mark as usize);
                         continue;
                     }
@@ -182,7 +189,7 @@ impl<'m> Search<'m> {
                             }
                         }
                     } else {
-                        self.split(members, cliques, offset);
+                        self.split(members, cliques, offset, log.mark());
                     }
                 }
             }
@@ -191,7 +198,7 @@ impl<'m> Search<'m> {
     }
 
     /// Cuts a part at `borders` into smaller ones that remain to be solved.
-    fn split(&mut self, members: (u32, u32), cliques: (u32, u32), offset: u64) {
+    fn split(&mut self, members: (u32, u32), cliques: (u32, u32), offset: u64, log: usize) {
         let begin = self.parts.len() as u32;
         let mut first = cliques.0;
         for at in 0..=self.borders.len() {
@@ -216,7 +223,7 @@ impl<'m> Search<'m> {
             }
             first = last;
         }
-        self.frames.push(Frame::Parts { next: begin, end: self.parts.len() as u32, offset });
+        self.frames.push(Frame::Parts { next: begin, end: self.parts.len() as u32, offset, log });
     }
 
     fn rank_part(&mut self, part: u32, order: &Order) {

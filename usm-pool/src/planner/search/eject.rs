@@ -39,7 +39,7 @@ const SHARE: u32 = 4;
 const HALVINGS: u32 = 12;
 
 /// A plan under repair. Keeps its tables and weights between turns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ejection<'r, R> {
     relation: &'r R,
     /// Current offsets; [`UNPLACED`] for removed buffers.

@@ -16,19 +16,28 @@
 //! - *Minimisation* alternates between the bound and fractions of the gap below the best peak as
 //!   targets.
 //!
-//! The result depends only on the instance and the node budget: no clock, no floating point, fixed
-//! seeds. The budget only truncates the sequence of tries, so more nodes are never worse.
+//! Everything follows from the instance and the node budget: no clock, no floating point, fixed
+//! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse. Threads
+//! try ahead of the sequence (see [`ahead`]), so that their number changes nothing but the time.
 
+#[cfg(feature = "std")]
+mod ahead;
+mod course;
 mod decide;
 mod eject;
+mod log;
 mod minimise;
 mod model;
 mod order;
+mod prove;
 mod rows;
 mod state;
 mod timeline;
 
 use alloc::vec::Vec;
+
+pub(super) use self::log::Line;
+pub(super) use self::prove::refute;
 
 use self::minimise::{Goal, minimise, repair};
 use self::model::Model;
@@ -68,24 +77,25 @@ pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, 
     let goal = Goal {
         nodes: options.nodes,
         capacity: options.capacity,
-        stop: &mut || options.stop.is_some_and(|stop| stop()),
-        progress: &mut |progress| {
+        stop: &|| options.stop.is_some_and(|stop| stop()),
+        progress: &|progress| {
             if let Some(report) = options.progress {
                 report(progress);
             }
         },
+        threads: options.threads,
     };
     let pick = |buffers: &mut dyn Iterator<Item = usize>| buffers.map(|i| offsets[i]).collect::<Vec<u64>>();
     let model = if is_large(instance) { None } else { Model::new(instance) };
     let (found, buffers): (_, Vec<usize>) = match model {
         Some(model) => {
             let buffers: Vec<usize> = model.items.iter().map(|item| item.buffer).collect();
-            (minimise(&model, bound, pick(&mut buffers.iter().copied()), goal), buffers)
+            (minimise(&model, bound, pick(&mut buffers.iter().copied()), &goal), buffers)
         }
         None => {
             let Some(timeline) = Timeline::new(instance) else { return Outcome::default() };
             let buffers: Vec<usize> = timeline.buffers.iter().map(|&i| i as usize).collect();
-            (repair(&timeline, bound, pick(&mut buffers.iter().copied()), goal), buffers)
+            (repair(&timeline, bound, pick(&mut buffers.iter().copied()), &goal), buffers)
         }
     };
     let offsets = found.offsets.map(|placed| {

@@ -13,6 +13,9 @@ use crate::lifetime::align_up;
 /// Above this number of conflicting pairs, the exhaustive search's tables are not built.
 const PAIRS: u64 = 1 << 25;
 
+/// Items and cliques for which a node counts as one more.
+const BUFFERS: u64 = 1024;
+
 /// One buffer that needs bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
@@ -24,6 +27,8 @@ pub(super) struct Item {
     pub(super) room: u64,
     /// Alignment of the offset.
     pub(super) alignment: u64,
+    /// Begin and end of the life.
+    pub(super) life: (u64, u64),
     /// Length of the life, or the number of conflicts when there are no lives.
     pub(super) width: u64,
     /// Buffers of one class are interchangeable.
@@ -36,7 +41,7 @@ pub(super) struct Item {
 /// maximal set, in order of time. A buffer is in consecutive sections, so a time that no unplaced
 /// buffer spans cuts the rest into independent parts. With a conflict graph the cliques are found
 /// greedily; they prune, and need not cover every conflict.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) items: Vec<Item>,
     pub(super) conflicts: Rows,
@@ -74,6 +79,7 @@ impl Model {
                 size: buffer.size,
                 room: align_up(buffer.size, least)?,
                 alignment: buffer.alignment,
+                life: (buffer.lower, buffer.upper),
                 width: buffer.lifetime().len(),
                 class: 0,
             });
@@ -96,7 +102,17 @@ impl Model {
         Some(model)
     }
 
-    /// The cliques of an item.
+    /// The cost of a node: it takes time in proportion to items and cliques.
+    pub(super) fn weight(&self) -> u64 {
+        1 + (self.items.len() + self.cliques.len()) as u64 / BUFFERS
+    }
+
+    /// Highest end of an item.
+    pub(super) fn peak(&self, offsets: &[u64]) -> u64 {
+        self.items.iter().zip(offsets).map(|(item, offset)| offset + item.size).max().unwrap_or(0)
+    }
+
+    /// The cliques that an item is in.
     pub(super) fn cliques_of(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
         (self.first[item]..self.last[item])
             .map(|at| if self.listed.is_empty() { at as usize } else { self.listed[at as usize] as usize })

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// `len` lists; list `i` is `data[start[i]..start[i + 1]]`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
     start: Vec<u32>,
     data: Vec<u32>,

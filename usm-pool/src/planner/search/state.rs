@@ -29,7 +29,16 @@ pub(super) struct Placed {
     pub(super) free: bool,
 }
 
-/// Placement, bounds and the trail that undoes them.
+/// Why a placement does not fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reason {
+    /// This item ends above the capacity.
+    Tall(u32),
+    /// This clique does.
+    Clique(u32),
+}
+
+/// Placement, bounds and the trail that takes them back.
 #[derive(Debug)]
 pub(super) struct State<'m> {
     model: &'m Model,
@@ -50,8 +59,10 @@ pub(super) struct State<'m> {
     span: Vec<u32>,
     trail: Vec<Change>,
     capacity: u64,
-    /// Whether floors are kept. On large instances a node is cheaper without them, and dives matter
-    /// more than pruning.
+    /// Of the last placement that does not fit.
+    pub(super) reason: Reason,
+    /// Whether floors are kept. On large instances a node costs less without, and pruning matters
+    /// less than diving.
     pub(super) exact: bool,
 }
 
@@ -80,6 +91,7 @@ impl<'m> State<'m> {
             span,
             trail: Vec::new(),
             capacity: 0,
+            reason: Reason::Tall(0),
             exact: model.cliques.total() <= EXACT,
         }
     }
@@ -92,8 +104,12 @@ impl<'m> State<'m> {
         for (ceiling, slack) in self.ceiling.iter_mut().zip(&self.slack) {
             *ceiling = capacity.saturating_add(*slack);
         }
-        self.model.items.iter().all(|item| item.size <= capacity)
-            && self.rest.iter().zip(&self.ceiling).all(|(rest, ceiling)| rest <= ceiling)
+        let tall =
+            self.model.items.iter().position(|item| item.size > capacity).map(|i| Reason::Tall(i as u32));
+        let full = || self.rest.iter().zip(&self.ceiling).position(|(rest, ceiling)| rest > ceiling);
+        let reason = tall.or_else(|| full().map(|clique| Reason::Clique(clique as u32)));
+        self.reason = reason.unwrap_or(self.reason);
+        reason.is_none()
     }
 
     /// A mark for [`Self::undo`].
@@ -158,7 +174,10 @@ impl<'m> State<'m> {
             let raised = align_up(top, to.alignment).unwrap_or(u64::MAX - 1);
             self.trail.push(Change::Low { item: other as u32, low });
             self.low[other] = raised;
-            fits &= raised.saturating_add(to.size) <= self.capacity;
+            if raised.saturating_add(to.size) > self.capacity {
+                fits = false;
+                self.reason = Reason::Tall(other as u32);
+            }
         }
         Placed { fits: fits && self.bounded(offset, cliques), free }
     }
@@ -187,6 +206,7 @@ impl<'m> State<'m> {
                 }
             }
             if self.floor[clique].max(offset).saturating_add(rest) > self.ceiling[clique] {
+                self.reason = Reason::Clique(clique as u32);
                 return false;
             }
         }

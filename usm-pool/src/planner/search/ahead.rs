@@ -1,0 +1,231 @@
+//! The steps of a course on several threads, each begun before those ahead of it have ended.
+//!
+//! Almost every step ends with its nodes spent and nothing found, so the steps after it are known
+//! before. Threads work on them ahead; what comes of them is taken in the order of the course. When
+//! a step finds something, what was begun after it is dropped. So the plan, the bound and the nodes
+//! are those of one thread, whatever the number of threads.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use std::vec::Vec;
+
+use super::course::{Done, End, Step};
+use super::decide::Search;
+use super::eject::Ejection;
+use super::minimise::{Goal, Run, decide_once, repair_once};
+use super::model::Model;
+
+/// Steps that wait or run, for each thread.
+const STEPS: usize = 3;
+
+/// Time between two looks at the caller's wish to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The caller's wish to stop.
+type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
+
+/// The repair's state; its steps are a chain.
+type Lane<'m> = Ejection<'m, Model>;
+
+struct Task<'m> {
+    step: Step,
+    is_begun: bool,
+    /// What came of it, and the state of the repair after it.
+    done: Option<(Done, Option<Lane<'m>>)>,
+}
+
+struct Board<'m> {
+    /// In the order of the course.
+    tasks: VecDeque<Task<'m>>,
+    /// The number of the first task.
+    first: u64,
+    best: Arc<Vec<u64>>,
+    /// The state of the repair, unless a thread has it.
+    lane: Option<Lane<'m>>,
+    is_over: bool,
+}
+
+struct Shared<'m> {
+    board: Mutex<Board<'m>>,
+    /// There is a task.
+    begin: Condvar,
+    /// A task has ended.
+    end: Condvar,
+    /// Grows when the tasks are dropped.
+    epoch: AtomicU64,
+}
+
+impl<'m> Shared<'m> {
+    fn lock(&self) -> MutexGuard<'_, Board<'m>> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(&self) {
+        self.lock().is_over = true;
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.begin.notify_all();
+        self.end.notify_all();
+    }
+}
+
+/// Ends the others too when a thread ends, however it does.
+struct Finish<'s, 'm>(&'s Shared<'m>);
+
+impl Drop for Finish<'_, '_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// Goes along the course to its end.
+pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>) {
+    let lane = Ejection::new(model);
+    let board = Board {
+        tasks: VecDeque::new(),
+        first: 0,
+        best: Arc::new(run.best.clone()),
+        lane: Some(lane.clone()),
+        is_over: false,
+    };
+    let shared = Shared {
+        board: Mutex::new(board),
+        begin: Condvar::new(),
+        end: Condvar::new(),
+        epoch: AtomicU64::new(0),
+    };
+    thread::scope(|scope| {
+        let finish = Finish(&shared);
+        let stop = goal.stop;
+        let work = || work(&shared, model, stop);
+        // The system may refuse a thread; one alone goes along the same course.
+        let begun = (1..goal.threads).filter(|_| thread::Builder::new().spawn_scoped(scope, work).is_ok());
+        let threads = 1 + begun.count();
+        lead(&shared, model, run, lane, threads, goal);
+        drop(finish);
+    });
+}
+
+/// Hands out steps, works on them as the others do, and takes what came of them.
+fn lead<'m>(
+    shared: &Shared<'m>,
+    model: &'m Model,
+    run: &mut Run<'m>,
+    mut lane: Lane<'m>,
+    threads: usize,
+    goal: &Goal<'_>,
+) {
+    let mut search = Search::new(model);
+    let mut ahead = run.course.clone();
+    while !(goal.stop)() {
+        let mut board = shared.lock();
+        while board.tasks.len() < STEPS * threads {
+            let Some(step) = ahead.next() else { break };
+            let used = ahead.all(step);
+            ahead.take(step, &Done { used, end: End::Failed });
+            board.tasks.push_back(Task { step, is_begun: false, done: None });
+        }
+        shared.begin.notify_all();
+        let Some(first) = board.tasks.front() else { break };
+        if first.done.is_none() {
+            // Others work on it, or nobody does yet.
+            match take_task(&mut board) {
+                Some(task) => {
+                    drop(board);
+                    run_task(shared, model, &mut search, task, goal.stop);
+                }
+                None if board.is_over => break,
+                None => drop(shared.end.wait_timeout(board, LOOK)),
+            }
+            continue;
+        }
+        let Some(Task { step, done: Some((done, after)), .. }) = board.tasks.pop_front() else { break };
+        board.first += 1;
+        drop(board);
+        if let Some(after) = after {
+            lane = after;
+        }
+        let next = run.course.next();
+        debug_assert_eq!(next, Some(step), "the course foretold");
+        let as_foretold = matches!(done.end, End::Failed) && done.used == run.course.all(step);
+        run.take(step, done, goal);
+        if !as_foretold {
+            ahead = run.course.clone();
+            let mut board = shared.lock();
+            shared.epoch.fetch_add(1, Ordering::Relaxed);
+            board.first += board.tasks.len() as u64;
+            board.tasks.clear();
+            board.best = Arc::new(run.best.clone());
+            board.lane = Some(lane.clone());
+        }
+    }
+}
+
+/// A task that a thread has.
+struct Taken<'m> {
+    number: u64,
+    step: Step,
+    best: Arc<Vec<u64>>,
+    lane: Option<Lane<'m>>,
+}
+
+/// The first task that can be begun: a repair waits for the one before it.
+fn take_task<'m>(board: &mut Board<'m>) -> Option<Taken<'m>> {
+    let idle = board.lane.is_some();
+    let free = |task: &Task<'_>| !task.is_begun && (idle || matches!(task.step, Step::Decide(_)));
+    let at = board.tasks.iter().position(free)?;
+    board.tasks[at].is_begun = true;
+    let step = board.tasks[at].step;
+    let lane = if matches!(step, Step::Repair(_)) { board.lane.take() } else { None };
+    Some(Taken { number: board.first + at as u64, step, best: Arc::clone(&board.best), lane })
+}
+
+fn run_task<'m>(
+    shared: &Shared<'m>,
+    model: &'m Model,
+    search: &mut Search<'m>,
+    task: Taken<'m>,
+    stop: Stop<'_>,
+) {
+    let Taken { number, step, best, mut lane } = task;
+    let is_dropped = |board: &Board<'_>| board.first > number;
+    // Read before the look at the board: a later change ends the task at once.
+    let epoch = shared.epoch.load(Ordering::Relaxed);
+    if is_dropped(&shared.lock()) {
+        return;
+    }
+    let mut stop = || stop() || shared.epoch.load(Ordering::Relaxed) != epoch;
+    let done = match &mut lane {
+        Some(lane) => repair_once(lane, step, &best, &mut stop),
+        None => decide_once(search, model, step, &mut stop),
+    };
+    let mut board = shared.lock();
+    if !is_dropped(&board) {
+        board.lane = board.lane.take().or_else(|| lane.clone());
+        let at = (number - board.first) as usize;
+        board.tasks[at].done = Some((done, lane));
+        shared.end.notify_all();
+        shared.begin.notify_all();
+    }
+}
+
+fn work<'m>(shared: &Shared<'m>, model: &'m Model, stop: Stop<'_>) {
+    let _finish = Finish(shared);
+    let mut search = Search::new(model);
+    loop {
+        let mut board = shared.lock();
+        let task = loop {
+            if board.is_over {
+                return;
+            }
+            match take_task(&mut board) {
+                Some(task) => break task,
+                None => board = shared.begin.wait(board).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(board);
+        run_task(shared, model, &mut search, task, stop);
+    }
+}

@@ -1,0 +1,47 @@
+//! The lines that prove that no placement is within a capacity.
+
+use alloc::vec::Vec;
+
+use super::super::{Instance, Options};
+use super::course::of_rank;
+use super::decide::{Answer, Search};
+use super::log::{Line, Lines};
+use super::model::Model;
+use super::order::Order;
+
+/// Nodes of the first try.
+const FIRST: u64 = 1 << 14;
+
+/// Lines at most: some gigabytes of text.
+const LINES: u64 = 1 << 27;
+
+/// Shows that no placement ends at or below the capacity; `None` when that was not found within the
+/// nodes of the options. Tries the orders of the search in turn, each time with more nodes.
+pub(in super::super) fn refute(
+    instance: Instance<'_>,
+    options: &Options<'_>,
+    capacity: u64,
+) -> Option<Vec<Line>> {
+    let model = Model::new(instance)?;
+    let mut search = Search::new(&model);
+    let mut stop = || options.stop.is_some_and(|stop| stop());
+    let (mut nodes, mut limit) = (options.nodes.min(LINES), FIRST);
+    let mut rank = 0;
+    while nodes >= model.weight() && !stop() {
+        let (rule, noise) = of_rank(rank);
+        let mut left = limit.min(nodes);
+        let given = left;
+        let mut lines = Lines::default();
+        // The ends of compacted placements are multiples of the unit.
+        let aim = capacity / model.unit * model.unit;
+        match search.decide(aim, &Order::new(&model, rule, noise, rank), &mut left, &mut stop, &mut lines) {
+            Answer::Found => return None,
+            Answer::Infeasible => return Some(lines.0),
+            Answer::Limit => {}
+        }
+        nodes -= given - left;
+        rank += 1;
+        limit = limit.saturating_add(limit / 2);
+    }
+    None
+}

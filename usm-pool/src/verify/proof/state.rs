@@ -1,0 +1,310 @@
+//! Where the replay of a proof is: what is placed, what is open, and what was refuted.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Line, ProofFault};
+use crate::Buffer;
+use crate::problem::Problem;
+
+/// Conflicting pairs above which no tree is replayed: their lists take a gigabyte.
+const PAIRS: usize = 1 << 27;
+
+type Checked<T = ()> = Result<T, ProofFault>;
+
+/// One node on the way from the root.
+#[derive(Debug, Default)]
+struct Node {
+    /// Open buffers lie at or above this.
+    floor: u64,
+    /// Length of the trail to return to.
+    mark: usize,
+    /// The buffer that was placed for this node.
+    placed: Option<usize>,
+    /// Buffers that no best plan of this node has at the floor.
+    banned: Vec<usize>,
+    /// Buffers that do not lie lowest, with the offset that they would have.
+    refuted: Vec<(usize, u64)>,
+    /// No buffer that lies at or above this lies lowest.
+    free: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Change {
+    /// It was open.
+    Open(usize),
+    /// It lay lower.
+    Low(usize, u64),
+}
+
+pub(super) struct State<'p> {
+    problem: &'p Problem,
+    capacity: u64,
+    /// Indices by id.
+    ids: Vec<(u64, usize)>,
+    /// The lowest offset above all placed partners.
+    low: Vec<u64>,
+    open: Vec<bool>,
+    /// For each buffer those in conflict with it; empty until something is placed.
+    partners: Vec<Vec<u32>>,
+    /// Buffers of one number conflict with the same others.
+    twins: Vec<(usize, usize)>,
+    trail: Vec<Change>,
+    nodes: Vec<Node>,
+}
+
+impl<'p> State<'p> {
+    pub(super) fn new(problem: &'p Problem, capacity: u64) -> Self {
+        let buffers = problem.buffers();
+        let occupies = |buffer: &Buffer| {
+            buffer.size > 0 && (problem.conflicts().is_some() || buffer.lower < buffer.upper)
+        };
+        let mut ids: Vec<(u64, usize)> = buffers.iter().map(|buffer| buffer.id).zip(0..).collect();
+        ids.sort_unstable();
+        Self {
+            problem,
+            capacity,
+            ids,
+            low: vec![0; buffers.len()],
+            open: buffers.iter().map(occupies).collect(),
+            partners: Vec::new(),
+            twins: Vec::new(),
+            trail: Vec::new(),
+            nodes: vec![Node::default()],
+        }
+    }
+
+    /// Whether the root is refuted.
+    pub(super) fn is_refuted(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub(super) fn take(&mut self, line: Line) -> Checked {
+        match line {
+            Line::Part(begin, end) => return self.part(begin, end),
+            Line::Place(id) => return self.place(id),
+            Line::Cut(time) => {
+                let live = |b: &Buffer| b.lower <= time && time < b.upper;
+                // Where conflicts are said one by one, lives say nothing.
+                let counts = self.problem.conflicts().is_none();
+                self.too_high((0..self.open.len()).filter(|&i| counts && live(&self.problem.buffers()[i])))?;
+            }
+            Line::Over(ids) => self.over(&ids)?,
+            Line::Tall(id) => {
+                let i = self.open(id)?;
+                self.too_high(core::iter::once(i))?;
+            }
+            Line::Done => self.done()?,
+        }
+        self.refuted();
+        Ok(())
+    }
+
+    fn open(&self, id: u64) -> Checked<usize> {
+        let at = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok();
+        at.map(|at| self.ids[at].1).filter(|&i| self.open[i]).ok_or(ProofFault::NotOpen { id })
+    }
+
+    fn id(&self, i: usize) -> u64 {
+        self.problem.buffers()[i].id
+    }
+
+    fn node(&self) -> &Node {
+        // `take` is not called when the root is refuted.
+        &self.nodes[self.nodes.len() - 1]
+    }
+
+    /// Leaves out what does not live in the interval.
+    fn part(&mut self, begin: u64, end: u64) -> Checked {
+        let is_first = self.node().refuted.is_empty();
+        for i in (0..self.open.len()).filter(|&i| self.open[i]).collect::<Vec<_>>() {
+            let &Buffer { id, lower, upper, .. } = &self.problem.buffers()[i];
+            let (inside, outside) = (begin <= lower && upper <= end, upper <= begin || end <= lower);
+            if !(inside || outside) || !is_first || self.problem.conflicts().is_some() {
+                return Err(ProofFault::Crosses { id });
+            }
+            if !inside {
+                self.open[i] = false;
+                self.trail.push(Change::Open(i));
+            }
+        }
+        Ok(())
+    }
+
+    fn over(&self, ids: &[u64]) -> Checked {
+        let mut set = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let i = self.open(id)?;
+            for &other in &set {
+                if other == i {
+                    return Err(ProofFault::Twice { id });
+                }
+                if !self.conflict(other, i) {
+                    return Err(ProofFault::NoConflict { first: self.id(other), second: id });
+                }
+            }
+            set.push(i);
+        }
+        self.too_high(set.into_iter())
+    }
+
+    fn conflict(&self, i: usize, j: usize) -> bool {
+        let (one, other) = (&self.problem.buffers()[i], &self.problem.buffers()[j]);
+        match self.problem.conflicts() {
+            Some(relation) => relation.contains(i, j),
+            None => one.lower < other.upper && other.lower < one.upper,
+        }
+    }
+
+    /// Open buffers that are pairwise in conflict end above the capacity in every order. Those
+    /// aligned to a unit or more begin at multiples of it, so each takes its size rounded up, but
+    /// for the topmost.
+    fn too_high(&self, set: impl Iterator<Item = usize>) -> Checked {
+        let set: Vec<usize> = set.filter(|&i| self.open[i]).collect();
+        let buffers = self.problem.buffers();
+        let mut units: Vec<u64> = set.iter().map(|&i| buffers[i].alignment).collect();
+        units.sort_unstable();
+        units.dedup();
+        let mut most = 0;
+        for unit in units {
+            let up = |bytes: u64| u128::from(bytes.div_ceil(unit)) * u128::from(unit);
+            let (mut low, mut sum, mut topmost) = (u64::MAX, 0_u128, 0_u128);
+            for &i in set.iter().filter(|&&i| buffers[i].alignment >= unit) {
+                let size = buffers[i].size;
+                low = low.min(self.low[i]);
+                sum += up(size);
+                topmost = topmost.max(up(size) - u128::from(size));
+            }
+            most = most.max(up(low.max(self.node().floor)) + sum - topmost);
+        }
+        if most > u128::from(self.capacity) {
+            return Ok(());
+        }
+        // It is at most the capacity, which is 64 bits.
+        Err(ProofFault::Fits { end: most as u64, capacity: self.capacity })
+    }
+
+    /// Begins the node in which a buffer lies lowest of those that are open.
+    fn place(&mut self, id: u64) -> Checked {
+        let i = self.open(id)?;
+        self.know_partners()?;
+        let node = self.node();
+        let (floor, offset) = (node.floor, self.low[i]);
+        if offset < floor {
+            return Err(ProofFault::BelowTheFloor { id, offset, floor });
+        }
+        if node.refuted.iter().any(|&(other, _)| other == i) {
+            return Err(ProofFault::Twice { id });
+        }
+        let mut banned = if offset == floor { node.banned.clone() } else { Vec::new() };
+        banned.extend(node.refuted.iter().filter(|&&(_, low)| low == offset).map(|&(other, _)| other));
+        let mark = self.trail.len();
+        self.open[i] = false;
+        self.trail.push(Change::Open(i));
+        let buffers = self.problem.buffers();
+        let top = offset.saturating_add(buffers[i].size);
+        for &other in &self.partners[i] {
+            let other = other as usize;
+            // What is beyond 64 bits is above every capacity, and stays there.
+            let raised = top.checked_next_multiple_of(buffers[other].alignment).unwrap_or(u64::MAX);
+            if self.open[other] && self.low[other] < raised {
+                self.trail.push(Change::Low(other, self.low[other]));
+                self.low[other] = raised;
+            }
+        }
+        self.nodes.push(Node { floor: offset, mark, placed: Some(i), banned, ..Node::default() });
+        Ok(())
+    }
+
+    /// Every buffer that may lie lowest was refuted.
+    fn done(&self) -> Checked {
+        let node = self.node();
+        let buffers = self.problem.buffers();
+        let open = || (0..self.open.len()).filter(|&i| self.open[i]);
+        let lid = open().map(|i| self.low[i].saturating_add(buffers[i].size)).min();
+        let Some(lid) = lid else { return Err(ProofFault::Plan { capacity: self.capacity }) };
+        for i in open().filter(|&i| self.low[i] >= node.floor && self.low[i] < lid) {
+            let low = self.low[i];
+            let stands_for = |other: usize| other == i || self.open[other] && self.are_twins(i, other);
+            let refuted = node.refuted.iter().any(|&(other, at)| at == low && stands_for(other));
+            let banned = low == node.floor && node.banned.iter().any(|&other| stands_for(other));
+            if !refuted && !banned && node.free.is_none_or(|free| low < free) {
+                return Err(ProofFault::Missing { id: self.id(i), offset: low });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two buffers could take each other's place.
+    fn are_twins(&self, i: usize, j: usize) -> bool {
+        let shape = |i: usize| (self.problem.buffers()[i].size, self.problem.buffers()[i].alignment);
+        shape(i) == shape(j) && self.twins.get(i).is_some_and(|twins| Some(twins) == self.twins.get(j))
+    }
+
+    /// Leaves a refuted node.
+    fn refuted(&mut self) {
+        let Some(node) = self.nodes.pop() else { return };
+        while self.trail.len() > node.mark {
+            match self.trail.pop() {
+                Some(Change::Open(i)) => self.open[i] = true,
+                Some(Change::Low(i, low)) => self.low[i] = low,
+                None => {}
+            }
+        }
+        let Some(i) = node.placed else { return };
+        let is_free = !self.partners[i].iter().any(|&other| self.open[other as usize]);
+        let low = self.low[i];
+        if let Some(parent) = self.nodes.last_mut() {
+            parent.refuted.push((i, low));
+            if is_free {
+                parent.free = Some(parent.free.map_or(low, |free| free.min(low)));
+            }
+        }
+    }
+
+    /// Lists who conflicts with whom, and who with the same others.
+    fn know_partners(&mut self) -> Checked {
+        let buffers = self.problem.buffers();
+        if self.partners.len() == buffers.len() {
+            return Ok(());
+        }
+        let too_large = ProofFault::TooLarge { buffers: buffers.len() };
+        if u32::try_from(buffers.len()).is_err() {
+            return Err(too_large);
+        }
+        let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| self.open[i]).collect();
+        order.sort_by_key(|&i| buffers[i].lower);
+        let mut partners = vec![Vec::new(); buffers.len()];
+        let mut pairs = 0;
+        for (at, &i) in order.iter().enumerate() {
+            // Of lives only those that begin before the end; of a relation all may be in conflict.
+            let timed = self.problem.conflicts().is_none();
+            for &j in order[at + 1..].iter().take_while(|&&j| !timed || buffers[j].lower < buffers[i].upper) {
+                if self.conflict(i, j) {
+                    partners[i].push(j as u32);
+                    partners[j].push(i as u32);
+                    pairs += 1;
+                }
+            }
+            if pairs > PAIRS {
+                return Err(too_large);
+            }
+        }
+        self.partners = partners;
+        if self.problem.conflicts().is_none() {
+            let mut begins: Vec<u64> = order.iter().map(|&i| buffers[i].lower).collect();
+            let mut ends: Vec<u64> = order.iter().map(|&i| buffers[i].upper).collect();
+            begins.sort_unstable();
+            ends.sort_unstable();
+            // All but those that end before it begins, and those that begin after it ends.
+            let of = |b: &Buffer| {
+                (
+                    ends.partition_point(|&end| end <= b.lower),
+                    begins.partition_point(|&begin| begin < b.upper),
+                )
+            };
+            self.twins = buffers.iter().map(of).collect();
+        }
+        Ok(())
+    }
+}
