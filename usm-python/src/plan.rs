@@ -43,9 +43,9 @@ pub(crate) struct PyPlan {
 ///
 /// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
 /// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
-/// in seconds; `threads` search. Raises `usm.RequestError` for an input or option that is not valid, `TypeError` or
-/// `KeyError` for an input of another form, and `ImportError` where shapes must be inferred and the
-/// package `onnx` is missing.
+/// in seconds, and `threads` is the number of threads that search. Raises `usm.RequestError` for an
+/// input or option that is not valid, `TypeError` or `KeyError` for an input of another form, and
+/// `ImportError` where shapes must be inferred and the package `onnx` is missing.
 #[pyfunction]
 #[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]

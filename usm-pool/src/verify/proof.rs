@@ -1,24 +1,25 @@
 //! Replays the proof that no plan of a problem ends below a bound. Shares no code with the search,
 //! and trusts none of the proof.
 //!
-//! A proof is a tree. A node stands for all best plans (of the least sum of offsets among those that
-//! end at or below the capacity, which is one byte below the bound) in which some buffers lie at
-//! given offsets and the others, which are *open*, at or above a *floor*. Each node is refuted:
+//! A proof is a tree. The capacity is one byte below the bound; a best plan is one within the
+//! capacity whose offsets have the least sum. A node stands for all best plans in which some
+//! buffers lie at given offsets and the others, which are *open*, at or above a *floor*. Each is
+//! refuted:
 //!
 //! - `cut TIME`, `over ID...`: open buffers that are in conflict with each other end too high, even
 //!   stacked without a hole.
 //! - `tall ID`: one open buffer does.
 //! - `done`: whichever open buffer lies lowest, there is no such plan. In a best plan it lies right
-//!   on top of what it conflicts with, and no other one fits below it. So it is one of few, and each
-//!   is refuted by a node of its own (`place ID`), which comes before.
+//!   on top of what it conflicts with, and no other one fits below it. So it is one of few, and
+//!   each is refuted by a node of its own (`place ID`), which comes before.
 //!
 //! `part BEGIN END` leaves out the open buffers outside of an interval that no open one crosses: a
 //! plan needs the others anyway.
 //!
 //! Three kinds of lowest buffers need no node: one that has been refuted at the floor where another
-//! was placed (the order in which the two are placed makes no difference); one whose conflicts, size
-//! and alignment are those of a refuted one, which could take its place; and all that lie no lower
-//! than a refuted one that conflicts with no open buffer, because that one is in nobody's way.
+//! was placed (the order in which the two are placed makes no difference); one whose conflicts,
+//! size and alignment are those of a refuted one, which could take its place; and all that lie no
+//! lower than a refuted one that conflicts with no open buffer, because that one is in nobody's way.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;

@@ -21,10 +21,10 @@ use super::model::Model;
 /// Steps that wait or run, for each thread.
 const STEPS: usize = 3;
 
-/// Time between two looks at the caller's wish to stop.
+/// Time between two calls of `stop`.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The caller's wish to stop.
+/// Whether the caller ends the search.
 type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
 
 /// The repair's state; its steps are a chain.

@@ -98,8 +98,8 @@ impl<'m> Search<'m> {
     }
 
     /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node
-    /// subtracts its weight from `nodes`; `stop` is called once in many nodes. `log` hears why there is
-    /// none.
+    /// subtracts its weight from `nodes`; `stop` is called once in many nodes. `log` hears why
+    /// there is none.
     pub(super) fn decide(
         &mut self,
         capacity: u64,

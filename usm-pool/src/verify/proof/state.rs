@@ -89,7 +89,7 @@ impl<'p> State<'p> {
                 let counts = self.problem.conflicts().is_none();
                 self.too_high((0..self.open.len()).filter(|&i| counts && live(&self.problem.buffers()[i])))?;
             }
-            Line::Over(ids) => self.over(&ids)?,
+            Line::Over(ids) => self.check_over(&ids)?,
             Line::Tall(id) => {
                 let i = self.open(id)?;
                 self.too_high(core::iter::once(i))?;
@@ -131,7 +131,7 @@ impl<'p> State<'p> {
         Ok(())
     }
 
-    fn over(&self, ids: &[u64]) -> Checked {
+    fn check_over(&self, ids: &[u64]) -> Checked {
         let mut set = Vec::with_capacity(ids.len());
         for &id in ids {
             let i = self.open(id)?;
