@@ -12,10 +12,6 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use crate::index_record::Watched;
 
-/// The operation that events of a queue without times do not support.
-#[doc(hidden)]
-pub const NOT_TIMED: &str = "the times of an event of a queue that is not timed";
-
 /// When a device worked on an operation, by the runtime's own clock. Its zero is the same for all
 /// events of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -153,6 +153,10 @@ pub enum QueueOrder {
     OutOfOrder,
 }
 
+/// The operation that events of a queue without times do not support.
+#[doc(hidden)]
+pub const NOT_TIMED: &str = "the times of an event of a queue that is not timed";
+
 /// State of an event's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventStatus {

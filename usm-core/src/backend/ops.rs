@@ -5,12 +5,12 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::{Backend, Block, EventStatus, PointerInfo, QueueOrder, Rows};
+use super::{Backend, Block, EventStatus, NOT_TIMED, PointerInfo, QueueOrder, Rows};
 use crate::context_state::ContextState;
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
 use crate::error::{Error, ErrorKind, Result};
-use crate::event::{EventTimes, NOT_TIMED};
+use crate::event::EventTimes;
 use crate::{AllocKind, DeviceInfo};
 
 /// A device.

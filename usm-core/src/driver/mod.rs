@@ -36,9 +36,9 @@ mod table;
 pub mod waiter;
 
 pub use crate::after::{After, give_up};
-pub use crate::deadline::Deadline;
 #[doc(hidden)]
-pub use crate::event::NOT_TIMED;
+pub use crate::backend::NOT_TIMED;
+pub use crate::deadline::Deadline;
 pub use crate::few::Few;
 pub use crate::ledger::Ledger;
 pub use table::table;

@@ -121,7 +121,8 @@ enum Line {
 /// The first line that proves nothing.
 pub fn proof(problem: &Problem, text: &str) -> Result<u64, ProofError> {
     let mut lines = text.split('\n').enumerate().map(|(at, line)| (at + 1, line));
-    let mut next = || lines.next().unwrap_or((text.split('\n').count() + 1, ""));
+    let end = text.split('\n').count() + 1;
+    let mut next = || lines.next().unwrap_or((end, ""));
     let at = |line: usize| move |fault| ProofError { line, fault };
     let (line, head) = next();
     if head != "usm proof 1" {
