@@ -49,8 +49,6 @@ typedef struct usm_plan_options {
     uint64_t alignment;  /* default alignment, a power of two; 0: 1 for buffers, 64 for graphs */
     uint64_t time_limit; /* milliseconds until the search ends; 0: the command's default */
     uint64_t reorder;    /* 1: reorder a graph's operators if that lowers the peak; in-order queues only */
-    uint64_t threads;    /* threads that search, the caller's included, at most 1,024; 0: one. Where a count of nodes ends
-                            the search, the plan is the same for every number of them */
 } usm_plan_options;
 
 typedef struct usm_plan_report {

@@ -7,8 +7,11 @@ use usm_pool::planner::prove;
 use usm_pool::verify::{ProofFault, proof};
 use usm_pool::{Buffer, ConflictGraph, Options, Problem, Strategy as PlanStrategy, plan};
 
+/// A bound in bytes, and the buffers as `(lower, upper, size)`.
+type Table = (u64, &'static [(u64, u64, u64)]);
+
 /// Two tables whose optimum is one above what is live at any instant.
-const ABOVE: [(u64, &[(u64, u64, u64)]); 2] = [
+const ABOVE: [Table; 2] = [
     (
         11,
         &[

@@ -1,6 +1,6 @@
 //! The plan of a count of nodes is the same for every number of threads.
 
-#![cfg(feature = "std")]
+#![cfg(feature = "threads")]
 
 use usm_pool::{Buffer, ConflictGraph, Options, Plan, Problem, Strategy, plan};
 

@@ -33,8 +33,6 @@ pub struct Options {
     pub time_limit: u64,
     /// 0 or 1.
     pub reorder: u64,
-    /// 0: one.
-    pub threads: u64,
 }
 
 /// The quality of a plan, in the header's layout.
@@ -75,8 +73,8 @@ impl Options {
         let mut words = [0; size_of::<Self>() / 8];
         // SAFETY: the caller's contract.
         unsafe { read(from.cast(), &mut words, "options") }?;
-        let [size, queue, strategy, capacity, alignment, time_limit, reorder, threads] = words;
-        Ok(Self { size, queue, strategy, capacity, alignment, time_limit, reorder, threads })
+        let [size, queue, strategy, capacity, alignment, time_limit, reorder] = words;
+        Ok(Self { size, queue, strategy, capacity, alignment, time_limit, reorder })
     }
 }
 
@@ -84,7 +82,7 @@ impl Wanted {
     pub(super) fn of(options: Options) -> Result<Self> {
         let bad =
             |field: &str, reason: String| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
-        let Options { queue, strategy, capacity, alignment, time_limit, reorder, threads, .. } = options;
+        let Options { queue, strategy, capacity, alignment, time_limit, reorder, .. } = options;
         let queue = match queue {
             0 => Queue::InOrder,
             1 => Queue::OutOfOrder,
@@ -104,13 +102,8 @@ impl Wanted {
         if reorder == 1 && queue == Queue::OutOfOrder {
             return bad("reorder", "an out-of-order queue has no order to change".to_owned());
         }
-        let most = outcome::MOST_THREADS;
-        if threads > most as u64 {
-            return bad("threads", format!("{threads} exceeds {most}"));
-        }
-        let threads = threads.max(1) as usize;
         let time_limit = some(time_limit).map(Duration::from_millis);
-        let plan = outcome::Wanted { queue, strategy, capacity: some(capacity), time_limit, threads };
+        let plan = outcome::Wanted { queue, strategy, capacity: some(capacity), time_limit, threads: 1 };
         Ok(Self { start: Instant::now(), plan, alignment: some(alignment), reorder: reorder == 1 })
     }
 }

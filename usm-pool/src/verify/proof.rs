@@ -19,7 +19,8 @@
 //! Three kinds of lowest buffers need no node: one that has been refuted at the floor where another
 //! was placed (the order in which the two are placed makes no difference); one whose conflicts,
 //! size and alignment are those of a refuted one, which could take its place; and all that lie no
-//! lower than a refuted one that conflicts with no open buffer, because that one is in nobody's way.
+//! lower than a refuted one that conflicts with no open buffer, because that one is in no other's
+//! way.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;

@@ -5,12 +5,13 @@
 //! a step finds something, what was begun after it is dropped. So the plan, the bound and the nodes
 //! are those of one thread, whatever the number of threads.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
-use std::vec::Vec;
 
 use super::course::{Done, End, Step};
 use super::decide::Search;

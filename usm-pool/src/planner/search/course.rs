@@ -188,7 +188,7 @@ impl<'m> Course<'m> {
     }
 
     /// The nodes of a step that ends with all of them spent.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "threads")]
     pub(super) fn all(&self, step: Step) -> u64 {
         match step {
             Step::Repair(step) => step.nodes,

@@ -21,7 +21,7 @@ pub(super) struct Goal<'a> {
     /// Told about every better placement and bound.
     pub(super) progress: &'a dyn Fn(Progress),
     /// Threads that try at the same time.
-    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "threads need std"))]
+    #[cfg_attr(not(feature = "threads"), allow(dead_code, reason = "one thread searches"))]
     pub(super) threads: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Found {
 /// item.
 pub(super) fn minimise(model: &Model, bound: u64, best: Vec<u64>, goal: &Goal<'_>) -> Found {
     let mut run = Run { course: Course::new(model, bound, &best, goal), best, is_better: false };
-    #[cfg(feature = "std")]
+    #[cfg(feature = "threads")]
     if goal.threads > 1 {
         super::ahead::minimise(model, &mut run, goal);
         return run.found();

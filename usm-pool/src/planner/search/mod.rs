@@ -20,7 +20,7 @@
 //! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse. Threads
 //! try ahead of the sequence (see [`ahead`]), so that their number changes nothing but the time.
 
-#[cfg(feature = "std")]
+#[cfg(feature = "threads")]
 mod ahead;
 mod course;
 mod decide;
