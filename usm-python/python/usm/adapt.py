@@ -1,8 +1,8 @@
 """Plans for frameworks that place tensors themselves; packages are imported on need."""
 
 import array as _array
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
 from ._usm import plan as _plan
 
@@ -53,7 +53,7 @@ def tflm(model: bytes) -> bytes:
     return bytes(builder.Output())
 
 
-def _lives(graph: _Any) -> dict[int, tuple[int, int]]:
+def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:
     """The half-open life of every used tensor, in operators."""
     lives: dict[int, tuple[int, int]] = {}
 
@@ -74,7 +74,7 @@ def _lives(graph: _Any) -> dict[int, tuple[int, int]]:
     return lives
 
 
-def _bytes(tensor: _Any, index: int, schema: _Any) -> int:
+def _bytes(tensor: _typing.Any, index: int, schema: _typing.Any) -> int:
     kinds = schema.TensorType
     widths = {1: "INT8 UINT8 BOOL", 2: "INT16 UINT16 FLOAT16", 4: "FLOAT32 INT32 UINT32", 8: "INT64 FLOAT64 UINT64 COMPLEX64"}
     for width, names in widths.items():

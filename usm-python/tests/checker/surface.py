@@ -65,6 +65,8 @@ def queues() -> None:
     event: usm.Event = queue.copy(one, two)
     event.wait(timeout=1.0)
     assert_type(event.done, bool)
+    # Only a timed queue has them, and only some runtimes have such queues.
+    _times = lambda: assert_type(event.times(), tuple[int, int])
     queue.barrier().wait()
     queue.wait()
     queue.wait(timeout=1.0)
