@@ -105,8 +105,8 @@ pub struct Options<'a> {
     /// on top.
     pub stop_early: bool,
     /// Threads that search, the caller's included; 0 is 1. A count of nodes ends the search with
-    /// the same plan for every number of threads. One thread searches without the feature `threads`,
-    /// and in instances of more than 32,768 buffers.
+    /// the same plan for every number of threads. One thread searches without the feature
+    /// `threads`, and in instances of more than 32,768 buffers.
     pub threads: usize,
     /// Called with every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
