@@ -119,12 +119,7 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// The runtime's.
     pub fn queue(&self, order: QueueOrder) -> Result<Queue<B>> {
-        let _entered = self.shared().work()?;
-        #[cfg(feature = "std")]
-        if !B::SYNCHRONOUS {
-            crate::process::exit::register_again();
-        }
-        Queue::new(self, order, B::Context::create_queue)
+        self.make_queue(order, B::Context::create_queue)
     }
 
     /// A new queue whose events know their [times](crate::Event::times). Measuring may slow its
@@ -134,13 +129,23 @@ impl<B: Backend> Context<B> {
     /// [`ErrorKind::Unsupported`] where the runtime measures no times: on the host and on Level
     /// Zero. The runtime's.
     pub fn timed_queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        let queue = self.make_queue(order, B::Context::create_timed_queue);
+        queue.map_err(|error| error.in_backend(self.info().backend))
+    }
+
+    fn make_queue(
+        &self,
+        order: QueueOrder,
+        create: impl FnOnce(&B::Context, QueueOrder) -> Result<B::Queue>,
+    ) -> Result<Queue<B>> {
         let _entered = self.shared().work()?;
         #[cfg(feature = "std")]
         if !B::SYNCHRONOUS {
             crate::process::exit::register_again();
         }
-        let queue = Queue::new(self, order, B::Context::create_timed_queue);
-        queue.map_err(|error| error.in_backend(self.info().backend))
+        let raw = create(&self.raw, order)?;
+        // SAFETY: created by this context with this order.
+        Ok(unsafe { Queue::from_raw(self, raw, order) })
     }
 
     /// Memory of any of the four types by one call: an opaque buffer or USM memory of a kind.

@@ -47,16 +47,6 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 }
 
 impl<B: Backend> Queue<B> {
-    pub(crate) fn new(
-        context: &Context<B>,
-        order: QueueOrder,
-        create: impl FnOnce(&B::Context, QueueOrder) -> Result<B::Queue>,
-    ) -> Result<Self> {
-        let raw = create(context.raw(), order)?;
-        // SAFETY: created by this context with this order.
-        Ok(unsafe { Self::from_raw(context, raw, order) })
-    }
-
     /// Wraps a backend's own queue. Each wrapper of an in-order queue counts as a separate queue.
     ///
     /// # Safety

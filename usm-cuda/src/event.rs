@@ -54,7 +54,7 @@ unsafe impl Sync for Object {}
 struct Timing {
     /// Recorded before the operation.
     began: Box<Object>,
-    /// Recorded once for all queues of the [`Events`].
+    /// Recorded once, when the queue was made.
     zero: Arc<Object>,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Submitted {
 #[derive(Debug)]
 pub(super) struct Events {
     slots: Slots<Object>,
-    /// Set where the events are timed: recorded when this was made.
+    /// Set where the events are timed.
     zero: Option<Arc<Object>>,
     native: Arc<Native>,
 }
@@ -84,12 +84,17 @@ impl Events {
     /// Events of the same context that are timed.
     pub(super) fn timed(of: &Self) -> Result<Arc<Self>> {
         let native = Arc::clone(&of.native);
-        let zero = Object::create(&native, TIMED)?;
-        let _current = native.current()?;
-        // SAFETY: a live event; the legacy default stream of the current context.
-        let code = unsafe { (zero.driver.record_event)(zero.raw, ptr::null_mut()) };
-        zero.driver.check(zero.driver.names().record_event, code)?;
-        Ok(Arc::new(Self { slots: Slots::new(), zero: Some(Arc::new(zero)), native }))
+        let zero = Some(Arc::new(Object::create(&native, TIMED)?));
+        Ok(Arc::new(Self { slots: Slots::new(), zero, native }))
+    }
+
+    /// Records what times are measured from, in an idle stream of the queue. The default stream may
+    /// be busy with work of others, and times would have to wait for it.
+    pub(super) fn begin(&self, stream: Raw) -> Result<()> {
+        let Some(zero) = &self.zero else { return Ok(()) };
+        // SAFETY: live event and stream.
+        let code = self.native.ask(|| unsafe { (zero.driver.record_event)(zero.raw, stream) });
+        zero.driver.check(zero.driver.names().record_event, code)
     }
 
     pub(super) fn native(&self) -> &Native {

@@ -125,7 +125,8 @@ impl CudaQueue {
             QueueOrder::InOrder => 1,
             QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
         };
-        let streams = (0..count).map(|_| Stream::create(events, &current)).collect::<Result<_>>()?;
+        let streams: Vec<_> = (0..count).map(|_| Stream::create(events, &current)).collect::<Result<_>>()?;
+        events.begin(streams[0].raw)?;
         Ok(Self::known(context, streams))
     }
 
