@@ -16,6 +16,7 @@ pub mod input;
 pub mod json;
 pub mod onnx;
 pub mod outcome;
+pub mod proof;
 pub mod ranged;
 pub mod report;
 pub mod shown;

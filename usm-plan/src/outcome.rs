@@ -14,6 +14,7 @@ use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, verify};
 use crate::clock::{Clock, Stopped};
 use crate::error::{Error, Result};
 use crate::input::{Input, Model};
+use crate::proof::Proven;
 
 /// The request for a plan.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ pub struct Outcome {
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
     pub compared: Option<Vec<Compared>>,
+    /// The bound whose proof was written, if requested.
+    pub proven: Option<Proven>,
 }
 
 /// Plans an input. With `again` it looks for an order with a lower peak, unless the reader chose
@@ -110,23 +113,36 @@ pub fn make(
             let (problem, plan) = planned.plan(&graph, options).map_err(|error| error.in_file(file))?;
             (Some(graph), problem, plan)
         }
-        Input::Graph(Model { mut graph, reordered: chosen, planned: None }) => {
-            reordered = chosen;
-            if again && reordered.is_none() {
-                let found = reorder(&graph, InPlace::SameSize).map_err(named)?;
-                graph = graph.reordered(&found.order).map_err(Error::unable)?;
-                reordered = Some(found);
-            }
+        Input::Graph(model) => {
+            let (graph, found) = ordered(model, again, file)?;
+            reordered = found;
             let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(named)?;
             (Some(graph), problem, plan)
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    let (stopped, curve, compared) = (None, None, None);
-    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, curve, compared })
+    let (stopped, curve, compared, proven) = (None, None, None, None);
+    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, curve, compared, proven })
+}
+
+/// The graph of a model in the order for planning, and the result of the search for that order.
+pub(crate) fn ordered(model: Model, again: bool, file: &Path) -> Result<(Graph, Option<Reordered>)> {
+    let Model { graph, reordered, .. } = model;
+    if !again || reordered.is_some() {
+        return Ok((graph, reordered));
+    }
+    let found = reorder(&graph, InPlace::SameSize).map_err(|error| Error::bad(error).in_file(file))?;
+    Ok((graph.reordered(&found.order).map_err(Error::unable)?, Some(found)))
 }
 
 impl Outcome {
+    /// Whether the lower bound is a claim of the search, without a proof that was replayed.
+    #[must_use]
+    pub fn is_claim(&self) -> bool {
+        let bound = self.plan.lower_bound;
+        self.plan.certificate.is_claim() && self.proven.is_none_or(|proven| proven.bound < bound)
+    }
+
     /// Checks the plan against its problem and graph. The checker shares no code with the planners.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use usm_pool::{Certificate, Graph};
 use crate::Outcome;
 use crate::clock::Stopped;
 use crate::error::{Error, Result};
+use crate::proof::Proven;
 
 #[derive(Serialize)]
 /// The JSON document of a plan, for `serde_json`.
@@ -18,7 +19,7 @@ pub struct Report<'a> {
     peak: Option<u64>,
     naive: u64,
     optimal: bool,
-    /// If `optimal`: "proven" by a checked certificate, or "claimed" by the search.
+    /// If `optimal`: "proven" by a checked certificate or proof, or "claimed" by the search.
     optimality: Option<&'static str>,
     feasible: bool,
     strategy: &'static str,
@@ -39,6 +40,24 @@ pub struct Report<'a> {
     /// With --compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     strategies: Option<Vec<StrategyReport>>,
+    /// With --proof: what the file proves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<ProofReport>,
+}
+
+/// The JSON document of a proof, for `serde_json`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProofReport {
+    buffers: usize,
+    bound: u64,
+    lines: usize,
+}
+
+impl From<Proven> for ProofReport {
+    fn from(proven: Proven) -> Self {
+        let Proven { bound, lines, buffers } = proven;
+        Self { buffers, bound, lines }
+    }
 }
 
 #[derive(Serialize)]
@@ -95,7 +114,7 @@ impl<'a> Report<'a> {
     /// The document of an outcome.
     #[must_use]
     pub fn of(outcome: &'a Outcome) -> Self {
-        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, .. } = outcome;
+        let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proven, .. } = outcome;
         let feasible = plan.feasible();
         let name = |op: usize| {
             graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
@@ -107,7 +126,7 @@ impl<'a> Report<'a> {
             naive: plan.naive,
             optimal: feasible && plan.optimal(),
             optimality: (feasible && plan.optimal())
-                .then(|| if plan.certificate.is_claim() { "claimed" } else { "proven" }),
+                .then(|| if outcome.is_claim() { "claimed" } else { "proven" }),
             feasible,
             strategy: plan.strategy.name(),
             seconds: *seconds,
@@ -132,6 +151,7 @@ impl<'a> Report<'a> {
                 .map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect()),
             curve: curve.as_ref().map(|curve| curve.iter().map(PointReport::of).collect()),
             strategies: compared.as_ref().map(|rows| rows.iter().map(StrategyReport::of).collect()),
+            proof: proven.map(ProofReport::from),
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::graph::Graph;
 use crate::lifetime::align_up;
 use crate::{Buffer, ConflictGraph, Error};
 
+mod relaxed;
+
 /// One tensor of a problem: its record and its place in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -92,6 +92,15 @@ pub(crate) struct Arguments {
     /// With --run: where it runs [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR", requires = "run")]
     pub(super) device: Option<String>,
+    /// Write the proof that no plan has a lower peak than the lower bound. It is searched again and
+    /// replayed first, with an equal share of the --time-limit.
+    #[arg(long, value_name = "FILE")]
+    pub(super) proof: Option<PathBuf>,
+    /// Make no plan: replay a proof that --proof wrote for this input, without the code of the
+    /// search. Exit code 2 for one that proves nothing, with its line. Other options say how the
+    /// input is read.
+    #[arg(long, value_name = "FILE", conflicts_with = "proof")]
+    pub(super) check: Option<PathBuf>,
     /// Write the plan: id,lower,upper,size,alignment,offset,memory,name,operator.
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,

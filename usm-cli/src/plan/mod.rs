@@ -2,6 +2,7 @@
 
 mod arguments;
 mod execute;
+mod proof;
 mod range;
 mod text;
 
@@ -40,18 +41,23 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         }
         return range::run(arguments, json, start);
     }
+    proof::refuse(arguments)?;
     let hints = arguments.hints();
     let input = {
         let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
         input::read(&arguments.input, &hints)?
     };
     refuse_contradictions(arguments, &input)?;
+    if let Some(path) = &arguments.check {
+        return proof::check(input, arguments, path, json);
+    }
     let interrupt = Interrupt::watch();
     let outcome = make(input, arguments, start)?;
     drop(interrupt);
     // Every plan is verified before it is printed.
     outcome.check()?;
-    let written = write(&outcome, arguments)?;
+    let mut written = write(&outcome, arguments)?;
+    written.extend(arguments.proof.iter().map(|path| ("proof file", path)));
     let ran = match &outcome.graph {
         Some(graph) if arguments.run && outcome.plan.feasible() => {
             Some(execute::run(graph, &outcome.problem, &outcome.plan, arguments)?)
@@ -188,6 +194,11 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     } else {
         None
     };
+    if let Some(path) = &arguments.proof {
+        sign_of_life.say("writing the proof");
+        let last = part(parts(arguments));
+        timed(&last, &options, |options| proof::write(&mut outcome, options, path))?;
+    }
     drop(sign_of_life);
     if arguments.time_limit.is_none() && outcome.stopped == Some(Stopped::Time) {
         let limit = AUTO_LIMIT.as_secs();
@@ -211,9 +222,12 @@ fn pool_rules_apply(arguments: &Arguments, outcome: &Outcome) -> bool {
 
 /// A clock for one part of the work; all parts have equal shares of the user's limit.
 fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
-    let parts = 1 + u32::from(arguments.curve) + u32::from(arguments.compare);
-    let limit = arguments.time_limit.map(|limit| limit / parts * part);
+    let limit = arguments.time_limit.map(|limit| limit / parts(arguments) * part);
     Clock::new(start, limit, arguments.strategy.into()).or_when(&interrupt::came)
+}
+
+fn parts(arguments: &Arguments) -> u32 {
+    1 + u32::from(arguments.curve) + u32::from(arguments.compare) + u32::from(arguments.proof.is_some())
 }
 
 /// The same options with another clock.

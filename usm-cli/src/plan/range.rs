@@ -70,6 +70,8 @@ fn refuse(arguments: &Arguments) -> Result<()> {
         ("--ordering-edges", arguments.ordering_edges.is_some()),
         ("--reorder", arguments.reorder),
         ("--compare", arguments.compare),
+        ("--proof", arguments.proof.is_some()),
+        ("--check", arguments.check.is_some()),
         ("--output", arguments.output.is_some()),
         ("--svg", arguments.svg.is_some()),
         ("--html", arguments.html.is_some()),

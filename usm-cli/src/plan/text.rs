@@ -6,22 +6,23 @@ use usm_pool::report::comparison_table;
 
 use crate::output;
 use usm_plan::Outcome;
+use usm_plan::proof::Proven;
 
 /// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
-    let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, .. } = outcome;
+    let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proven, .. } = outcome;
     let mut text = String::new();
     let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
     let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
     row("problem", format!("{ops}{} buffers, {} queue", plan.buffers(), plan.queue.name()));
     row("plain sum", output::bytes(plan.naive));
-    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), proof(&plan.certificate)));
+    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), certified(outcome)));
     if plan.feasible() {
         let quality = match plan.peak {
             _ if plan.memories.len() > 1 => "in two memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
-                let claim = if plan.certificate.is_claim() { "claimed" } else { "proven" };
+                let claim = if outcome.is_claim() { "claimed" } else { "proven" };
                 format!("optimal ({claim}), {times:.1} times less than the plain sum")
             }
             peak => {
@@ -52,6 +53,9 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         row("order", format!("{what}, bound {} before", output::bytes(found.given)));
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
+    if let Some(proven) = proven {
+        row("proof", replayed(*proven));
+    }
     if let Some(stopped) = stopped {
         row("stopped", format!("by {}: another run may find a better plan", stopped.name()));
     }
@@ -64,6 +68,11 @@ pub(super) fn describe(outcome: &Outcome) -> String {
         text += &comparison_table(compared, plan.queue, plan.lower_bound);
     }
     text
+}
+
+/// Describes a proof that was replayed.
+pub(super) fn replayed(proven: Proven) -> String {
+    format!("no plan is below {}, {} lines replayed", output::bytes(proven.bound), proven.lines)
 }
 
 /// The curve of peak against edges, as numbers and as bars from zero.
@@ -80,14 +89,15 @@ fn curve_table(curve: &[Tradeoff]) -> String {
     text
 }
 
-fn proof(certificate: &Certificate) -> String {
-    match certificate {
+fn certified(outcome: &Outcome) -> String {
+    match &outcome.plan.certificate {
         Certificate::TimeCut { time, buffers } => format!("{} buffers live at time {time}", buffers.len()),
         Certificate::Antichain { buffers } => {
             format!("{} buffers that may all be live together", buffers.len())
         }
         Certificate::Search { nodes, capacity } => {
-            format!("a claim: the search found nothing in {capacity} bytes ({nodes} nodes)")
+            let claim = if outcome.is_claim() { "a claim: " } else { "" };
+            format!("{claim}the search found nothing in {capacity} bytes ({nodes} nodes)")
         }
         _ => String::new(),
     }

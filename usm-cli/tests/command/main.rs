@@ -17,6 +17,7 @@ mod onnx_views;
 mod page;
 mod plan;
 mod plan_parts;
+mod plan_proof;
 mod plan_run;
 #[path = "../../../usm-plan/src/onnx/proto.rs"]
 mod proto;

@@ -100,58 +100,6 @@ fn common_bound(
     if options.must_stop() {
         return Ok(largest());
     }
-    let problem = match reach {
-        Some(reach) => {
-            Problem::with_reachability_until(graph, reach, InPlace::Never, &|| options.must_stop())?
-        }
-        None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
-    };
-    if !problem.is_exact() {
-        return Ok(largest());
-    }
-    // Buffers have the id of their root; without permits each placed root has its own buffer.
-    let mut buffer_of = alloc::vec![None; graph.tensors().len()];
-    for (at, buffer) in problem.buffers().iter().enumerate() {
-        if let Some(root) = graph.tensor_index(buffer.id) {
-            buffer_of[root] = Some(at);
-        }
-    }
-    let index = |tensor: usize| buffer_of[graph.tensors()[tensor].root];
-    let permits = graph
-        .ops()
-        .iter()
-        .enumerate()
-        .flat_map(|(op, node)| node.in_place.iter().map(move |&pair| (op, pair)));
-    // The conditions of a legal permit: enough size and, on an in-order queue, an input whose life
-    // ends here.
-    let usable = |&(op, (input, output)): &(usize, (usize, usize))| {
-        let dies = graph.lifetime(input).upper == op as u64 + 1;
-        graph.tensors()[output].size <= graph.tensors()[input].size && (dies || reach.is_some())
-    };
-    let pairs =
-        permits.filter(usable).filter_map(|(_, (input, output))| Some((index(input)?, index(output)?)));
-    let mut buffers = problem.buffers().to_vec();
-    match problem.conflicts() {
-        Some(conflicts) => {
-            let mut relaxed = conflicts.clone();
-            for (input, output) in pairs {
-                relaxed.remove(input, output);
-            }
-            let (_, set) = bound::antichain_until(&buffers, &relaxed, &|| options.must_stop())?;
-            let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
-            let buffers = set.into_iter().map(|i| buffers[i].id).collect();
-            Ok((bytes, Certificate::Antichain { buffers }))
-        }
-        None => {
-            // The output counts from the instant after its operator, when the input's life has
-            // ended.
-            for (_, output) in pairs {
-                let buffer = &mut buffers[output];
-                buffer.lower = buffer.upper.min(problem.buffers()[output].lower + 1);
-            }
-            let cut = bound::time_cut(&buffers);
-            let live = buffers.iter().filter(|b| b.lower <= cut.time && cut.time < b.upper && b.size > 0);
-            Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers: live.map(|b| b.id).collect() }))
-        }
-    }
+    let relaxed = Problem::relaxed_until(graph, reach, &|| options.must_stop())?;
+    if relaxed.is_exact() { super::bound(&relaxed, options) } else { Ok(largest()) }
 }

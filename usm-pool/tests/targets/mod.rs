@@ -10,6 +10,7 @@ mod executor;
 
 use usm_pool::graph::GraphBuilder;
 use usm_pool::placement::{Limits, plan_graph_within, plan_within};
+use usm_pool::planner::prove;
 use usm_pool::planner::reorder::reorder;
 use usm_pool::{
     Buffer, Graph, Op, Options, Problem, Queue, Strategy, Tensor, TensorKind, alias::InPlace, fixed, plan,
@@ -20,7 +21,8 @@ use usm_pool::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 3] = [("plan_table", table), ("plan_graph", graph), ("plan_run", run)];
+pub const TARGETS: [Target; 4] =
+    [("plan_table", table), ("plan_graph", graph), ("plan_run", run), ("plan_proof", proof)];
 
 /// Search nodes for one plan: enough for small problems, few enough for thousands of plans a
 /// second.
@@ -211,6 +213,67 @@ pub fn run(data: &[u8]) {
         _ => executor::in_order(&graph, &plan.rows),
     };
     ran.unwrap_or_else(|wrong| panic!("{wrong}"));
+}
+
+/// A proof, written for a table or a graph and then altered, shows no more than is true.
+pub fn proof(data: &[u8]) {
+    let mut input = Input::new(data);
+    let shape = input.byte();
+    let mut options = Options::default();
+    options.nodes = 4096;
+    options.queue = if shape & 2 == 0 { Queue::InOrder } else { Queue::OutOfOrder };
+    let (problem, peak) = if shape & 1 == 0 {
+        let buffer = |id, input: &mut Input<'_>| {
+            let (lower, length) = (input.below(6), 1 + input.below(5));
+            Buffer::new(id, lower, lower + length, input.below(9)).aligned(1 << (input.byte() & 3))
+        };
+        let buffers = (0..input.below(7)).map(|id| buffer(3 * id, &mut input)).collect();
+        let problem = Problem::from_buffers(buffers).expect("a table of small numbers");
+        let peak = plan(&problem, &options).expect("plan").peak;
+        (problem, peak)
+    } else {
+        let graph = runnable(&mut input);
+        let peak = plan_graph(&graph, &options).expect("a small graph has a plan").1.peak;
+        (Problem::relaxed(&graph, options.queue).expect("a small graph"), peak)
+    };
+    let found = plan(&problem, &options).expect("plan");
+    let bound = found.lower_bound;
+    assert!(bound <= peak, "{bound} is no bound of a plan of {peak}");
+    let proven = prove(&problem, bound, &options).expect("tables that fit");
+    if let Some(text) = &proven {
+        assert_eq!(verify::proof(&problem, text), Ok(bound), "{text}");
+    }
+    assert_eq!(prove(&problem, found.peak + 1, &options), Ok(None), "there is a plan of {}", found.peak);
+    let mut lines: Vec<String> = proven.unwrap_or_default().lines().map(str::to_owned).collect();
+    let ids: Vec<u64> = problem.buffers().iter().map(|buffer| buffer.id).collect();
+    for _ in 0..input.below(6) {
+        let at = input.below(lines.len() as u64) as usize;
+        let id = ids.get(input.below(ids.len() as u64) as usize).copied().unwrap_or(0);
+        let line = match input.byte() & 7 {
+            0 => format!("place {id}"),
+            1 => format!("tall {id}"),
+            2 => format!("over {id} {}", input.below(9)),
+            3 => format!("cut {}", input.below(9)),
+            4 => format!("part {} {}", input.below(9), input.number()),
+            5 => format!("bound {}", bound.wrapping_add(input.number())),
+            6 => "done".to_owned(),
+            _ => lines.get(input.below(lines.len() as u64) as usize).cloned().unwrap_or_default(),
+        };
+        match input.byte() & 3 {
+            0 => lines.insert(at, line),
+            1 if at < lines.len() => drop(lines.remove(at)),
+            2 if at + 1 < lines.len() => lines.swap(at, at + 1),
+            _ if at < lines.len() => lines[at] = line,
+            _ => {}
+        }
+    }
+    let raw = String::from_utf8_lossy(data);
+    for text in [lines.join("\n") + "\n", format!("usm proof 1\nbuffers {}\n{raw}", ids.len())] {
+        match verify::proof(&problem, &text) {
+            Ok(bound) => assert!(bound <= peak.min(found.peak), "{bound}, but {peak} is enough: {text}"),
+            Err(error) => assert!(!error.to_string().is_empty() && error.line > 0),
+        }
+    }
 }
 
 /// One operator: its reads and writes, and an optional permit.

@@ -96,6 +96,7 @@ fn main() -> ExitCode {
         plans::plan_verify(),
         plans::certificates(),
         plans::graph(),
+        plans::proofs(),
         mock::violations(),
         conformance::suite_on_faulty_backends(),
     ];

@@ -1,8 +1,9 @@
-//! Mutants of plans: a plan against its problem, a certificate against its bound, and the rows of a
-//! graph's tensors.
+//! Mutants of plans: a plan against its problem, a certificate against its bound, the rows of a
+//! graph's tensors, and proofs of bounds.
 
 mod graphs;
 mod mutations;
+mod proofs;
 
 use usm_pool::placement::{Limits, plan_graph_within};
 use usm_pool::{
@@ -12,6 +13,7 @@ use usm_pool::{
 
 use crate::Checker;
 use mutations::Mutation;
+pub(crate) use proofs::proofs;
 
 /// A problem and a right plan for it.
 struct Case {

@@ -1,0 +1,92 @@
+//! Proofs that no plan of an input is below a bound: written after a search, and replayed without
+//! its code.
+
+use std::path::Path;
+
+use usm_pool::alias::InPlace;
+use usm_pool::planner::prove;
+use usm_pool::{Graph, Options, Problem, Queue, Strategy, plan, verify};
+
+use crate::error::{Error, Result};
+use crate::input::{Input, Model};
+use crate::outcome::{self, Outcome};
+
+/// A bound whose proof was replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Proven {
+    /// No plan has a peak below this many bytes.
+    pub bound: u64,
+    /// The lines of the proof.
+    pub lines: usize,
+    /// The buffers that it is about.
+    pub buffers: usize,
+}
+
+/// The text of a proof of the plan's lower bound, within the nodes of the options, and what it
+/// proves. If a search does not find that proof again, the text proves the bound that needs no
+/// search.
+///
+/// # Errors
+/// Tables that do not fit.
+pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> {
+    let Outcome { graph, problem, plan, .. } = outcome;
+    let problem = match graph {
+        Some(graph) => &of_graph(graph, plan.strategy == Strategy::Range, plan.queue)?,
+        None => problem,
+    };
+    let text = match prove(problem, plan.lower_bound, options).map_err(Error::unable)? {
+        Some(text) => text,
+        None => least(problem)?,
+    };
+    let proven = replay(problem, &text).map_err(|error| {
+        Error::unable(format!("the planner made a wrong proof, please report it: {error}"))
+    })?;
+    Ok((text, proven))
+}
+
+/// The proof of the bound without a search.
+fn least(problem: &Problem) -> Result<String> {
+    let mut options = Options::default();
+    options.strategy = Strategy::GreedyBySize;
+    let bound = plan(problem, &options).map_err(Error::unable)?.lower_bound;
+    let text = prove(problem, bound, &options).map_err(Error::unable)?;
+    text.ok_or_else(|| Error::unable("the conflicts are more than must be, so they prove no bound"))
+}
+
+/// Replays a proof for an input, with `again` in the order that [`outcome::make`] finds for it. The
+/// files are named in errors.
+///
+/// # Errors
+/// The first line of the proof that proves nothing.
+pub fn check(
+    input: Input,
+    queue: Queue,
+    again: bool,
+    file: &Path,
+    text: &str,
+    proof: &Path,
+) -> Result<Proven> {
+    let problem = match input {
+        Input::Buffers(problem) => problem,
+        Input::Graph(Model { graph, planned: Some(_), .. }) => of_graph(&graph, true, queue)?,
+        Input::Graph(model) => of_graph(&outcome::ordered(model, again, file)?.0, false, queue)?,
+    };
+    replay(&problem, text).map_err(|error| error.in_file(proof))
+}
+
+/// The problem that bounds are about. A file with plans for every value says which permits it uses;
+/// other plans use any.
+fn of_graph(graph: &Graph, ranged: bool, queue: Queue) -> Result<Problem> {
+    let problem = match ranged {
+        true => Problem::from_graph(graph, queue, InPlace::Always),
+        false => Problem::relaxed(graph, queue),
+    };
+    problem.map_err(Error::unable)
+}
+
+fn replay(problem: &Problem, text: &str) -> Result<Proven> {
+    let bound =
+        verify::proof(problem, text).map_err(|error| Error::bad(error.fault).at_line(error.line as u64))?;
+    Ok(Proven { bound, lines: text.lines().count(), buffers: problem.buffers().len() })
+}
