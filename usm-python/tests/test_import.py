@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -69,6 +70,18 @@ def test_devices_are_found_without_any_environment_variable():
     # And dpctl itself finds them, once usm is imported.
     out = run("import usm, dpctl; print(len(dpctl.get_devices()))", OCL_ICD_FILENAMES=None, USM_DPCTL_LIBRARY=None)
     assert int(out) > 0
+
+
+def test_opencl_of_the_environment_is_found_first_and_without_sycl():
+    lib = pathlib.Path(sys.prefix, "lib")
+    if not all((lib / name).is_file() for name in ("libOpenCL.so.1", "libintelocl.so")):
+        lacking("opencl", "no loader and runtime in Python's environment")
+    # Nothing else leads to the environment.
+    alone = dict(OCL_ICD_FILENAMES=None, USM_OPENCL_LIBRARY=None, VIRTUAL_ENV=None, USM_DPCTL_LIBRARY="", PATH="/usr/bin:/bin")
+    out = run("import usm; print(usm.Queue('opencl:cpu:0').device.selector)", **alone)
+    assert out == "opencl:cpu:0"
+    out = run("from usm.__main__ import main; main(['devices'])", **alone)
+    assert "opencl:cpu:0" in out
 
 
 def test_a_set_variable_is_kept():

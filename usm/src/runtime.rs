@@ -200,21 +200,53 @@ fn usual(kind: BackendKind) -> Option<Box<Open>> {
     Some(Box::new(open))
 }
 
-/// pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user
-/// names is the only one that counts.
+/// pip installs a loader of OpenCL beside Intel's runtime and SYCL, where the system does not look.
+/// A file that the user names is the only one that counts.
 #[cfg(feature = "opencl")]
 fn open_cl() -> usm_core::Result<usm_opencl::OpenCl> {
     use usm_opencl::OpenCl;
 
-    let loaded = OpenCl::load();
-    #[cfg(feature = "sycl")]
-    let loaded = loaded.or_else(|error| {
-        if std::env::var_os("USM_OPENCL_LIBRARY").is_some_and(|named| !named.is_empty()) {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    OpenCl::load().or_else(|error| {
+        if set("USM_OPENCL_LIBRARY").is_some() {
             return Err(error);
         }
-        let sycl = usm_sycl::find_library();
-        let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
-        files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)
-    });
-    loaded
+        // The variable by which loaders find runtimes. The Python package sets it.
+        let mut files = loaders_beside(&set("OCL_ICD_FILENAMES").unwrap_or_default());
+        #[cfg(feature = "sycl")]
+        files.extend(
+            usm_sycl::find_library()
+                .iter()
+                .flat_map(|path| path.ancestors())
+                .map(|folder| folder.join(LOADER)),
+        );
+        files.retain(|file| file.is_file());
+        files.iter().find_map(|file| OpenCl::open(file).ok()).ok_or(error)
+    })
+}
+
+/// OpenCL's loader, where pip installs one.
+#[cfg(feature = "opencl")]
+const LOADER: &str = "libOpenCL.so.1";
+
+/// The places of a loader beside each of the runtimes in a list of files. A runtime without a
+/// folder has none.
+#[cfg(feature = "opencl")]
+fn loaders_beside(runtimes: &std::ffi::OsStr) -> Vec<PathBuf> {
+    let files = std::env::split_paths(runtimes);
+    files.filter(|file| file.is_absolute()).map(|file| file.with_file_name(LOADER)).collect()
+}
+
+#[cfg(all(test, feature = "opencl"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loader_is_sought_beside_each_runtime_with_a_folder() {
+        let here = std::env::temp_dir();
+        let list = [here.join("a/libintelocl.so"), "libother.so".into(), here.join("b/one.so")];
+        let found = loaders_beside(&std::env::join_paths(list).unwrap());
+        assert_eq!(found, [here.join("a").join(LOADER), here.join("b").join(LOADER)]);
+        assert!(loaders_beside("".as_ref()).is_empty());
+    }
 }
