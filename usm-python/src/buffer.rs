@@ -12,11 +12,11 @@ use pyo3::types::{PyByteArray, PyBytes};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
 use usm_interface::{
-    ByteOrder, Dtype, Error, Field, Key, Kind, MissingData, Policy, Protocol, Raw, TypeError, descr,
+    ByteOrder, Dtype, Error, Key, Kind, MissingData, Policy, Protocol, Raw, TypeError, descr,
 };
 
 use crate::axes::Axes;
-use crate::dictionary::MAX_FIELDS;
+use crate::dictionary;
 use crate::error::Class;
 use crate::view::View;
 
@@ -155,7 +155,7 @@ fn spelled(view: &View) -> PyResult<String> {
     };
     let typestr = view.dtype.to_string();
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-    let mut table = vec![Field::EMPTY; if view.descr.is_some() { MAX_FIELDS } else { 0 }];
+    let mut table = view.descr.as_deref().map_or(Vec::new(), dictionary::table);
     let descr = match &view.descr {
         Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(refused)?),
         None => None,

@@ -22,6 +22,12 @@ use crate::view::{FEW_DIMS, MAX_DIMS, View};
 /// Maximum number of members of a structured type, padding included.
 pub(crate) const MAX_FIELDS: usize = 256;
 
+/// A table for the members of a `descr`. Each is a tuple, so few need no room for many.
+pub(crate) fn table(descr: &str) -> Vec<Field<'_>> {
+    let members = descr.bytes().filter(|byte| matches!(byte, b'(' | b'[')).count();
+    vec![Field::EMPTY; members.min(MAX_FIELDS)]
+}
+
 /// The result of a checked dictionary.
 pub(crate) struct Checked<'py> {
     /// The view, on a storage that starts at the lowest byte.
@@ -247,7 +253,7 @@ fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc
     }
 }
 
-/// The slow part: members and their table of about 20 KiB. Returns the text if it contains more
+/// The slow part: members and their table. Returns the text if it contains more
 /// than the type string.
 #[cold]
 #[inline(never)]
@@ -257,7 +263,7 @@ fn structure<'py>(
     protocol: Protocol,
     policy: &Policy,
 ) -> PyResult<Checked<'py>> {
-    let mut table = vec![Field::EMPTY; MAX_FIELDS];
+    let mut table = table(text);
     let native_bar = protocol == Protocol::Sycl;
     let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
     let interface = Raw { descr, ..raw }.validate::<MAX_DIMS>(protocol, policy).or_raise()?;

@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
-use usm_interface::{Dtype, Extended, Field, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
+use usm_interface::{Dtype, Extended, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
 
 use crate::argument;
-use crate::dictionary::MAX_FIELDS;
+use crate::dictionary::{MAX_FIELDS, table};
 use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::view::View;
@@ -82,7 +82,7 @@ impl Hash for PyDtype {
 /// Whether two `descr` texts have members of equal names, types and offsets.
 fn same_members(here: &str, there: &str) -> bool {
     let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-    let (mut one, mut two) = (vec![Field::EMPTY; MAX_FIELDS], vec![Field::EMPTY; MAX_FIELDS]);
+    let (mut one, mut two) = (table(here), table(there));
     let here = descr::parse(Lexer::new(here), false, &policy, &mut one);
     let there = descr::parse(Lexer::new(there), false, &policy, &mut two);
     matches!((here, there), (Ok(here), Ok(there)) if here.fields() == there.fields())
@@ -184,7 +184,7 @@ impl PyDtype {
     pub(crate) fn structure(text: &str, members: &str) -> PyResult<Self> {
         let element = Self::of_text(text)?;
         let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
-        let mut table = vec![Field::EMPTY; MAX_FIELDS];
+        let mut table = table(members);
         let descr = Some(descr::parse(Lexer::new(members), false, &policy, &mut table).or_raise()?);
         let raw = Raw { shape: Some(&[]), typestr: Some(Str::new(text)), descr, ..Raw::default() };
         raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
@@ -298,7 +298,6 @@ impl PyDtype {
     }
 
     /// NumPy's letter: `b` bool, `i` and `u` integers, `f`, `c`, `V` structures and raw bytes, and
-    /// others.
     /// so on.
     #[getter]
     fn kind(&self) -> String {

@@ -12,7 +12,6 @@ use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
 use crate::argument;
 use crate::array::Array;
-use crate::array_struct;
 use crate::attribute;
 use crate::buffer::Held;
 use crate::cuda;
@@ -22,6 +21,7 @@ use crate::dlpack;
 use crate::dtype;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Holding, Keeper, Owner};
+use crate::ndarray;
 use crate::nrt_route;
 use crate::pep3118;
 use crate::runtime::{self, Stream};
@@ -124,7 +124,7 @@ fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Optio
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let hint = match array_struct::is_ndarray(object) {
+    let hint = match ndarray::is_ndarray(object) {
         true => dtype::extended(&object.getattr(intern!(object.py(), "dtype"))?)?,
         false => None,
     };
@@ -211,7 +211,7 @@ pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<B
 /// The array of the first protocol that the object has.
 #[inline]
 fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    if let Some(array) = array_struct::import(object)? {
+    if let Some(array) = ndarray::import(object)? {
         return Ok(Some(array));
     }
     if let Some(array) = of_sycl(object, false)? {

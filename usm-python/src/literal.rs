@@ -27,6 +27,15 @@ pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 fn write(value: &Bound<'_, PyAny>, depth: usize, text: &mut String) -> PyResult<()> {
+    // Names and types of members, which are most of a text, need no `__repr__`.
+    if let Ok(string) = value.cast_exact::<PyString>()
+        && let Ok(string) = string.to_str()
+        && string.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\'' && byte != b'\\')
+    {
+        push(text, "'")?;
+        push(text, string)?;
+        return push(text, "'");
+    }
     if depth > DEPTH {
         let kind = LimitError::TooDeep { limit: DEPTH };
         return Err(crate::error::interface(Error::new(kind, Key::Descr.path())));
@@ -43,7 +52,7 @@ fn write(value: &Bound<'_, PyAny>, depth: usize, text: &mut String) -> PyResult<
     }
     if let Ok(tuple) = value.cast::<PyTuple>() {
         push(text, "(")?;
-        for (index, item) in tuple.iter().enumerate() {
+        for (index, item) in tuple.iter_borrowed().enumerate() {
             write_item(&item, index, depth, text)?;
         }
         return push(text, if tuple.len() == 1 { ",)" } else { ")" });

@@ -46,8 +46,8 @@ def description(array):
 
 
 def test_numpys_structure_for_c_equals_its_dictionary(np):
-    """A thousand views of every type, read by `__array_struct__` and by the dictionary."""
-    random = np.random.default_rng(7)
+    """A thousand views of every type, by NumPy's structure, as tensors and by the dictionary."""
+    random, older = np.random.default_rng(7), np.lib.NumpyVersion(np.__version__) < "2.1.0"
     types = [np.dtype(code).newbyteorder(order) for code in np.typecodes["All"] if code not in "OSUVMm" for order in "<>"]
     types += [np.dtype(text) for text in ("S5", "U3", "V7", "M8[ns]", "m8[25us]", "f8,i4", "(2,)i4", "f8, 3i2")]
     for round in range(1000):
@@ -63,6 +63,33 @@ def test_numpys_structure_for_c_equals_its_dictionary(np):
         ours, by_dictionary = usm.asarray(view), usm.asarray(Dictionary(view))
         assert description(ours) == description(by_dictionary), (view.dtype, view.shape, view.strides)
         assert ours.base is view or not view.size
+        try:
+            by_numpy = np.from_dlpack(view)
+        except (BufferError, RuntimeError):
+            # DLPack has no such elements or strides, or an older NumPy exports no read-only array.
+            if not older or view.flags.writeable:
+                with pytest.raises((BufferError, RuntimeError)):
+                    usm.from_dlpack(view)
+        else:
+            tensor = usm.from_dlpack(view)
+            assert (tensor.dtype, tensor.shape, tensor.tolist()) == (by_numpy.dtype, by_numpy.shape, by_numpy.tolist())
+            assert tensor.base is view or not view.size
+            if view.size:
+                assert tensor.pointer == view.ctypes.data
+                # A capsule of an older NumPy cannot say whether it is read-only.
+                assert tensor.readonly == (not view.flags.writeable) or (older and tensor.readonly)
+
+
+def test_a_tensor_of_numpys_keeps_its_array_alive(np):
+    array = np.arange(4.0)
+    gone = weakref.ref(array)
+    tensor = usm.from_dlpack(array)
+    del array
+    gc.collect()
+    assert gone() is not None and tensor.tolist() == [0.0, 1.0, 2.0, 3.0]
+    del tensor
+    gc.collect()
+    assert gone() is None
 
 
 def test_subclasses_of_numpys_array_are_read_by_their_dictionary(np):

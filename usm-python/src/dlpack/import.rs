@@ -22,11 +22,12 @@ use crate::cuda;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
 use crate::import;
+use crate::ndarray;
 use crate::runtime::{self, Stream};
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
 /// The request to the producer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) dl_device: Option<(i32, i32)>,
     pub(crate) copy: Option<bool>,
@@ -41,6 +42,12 @@ pub(crate) fn import<'py>(
     request: Request,
 ) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
+    // NumPy would describe the same array.
+    if request == Request::default()
+        && let Some(array) = ndarray::import_tensor(object)?
+    {
+        return Ok(Some(array));
+    }
     // The stream belongs to the device of the requested tensor.
     let device = match request.dl_device {
         Some((kind, id)) => Some(Device::from_codes(kind, id).or_raise()?),
