@@ -174,8 +174,9 @@ impl Tables {
         &self.ids
     }
 
-    /// Whether a proof for one value holds for all: no permit was used in a block with views of
-    /// other sizes, which may or may not overlap.
+    /// Whether a proof for one value holds for all: every permit was used in a block of tensors
+    /// that all fill it and have bytes for that value. Other tensors of a block overlap for some
+    /// values, and tensors without bytes for none.
     pub(crate) fn fits_by_order(&self) -> bool {
         self.fits_by_order
     }
@@ -315,8 +316,9 @@ impl Planned {
         let ids = members.iter().map(|member| member.tensor.id).collect();
         let fits_by_order = self.places.iter().filter(|place| place.over).all(|place| {
             let root = item(place.id).map(|item| items[item].2);
+            let mut block = items.iter().zip(members).filter(|(of, _)| Some(of.2) == root);
             // Uses the block's size expression for every tensor that fills its block.
-            items.iter().filter(|of| Some(of.2) == root).all(|of| items[of.2 as usize].0 == of.0)
+            block.all(|(of, member)| items[of.2 as usize].0 == of.0 && member.tensor.size > 0)
         });
         Ok(Tables { dimensions, ids, items, plans, fits_by_order })
     }
