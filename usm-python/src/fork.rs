@@ -3,6 +3,40 @@
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use pyo3::Python;
+use pyo3::sync::MutexExt;
+
+/// Number of forks on the way from the first process to this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// A value with a lock that may be held for long and over calls of the interpreter, so that no fork
+/// waits for it. In a forked child a lock that another thread of the parent held is replaced,
+/// with a default value.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced<T>(Mutex<(usize, Arc<Mutex<T>>)>);
+
+impl<T: Default> Replaced<T> {
+    /// The lock of this process. The interpreter stays attached while the outer lock is held, so
+    /// that no thread of it forks meanwhile.
+    pub(crate) fn lock_of(&self, py: Python<'_>) -> Arc<Mutex<T>> {
+        let mut current = match self.0.lock_py_attached(py) {
+            Ok(current) => current,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        let forks = FORKS.load(Ordering::Relaxed);
+        if current.0 != forks {
+            let held = matches!(current.1.try_lock(), Err(TryLockError::WouldBlock));
+            if held {
+                // The thread that held it does not exist here, so nobody else frees its value.
+                std::mem::forget(std::mem::take(&mut current.1));
+            }
+            current.0 = forks;
+        }
+        Arc::clone(&current.1)
+    }
+}
 
 /// The allocator of machine code in a context's memory.
 pub(crate) const SOURCE: usize = 0;
@@ -74,6 +108,9 @@ pub(crate) fn prepare<const PLACE: usize>() {
         PLACES[PLACE].forking.store(false, Ordering::Release);
     }
     unsafe extern "C" fn child<const PLACE: usize>() {
+        if PLACE == TURNS {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+        }
         PLACES[PLACE].inside.store(0, Ordering::SeqCst);
         PLACES[PLACE].forking.store(false, Ordering::Release);
     }

@@ -1,6 +1,6 @@
 //! A kernel for arguments of certain types: nodes, proofs, and device code.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -17,6 +17,7 @@ use super::argument::{Argument, Memory};
 use super::compiled::Compiled;
 use super::kept;
 use crate::error::Class;
+use crate::fork::Replaced;
 use crate::runtime::Stream;
 
 /// The origin of a parameter of the nodes: the position of an argument, and a dimension.
@@ -49,8 +50,8 @@ pub(crate) struct Code {
     /// Whether the kernel writes each parameter.
     written: Vec<bool>,
     /// Machine code of the host, without and with checks of indices.
-    host: [Mutex<Host>; 2],
-    functions: Mutex<Vec<(FunctionKey, Function<Dyn>)>>,
+    host: [Replaced<Host>; 2],
+    functions: Replaced<Vec<(FunctionKey, Function<Dyn>)>>,
 }
 
 /// The number of a function's context, and whether it checks indices.
@@ -95,7 +96,7 @@ impl Code {
             extents,
             bounds: bounds(&ir),
             claims: claims(&ir),
-            functions: Mutex::new(Vec::new()),
+            functions: Replaced::default(),
             host: Default::default(),
             sources,
             tables,
@@ -237,13 +238,15 @@ impl Code {
 
     /// The most work-items of a group on all devices that the code was built for.
     pub(crate) fn group_limit(&self, py: Python<'_>) -> Option<u64> {
-        let functions = self.functions.lock_py_attached(py).ok()?;
+        let functions = self.functions.lock_of(py);
+        let functions = functions.lock_py_attached(py).ok()?;
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
     /// Machine code of the host, compiled once; `None` where the kernel is interpreted.
     pub(crate) fn compiled(&self, py: Python<'_>, checks: bool) -> PyResult<Option<Arc<Compiled>>> {
-        let host = &self.host[usize::from(checks)];
+        super::compiled::prepare();
+        let host = self.host[usize::from(checks)].lock_of(py);
         let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
         let found = host.get_or_insert_with(|| {
             let made = py.detach(|| Compiled::of(&self.ir, checks.then_some(&self.bounds), self.apart));
@@ -291,8 +294,9 @@ impl Code {
         checks: bool,
     ) -> PyResult<Function<Dyn>> {
         let (context, key) = (stream.context(), (stream.context().id(), checks));
-        let mut functions =
-            self.functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
+        super::compiled::prepare();
+        let functions = self.functions.lock_of(py);
+        let mut functions = functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
         if let Some((_, function)) = functions.iter().find(|(known, _)| *known == key) {
             return Ok(function.clone());
         }

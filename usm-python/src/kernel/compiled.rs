@@ -228,16 +228,26 @@ fn compiler() -> Option<&'static Path> {
     found.as_deref()
 }
 
+/// Finds the compiler, the cache and the machine while the caller is attached to the interpreter,
+/// so that no thread of it forks meanwhile.
+pub(crate) fn prepare() {
+    let _ = (compiler(), machine(), kept::folder());
+}
+
 /// The cache name of the code that a compiler makes from a text on this machine.
 fn name_of(text: &str, compiler: &Path) -> String {
+    kept::name_of((text, compiler, machine()))
+}
+
+/// The abilities of the processor.
+fn machine() -> &'static String {
     static MACHINE: OnceLock<String> = OnceLock::new();
-    let machine = MACHINE.get_or_init(|| {
+    MACHINE.get_or_init(|| {
         let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let lines =
             information.lines().filter(|line| line.starts_with("flags") || line.starts_with("Features"));
         lines.take(1).collect()
-    });
-    kept::name_of((text, compiler, machine))
+    })
 }
 
 /// Compiles to a temporary file and then renames it, so that another process finds the whole file

@@ -13,12 +13,13 @@ use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
 use crate::error::Class;
+use crate::fork::Replaced;
 
 /// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
 pub(crate) type Key = Vec<u32>;
 
 /// A cell for one key. Its lock is held while its code is generated.
-type Cell = Arc<Mutex<Option<Arc<Code>>>>;
+type Cell = Arc<Replaced<Option<Arc<Code>>>>;
 
 /// A Python function that work-items run. ``k[global, local](*arguments)`` launches it and waits.
 #[pyclass(frozen, weakref, module = "usm", name = "KernelFunction")]
@@ -167,7 +168,7 @@ impl PyKernelFunction {
         let Ok(codes) = self.codes.lock_py_attached(py) else { return Vec::new() };
         let cells: Vec<Cell> = codes.values().map(Arc::clone).collect();
         drop(codes);
-        cells.iter().filter_map(|cell| cell.lock_py_attached(py).ok()?.clone()).collect()
+        cells.iter().filter_map(|cell| cell.lock_of(py).lock_py_attached(py).ok()?.clone()).collect()
     }
 
     /// The key of a signature: types in order, arrays with `[:]`, one `:` for each dimension.
@@ -226,6 +227,7 @@ impl PyKernelFunction {
                 None => Arc::clone(codes.entry(key.clone()).or_default()),
             }
         };
+        let cell = cell.lock_of(py);
         let mut cell = cell.lock_py_attached(py).map_err(|_| broken())?;
         if let Some(code) = &*cell {
             return Ok(Arc::clone(code));
