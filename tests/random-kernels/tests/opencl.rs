@@ -22,19 +22,24 @@ const MODULE: usize = 100;
 const LOST: &[&str] =
     &["random_2", "random_2447", "random_3092", "random_5055", "random_6032", "random_8277"];
 
+/// Those whose SPIR-V that runtime builds without end: its compiler loops in
+/// `WGLoopBoundariesImpl::traceBackBound`, at the minimum of a constant and a local id. `spirv-val`
+/// accepts the modules. The build from OpenCL C ends, and its results agree.
+const ENDLESS_AS_SPIRV: &[&str] = &["random_1123"];
+
 #[test]
 fn random_kernels_agree_on_opencl_c() {
-    on_device(|kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels))));
+    on_device(&[], |kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels))));
 }
 
 #[test]
 fn random_kernels_agree_on_spirv() {
-    on_device(|kernels, build| build(Code::SpirV(&emit::spirv_module(kernels))));
+    on_device(ENDLESS_AS_SPIRV, |kernels, build| build(Code::SpirV(&emit::spirv_module(kernels))));
 }
 
 type Build<'b> = &'b dyn Fn(Code<'_>) -> Module<OpenCl>;
 
-fn on_device(make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
+fn on_device(endless: &[&str], make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
     let opened = OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| {
         let mut found = None;
         backend
@@ -53,7 +58,8 @@ fn on_device(make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
     };
     let mut programs: Vec<Program> = first_kernels().collect();
     programs.retain(|program| {
-        let is_lost = LOST.contains(&program.kernel.name.as_str());
+        let name = program.kernel.name.as_str();
+        let is_lost = LOST.contains(&name) || endless.contains(&name);
         if is_lost {
             skip::part("opencl", format!("{}: the runtime's compiler is wrong", program.kernel.name));
         }
