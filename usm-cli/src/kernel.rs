@@ -19,14 +19,14 @@ pub(crate) struct Arguments {
     /// The output.
     #[arg(long, value_enum, value_name = "FORM")]
     emit: Form,
-    /// Code for launches that do not prove that all indices are inside: it checks them.
+    /// Make code that checks the indices that the launch does not prove to be inside.
     #[arg(long)]
     checked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// The text of the nodes, which reads back.
+    /// The text of the nodes; `usm kernel` reads it too.
     Ir,
     /// The attribute's output for the host and usm-kernel.
     Rust,

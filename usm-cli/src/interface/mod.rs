@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Refuse arrays that do not lie inside this block of memory.
     #[arg(long, value_name = "BASE:LEN", value_parser = allocation)]
     allocation: Option<(u64, u64)>,
-    /// Say the same array in another protocol, under the key "converted".
+    /// Also write the array in another protocol, under the key "converted".
     #[arg(long, value_enum)]
     to: Option<To>,
     /// The `syclobj` of dictionaries that are converted to SYCL and have none.

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// all the values; both ends are values, STEP is 1 by default.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
     pub(super) dims: Vec<(String, Wanted)>,
-    /// Value of an input of an ONNX model that is one number: it says which branch of an If runs.
+    /// Value of an ONNX model's input of one number; it selects the branch of an If.
     #[arg(long = "value", value_name = "INPUT=VALUE", value_parser = value)]
     pub(super) values: Vec<(String, String)>,
     /// Write one plan for every value of the dimensions: a graph.json that is evaluated by --dim
@@ -96,9 +96,9 @@ pub(crate) struct Arguments {
     /// replayed first, with an equal share of the --time-limit.
     #[arg(long, value_name = "FILE")]
     pub(super) proof: Option<PathBuf>,
-    /// Make no plan: replay a proof that --proof wrote for this input, without the code of the
-    /// search. Exit code 2 for one that proves nothing, with its line. Other options say how the
-    /// input is read.
+    /// Make no plan. Replay the proof that --proof wrote for this input, without the code of the
+    /// search. Exit code 2 and the line of the fault for a proof that proves nothing. Other options
+    /// select how the input is read.
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub(super) check: Option<PathBuf>,
     /// Write the plan: id,lower,upper,size,alignment,offset,memory,name,operator.
@@ -117,7 +117,7 @@ pub(crate) struct Arguments {
     /// Write which buffers share bytes, and which must not.
     #[arg(long, value_name = "FILE")]
     pub(super) sharing: Option<PathBuf>,
-    /// Write for every operator the operators whose memory it must not be given, as OpenVINO lists
+    /// Write for every operator the operators whose memory it must not reuse, as OpenVINO lists
     /// them.
     #[arg(long, value_name = "FILE")]
     pub(super) dependencies: Option<PathBuf>,
