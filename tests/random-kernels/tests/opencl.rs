@@ -1,16 +1,19 @@
 //! Random kernels on the OpenCL device, as OpenCL C and as SPIR-V, compared with the interpreter.
 
 mod common;
+#[path = "common/plants.rs"]
+mod plants;
 
 use usm_core::backend::{Backend as _, DeviceOps as _};
 use usm_core::{AllocKind, Context, Host, QueueOrder, UsmVec};
 use usm_kernel::{Argument, Code, Launch, Module, NdRange};
-use usm_kernel_ir::{Kernel, Parameter, emit};
+use usm_kernel_ir::{Fault, Input, Interpreter, Kernel, Order, Parameter, emit};
 use usm_opencl::OpenCl;
-use usm_random_kernels::{Given, Program};
+use usm_random_kernels::{Given, Program, first_seed, program};
 use usm_tests::skip;
 
 use common::{differ, expected, first_kernels};
+use plants::{FAULTS, Plant};
 
 /// Programs of one module: a build takes long, whatever its size.
 const MODULE: usize = 100;
@@ -38,24 +41,10 @@ fn random_kernels_agree_on_spirv() {
 }
 
 type Build<'b> = &'b dyn Fn(Code<'_>) -> Module<OpenCl>;
+type Make = fn(&[Kernel], Build<'_>) -> Module<OpenCl>;
 
 fn on_device(endless: &[&str], make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
-    let opened = OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| {
-        let mut found = None;
-        backend
-            .for_each_device(&mut |device| {
-                if found.is_none() && !device.info().capabilities.of(AllocKind::Host).is_empty() {
-                    found = Some(device);
-                }
-            })
-            .map_err(|error| error.to_string())?;
-        let device = found.ok_or("no device with USM memory")?;
-        Context::new(&backend, &device).map_err(|error| error.to_string())
-    });
-    let context = match opened {
-        Ok(context) => context,
-        Err(error) => return skip::missing("opencl", error),
-    };
+    let Some(context) = open() else { return };
     let mut programs: Vec<Program> = first_kernels().collect();
     programs.retain(|program| {
         let name = program.kernel.name.as_str();
@@ -77,6 +66,92 @@ fn on_device(endless: &[&str], make: impl Fn(&[Kernel], Build<'_>) -> Module<Ope
                 panic!("{text}");
             }
         }
+    }
+}
+
+/// The first device with USM memory.
+fn open() -> Option<Context<OpenCl>> {
+    let opened = OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| {
+        let mut found = None;
+        backend
+            .for_each_device(&mut |device| {
+                if found.is_none() && !device.info().capabilities.of(AllocKind::Host).is_empty() {
+                    found = Some(device);
+                }
+            })
+            .map_err(|error| error.to_string())?;
+        let device = found.ok_or("no device with USM memory")?;
+        Context::new(&backend, &device).map_err(|error| error.to_string())
+    });
+    match opened {
+        Ok(context) => Some(context),
+        Err(error) => {
+            skip::missing("opencl", error);
+            None
+        }
+    }
+}
+
+/// Programs of one module with a planted fault, at most. Many, because a device may happen to run
+/// items with a race in a right order.
+const PLANTED: usize = 24;
+
+/// What each writer makes of a kernel with a fault has another result on the device.
+#[test]
+fn every_planted_fault_is_seen_on_the_device() {
+    let Some(context) = open() else { return };
+    let targets: [(&str, Make); 2] = [
+        ("OpenCL C", |kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels)))),
+        ("SPIR-V", |kernels, build| build(Code::SpirV(&emit::spirv_module(kernels)))),
+    ];
+    for (fault, plant) in FAULTS {
+        let programs = planted(plant);
+        assert!(!programs.is_empty(), "{fault}: no program has a place for it");
+        let kernels: Vec<Kernel> = programs.iter().map(|(_, changed)| changed.kernel.clone()).collect();
+        for (target, make) in targets {
+            let module = make(&kernels, &|code| Module::build(&context, code).unwrap());
+            let seen = programs.iter().filter(|(program, changed)| {
+                let mut found = run(&context, &module, changed);
+                cut(program, &mut found);
+                differ(program, &expected(program), &found).is_some()
+            });
+            let seen = seen.count();
+            println!("{fault}, {target}: seen in {seen} of {} programs", programs.len());
+            assert!(seen > 0, "{fault} is not seen in {target}");
+        }
+    }
+}
+
+/// Programs, and the same with a fault and one more element in each array. The interpreter finds
+/// no index outside in the changed ones, so that a device can run them. It ends at a race; indices
+/// after that are inside too, because they are ids, or remainders by the length.
+fn planted(plant: Plant) -> Vec<(Program, Program)> {
+    let first = first_seed();
+    let programs = (first..first + 400).map(program).filter_map(|program| {
+        let mut changed = program.clone();
+        if LOST.contains(&program.kernel.name.as_str()) || plant(&mut changed.kernel) == 0 {
+            return None;
+        }
+        for (given, parameter) in changed.arguments.iter_mut().zip(&program.kernel.parameters) {
+            if let (Given::Array(bytes), Parameter::Array(id)) = (given, parameter) {
+                bytes.extend((0..program.kernel.array(*id).element.bytes()).map(|_| 0x35));
+            }
+        }
+        let arguments: Vec<_> = changed.arguments.iter().map(common::argument).collect();
+        let input = Input::new(&changed.kernel, &changed.global, &changed.local, &arguments).ok()?;
+        match Interpreter::new(&changed.kernel, input, Order::Backwards, 1 << 20).run() {
+            Ok(_) | Err(Fault::Race { .. } | Fault::Unwritten { .. }) => Some((program, changed)),
+            Err(_) => None,
+        }
+    });
+    programs.take(PLANTED).collect()
+}
+
+/// Takes the additional elements away.
+fn cut(program: &Program, found: &mut [Vec<u8>]) {
+    let arrays = program.arguments.iter().filter(|given| matches!(given, Given::Array(_)));
+    for (given, found) in arrays.zip(found) {
+        found.truncate(common::bytes_of(given).len());
     }
 }
 

@@ -23,16 +23,18 @@ pub(crate) fn bytes_of(given: &Given) -> &[u8] {
     }
 }
 
+/// The argument as the interpreter takes it.
+pub(crate) fn argument(given: &Given) -> Argument<'_> {
+    match given {
+        Given::Array(bytes) => Argument::Array(bytes),
+        Given::Value(value) => Argument::Value(*value),
+    }
+}
+
 /// The results on which three orders agree.
 pub(crate) fn expected(program: &Program) -> Expected {
     let Program { kernel, global, local, arguments } = program;
-    let arguments: Vec<Argument<'_>> = arguments
-        .iter()
-        .map(|given| match given {
-            Given::Array(bytes) => Argument::Array(bytes),
-            Given::Value(value) => Argument::Value(*value),
-        })
-        .collect();
+    let arguments: Vec<Argument<'_>> = arguments.iter().map(argument).collect();
     let input = Input::new(kernel, global, local, &arguments)
         .unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
     let [first, second, third] = [Order::Forwards, Order::Backwards, Order::Shuffled(7)].map(|order| {
