@@ -4,6 +4,7 @@ import random
 import re
 import struct
 import sys
+import types
 
 import numpy
 import pytest
@@ -86,3 +87,89 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flatbuffers", None)
     with pytest.raises(ImportError, match=r"usm.adapt.tflm needs the package flatbuffers.*tflite-micro"):
         usm.adapt.tflm(b"")
+
+
+class Spec:
+    """A substitute with what ExecuTorch's ``TensorSpec`` shows a planner. The package itself brings
+    all of torch, which the tests do not install."""
+
+    def __init__(self, begin, end, size, mem_id=None, base=None, offset=0):
+        self.lifetime, self.size, self.mem_id = [begin, end], size, mem_id
+        self.storage_base, self.storage_base_offset = base, offset
+        self.allocated_memory = None
+
+    def realign(self, alignment):
+        self.allocated_memory = -(-self.size // alignment) * alignment
+
+
+class Result:
+    def __init__(self, mem_id, mem_obj_id, mem_offset):
+        self.mem_id, self.mem_obj_id, self.mem_offset = mem_id, mem_obj_id, mem_offset
+
+
+class AllResults:
+    def __init__(self, spec_dict, bufsizes):
+        self.spec_dict, self.bufsizes = spec_dict, bufsizes
+
+
+@pytest.fixture
+def exir(monkeypatch):
+    module = types.ModuleType("executorch.exir.memory_planning")
+    module.MemoryAlgoResult, module.SpecAllocResult = AllResults, Result
+    for name in ("executorch", "executorch.exir"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_specs_that_live_together_share_no_byte(seed, exir):
+    source = random.Random(seed)
+    specs = []
+    for begin in range(30):
+        specs.append(Spec(begin, begin + source.randrange(6), source.randrange(16, 500), source.choice([None, 1, 3])))
+    specs.append(Spec(5, 5, 16, base=specs[5], offset=0))
+    module = types.SimpleNamespace(input_mem_buffer_sizes=[0, 100])
+    made = usm.adapt.executorch(16, set(specs), module, None, 64)
+    assert len(made.bufsizes) == 4 and made.bufsizes[0] == made.bufsizes[2] == 0
+    assert set(made.spec_dict) == set(specs)
+    for spec, place in made.spec_dict.items():
+        assert place.mem_id == ((spec.storage_base or spec).mem_id or 1) and place.mem_offset % 16 == 0
+        assert place.mem_obj_id == 0
+        # The first 100 bytes of memory 1 are the caller's, the last 64 the padding.
+        assert place.mem_offset >= (100 if place.mem_id == 1 else 0)
+        assert place.mem_offset + spec.allocated_memory + 64 <= made.bufsizes[place.mem_id]
+    bases = [spec for spec in specs if spec.storage_base is None]
+    for index, one in enumerate(bases):
+        for other in bases[:index]:
+            here, there = made.spec_dict[one], made.spec_dict[other]
+            together = one.lifetime[0] <= other.lifetime[1] and other.lifetime[0] <= one.lifetime[1]
+            if together and here.mem_id == there.mem_id:
+                low = max(here.mem_offset, there.mem_offset)
+                ends = (here.mem_offset + one.allocated_memory, there.mem_offset + other.allocated_memory)
+                assert low >= min(ends)
+    assert made.spec_dict[specs[-1]].mem_offset == made.spec_dict[specs[5]].mem_offset
+
+
+def test_executorch_has_views_inside_of_their_base_and_no_spec_is_no_memory(exir):
+    assert usm.adapt.executorch(16, set(), None, None, 5).bufsizes == [0, 0]
+    base = Spec(0, 4, 64)
+    inner = Spec(1, 2, 32, base=base, offset=32)
+    deep = Spec(1, 2, 16, base=inner, offset=16)
+    made = usm.adapt.executorch(16, {base, inner, deep}, None, None, 0)
+    offset = made.spec_dict[base].mem_offset
+    assert [made.spec_dict[spec].mem_offset - offset for spec in (inner, deep)] == [32, 48]
+    assert made.spec_dict[deep].mem_obj_id == made.spec_dict[base].mem_obj_id
+    for wrong, reason in [
+        (Spec(0, 1, 64, base=base, offset=16), "64 bytes at 16 is outside"),
+        (Spec(0, 1, 16, base=base, offset=8), "at 8 .* not aligned to 16"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            usm.adapt.executorch(16, {base, wrong}, None, None, 0)
+    with pytest.raises(ValueError, match="not among the specs"):
+        usm.adapt.executorch(16, {inner}, None, None, 0)
+
+
+def test_executorch_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "executorch", None)
+    with pytest.raises(ImportError, match=r"usm.adapt.executorch needs the package executorch"):
+        usm.adapt.executorch(16, set(), None, None, 0)

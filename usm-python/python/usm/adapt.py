@@ -6,7 +6,7 @@ from importlib import import_module as _import_module
 
 from ._usm import plan as _plan
 
-__all__ = ["tflm"]
+__all__ = ["executorch", "tflm"]
 
 # The runtime's alignment, and the name by which it finds a plan in the file.
 _ALIGNMENT = 16
@@ -51,6 +51,59 @@ def tflm(model: bytes) -> bytes:
     builder = flatbuffers.Builder(len(model) + len(content) + 1024)
     builder.Finish(described.Pack(builder), b"TFL3")
     return bytes(builder.Output())
+
+
+def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, graph_signature: _typing.Any, extra_padding: int = 0) -> _typing.Any:
+    """An algorithm for ExecuTorch's ``MemoryPlanningAlgorithmSuite``: the offset of each
+    ``TensorSpec`` in its memory. A spec with a ``storage_base`` lies in that one. Needs the package
+    ``executorch``.
+    """
+    try:
+        planning = _import_module("executorch.exir.memory_planning")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"usm.adapt.executorch needs the package {error.name}: pip install executorch") from error
+    result = planning.MemoryAlgoResult({}, [0, 0])
+    memories: dict[int, list[_typing.Any]] = {}
+    views = []
+    for spec in specs:
+        spec.realign(alignment)
+        if spec.storage_base is None:
+            memories.setdefault(1 if spec.mem_id is None else spec.mem_id, []).append(spec)
+        else:
+            views.append(spec)
+    taken = getattr(graph_module, "input_mem_buffer_sizes", None) or []
+    result.bufsizes = [0] * (max(memories, default=1) + 1)
+    for memory, own in memories.items():
+        # A set has no order of its own: equal inputs shall have equal plans.
+        own.sort(key=lambda spec: (*spec.lifetime, spec.allocated_memory))
+        # The start belongs to the caller of a submodule.
+        start = taken[memory] if memory < len(taken) else 0
+        start = -(-start // alignment) * alignment
+        # Both ends of a life are part of it.
+        rows = [(spec.lifetime[0], spec.lifetime[1] + 1, spec.allocated_memory) for spec in own]
+        plan = _plan(rows, alignment=alignment)
+        for spec, offset in zip(own, memoryview(plan.offsets).tolist(), strict=True):
+            # ExecuTorch's Verifier asks that specs which share bytes are of one object.
+            result.spec_dict[spec] = planning.SpecAllocResult(memory, 0, start + offset)
+        result.bufsizes[memory] = start + plan.peak + extra_padding
+    for spec in views:
+        base, offset, seen = spec, 0, set()
+        while base.storage_base is not None:
+            if id(base) in seen:
+                raise ValueError("a storage_base is its own base")
+            seen.add(id(base))
+            low, size, room = base.storage_base_offset, base.allocated_memory, base.storage_base.allocated_memory
+            if low < 0 or low + size > room:
+                raise ValueError(f"a view of {size} bytes at {low} is outside of its storage_base of {room} bytes")
+            offset += low
+            base = base.storage_base
+        if base not in result.spec_dict:
+            raise ValueError("the storage_base of a view is not among the specs")
+        place = result.spec_dict[base]
+        if (place.mem_offset + offset) % alignment:
+            raise ValueError(f"a view at {offset} in its storage_base is not aligned to {alignment} bytes")
+        result.spec_dict[spec] = planning.SpecAllocResult(place.mem_id, place.mem_obj_id, place.mem_offset + offset)
+    return result
 
 
 def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:
