@@ -6,7 +6,7 @@ use usm_plan::graph_json::RangePlan;
 use usm_plan::usm_pool::{Options, Queue, Strategy};
 
 /// Graphs of CI, unless `USM_PROGRAMS` names another number.
-const GRAPHS: u64 = 400;
+const GRAPHS: u64 = 1500;
 
 fn graphs() -> u64 {
     std::env::var("USM_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(GRAPHS)
@@ -55,7 +55,9 @@ fn altered(state: &mut u64) -> String {
         ));
         if random(state, 2) == 0 {
             let (view, part) = (tensors.len() as u64, ["4*n", "n*m", size][random(state, 3) as usize]);
-            tensors.push(format!(r#"{{"id": {view}, "size": "min({part}, {size})", "alias_of": {id}}}"#));
+            // The text of the whole size, for blocks whose tensors all have one expression.
+            let part_or_all = if part == size { size.to_owned() } else { format!("min({part}, {size})") };
+            tensors.push(format!(r#"{{"id": {view}, "size": "{part_or_all}", "alias_of": {id}}}"#));
             known.push((view, if part == size { size } else { "0" }));
         }
     }
