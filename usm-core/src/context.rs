@@ -141,7 +141,7 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().work()?;
         #[cfg(feature = "std")]
         if !B::SYNCHRONOUS {
-            crate::process::exit::register_again();
+            crate::process::exit::register_for_object();
         }
         let raw = create(&self.raw, order)?;
         // SAFETY: created by this context with this order.

@@ -68,12 +68,13 @@ mod typed;
 mod uses;
 mod view;
 
-/// Whether calls may still enter the runtimes. For usm-kernel, which makes such calls too, and
+/// Whether calls may still enter the runtimes, and the hook at the end of the process. For
+/// usm-kernel, which makes such calls too, and
 /// usm-python, whose interpreter ends before the process. No part of the interface.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
-    pub use crate::process::{Inside, ask, finish_work, watch_forks, work};
+    pub use crate::process::{Inside, ask, finish_work, register_after_build, watch_forks, work};
 }
 
 /// The locks for models and valgrind, and memcheck's requests, for usm-pool. No part of the

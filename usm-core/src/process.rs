@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use crate::error::{ErrorKind, Result};
 
-pub use exit::finish_work;
+pub use exit::{finish_work, register_after_build};
 pub use fork::watch_forks;
 
 /// All calls are allowed.

@@ -268,7 +268,7 @@ impl<B: Programmable> Module<B> {
             _ => spir_v::Kernels::new(),
         };
         #[cfg(feature = "std")]
-        let _inside = enter(context)?;
+        let _inside = Building::begin(context)?;
         let raw = B::build(context.raw(), &code, options)?;
         Ok(Self { raw, context: context.clone(), kernels })
     }
@@ -279,7 +279,7 @@ impl<B: Programmable> Module<B> {
     #[must_use]
     pub fn native(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "std")]
-        let _inside = enter(&self.context).ok()?;
+        let _inside = Building::begin(&self.context).ok()?;
         B::native(&self.raw)
     }
 
@@ -291,7 +291,7 @@ impl<B: Programmable> Module<B> {
     /// As [`build`](Self::build).
     pub fn build_native(context: &Context<B>, code: &[u8]) -> Result<Self, BuildError> {
         #[cfg(feature = "std")]
-        let _inside = enter(context)?;
+        let _inside = Building::begin(context)?;
         let raw = B::build_native(context.raw(), code)?;
         Ok(Self { raw, context: context.clone(), kernels: spir_v::Kernels::new() })
     }
@@ -303,7 +303,7 @@ impl<B: Programmable> Module<B> {
     pub fn function(&self, name: &str) -> Result<Function<B>, BuildError> {
         let native = text("name of the function", name)?;
         #[cfg(feature = "std")]
-        let _inside = enter(&self.context)?;
+        let _inside = Building::begin(&self.context)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
         if let Some(known) = self.kernels.get(name) {
             info.parameters = Some(joined(info.parameters, &known.parameters));
@@ -314,11 +314,27 @@ impl<B: Programmable> Module<B> {
     }
 }
 
-/// A build calls the runtime, if there is one.
+/// A call of the runtime's compiler, if there is a runtime.
 #[cfg(feature = "std")]
-fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_core::ends::Inside>> {
-    let on_host = context.info().backend == usm_core::BackendKind::Host;
-    (!on_host).then(usm_core::ends::work).transpose()
+struct Building {
+    inside: Option<usm_core::ends::Inside>,
+}
+
+#[cfg(feature = "std")]
+impl Building {
+    fn begin<B: Programmable>(context: &Context<B>) -> usm_core::Result<Self> {
+        let on_host = context.info().backend == usm_core::BackendKind::Host;
+        (!on_host).then(usm_core::ends::work).transpose().map(|inside| Self { inside })
+    }
+}
+
+#[cfg(feature = "std")]
+impl Drop for Building {
+    fn drop(&mut self) {
+        if self.inside.is_some() {
+            usm_core::ends::register_after_build();
+        }
+    }
 }
 
 /// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same

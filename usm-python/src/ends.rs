@@ -2,7 +2,42 @@
 //! their resources are freed. The end of the process waits for later work, from `__del__` for
 //! instance.
 
+use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+unsafe extern "C-unwind" {
+    #[allow(clashing_extern_declarations, reason = "pyo3 declares it as a function that never unwinds")]
+    fn PyObject_CallObject(callable: *mut ffi::PyObject, args: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
+/// Stops the thread for good when it is dropped.
+struct Stop;
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Calls a function of the package's own Python code, which runs for milliseconds.
+///
+/// Before Python 3.14 the end of the interpreter makes the C library unwind a daemon thread that
+/// runs Python code. To go through the frames of this crate would abort the process, so the thread
+/// stops here, as later versions of Python have it.
+pub(crate) fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stop = Stop;
+    // SAFETY: live objects, and this thread is attached to the interpreter.
+    let result = unsafe { PyObject_CallObject(function.as_ptr(), arguments.as_ptr()) };
+    std::mem::forget(stop);
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
+}
 
 /// Waits for the work of all contexts without the interpreter, at most each one's wait limit.
 /// Ctrl-C ends the wait.

@@ -3,6 +3,7 @@
 
 import atexit
 import ctypes
+import itertools
 import os
 import signal
 import sys
@@ -59,6 +60,32 @@ def submits(lane):
         last = lane.copy()
     if "late" in os.environ.get("USM_CUDA_SETTINGS", ""):
         last.wait()
+
+
+def threads_that_build():
+    """Each thread builds one kernel after the other; the end comes while later ones are built."""
+    os.environ["USM_KERNEL_CACHE"] = "off"
+    numbers, built = itertools.count(), []
+
+    def make(number):
+        @usm.kernel
+        def kernel(array):
+            i = usm.get_global_id(0)
+            array[i] = array[i] * number + i
+
+        return kernel
+
+    def build(lane):
+        array = usm.zeros(64, dtype="i4", queue=lane.queue)
+        while True:
+            make(next(numbers))[64](array)
+            built.append(lane)
+
+    for lane in [Lane(4096) for _ in range(3)]:
+        threading.Thread(target=build, args=(lane,), daemon=True).start()
+    while len(built) < 6:
+        time.sleep(0.001)
+    sys.exit(3)
 
 
 def end_in_a_thread():
@@ -192,6 +219,7 @@ ENDS = {
     "threads_that_submit": (endless(submits), 3),
     "threads_that_wait": (endless(lambda lane: lane.copy().wait()), 3),
     "threads_that_open_and_drop": (endless(lambda _: Lane(4096).copy()), 3),
+    "threads_that_build": (threads_that_build, 3),
     "atexit_before": (lambda: sys.exit(3), 3),
     "atexit_after": (at_exit, 3),
     "del": (at_del, 3),

@@ -3,10 +3,11 @@
 //!
 //! There is one hook for all backends. Handlers run in reverse order of registration, so the hook
 //! is registered when a context opens, after the handlers that the runtime's library registered
-//! while it was loaded. Libraries register more handlers later, so further contexts and queues
-//! register the hook again. If a wait times out and the C library passes the exit status to
-//! handlers (glibc's `on_exit`), the hook ends the process with that status, because the runtime's
-//! own handlers would crash. Elsewhere the other handlers run.
+//! while it was loaded. Libraries register more handlers later, and a build of code may load a
+//! compiler, so further contexts, queues and builds register the hook again. If a wait times out
+//! and the C library passes the exit status to handlers (glibc's `on_exit`), the hook ends the
+//! process with that status, because the runtime's own handlers would crash. Elsewhere the other
+//! handlers run.
 //!
 //! A separate thread waits, because the wait may need a lock that another thread holds for any
 //! time.
@@ -71,7 +72,7 @@ fn members() -> std::sync::MutexGuard<'static, Vec<Arc<Member>>> {
 /// Registers a context: the end of the process waits for its work by `idle`.
 pub(crate) fn watch(info: &DeviceInfo, limit_ms: u32, idle: Idle) -> Arc<Member> {
     fork::opened();
-    register_again();
+    register_for_object();
     forget(|member| member.dropped.load(Ordering::Relaxed));
     let (limit_ms, dropped) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
     let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, dropped, idle });
@@ -250,10 +251,22 @@ fn leave(status: Option<c_int>) {
     }
 }
 
-/// Registers the hook at contexts and queues number 1 to 8, 16, 32 and so on.
-pub(crate) fn register_again() {
+/// Registers the hook at a new context or queue.
+pub(crate) fn register_for_object() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    register_again(&COUNT);
+}
+
+/// Registers the hook after a build, which may have loaded the runtime's compiler. The destructors
+/// of that library would otherwise run before the hook, while threads are still in the compiler.
+pub fn register_after_build() {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    register_again(&COUNT);
+}
+
+/// Registers the hook at calls number 1 to 8, 16, 32 and so on.
+fn register_again(count: &AtomicUsize) {
+    let count = count.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     if count <= 8 || count.is_power_of_two() {
         if count == 1 {
             system::keep_loaded();

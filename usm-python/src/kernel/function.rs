@@ -12,6 +12,7 @@ use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
+use crate::ends;
 use crate::error::Class;
 use crate::fork::Replaced;
 
@@ -233,7 +234,8 @@ impl PyKernelFunction {
             return Ok(Arc::clone(code));
         }
         let apart = key.first().is_some_and(|head| head >> 16 == 0);
-        let made = Code::new(self.make.bind(py).call1((key.clone(),))?.as_any(), apart)?;
+        let made = ends::call(self.make.bind(py).as_any(), &PyTuple::new(py, [key.clone()])?)?;
+        let made = Code::new(&made, apart)?;
         Ok(Arc::clone(cell.insert(Arc::new(made))))
     }
 }
