@@ -1,5 +1,6 @@
 //! The arguments of a kernel.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::intern;
@@ -11,10 +12,12 @@ use usm_kernel_ir::{Literal, Scalar};
 
 use crate::array::Array;
 use crate::dtype::PyDtype;
-use crate::error::Class;
+use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::runtime::Stream;
+use crate::storage::Storage;
 use crate::transfer::{self, Side};
+use crate::view::View;
 
 /// An argument of a kernel.
 #[derive(Debug)]
@@ -112,13 +115,15 @@ impl Memory {
         self.origin.as_ref().unwrap_or(&self.side).storage.is_readonly()
     }
 
-    /// Copies plain memory of the process to the device of `stream`, if that is not the host.
-    pub(crate) fn move_to(&mut self, py: Python<'_>, stream: &Arc<Stream>) -> PyResult<()> {
-        if self.of_process && !stream.is_host() {
-            let copy = transfer::duplicate(py, &self.side, stream, AllocKind::Device, 0)?;
-            self.origin = Some(std::mem::replace(&mut self.side, copy));
-        }
-        Ok(())
+    fn move_to(&mut self, copy: Side) {
+        self.origin = Some(std::mem::replace(&mut self.side, copy));
+    }
+
+    /// The addresses from the lowest element to the end of the highest.
+    fn addresses(&self) -> Range<usize> {
+        let (start, len) = self.span();
+        let start = self.side.storage.address().wrapping_add(start);
+        start..start.wrapping_add(len)
     }
 
     /// The bytes from the start of the storage to the lowest element, and the bytes from there to
@@ -132,6 +137,86 @@ impl Memory {
     pub(crate) fn offset(&self) -> u64 {
         (self.side.view.offset - self.span().0) as u64 / self.element.bytes()
     }
+}
+
+/// Copies plain memory of the process to the device of `stream`, if that is not the host. Arrays
+/// that share bytes share one copy, so that each sees what the kernel writes to the others.
+pub(crate) fn move_to_device(
+    py: Python<'_>,
+    arguments: &mut [Argument],
+    stream: &Arc<Stream>,
+    refused: &dyn Fn(&str) -> PyErr,
+) -> PyResult<()> {
+    if stream.is_host() {
+        return Ok(());
+    }
+    let of_process = |argument| match argument {
+        &mut Argument::Array(ref mut memory @ Memory { of_process: true, .. }) => Some(memory),
+        _ => None,
+    };
+    let mut all: Vec<&mut Memory> = arguments.iter_mut().filter_map(of_process).collect();
+    all.sort_by_key(|memory| memory.addresses().start);
+    let mut rest = all.as_mut_slice();
+    while let Some(first) = rest.first() {
+        let mut end = first.addresses().end;
+        let meets = |memory: &&&mut Memory| {
+            let Range { start, end: other } = memory.addresses();
+            let meets = start < end;
+            end = end.max(other);
+            meets
+        };
+        let count = 1 + rest[1..].iter().take_while(meets).count();
+        let (group, others) = rest.split_at_mut(count);
+        if group.len() > 1 && group.iter().any(|memory| !memory.is_readonly()) {
+            move_together(py, group, end, stream, refused)?;
+        } else {
+            for memory in group {
+                let copy = transfer::duplicate(py, &memory.side, stream, AllocKind::Device, 0)?;
+                memory.move_to(copy);
+            }
+        }
+        rest = others;
+    }
+    Ok(())
+}
+
+/// Copies arrays that share bytes. The first one has the lowest address; the last byte is before
+/// `end`. Each keeps its strides.
+fn move_together(
+    py: Python<'_>,
+    group: &mut [&mut Memory],
+    end: usize,
+    stream: &Arc<Stream>,
+    refused: &dyn Fn(&str) -> PyErr,
+) -> PyResult<()> {
+    /// The elements keep their alignment.
+    const ALIGNMENT: usize = 64;
+    let byte = Dtype::void(1).ok_or_else(|| refused("no type of one byte"))?;
+    let base = group.first().map_or(end, |first| first.addresses().start) & !(ALIGNMENT - 1);
+    let storage =
+        py.detach(|| Storage::allocate(stream, AllocKind::Device, end - base, ALIGNMENT)).or_raise()?;
+    for memory in group {
+        let ((from, len), to) = (memory.span(), memory.addresses().start - base);
+        let size = memory.element.bytes() as usize;
+        if to % size != 0 {
+            return Err(refused(&format!(
+                "two arrays share memory, and the elements of one are not at multiples of their {size} \
+                 bytes: pass a copy"
+            )));
+        }
+        let bytes = View::contiguous(byte, &[len as i64])?;
+        let side = |storage: &Storage, stream: &Arc<Stream>, view| Side {
+            storage: storage.clone(),
+            stream: Arc::clone(stream),
+            view,
+        };
+        let source = side(&memory.side.storage, &memory.side.stream, View { offset: from, ..bytes.clone() });
+        transfer::copy(py, &side(&storage, stream, View { offset: to, ..bytes }), &source)?;
+        let view = memory.side.view.clone();
+        let offset = view.offset - from + to;
+        memory.move_to(side(&storage, stream, View { offset, ..view }));
+    }
+    Ok(())
 }
 
 /// The kind and the type of an array in one number.

@@ -8,7 +8,7 @@ use usm_kernel::backend::Slot;
 use usm_kernel::{Code, Function, Module, Shape};
 use usm_kernel_ir::{Literal, Scalar};
 
-use super::argument::Argument;
+use super::argument::{Argument, move_to_device};
 use super::device::{self, Passed};
 use super::launch::stream;
 use super::range::Sizes;
@@ -159,9 +159,16 @@ fn start(
     if stream.context().id() != function.context().id() {
         return Err(refused("it was built for another context than that of its arrays"));
     }
-    for argument in &mut arguments {
-        if let Argument::Array(memory) = argument {
-            memory.move_to(py, &stream)?;
+    move_to_device(py, &mut arguments, &stream, &refused)?;
+    for (place, argument) in arguments.iter().enumerate() {
+        if let Argument::Array(memory) = argument
+            && memory.origin.is_some()
+            && !memory.side.view.is_c_contiguous()
+        {
+            return Err(refused(&format!(
+                "{} shares memory with another one and is not contiguous: pass a copy",
+                name(place)
+            )));
         }
     }
     let shapes = function.info().parameters.as_deref().unwrap_or(&[]);

@@ -9,7 +9,7 @@ use usm_core::{Event, Selector};
 use usm_kernel_ir::Parameter;
 use usm_kernel_ir::proof::Shape;
 
-use super::argument::{Argument, Memory};
+use super::argument::{Argument, Memory, move_to_device};
 use super::code::{Code, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
@@ -136,13 +136,9 @@ impl PyLaunch {
             }
         }
         if self.mode == Mode::Run {
-            for argument in &mut arguments {
-                if let Argument::Array(memory) = argument {
-                    memory.move_to(py, &stream)?;
-                }
-            }
+            move_to_device(py, &mut arguments, &stream, &|message| function.error(message))?;
         }
-        // Copies are dense, so the key may have changed.
+        // Most copies are dense, so the key may have changed.
         let code = match key == self::key(&self.sizes, &arguments) {
             true => code,
             false => function.made(py, &self::key(&self.sizes, &arguments))?,

@@ -1,0 +1,112 @@
+"""NumPy arguments that share memory: each sees what the kernel writes to the others, on every
+device, as it does on the host."""
+
+import random
+
+import numpy as np
+import pytest
+from conftest import device_of
+
+import usm
+
+SOURCE = """
+__kernel void both(__global int *a, __global int *b)
+{
+    const size_t i = get_global_id(0);
+    a[i] += 1;
+    b[i] += 10;
+}
+"""
+
+
+@usm.kernel
+def mix(a, b, c):
+    for i in range(a.size):
+        a[i] = a[i] * 2 + 1
+    for i in range(b.size):
+        b[i] = b[i] + 3 * a[i % a.size]
+    for i in range(c.size):
+        c[i] = c[i] + b[i % b.size]
+
+
+def mixed(a, b, c):
+    """The same in NumPy's memory."""
+    for i in range(a.size):
+        a[i] = a[i] * 2 + 1
+    for i in range(b.size):
+        b[i] = b[i] + 3 * a[i % a.size]
+    for i in range(c.size):
+        c[i] = c[i] + b[i % b.size]
+
+
+def a_slice(source):
+    """A slice of 24 elements with at least one element, of any step."""
+    step = source.choice([-3, -2, -1, 1, 2, 3])
+    low, high = sorted(source.sample(range(25), 2))
+    return slice(low, high, step) if step > 0 else slice(high - 1, low - 1 if low else None, step)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_views_of_one_array(queue, seed):
+    source = random.Random(seed)
+    slices = [a_slice(source) for _ in range(3)]
+    start = np.arange(24, dtype=np.int64)
+    expected, found = start.copy(), start.copy()
+    mixed(*[expected[each] for each in slices])
+    with usm.device_context(queue):
+        mix[1](*[found[each] for each in slices])
+    assert found.tolist() == expected.tolist(), slices
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_views_of_two_arrays_in_any_order(queue, seed):
+    source = random.Random(seed)
+    places = source.sample([0, 0, 1], 3)
+    slices = [a_slice(source) for _ in range(3)]
+    starts = [np.arange(24, dtype=np.int64), np.arange(100, 124, dtype=np.int64)]
+    expected, found = ([start.copy() for start in starts] for _ in range(2))
+    mixed(*[expected[place][each] for place, each in zip(places, slices, strict=True)])
+    with usm.device_context(queue):
+        mix[1](*[found[place][each] for place, each in zip(places, slices, strict=True)])
+    assert [one.tolist() for one in found] == [one.tolist() for one in expected], (places, slices)
+
+
+def test_elements_of_two_sizes(queue):
+    """Bytes of an array and its elements: what is written as bytes is read as elements."""
+    wide = np.zeros(4, np.int32)
+    narrow = wide.view(np.uint8)
+
+    @usm.kernel
+    def write(narrow, wide, sums):
+        for i in range(narrow.size):
+            narrow[i] = i
+        for i in range(wide.size):
+            sums[i] = wide[i]
+
+    sums = np.zeros(4, np.int32)
+    with usm.device_context(queue):
+        write[1](narrow, wide, sums)
+    assert sums.tolist() == np.arange(16, dtype=np.uint8).view(np.int32).tolist() == wide.tolist()
+
+
+@pytest.mark.parametrize("backend", ["opencl", "sycl"])
+def test_finished_kernels(backend):
+    queue = usm.Queue(device_of(backend))
+    both = usm.Module(SOURCE, queue=queue)["both"]
+    one = np.zeros(8, np.int32)
+    with usm.device_context(queue):
+        both[8](one, one)
+        assert one.tolist() == [11] * 8
+        parts = np.zeros(12, np.int32)
+        both[8](parts[:8], parts[4:])
+        assert parts.tolist() == [1] * 4 + [11] * 4 + [10] * 4
+        with pytest.raises(usm.KernelError, match="argument 1 shares memory .* not contiguous: pass a copy"):
+            both[4](parts, parts[::2])
+        assert parts.tolist() == [1] * 4 + [11] * 4 + [10] * 4
+
+
+def test_elements_out_of_place_are_refused():
+    data = np.zeros(33, np.uint8)
+    odd = data[1:].view(np.int32)
+    with usm.device_context(device_of("opencl")), pytest.raises(usm.KernelError, match="share memory, .* pass a copy"):
+        mix[1](odd, odd, odd)
