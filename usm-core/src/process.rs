@@ -203,6 +203,15 @@ fn all_places() -> impl Iterator<Item = &'static Place> {
     core::iter::successors(at(PLACES.load(Ordering::Acquire)), move |place| at(place.next))
 }
 
+/// For a forked child: the other threads do not exist there, so none is in a call.
+#[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
+fn forget_others() {
+    let here = HERE.get();
+    for other in all_places().filter(|place| !ptr::eq(*place, here)) {
+        other.depth.store(0, Ordering::Relaxed);
+    }
+}
+
 /// Waits until no other thread is in a call that began before the stage changed, at most until
 /// `end`. Returns whether that is so.
 fn others_are_out(end: Instant) -> bool {

@@ -288,6 +288,7 @@ mod tests {
     use alloc::vec::Vec;
     use core::ffi::c_int;
     use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Barrier;
     use std::thread;
 
     use super::register;
@@ -314,6 +315,24 @@ mod tests {
                 status
             }
         }
+    }
+
+    #[test]
+    fn children_do_not_wait_for_calls_of_their_parents_threads() {
+        register();
+        let both = Barrier::new(2);
+        let status = thread::scope(|scope| {
+            scope.spawn(|| {
+                let _inside = super::super::ask();
+                both.wait();
+                both.wait();
+            });
+            both.wait();
+            let status = child_that_exits();
+            both.wait();
+            status
+        });
+        assert_eq!(status, 0);
     }
 
     #[test]

@@ -135,6 +135,7 @@ mod imp {
         // SAFETY: the thread is a copy of the one that called `before`.
         unsafe { parent() };
         FIRST.store(0, Ordering::Relaxed);
+        super::super::forget_others();
         if OPEN.load(Ordering::Relaxed) > 0 {
             STAGE.store(FORKED, Ordering::SeqCst);
         }
