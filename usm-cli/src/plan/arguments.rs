@@ -187,7 +187,26 @@ fn alignment(text: &str) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 
+/// The first option that was given.
+pub(super) fn first_given(options: impl IntoIterator<Item = (&'static str, bool)>) -> Option<&'static str> {
+    options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+}
+
 impl Arguments {
+    /// The options that write or compare one plan, and whether they were given.
+    pub(super) fn of_one_plan(&self) -> [(&'static str, bool); 8] {
+        [
+            ("--compare", self.compare),
+            ("--output", self.output.is_some()),
+            ("--svg", self.svg.is_some()),
+            ("--html", self.html.is_some()),
+            ("--graph", self.graph.is_some()),
+            ("--sharing", self.sharing.is_some()),
+            ("--dependencies", self.dependencies.is_some()),
+            ("--pool-dump", self.pool_dump.is_some()),
+        ]
+    }
+
     /// Whether the plan is for several values.
     pub(super) fn many_values(&self) -> bool {
         self.range_plan.is_some() || self.dims.iter().any(|(_, values)| matches!(values, Wanted::Every(_)))

@@ -7,7 +7,7 @@ use usm_plan::proof;
 use usm_plan::report::ProofReport;
 use usm_pool::Options;
 
-use super::arguments::{Arguments, StrategyArgument};
+use super::arguments::{Arguments, StrategyArgument, first_given};
 use super::text;
 use crate::error::{Error, Exit, Result, read_file, write_file};
 use crate::input::{self, Input};
@@ -50,35 +50,25 @@ pub(super) fn check(input: Input, arguments: &Arguments, path: &Path, json: bool
 
 /// Refuses options that change what the bound is about, or that a check does not use.
 pub(super) fn refuse(arguments: &Arguments) -> Result<()> {
+    if arguments.proof.is_none() && arguments.check.is_none() {
+        return Ok(());
+    }
     let changing = [
         ("--device-memory", arguments.device_memory.is_some()),
         ("--max-alloc", arguments.max_alloc.is_some()),
         ("--ordering-edges", arguments.ordering_edges.is_some()),
     ];
+    if let Some(option) = first_given(changing) {
+        let reason = "a proof is about one memory and the dependencies of the data alone";
+        return Err(Error::bad(reason).in_field(option));
+    }
     let unused = [
         ("--strategy", !matches!(arguments.strategy, StrategyArgument::Auto)),
         ("--capacity", arguments.capacity.is_some()),
         ("--time-limit", arguments.time_limit.is_some()),
-        ("--compare", arguments.compare),
         ("--run", arguments.run),
-        ("--output", arguments.output.is_some()),
-        ("--svg", arguments.svg.is_some()),
-        ("--html", arguments.html.is_some()),
-        ("--graph", arguments.graph.is_some()),
-        ("--sharing", arguments.sharing.is_some()),
-        ("--dependencies", arguments.dependencies.is_some()),
-        ("--pool-dump", arguments.pool_dump.is_some()),
     ];
-    let given =
-        |options: &[(&'static str, bool)]| options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
-    if arguments.proof.is_none() && arguments.check.is_none() {
-        return Ok(());
-    }
-    if let Some(option) = given(&changing) {
-        let reason = "a proof is about one memory and the dependencies of the data alone";
-        return Err(Error::bad(reason).in_field(option));
-    }
-    match given(&unused) {
+    match first_given(unused.into_iter().chain(arguments.of_one_plan())) {
         Some(option) if arguments.check.is_some() => {
             Err(Error::bad("--check makes no plan").in_field(option))
         }

@@ -9,7 +9,7 @@ use usm_plan::ranged::Wanted;
 use usm_pool::Options;
 use usm_pool::range::Dimension;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, first_given};
 use super::clock;
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input;
@@ -69,19 +69,11 @@ fn refuse(arguments: &Arguments) -> Result<()> {
         ("--max-alloc", arguments.max_alloc.is_some()),
         ("--ordering-edges", arguments.ordering_edges.is_some()),
         ("--reorder", arguments.reorder),
-        ("--compare", arguments.compare),
         ("--proof", arguments.proof.is_some()),
         ("--check", arguments.check.is_some()),
-        ("--output", arguments.output.is_some()),
-        ("--svg", arguments.svg.is_some()),
-        ("--html", arguments.html.is_some()),
-        ("--graph", arguments.graph.is_some()),
-        ("--sharing", arguments.sharing.is_some()),
-        ("--dependencies", arguments.dependencies.is_some()),
-        ("--pool-dump", arguments.pool_dump.is_some()),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((option, _)) => {
+    match first_given(given.into_iter().chain(arguments.of_one_plan())) {
+        Some(option) => {
             Err(Error::bad("it is for one value of each dimension; a plan for all is made here")
                 .in_field(option))
         }
