@@ -1,8 +1,9 @@
 //! `cargo xtask prose`: checks comments and pages.
 //!
 //! Comments, docstrings and the prose of pages keep to 100 columns. Paragraphs of pages keep to
-//! 120 words. The map is short and names existing files. A decision record has its four parts.
-//! Code and pages use the terms of GLOSSARY.md, and a name says what the function does.
+//! 120 words, and links of pages work outside rustdoc too. The map is short and names existing
+//! files. A decision record has its four parts. Code and pages use the terms of GLOSSARY.md, and a
+//! name says what the function does.
 
 use std::fs;
 use std::path::Path;
@@ -230,6 +231,9 @@ fn page(text: &str) -> Vec<String> {
         if is_prose && columns > COLUMNS {
             faults.push(format!("{}: {columns} columns, at most {COLUMNS}", number + 1));
         }
+        if !code && links_to_item(line) {
+            faults.push(format!("{}: a link that only rustdoc knows: write code without a link", number + 1));
+        }
         let item = trimmed.starts_with(['-', '*', '#', '|', '>'])
             || trimmed.split_once(". ").is_some_and(|(digits, _)| digits.parse::<u32>().is_ok());
         if words > PARAGRAPH && (trimmed.is_empty() || item || code) {
@@ -243,6 +247,19 @@ fn page(text: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether a line links to an item by its path. Rustdoc resolves such a link, other readers do not.
+fn links_to_item(line: &str) -> bool {
+    let by_name = line.split("[`").skip(1).any(|rest| {
+        rest.split_once("`]").is_some_and(|(name, after)| !name.contains('`') && !after.starts_with('('))
+    });
+    let by_path = line.split("](").skip(1).any(|rest| {
+        let target = rest.split(')').next().unwrap_or_default();
+        let is_code = target.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"_:".contains(letter));
+        !is_code && target.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    });
+    by_name || by_path
 }
 
 /// The map: its length, and names of files that do not exist.
@@ -334,6 +351,16 @@ mod tests {
         assert_eq!(page(&format!("# A\n\n{long}\n\nshort")), ["3: a paragraph of 121 words, at most 120"]);
         assert_eq!(page(&format!("- {0}\n- {0}\n", "word\n".repeat(80))), [""; 0]);
         assert_eq!(page(&format!("```\n{long}\n```\n")), [""; 0]);
+    }
+
+    #[test]
+    fn links_that_only_rustdoc_knows_are_found() {
+        for planted in ["By [`Queue::copy`].", "By [`copy`](Queue::copy).", "A [queue](Queue)."] {
+            assert_eq!(page(planted).len(), 1, "{planted}");
+        }
+        let usual = "[`a`](../a/README.md), [b](https://docs.rs/b), [c](#c), `k[..]` and [1](a.md)";
+        assert_eq!(page(usual), [""; 0]);
+        assert_eq!(page("```\n[`Queue`]\n```\n"), [""; 0]);
     }
 
     #[test]
