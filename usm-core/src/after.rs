@@ -23,7 +23,7 @@ pub struct After<T, E> {
 }
 
 struct Entry<T, E> {
-    thing: ManuallyDrop<T>,
+    value: ManuallyDrop<T>,
     /// Dropped after the value: a runtime may look at the last event of a queue that it releases.
     events: Vec<E>,
 }
@@ -59,9 +59,9 @@ impl<T, E> After<T, E> {
         self.len() == 0
     }
 
-    /// Keeps `thing` until all of `events` are complete.
-    pub fn push(&self, thing: T, events: Vec<E>) {
-        self.extend([Entry { thing: ManuallyDrop::new(thing), events }]);
+    /// Keeps `value` until all of `events` are complete.
+    pub fn push(&self, value: T, events: Vec<E>) {
+        self.extend([Entry { value: ManuallyDrop::new(value), events }]);
     }
 
     fn extend(&self, more: impl IntoIterator<Item = Entry<T, E>>) {
@@ -91,24 +91,24 @@ impl<T, E: EventOps> After<T, E> {
     fn collect_complete(&self, take: impl FnMut(T)) {
         let (done, waiting): (Vec<_>, Vec<_>) = self.take().into_iter().partition(Entry::is_complete);
         self.extend(waiting);
-        each(done, take, |entry| self.extend([entry]));
+        release_each(done, take, |entry| self.extend([entry]));
     }
 
     /// Waits for all events until the deadline. Passes the completed values to `take` and the rest
     /// to `left`, also if `take` panics. `left` must not drop a value: work that may go on uses it.
     pub fn drain(&self, deadline: &mut Deadline, mut take: impl FnMut(T), left: impl Fn(ManuallyDrop<T>)) {
         let finish = |entry: Entry<T, E>| match entry.is_complete_within(deadline) {
-            true => entry.hand_out(&mut take),
-            false => left(entry.thing),
+            true => entry.release(&mut take),
+            false => left(entry.value),
         };
-        each_entry(self.take(), finish, |entry| left(entry.thing));
+        each_entry(self.take(), finish, |entry| left(entry.value));
     }
 }
 
 impl<T, E> Entry<T, E> {
-    fn hand_out(self, take: &mut impl FnMut(T)) {
-        let Self { thing, events } = self;
-        take(ManuallyDrop::into_inner(thing));
+    fn release(self, take: &mut impl FnMut(T)) {
+        let Self { value, events } = self;
+        take(ManuallyDrop::into_inner(value));
         drop(events);
     }
 }
@@ -126,8 +126,12 @@ impl<T, E: EventOps> Entry<T, E> {
     }
 }
 
-fn each<T, E>(entries: Vec<Entry<T, E>>, mut take: impl FnMut(T), otherwise: impl FnMut(Entry<T, E>)) {
-    each_entry(entries, |entry| entry.hand_out(&mut take), otherwise);
+fn release_each<T, E>(
+    entries: Vec<Entry<T, E>>,
+    mut take: impl FnMut(T),
+    otherwise: impl FnMut(Entry<T, E>),
+) {
+    each_entry(entries, |entry| entry.release(&mut take), otherwise);
 }
 
 /// Calls `work` for each entry; after a panic, `otherwise` gets the remaining ones.
@@ -153,12 +157,12 @@ fn each_entry<T, E>(
 /// Keeps a value for ever because work may use it for ever. The list is reachable, so a search for
 /// leaks reports only others.
 #[cfg(feature = "driver")]
-pub fn give_up<T: Send + 'static>(thing: T) {
+pub fn give_up<T: Send + 'static>(value: T) {
     trait Kept: Send {}
     impl<T: Send> Kept for T {}
     static LEAKED: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
 
-    LEAKED.lock().push(alloc::boxed::Box::new(thing));
+    LEAKED.lock().push(alloc::boxed::Box::new(value));
 }
 
 #[cfg(all(test, not(loom)))]
@@ -189,11 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thing_waits_for_all_of_its_events_and_for_failed_ones_for_ever() {
+    fn a_value_waits_for_all_of_its_events_and_for_failed_ones_for_ever() {
         let works = [Some(true), Some(false), None].map(Cell::new);
         let [done, pending, failed] = works.each_ref().map(Work);
         let (list, gone) = (After::new(), RefCell::new(Vec::new()));
-        let collect = || list.collect(|thing| gone.borrow_mut().push(thing));
+        let collect = || list.collect(|value| gone.borrow_mut().push(value));
         list.push(1, alloc::vec![done.clone(), pending.clone()]);
         list.push(2, Vec::new());
         list.push(3, alloc::vec![failed]);
@@ -204,19 +208,19 @@ mod tests {
         assert_eq!((gone.take(), list.len()), (alloc::vec![1], 1));
         let left = RefCell::new(Vec::new());
         list.push(4, alloc::vec![done]);
-        let keep = |thing| left.borrow_mut().push(ManuallyDrop::into_inner(thing));
-        list.drain(&mut Deadline::after(Duration::ZERO), |thing| gone.borrow_mut().push(thing), keep);
+        let keep = |value| left.borrow_mut().push(ManuallyDrop::into_inner(value));
+        list.drain(&mut Deadline::after(Duration::ZERO), |value| gone.borrow_mut().push(value), keep);
         assert_eq!((gone.take(), left.take(), list.len()), (alloc::vec![4], alloc::vec![3], 0));
     }
 
     #[test]
     fn what_comes_after_a_panic_stays_or_is_left() {
         let done = Cell::new(Some(true));
-        let fill = |list: &After<i32, Work<'_>>| (1..=3).for_each(|thing| list.push(thing, Vec::new()));
+        let fill = |list: &After<i32, Work<'_>>| (1..=3).for_each(|value| list.push(value, Vec::new()));
         let panics = |work: &dyn Fn()| {
             assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(work)).is_err());
         };
-        let second = |thing| assert_ne!(thing, 2, "as asked for");
+        let second = |value| assert_ne!(value, 2, "as asked for");
         let list = After::new();
         list.push(0, alloc::vec![Work(&done)]);
         fill(&list);

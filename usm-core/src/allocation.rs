@@ -177,7 +177,7 @@ impl<B: Backend> Allocation<B> {
     /// as its own of that kind. No other code uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
-        let (serial, made) = context.shared().taken(&block);
+        let (serial, made) = context.shared().count_foreign_block(&block);
         let allocation = Self::owned(context, block, serial);
         allocation.context.shared().record_allocation(made);
         allocation
@@ -270,7 +270,7 @@ impl<B: Backend> Allocation<B> {
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
         #[cfg(feature = "alloc")]
-        let owed = self.owed(access);
+        let unreported = self.unreported(access);
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "only for helgrind's requests"))]
         let waited = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
@@ -278,17 +278,17 @@ impl<B: Backend> Allocation<B> {
             self.body.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
         }
         #[cfg(feature = "alloc")]
-        report(&self.context, &owed, limit)?;
+        report(&self.context, &unreported, limit)?;
         Ok(())
     }
 
     /// Checked launches whose failure the next wait for such an access must report. Query this
     /// before the wait.
     #[cfg(feature = "alloc")]
-    pub(crate) fn owed(&self, access: Access) -> alloc::vec::Vec<Arc<Outcome>> {
+    pub(crate) fn unreported(&self, access: Access) -> alloc::vec::Vec<Arc<Outcome>> {
         match self.context.shared().outcomes().is_empty() {
             true => alloc::vec::Vec::new(),
-            false => self.body.uses.owed(access),
+            false => self.body.uses.unreported(access),
         }
     }
 

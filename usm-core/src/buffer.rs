@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::kind::Kind;
-use crate::queue::{Queue, Usage, disjoint, host_side, suits};
+use crate::queue::{Queue, Usage, check_pattern, disjoint, host_side};
 #[cfg(feature = "alloc")]
 use crate::staging::staging;
 use crate::typed::UsmVec;
@@ -64,7 +64,7 @@ impl<B: Backend> Buffer<B> {
     /// As [`foreign`](Self::foreign), and no other code uses it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
-        let made = context.shared().taken_buffer(size);
+        let made = context.shared().count_foreign_buffer(size);
         let buffer = Self::new(context, raw, size);
         buffer.context.shared().record_allocation(made);
         buffer
@@ -252,7 +252,7 @@ impl<B: Backend> Queue<B> {
         pattern: &[u8],
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
-        suits(pattern, offset, len)?;
+        check_pattern(pattern, offset, len)?;
         let raw = buffer.raw();
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer

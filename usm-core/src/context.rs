@@ -194,7 +194,7 @@ impl<B: Backend> Context<B> {
             if size == 0 { Err(ErrorKind::ZeroSize.into()) } else { B::Buffers::create(&self.raw, size) };
         match created {
             Ok(raw) => {
-                let made = self.shared().created(size);
+                let made = self.shared().count_buffer(size);
                 let buffer = Buffer::new(self.clone(), raw, size);
                 self.shared().record_allocation(made);
                 Ok(buffer)
@@ -211,7 +211,7 @@ impl<B: Backend> Context<B> {
     /// # Safety
     /// `block` was just allocated for the request, and nothing uses it.
     #[cold]
-    unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<Allocation<B>> {
+    unsafe fn retry_reserved(&self, request: &Request, block: Block) -> Result<Allocation<B>> {
         // SAFETY: the caller's promise.
         unsafe { self.raw.free(&block) };
         self.allocate_reserved(request, request.layout()?)
@@ -221,14 +221,14 @@ impl<B: Backend> Context<B> {
     #[cold]
     fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<Allocation<B>> {
         let asked = MemoryType::try_from(request.kind)?;
-        let refused = |_: &Error| self.shared().refused(asked, layout.size());
+        let refused = |_: &Error| self.shared().record_refusal(asked, layout.size());
         let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
         match self.raw.allocate(kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
                 let (serial, made) = self.shared().allocated(&block);
-                let allocation = self.own(block, serial);
+                let allocation = self.allocation_of(block, serial);
                 self.shared().record_allocation(made);
                 Ok(allocation)
             }
@@ -242,7 +242,7 @@ impl<B: Backend> Context<B> {
 
     /// The owner of a block that was just allocated.
     #[inline(always)]
-    fn own(&self, block: Block, serial: u64) -> Allocation<B> {
+    fn allocation_of(&self, block: Block, serial: u64) -> Allocation<B> {
         #[cfg(usm_valgrind)]
         crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
         Allocation::owned(self.clone(), block, serial)
@@ -355,7 +355,7 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().work()?;
         // SAFETY: of one library.
         self.with_peer(peer, |ours, theirs| unsafe { B::Peer::enable(ours, theirs) })
-            .unwrap_or_else(|| Err(self.out_of_reach()))
+            .unwrap_or_else(|| Err(self.unreachable_peer()))
     }
 
     /// Disables the access that [`enable_peer_access`](Self::enable_peer_access) enabled. It is no
@@ -367,7 +367,7 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().work()?;
         // SAFETY: of one library.
         self.with_peer(peer, |ours, theirs| unsafe { B::Peer::disable(ours, theirs) })
-            .unwrap_or_else(|| Err(self.out_of_reach()))
+            .unwrap_or_else(|| Err(self.unreachable_peer()))
     }
 
     /// Calls the runtime with two contexts of one library. Returns `None` for contexts of two
@@ -382,7 +382,7 @@ impl<B: Backend> Context<B> {
             .then(|| call(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend)))
     }
 
-    fn out_of_reach(&self) -> Error {
+    fn unreachable_peer(&self) -> Error {
         let operation = "peer access to a device of another library";
         Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
     }
@@ -464,16 +464,16 @@ impl<B: Backend> MemorySource<B> for Context<B> {
             Ok(pointer) => pointer,
             Err(error) => {
                 if let Ok(asked) = MemoryType::try_from(kind) {
-                    shared.refused(asked, layout.size());
+                    shared.record_refusal(asked, layout.size());
                 }
                 return Err(error.in_backend(shared.info().backend));
             }
         };
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
         match shared.allocated_within(&block) {
-            Some(serial) => Ok(self.own(block, serial)),
+            Some(serial) => Ok(self.allocation_of(block, serial)),
             // SAFETY: just allocated and unused.
-            None => unsafe { self.allocate_again(request, block) },
+            None => unsafe { self.retry_reserved(request, block) },
         }
     }
 

@@ -66,7 +66,7 @@ impl ContextState {
         #[cfg(feature = "alloc")]
         return Self::on(info, Ledger::shared());
         #[cfg(not(feature = "alloc"))]
-        Self::keeping(info, Ledger::new())
+        Self::with_ledger(info, Ledger::new())
     }
 
     /// The same with the ledger that all contexts of the device share.
@@ -74,10 +74,10 @@ impl ContextState {
     #[doc(hidden)]
     #[must_use]
     pub fn on(info: DeviceInfo, ledger: Arc<Ledger>) -> Self {
-        Self::keeping(info, ledger)
+        Self::with_ledger(info, ledger)
     }
 
-    fn keeping(
+    fn with_ledger(
         info: DeviceInfo,
         #[cfg(feature = "alloc")] ledger: Arc<Ledger>,
         #[cfg(not(feature = "alloc"))] ledger: Ledger,

@@ -40,12 +40,12 @@ impl<T> Few<T> {
     pub fn push(&mut self, element: T) {
         match self {
             Self::None => *self = Self::One(element),
-            _ => self.push_beside(element),
+            _ => self.push_to_heap(element),
         }
     }
 
     #[inline(never)]
-    fn push_beside(&mut self, element: T) {
+    fn push_to_heap(&mut self, element: T) {
         match self {
             Self::Several(several) => several.push(element),
             _ => *self = Self::Several(self.take().into_iter().chain([element]).collect()),

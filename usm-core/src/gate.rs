@@ -178,7 +178,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(7);
 
-    fn everyone(gate: &Gate) -> (Result<()>, Vec<u64>) {
+    fn wait_for_members(gate: &Gate) -> (Result<()>, Vec<u64>) {
         let outcome = gate.wait_for(|_| true, &mut Deadline::after(LIMIT));
         (outcome, gate.members.lock().iter().map(|member| member.context).collect())
     }
@@ -197,12 +197,16 @@ mod tests {
             };
             gate.join(context, Arc::new(idle));
         }
-        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 2, 3]));
+        assert_eq!(wait_for_members(&gate), (Err(failure), alloc::vec![1, 2, 3]));
         assert_eq!(*waits.lock(), [1, 2, 3], "a failure does not cut the wait for the others short");
         gate.members.lock().iter_mut().for_each(|member| member.gone = true);
-        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "a dropped, idle context is removed");
         assert_eq!(
-            everyone(&gate),
+            wait_for_members(&gate),
+            (Err(failure), alloc::vec![1, 3]),
+            "a dropped, idle context is removed"
+        );
+        assert_eq!(
+            wait_for_members(&gate),
             (Err(failure), alloc::vec![1, 3]),
             "a dropped context with failed work is not"
         );
@@ -216,6 +220,6 @@ mod tests {
         gate.join(2, Arc::new(|limit| Err(Error::timeout(limit))));
         gate.leave(1);
         gate.leave(2);
-        assert_eq!(everyone(&gate), (Err(Error::timeout(LIMIT)), alloc::vec![2]));
+        assert_eq!(wait_for_members(&gate), (Err(Error::timeout(LIMIT)), alloc::vec![2]));
     }
 }

@@ -139,7 +139,7 @@ impl History {
 
     fn activate(&self) {
         #[cfg(feature = "alloc")]
-        let keeps = self.kept.ring.lock().keeps();
+        let keeps = self.kept.ring.lock().is_enabled();
         #[cfg(not(feature = "alloc"))]
         let keeps = false;
         self.active.store(keeps || self.kept.observer.lock().is_some(), Ordering::Release);
@@ -230,7 +230,7 @@ mod ring {
             }
         }
 
-        pub(super) fn keeps(&self) -> bool {
+        pub(super) fn is_enabled(&self) -> bool {
             self.capacity > 0
         }
 

@@ -70,7 +70,7 @@ impl<B: Backend> IndexRecord<B> {
         });
         context.shared().outcomes().push(&outcome);
         for usage in usages {
-            usage.note(&outcome);
+            usage.add_checked_launch(&outcome);
         }
         // SAFETY: the allocation stays the array's own, and is dropped with it below.
         unsafe { self.words.allocation_mut() }.read_at_the_end(Arc::clone(&outcome));
@@ -96,7 +96,7 @@ struct State {
 
 impl Outcome {
     /// Whether it is not known yet, or a failure that was not reported.
-    pub(crate) fn is_owed(&self) -> bool {
+    pub(crate) fn is_unreported(&self) -> bool {
         let state = *self.state.lock();
         !state.reported && state.found != Some(Ok(()))
     }
@@ -209,10 +209,14 @@ fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline
 }
 
 /// The first failure of launches that a wait found complete; all of them count as reported.
-pub(crate) fn report<B: Backend>(context: &Context<B>, owed: &[Arc<Outcome>], limit: Duration) -> Result<()> {
+pub(crate) fn report<B: Backend>(
+    context: &Context<B>,
+    unreported: &[Arc<Outcome>],
+    limit: Duration,
+) -> Result<()> {
     let deadline = Deadline::after(limit);
     let mut first = Ok(());
-    for outcome in owed.iter().filter(|outcome| outcome.is_owed()) {
+    for outcome in unreported.iter().filter(|outcome| outcome.is_unreported()) {
         first = first.and(wait_for_report(context, outcome, &deadline));
     }
     first
@@ -227,7 +231,7 @@ pub(crate) struct Outcomes {
 
 impl fmt::Debug for Outcomes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcomes").field("owed", &self.len.load(Ordering::Relaxed)).finish()
+        f.debug_struct("Outcomes").field("unreported", &self.len.load(Ordering::Relaxed)).finish()
     }
 }
 
@@ -246,7 +250,7 @@ impl Outcomes {
 
     fn update(&self, change: impl FnOnce(&mut Vec<Arc<Outcome>>)) {
         let mut list = self.list.lock();
-        list.retain(|outcome| outcome.is_owed());
+        list.retain(|outcome| outcome.is_unreported());
         change(&mut list);
         self.len.store(list.len(), Ordering::Release);
     }

@@ -124,7 +124,7 @@ impl IpcHandle {
 impl IpcHandle {
     /// Compares the parts that travelled beside the runtime's handle with the block that the
     /// runtime opened at `base`. Some runtimes do not know it.
-    fn fits(&self, base: usize, found: &crate::backend::PointerInfo) -> Result<()> {
+    fn check_block(&self, base: usize, found: &crate::backend::PointerInfo) -> Result<()> {
         let bad = |byte| Err(ErrorKind::BadIpcHandle { byte, len: Self::BYTES }.into());
         if found.kind == AllocKind::Unknown {
             return Ok(());
@@ -202,7 +202,7 @@ impl<B: Backend> Context<B> {
         let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
         let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
         let found = self.raw().query(base.addr().get()).map_err(|error| error.in_backend(backend))?;
-        handle.fits(base.addr().get(), &found)?;
+        handle.check_block(base.addr().get(), &found)?;
         // Handles come from live blocks or were checked, so the numbers fit an address.
         let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
         let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);

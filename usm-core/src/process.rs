@@ -139,10 +139,10 @@ pub(crate) fn is_closed() -> bool {
 fn enter(last: u8) -> Result<Inside> {
     let here = HERE.get();
     // SAFETY: places are never freed.
-    let place = unsafe { here.as_ref() }.unwrap_or_else(|| take_place());
+    let place = unsafe { here.as_ref() }.unwrap_or_else(|| claim_place());
     place.depth.store(place.depth.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     // The compiler must not move the load before the store. The processor still may: see
-    // `others_are_out`.
+    // `wait_for_other_threads`.
     compiler_fence(Ordering::SeqCst);
     let inside = Inside { place, stays_on_its_thread: PhantomData };
     let stage = STAGE.load(Ordering::Relaxed);
@@ -168,7 +168,7 @@ fn enter_after_delay(last: u8, inside: Inside) -> Result<Inside> {
 }
 
 #[cold]
-fn take_place() -> &'static Place {
+fn claim_place() -> &'static Place {
     let free = all_places().find(|place| !place.taken.swap(true, Ordering::AcqRel));
     let place = free.unwrap_or_else(|| {
         let mut next = PLACES.load(Ordering::Acquire);
@@ -214,7 +214,7 @@ fn forget_others() {
 
 /// Waits until no other thread is in a call that began before the stage changed, at most until
 /// `end`. Returns whether that is so.
-fn others_are_out(end: Instant) -> bool {
+fn wait_for_other_threads(end: Instant) -> bool {
     let here = HERE.get();
     let mut others = all_places().filter(|place| !ptr::eq(*place, here)).peekable();
     // Helgrind would report reading the other threads' depths as a race.

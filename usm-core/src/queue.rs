@@ -273,7 +273,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         allocation.check_range(offset, len)?;
         let to = allocation.as_ptr().wrapping_add(offset);
-        suits(pattern, to as usize, len)?;
+        check_pattern(pattern, to as usize, len)?;
         let usage = Usage::write(allocation);
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
@@ -404,7 +404,7 @@ fn admit<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<(
 /// Refuses a pattern whose width runtimes do not support, or does not divide the range and its
 /// start (an address, or an offset in a buffer).
 #[inline]
-pub(crate) fn suits(pattern: &[u8], at: usize, len: usize) -> Result<()> {
+pub(crate) fn check_pattern(pattern: &[u8], at: usize, len: usize) -> Result<()> {
     let width = pattern.len();
     if matches!(width, 1 | 2 | 4 | 8 | 16) && len % width == 0 && at % width == 0 {
         Ok(())

@@ -118,7 +118,7 @@ pub(crate) mod ordered {
     pub(super) fn allocate<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
         let (context, shared) = (queue.context(), queue.context().shared());
         if !shared.info().queue_memory {
-            return plain(queue, request);
+            return allocate_from_context(queue, request);
         }
         let layout = request.layout()?;
         if !shared.has_room(layout.size()) || shared.is_watched() {
@@ -127,7 +127,7 @@ pub(crate) mod ordered {
         context.collect();
         let (block, event) = match native(queue, layout) {
             Ok(given) => given,
-            Err(error) => return refused(queue, request, error),
+            Err(error) => return allocate_after_refusal(queue, request, error),
         };
         if let Some(serial) = shared.allocated_within(&block) {
             return Ok(allocated(queue, block, serial, event));
@@ -159,7 +159,7 @@ pub(crate) mod ordered {
             }
             Err(error) => {
                 context.shared().unreserve(memory_type, layout.size());
-                refused(queue, request, error)
+                allocate_after_refusal(queue, request, error)
             }
         }
     }
@@ -176,22 +176,26 @@ pub(crate) mod ordered {
     #[inline]
     fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
         // Recorded as a write: uses from other queues start after it.
-        let uses = Uses::beginning_with(Access::Write, queue.id(), event);
+        let uses = Uses::with_first_use(Access::Write, queue.id(), event);
         Allocation::of_queue(queue.context().clone(), block, uses, OfQueue::new(queue, serial, true))
     }
 
     #[cold]
-    fn refused<B: Backend>(queue: &Queue<B>, request: &Request, error: Error) -> Result<Allocation<B>> {
+    fn allocate_after_refusal<B: Backend>(
+        queue: &Queue<B>,
+        request: &Request,
+        error: Error,
+    ) -> Result<Allocation<B>> {
         // The device has queue memory, but this kind or this driver does not, or a host view
         // forbids work now.
         if matches!(error.kind, ErrorKind::Unsupported { .. } | ErrorKind::HostViewLive { .. }) {
-            return plain(queue, request);
+            return allocate_from_context(queue, request);
         }
         Err(error.in_backend(queue.context().info().backend))
     }
 
     /// Memory of the context that leaves the ledger like memory of the queue.
-    fn plain<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
+    fn allocate_from_context<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
         let allocation = MemorySource::allocate(queue.context(), request)?;
         Ok(match allocation.kind() {
             AllocKind::Device => allocation.into_of_queue(|serial| OfQueue::new(queue, serial, false)),
@@ -236,7 +240,7 @@ pub(crate) mod ordered {
             // use is submitted any more. `uses` knows the submitted ones, except those submitted
             // earlier to this in-order queue.
             let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
-            uses.with_others(of_queue.id, free).is_ok()
+            uses.with_events_of_others(of_queue.id, free).is_ok()
         };
         let memory_type = MemoryType::of(block.kind);
         if !context.shared().remove(memory_type, &block, of_queue.serial, submit) {

@@ -152,13 +152,13 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         allocation: Allocation<B>,
         len: usize,
     ) -> Result<Self, (Allocation<B>, Error)> {
-        match Self::fits(&allocation, len) {
+        match Self::check_fit(&allocation, len) {
             Ok(()) => Ok(Self { allocation, len, marker: PhantomData }),
             Err(error) => Err((allocation, error)),
         }
     }
 
-    fn fits(allocation: &Allocation<B>, len: usize) -> Result<()> {
+    fn check_fit(allocation: &Allocation<B>, len: usize) -> Result<()> {
         let found = allocation.kind();
         if let Some(expected) = K::KIND.filter(|expected| *expected != found) {
             return Err(ErrorKind::WrongKind { expected, found }.into());
@@ -176,7 +176,7 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         let alignment = align_of::<T>().max(Request::DEFAULT_ALIGNMENT);
         let request = Request::new(kind, bytes.max(size_of::<T>()).max(1)).aligned_to(alignment);
         let allocation = source.allocate(&request)?;
-        Self::fits(&allocation, len)?;
+        Self::check_fit(&allocation, len)?;
         Ok(UninitVec(Self { allocation, len, marker: PhantomData }))
     }
 

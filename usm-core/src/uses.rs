@@ -148,7 +148,7 @@ impl<B: Backend> InFlight<B> {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
             let ordered = queue != 0 && earlier.queue == queue;
             if conflicts && !ordered {
-                earlier.hold_back(after);
+                earlier.push_event(after);
             }
         }
         self.serial
@@ -157,7 +157,7 @@ impl<B: Backend> InFlight<B> {
     /// For a block that operations use one after the other: replaces the only use and returns its
     /// event, or fills an empty list. Otherwise gives the new event back as an error.
     #[inline]
-    fn succeed(
+    fn replace_only_use(
         &mut self,
         access: Access,
         queue: u64,
@@ -193,7 +193,7 @@ impl<B: Backend> Use<B> {
     }
 
     #[inline(never)]
-    fn hold_back(&self, after: &mut Vec<B::Event>) {
+    fn push_event(&self, after: &mut Vec<B::Event>) {
         after.push(self.event.clone());
     }
 
@@ -233,7 +233,7 @@ impl<B: Backend> Uses<B> {
 #[cfg(feature = "alloc")]
 impl<B: Backend> Uses<B> {
     /// The uses of a block that begins with one.
-    pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
+    pub(crate) fn with_first_use(access: Access, queue: u64, event: B::Event) -> Self {
         let first = Use { serial: 1, queue, access, event, name: 0 };
         let marks = Marks::none();
         Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks, noted: None }) }
@@ -257,16 +257,16 @@ impl<B: Backend> Uses<B> {
             return;
         }
         // Dropping an event may call the driver, so it happens after the lock is released.
-        let succeeded = self.list.lock().succeed(access, queue, event, known);
+        let succeeded = self.list.lock().replace_only_use(access, queue, event, known);
         match succeeded {
             Ok(gone) => drop(gone),
-            Err(event) => self.record_beside(access, queue, event, known),
+            Err(event) => self.record_in_list(access, queue, event, known),
         }
     }
 
     /// Records a use beside others.
     #[inline(never)]
-    fn record_beside(&self, access: Access, queue: u64, event: B::Event, known: u64) {
+    fn record_in_list(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         let mut list = self.list.lock();
         let latest = list.next(queue, access, event);
         let gone = list.uses.take_out(|earlier| earlier.is_replaced_by(access, queue, known));
@@ -280,15 +280,15 @@ impl<B: Backend> Uses<B> {
     }
 
     /// Remembers a launch that checks indices, whose event is recorded.
-    pub(crate) fn note(&self, access: Access, outcome: &Arc<Outcome>) {
+    pub(crate) fn add_checked_launch(&self, access: Access, outcome: &Arc<Outcome>) {
         let mut list = self.list.lock();
         let noted = list.noted.get_or_insert_default();
-        noted.retain(|(_, earlier)| earlier.is_owed());
+        noted.retain(|(_, earlier)| earlier.is_unreported());
         noted.push((access, Arc::clone(outcome)));
     }
 
     /// The checked launches with an unreported outcome that a host access of this sort waits for.
-    pub(crate) fn owed(&self, access: Access) -> Vec<Arc<Outcome>> {
+    pub(crate) fn unreported(&self, access: Access) -> Vec<Arc<Outcome>> {
         let list = self.list.lock();
         let noted = list.noted.iter().flat_map(|noted| noted.iter());
         let conflicts = |did: Access| access == Access::Write || did == Access::Write;
@@ -383,7 +383,7 @@ impl<B: Backend> Uses<B> {
     /// Calls `work` with the events of all uses except those by this queue. An in-order queue has
     /// an id; an out-of-order queue has 0.
     #[inline]
-    pub(crate) fn with_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
+    pub(crate) fn with_events_of_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
         let list = self.list.get_mut();
         match list.uses.as_slice() {
             [] => work(&[]),

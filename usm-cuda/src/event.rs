@@ -49,7 +49,7 @@ unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
 
-/// What the times of an event are measured from.
+/// The event from which the times of other events are measured.
 #[derive(Debug)]
 struct Timing {
     /// Recorded before the operation.
@@ -93,7 +93,7 @@ impl Events {
     pub(super) fn begin(&self, stream: Raw) -> Result<()> {
         let Some(zero) = &self.zero else { return Ok(()) };
         // SAFETY: live event and stream.
-        let code = self.native.ask(|| unsafe { (zero.driver.record_event)(zero.raw, stream) });
+        let code = self.native.call_by_stream(|| unsafe { (zero.driver.record_event)(zero.raw, stream) });
         zero.driver.check(zero.driver.names().record_event, code)
     }
 
@@ -111,13 +111,15 @@ impl Events {
         let event = self.take()?;
         if let Some(Timing { began, .. }) = &event.timing {
             // SAFETY: live event and stream.
-            let code = self.native.ask(|| unsafe { (began.driver.record_event)(began.raw, stream) });
+            let code =
+                self.native.call_by_stream(|| unsafe { (began.driver.record_event)(began.raw, stream) });
             began.driver.check(began.driver.names().record_event, code)?;
         }
         let failed = match work() {
             Submitted::All => {
                 // SAFETY: live event and stream.
-                match self.native.ask(|| unsafe { (event.driver.record_event)(event.raw, stream) }) {
+                match self.native.call_by_stream(|| unsafe { (event.driver.record_event)(event.raw, stream) })
+                {
                     error::SUCCESS => None,
                     code => Some((event.driver.names().record_event, code)),
                 }
@@ -166,7 +168,7 @@ impl Object {
     }
 
     /// The time from this event to a later one. Both are timed and complete.
-    fn until(&self, later: &Self) -> Result<Duration> {
+    fn time_to(&self, later: &Self) -> Result<Duration> {
         let mut milliseconds = 0.0;
         // SAFETY: live events, space for the value.
         let code = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.raw, later.raw) };
@@ -241,8 +243,8 @@ impl EventOps for CudaEvent {
         let Some(Timing { began, zero }) = &self.0.timing else {
             return Err(self.0.driver.error(ErrorKind::Unsupported { operation: NOT_TIMED }));
         };
-        let started = zero.until(began)?;
-        Ok(EventTimes { started, ended: started + began.until(&self.0)? })
+        let started = zero.time_to(began)?;
+        Ok(EventTimes { started, ended: started + began.time_to(&self.0)? })
     }
 
     fn is_for_good(&self, error: &Error) -> bool {

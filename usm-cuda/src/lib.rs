@@ -54,7 +54,7 @@ impl Cuda {
     /// [`ErrorKind::LibraryNotFound`](usm_core::ErrorKind::LibraryNotFound),
     /// [`ErrorKind::SymbolMissing`](usm_core::ErrorKind::SymbolMissing), or `cuInit`'s.
     pub fn load() -> Result<Self> {
-        loader::open_usual(&vendor::NVIDIA).map(|driver| Self { driver })
+        loader::open_default(&vendor::NVIDIA).map(|driver| Self { driver })
     }
 
     /// Opens the driver at `path`. The same path returns the same driver.
@@ -73,7 +73,7 @@ impl Cuda {
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.
     pub fn load_hip() -> Result<Self> {
-        loader::open_usual(&vendor::AMD).map(|driver| Self { driver })
+        loader::open_default(&vendor::AMD).map(|driver| Self { driver })
     }
 
     /// Opens HIP at `path`, as [`open`](Self::open) does CUDA.

@@ -61,7 +61,7 @@ impl Driver {
         self.vendor.check(operation, code)
     }
 
-    fn is(&self, vendor: &Vendor) -> bool {
+    fn is_of_vendor(&self, vendor: &Vendor) -> bool {
         self.vendor.own == vendor.own
     }
 
@@ -77,7 +77,7 @@ impl Driver {
 
 /// Opens the file that the vendor's variable names, else the driver under its usual names; first
 /// one that the process has already loaded.
-pub(super) fn open_usual(vendor: &'static Vendor) -> Result<&'static Driver> {
+pub(super) fn open_default(vendor: &'static Vendor) -> Result<&'static Driver> {
     match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
         Some(named) => open(vendor, Path::new(&named)),
         None => match loaded(vendor) {
@@ -102,7 +102,7 @@ fn loaded(_: &Vendor) -> Option<&'static str> {
 /// keeps threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
     static OPENED: Opened<Driver> = Opened::new();
-    OPENED.get(|driver| driver.path() == path && driver.is(vendor), || initialised(vendor, path))
+    OPENED.get(|driver| driver.path() == path && driver.is_of_vendor(vendor), || initialised(vendor, path))
 }
 
 fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {

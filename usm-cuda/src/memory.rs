@@ -128,15 +128,15 @@ impl CudaContext {
     /// Makes a call that allocates device memory. If there is none, repeats the call after trimming
     /// the pool, and a last time after waiting for the pool's users, within the wait limit.
     #[inline]
-    pub(super) fn taking_memory(&self, mut call: impl FnMut() -> Code) -> Code {
+    pub(super) fn allocate_with_retries(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
-            error::OUT_OF_MEMORY => self.take_what_is_kept(call),
+            error::OUT_OF_MEMORY => self.retry_after_trim(call),
             code => code,
         }
     }
 
     #[cold]
-    fn take_what_is_kept(&self, mut call: impl FnMut() -> Code) -> Code {
+    fn retry_after_trim(&self, mut call: impl FnMut() -> Code) -> Code {
         if !pool::trim(self.device()) {
             return error::OUT_OF_MEMORY;
         }
@@ -160,14 +160,14 @@ impl CudaContext {
         let mut address: usize = 0;
         let (operation, code) = match kind {
             AllocKind::Device => {
-                let code = self.taking_memory(|| {
+                let code = self.allocate_with_retries(|| {
                     // SAFETY: the context is current, space for the value.
                     unsafe { (driver.allocate_device)(&raw mut address, size) }
                 });
                 (names.allocate_device, code)
             }
             AllocKind::Shared | AllocKind::Unknown => {
-                let code = self.taking_memory(|| {
+                let code = self.allocate_with_retries(|| {
                     // SAFETY: as above.
                     unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) }
                 });

@@ -62,15 +62,17 @@ impl Native {
     /// Makes a call that takes its context from a stream or event of this one, so no context need
     /// be current. If a driver refuses, repeats the call with this context current.
     #[inline]
-    pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
+    pub(super) fn call_by_stream(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
-            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => self.ask_again(refused, call),
+            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => {
+                self.retry_with_current(refused, call)
+            }
             code => code,
         }
     }
 
     #[cold]
-    fn ask_again(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
+    fn retry_with_current(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
         self.current().map_or(refused, |_current| call())
     }
 }

@@ -28,7 +28,7 @@ impl QueueMemory<Self> for Cuda {
                 layout,
                 |bytes| allocate_bytes(context, pool, stream, bytes),
                 // SAFETY: just allocated on this stream and not used yet. A failure has no remedy.
-                |base| _ = context.native().ask(|| unsafe { pool.free(base, stream) }),
+                |base| _ = context.native().call_by_stream(|| unsafe { pool.free(base, stream) }),
             );
             match given {
                 Ok(given) => {
@@ -55,7 +55,7 @@ impl QueueMemory<Self> for Cuda {
         let freed = queue.by_stream(after, |stream| {
             // SAFETY: the caller's promise; the stream waits for the events, and an in-order queue
             // has only this stream.
-            let code = context.native().ask(|| unsafe { pool.free(base, stream.raw()) });
+            let code = context.native().call_by_stream(|| unsafe { pool.free(base, stream.raw()) });
             driver.check(driver.names().free_in_order, code)
         });
         if freed.is_err() {
@@ -67,8 +67,8 @@ impl QueueMemory<Self> for Cuda {
 
 fn allocate_bytes(context: &CudaContext, pool: &Pool, stream: Raw, size: usize) -> Result<usize> {
     let mut address = 0;
-    let code = context.taking_memory(|| {
-        context.native().ask(|| {
+    let code = context.allocate_with_retries(|| {
+        context.native().call_by_stream(|| {
             // SAFETY: a live stream.
             let (code, given) = unsafe { pool.allocate(size, stream) };
             address = given;

@@ -41,14 +41,14 @@ impl PoolPages {
     /// Records a block from the pool, before other code can know its address.
     #[inline]
     pub(super) fn add(&self, base: usize, bytes: usize) {
-        if !self.sees(base, bytes) {
+        if !self.is_visible(base, bytes) {
             self.list(base, bytes);
         }
     }
 
     /// Whether a block lies in the range that is visible without the lock.
     #[inline]
-    fn sees(&self, base: usize, bytes: usize) -> bool {
+    fn is_visible(&self, base: usize, bytes: usize) -> bool {
         base >= self.start.load(Ordering::Acquire)
             && base.saturating_add(bytes) <= self.end.load(Ordering::Acquire)
     }

@@ -38,9 +38,9 @@ pub(super) struct Inner {
     context: CudaContext,
     streams: Vec<Stream>,
     next: AtomicUsize,
-    /// Set once an operation of an in-order queue has an unknown outcome; later operations then
-    /// fail, because their own events would say nothing about it. A fault at run time poisons the
-    /// whole context in CUDA.
+    /// Set once an operation of an in-order queue has an unknown outcome. Later operations then
+    /// fail, because their own events would not report it. A fault at run time poisons the whole
+    /// context in CUDA.
     unknown_outcome: OnceLock<(&'static str, Code)>,
 }
 
@@ -82,7 +82,7 @@ impl Stream {
 
     /// Whether the stream's handle determines the context. It does, except for the handles of
     /// default streams.
-    fn says_its_context(&self) -> bool {
+    fn determines_context(&self) -> bool {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
 
@@ -127,7 +127,7 @@ impl CudaQueue {
         };
         let streams: Vec<_> = (0..count).map(|_| Stream::create(events, &current)).collect::<Result<_>>()?;
         events.begin(streams[0].raw)?;
-        Ok(Self::known(context, streams))
+        Ok(Self::from_streams(context, streams))
     }
 
     /// Wraps a borrowed foreign stream, which is not destroyed.
@@ -137,10 +137,10 @@ impl CudaQueue {
     /// its clones, its work, and all memory that was allocated from it.
     pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
         let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
-        Self::known(context, alloc::vec![stream])
+        Self::from_streams(context, alloc::vec![stream])
     }
 
-    fn known(context: &CudaContext, streams: Vec<Stream>) -> Self {
+    fn from_streams(context: &CudaContext, streams: Vec<Stream>) -> Self {
         let inner = Inner {
             context: context.clone(),
             streams,
@@ -185,7 +185,7 @@ impl CudaQueue {
         self.0.check()?;
         let current = self.0.context.current()?;
         let stream = self.0.next();
-        Inner::hold_back(stream, after, &current)?;
+        Inner::wait_for_events(stream, after, &current)?;
         // Not dropped by name, because that would copy the guard.
         stream.record(|| calls(stream.raw)).map(|event| self.0.checked(event))
     }
@@ -209,11 +209,11 @@ impl CudaQueue {
         work: impl FnOnce(&Stream) -> Result<R>,
     ) -> Result<R> {
         let stream = self.0.next();
-        if after.is_empty() && stream.says_its_context() {
+        if after.is_empty() && stream.determines_context() {
             return work(stream);
         }
         let current = self.0.context.current()?;
-        Inner::hold_back(stream, after, &current)?;
+        Inner::wait_for_events(stream, after, &current)?;
         work(stream)
     }
 
@@ -364,7 +364,7 @@ impl Inner {
 
     /// Makes a stream wait for events. Most work only follows earlier work of its stream.
     #[inline]
-    fn hold_back(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
+    fn wait_for_events(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
         if events.is_empty() { Ok(()) } else { stream.wait_for(events, current) }
     }
 
@@ -399,7 +399,7 @@ impl Inner {
                 first.wait(&other.record(|| Submitted::All)?, &current)?;
             }
         }
-        Self::hold_back(first, after, &current)?;
+        Self::wait_for_events(first, after, &current)?;
         first.record(|| Submitted::All)
     }
 

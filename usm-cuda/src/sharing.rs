@@ -84,7 +84,7 @@ impl Peer<Self> for Cuda {
     }
 
     unsafe fn enable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
-        reach(context, peer, |context, peer| {
+        change_access(context, peer, |context, peer| {
             let driver = context.driver();
             // SAFETY: live contexts; one is current.
             match unsafe { driver.enable_peer(peer.as_raw()) } {
@@ -98,7 +98,7 @@ impl Peer<Self> for Cuda {
     }
 
     unsafe fn disable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
-        reach(context, peer, |context, peer| {
+        change_access(context, peer, |context, peer| {
             let driver = context.driver();
             // SAFETY: live contexts; one is current.
             match unsafe { driver.disable_peer(peer.as_raw()) } {
@@ -110,7 +110,7 @@ impl Peer<Self> for Cuda {
 }
 
 /// Runs `call` with `context` current. Does nothing for a context and itself, which need no access.
-fn reach(
+fn change_access(
     context: &CudaContext,
     peer: &CudaContext,
     call: impl FnOnce(&CudaContext, &CudaContext) -> Result<()>,

@@ -252,7 +252,7 @@ pub(super) enum Own {
     Hip(HipRows),
 }
 
-/// Where the functions are found.
+/// The source of the functions' addresses.
 pub(super) struct From<'f> {
     pub(super) file: &'f File,
     pub(super) own: Kind,

@@ -170,14 +170,14 @@ impl<'s> Slots<'s> {
         if let Slot::Local { bytes, .. } = slot {
             self.local = self.local.saturating_add(bytes as u64);
         }
-        let Some(place) = self.few.get_mut(self.len) else { return self.push_further(slot) };
+        let Some(place) = self.few.get_mut(self.len) else { return self.push_to_heap(slot) };
         place.write(slot);
         self.len += 1;
         Ok(())
     }
 
     #[cold]
-    fn push_further(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
+    fn push_to_heap(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
         let found = self.len + 1;
         if found > MOST_ARGUMENTS {
             return Err(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found });
@@ -344,7 +344,7 @@ impl Sort {
     }
 
     /// Checks that argument number `argument` matches a parameter of this shape.
-    fn suits(self, shape: Shape, argument: usize) -> Result<(), LaunchError> {
+    fn check_shape(self, shape: Shape, argument: usize) -> Result<(), LaunchError> {
         let declared = match (shape, self) {
             (Shape::Pointer, Self::Value(_) | Self::Local) => "a pointer",
             (Shape::Local, Self::Value(_) | Self::Pointer | Self::Object) => "local memory",
@@ -380,7 +380,7 @@ pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function
     });
     let mut sorts = of_arguments.chain(core::iter::repeat_n(Sort::Local, L::LOCALS));
     let mut shapes = parameters.iter().enumerate();
-    shapes.all(|(index, shape)| sorts.next().is_some_and(|sort| sort.suits(*shape, index).is_ok()))
+    shapes.all(|(index, shape)| sorts.next().is_some_and(|sort| sort.check_shape(*shape, index).is_ok()))
         && sorts.next().is_none()
 }
 
@@ -392,7 +392,7 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
         return Err(LaunchError::ArgumentCount { needed, found });
     }
     let mut pairs = parameters.iter().zip(slots).enumerate();
-    pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).suits(*shape, argument))
+    pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).check_shape(*shape, argument))
 }
 
 /// The range in the form of runtimes, within the limits of device and function; `None` if there is

@@ -104,7 +104,7 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     }
 
     #[cold]
-    fn refused(&self, error: ArgumentError) -> LaunchError {
+    fn argument_error(&self, error: ArgumentError) -> LaunchError {
         LaunchError::Argument { kernel: Name::new(self.function.name()), error }
     }
 }
@@ -124,7 +124,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let space = self.space();
         let raw = arguments.raw();
         if let Err(error) = (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals) {
-            return Err(declared.refused(error));
+            return Err(declared.argument_error(error));
         }
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;

@@ -46,7 +46,7 @@ pub(crate) fn make_noise<T: Pod>(array: &mut [T]) {
     bytemuck::cast_slice_mut::<T, u8>(array).fill(0xA5);
 }
 
-/// What all arrays of a group have in common.
+/// The properties that all arrays of a group have in common.
 macro_rules! array_items {
     () => {
         type Element = T;

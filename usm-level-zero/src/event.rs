@@ -238,14 +238,14 @@ impl LevelZeroEvent {
 
     /// The handle for the wait list of later commands; `None` if the driver has reported the event
     /// complete.
-    pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
+    pub(super) fn handle_to_wait_for(&self) -> Option<ze_event_handle_t> {
         (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
     }
 }
 
 impl EventOps for LevelZeroEvent {
     fn status(&self) -> Result<EventStatus> {
-        if self.awaited().is_none() {
+        if self.handle_to_wait_for().is_none() {
             return Ok(EventStatus::Complete);
         }
         self.check()?;

@@ -48,7 +48,7 @@ impl LevelZero {
     /// [`ErrorKind::LibraryNotFound`](usm_core::ErrorKind::LibraryNotFound),
     /// [`ErrorKind::SymbolMissing`](usm_core::ErrorKind::SymbolMissing), or `zeInit`'s.
     pub fn load() -> Result<Self> {
-        loader::open_usual().map(|library| Self { library })
+        loader::open_default().map(|library| Self { library })
     }
 
     /// Opens the loader at `path`. The same path returns the same library.

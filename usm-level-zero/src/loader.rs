@@ -31,7 +31,7 @@ impl Library {
 }
 
 /// Opens the file that the variable names, else the loader under its usual names.
-pub(super) fn open_usual() -> Result<&'static Library> {
+pub(super) fn open_default() -> Result<&'static Library> {
     match env::var_os(VARIABLE) {
         Some(path) if !path.is_empty() => open(Path::new(&path)),
         _ => library::open_first(LIBRARY_NAMES, open),

@@ -27,7 +27,7 @@ use usm_core::{AllocKind, BackendKind, ContextState, Deferred, ErrorKind, Memory
 static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 /// Dropping the last handle of a context takes time, so it happens without the lock.
-fn living() -> Vec<Arc<Inner>> {
+fn live_contexts() -> Vec<Arc<Inner>> {
     CONTEXTS.lock().iter().filter_map(Weak::upgrade).collect()
 }
 
@@ -88,8 +88,8 @@ impl LevelZeroContext {
     }
 
     /// Whether the address belongs to another native context.
-    fn is_of_another(&self, address: usize) -> bool {
-        let (contexts, ours) = (living(), self.0.native.context());
+    fn belongs_to_another(&self, address: usize) -> bool {
+        let (contexts, ours) = (live_contexts(), self.0.native.context());
         let mut others = contexts.iter().filter(|known| known.native.context() != ours);
         others.any(|other| other.shared.find(address).is_some())
     }
@@ -121,10 +121,10 @@ impl LevelZeroContext {
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: usize) -> Result<usize> {
-        let pointer = match self.ask_for(kind, size, alignment) {
+        let pointer = match self.allocate_native(kind, size, alignment) {
             // This crate then places the block inside a larger one.
             Err(Error::Call { result: ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, .. }) => {
-                self.ask_for(kind, size, 0)
+                self.allocate_native(kind, size, 0)
             }
             answer => answer,
         };
@@ -142,7 +142,7 @@ impl LevelZeroContext {
         }
     }
 
-    fn ask_for(
+    fn allocate_native(
         &self,
         kind: AllocKind,
         size: usize,
@@ -249,7 +249,7 @@ impl ContextOps<LevelZero> for LevelZeroContext {
         let Some((base, size)) = self.0.placed.narrow(address, base as usize, size) else {
             return Ok(PointerInfo::UNKNOWN);
         };
-        if self.is_of_another(address) {
+        if self.belongs_to_another(address) {
             return Ok(PointerInfo::UNKNOWN);
         }
         let device = match owner {

@@ -83,7 +83,7 @@ impl LevelZeroQueue {
         }
         .map_err(error::call)?;
         let list = List { raw, native: Arc::clone(native), owned: true };
-        Ok(Self::known(context, order, ordered, events, list))
+        Ok(Self::from_list(context, order, ordered, events, list))
     }
 
     /// Wraps a foreign list, which is not destroyed.
@@ -97,10 +97,10 @@ impl LevelZeroQueue {
         order: QueueOrder,
     ) -> Self {
         let list = List { raw: list, native: Arc::clone(context.native()), owned: false };
-        Self::known(context, order, order == QueueOrder::InOrder, context.pooled(), list)
+        Self::from_list(context, order, order == QueueOrder::InOrder, context.pooled(), list)
     }
 
-    fn known(
+    fn from_list(
         context: &LevelZeroContext,
         order: QueueOrder,
         ordered: bool,
@@ -269,15 +269,16 @@ impl Inner {
     ) -> Result<LevelZeroEvent> {
         let mut work = self.work.lock();
         let event = self.prepare(&mut work, after)?;
-        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
-            append(&Command {
-                functions: self.list.native.functions(),
-                list: self.list.raw,
-                signal: event.handle(),
-                count: waits.len() as u32,
-                waits: waits.as_mut_ptr(),
-            })
-        });
+        let appended =
+            work.append(&event, after, self.follows(), LevelZeroEvent::handle_to_wait_for, |waits| {
+                append(&Command {
+                    functions: self.list.native.functions(),
+                    list: self.list.raw,
+                    signal: event.handle(),
+                    count: waits.len() as u32,
+                    waits: waits.as_mut_ptr(),
+                })
+            });
         appended.map(|_| event).map_err(error::call)
     }
 
@@ -292,26 +293,27 @@ impl Inner {
         let event = self.prepare(&mut work, after)?;
         let (functions, list) = (self.list.native.functions(), self.list.raw);
         // A refused hint after the first barrier is no error of the operation.
-        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
-            let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
-            if count > 0 {
-                let no_event = ze_event_handle_t::NULL;
-                // SAFETY: a live list, live events.
-                unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) }
-                    .map_err(error::call)?;
-            }
-            let hinted = append(functions, list).map_err(|error| error::optional(operation, error));
-            if count == 0 && hinted.is_err() {
-                return hinted.map(Ok);
-            }
-            // SAFETY: a live list, an unsignalled event.
-            let signalled =
-                unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
-            if let Err(error) = signalled {
-                event.fail(&error);
-            }
-            Ok(hinted)
-        });
+        let appended =
+            work.append(&event, after, self.follows(), LevelZeroEvent::handle_to_wait_for, |waits| {
+                let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
+                if count > 0 {
+                    let no_event = ze_event_handle_t::NULL;
+                    // SAFETY: a live list, live events.
+                    unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) }
+                        .map_err(error::call)?;
+                }
+                let hinted = append(functions, list).map_err(|error| error::optional(operation, error));
+                if count == 0 && hinted.is_err() {
+                    return hinted.map(Ok);
+                }
+                // SAFETY: a live list, an unsignalled event.
+                let signalled =
+                    unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
+                if let Err(error) = signalled {
+                    event.fail(&error);
+                }
+                Ok(hinted)
+            });
         appended?.map(|_| event)
     }
 

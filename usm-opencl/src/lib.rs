@@ -43,7 +43,7 @@ impl OpenCl {
     /// [`ErrorKind::LibraryNotFound`](usm_core::ErrorKind::LibraryNotFound),
     /// [`ErrorKind::SymbolMissing`](usm_core::ErrorKind::SymbolMissing).
     pub fn load() -> Result<Self> {
-        loader::open_usual().map(|library| Self { library })
+        loader::open_default().map(|library| Self { library })
     }
 
     /// Opens the loader at `path`. The same path returns the same library.

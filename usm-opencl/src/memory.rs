@@ -112,7 +112,7 @@ impl OpenClContext {
                 unsafe { (usm.allocate_shared)(context, device, properties, size, alignment, room) }
             }
         };
-        if raw.is_null() { refused(kind, size, status) } else { Ok(raw.expose_provenance()) }
+        if raw.is_null() { allocation_error(kind, size, status) } else { Ok(raw.expose_provenance()) }
     }
 
     fn alloc_info<T: usm_core::bytemuck::Pod>(&self, usm: &Usm, address: usize, query: u32) -> Result<T> {
@@ -223,7 +223,7 @@ pub(super) fn is_exhaustion(status: Status) -> bool {
 }
 
 #[cold]
-fn refused(kind: AllocKind, size: usize, status: Status) -> Result<usize> {
+fn allocation_error(kind: AllocKind, size: usize, status: Status) -> Result<usize> {
     if is_exhaustion(status) {
         let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested: size as u64 };
         return Err(error::of(kind).with_native(i64::from(status)));

@@ -80,11 +80,11 @@ struct EventInner {
     /// User events that the operation follows, directly or indirectly. Intel's CPU runtime forgets
     /// their failures: an operation that waited for a failed one is reported complete, whether it
     /// ran or not.
-    fate: Fate,
+    user_events: UserEvents,
 }
 
 /// Usually empty, and then without a heap block and without queries.
-type Fate = Option<Arc<[OpenClEvent]>>;
+type UserEvents = Option<Arc<[OpenClEvent]>>;
 
 impl OpenClQueue {
     /// `more` are properties beside the order.
@@ -101,10 +101,10 @@ impl OpenClQueue {
         };
         let raw = object("clCreateCommandQueue", raw, status)?;
         // SAFETY: we own the reference.
-        Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
+        Ok(Self::from_handle(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
     }
 
-    pub(super) fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
+    pub(super) fn from_handle(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
         let inner = Arc::new(Inner {
             handle: Arc::new(handle),
             context: context.clone(),
@@ -230,8 +230,8 @@ impl Inner {
             self.used.store(true, Ordering::Relaxed);
         }
         let before = chain.as_ref().and_then(|chain| chain.last.as_ref());
-        let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
-        let fate = if follows { fate(after.iter().chain(before))? } else { None };
+        let follows = !after.is_empty() || before.is_some_and(|before| before.0.user_events.is_some());
+        let user_events = if follows { user_events_of(after.iter().chain(before))? } else { None };
         let (only, many);
         let list: &[Raw] = if after.is_empty() {
             only = before.map(OpenClEvent::as_raw);
@@ -248,8 +248,8 @@ impl Inner {
         // SAFETY: an event that `call` got from the runtime, with a reference that we own.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut chain {
-            Some(chain) => chain.follow(handle, self, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
+            Some(chain) => chain.follow(handle, self, user_events),
+            None => OpenClEvent::with_user_events(handle, Some(Arc::clone(&self.handle)), user_events),
         })
     }
 
@@ -279,10 +279,10 @@ impl Inner {
 
 impl SubmissionChain {
     /// The event of a new last operation.
-    fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
+    fn follow(&mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> OpenClEvent {
         let event = match self.spare.take() {
-            Some(spare) => spare.next_event(handle, queue, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), fate),
+            Some(spare) => spare.next_event(handle, queue, user_events),
+            None => OpenClEvent::with_user_events(handle, Some(Arc::clone(&queue.handle)), user_events),
         };
         self.spare = self.last.replace(event.clone());
         event
@@ -307,7 +307,7 @@ impl Drop for Inner {
                 DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())])
             }
             Ok(None) => {}
-            // Without an event nothing tells when the queue may be released.
+            // Without an event it is unknown when the queue may be released.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.queue_list().remove(self, last);
@@ -317,37 +317,38 @@ impl Drop for Inner {
 impl OpenClEvent {
     /// An event of `queue`; `None` for a user event.
     pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
-        Self::known(handle, queue, None)
+        Self::with_user_events(handle, queue, None)
     }
 
-    fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
-        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
+    fn with_user_events(handle: Handle, queue: Option<Arc<Handle>>, user_events: UserEvents) -> Self {
+        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), user_events }))
     }
 
     /// Another event of the same queue. If this event has no other handle, reuses its heap block
     /// and releases its reference.
-    fn next_event(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
+    fn next_event(mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
-                (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);
+                (inner.handle, inner.flushed, inner.user_events) =
+                    (handle, AtomicBool::new(false), user_events);
                 self
             }
-            None => Self::known(handle, Some(Arc::clone(&queue.handle)), fate),
+            None => Self::with_user_events(handle, Some(Arc::clone(&queue.handle)), user_events),
         }
     }
 
     /// The user events that this event follows, including itself.
     fn set_by_programs(&self) -> &[Self] {
-        match (&self.0.queue, &self.0.fate) {
+        match (&self.0.queue, &self.0.user_events) {
             (None, _) => core::slice::from_ref(self),
-            (Some(_), Some(fate)) => fate,
+            (Some(_), Some(user_events)) => user_events,
             (Some(_), None) => &[],
         }
     }
 
     /// A wait without a limit; `None` for a user event.
     fn blocking(&self) -> Option<waiter::Blocking> {
-        let is_up_to_a_program = self.0.queue.is_none() || self.0.fate.is_some();
+        let is_up_to_a_program = self.0.queue.is_none() || self.0.user_events.is_some();
         let event = self.clone();
         let block = move || {
             let Ok(_inside) = process::ask() else { return };
@@ -390,7 +391,7 @@ impl OpenClEvent {
 
 /// The user events that an operation after these events follows, or the error of one that has
 /// already failed.
-fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
+fn user_events_of<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<UserEvents> {
     let mut pending: Vec<OpenClEvent> = Vec::new();
     for event in events.flat_map(OpenClEvent::set_by_programs) {
         let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
@@ -415,7 +416,7 @@ impl EventOps for OpenClEvent {
         check("clGetEventInfo", asked)?;
         match status {
             COMPLETE => {
-                for event in self.0.fate.iter().flat_map(|fate| fate.iter()) {
+                for event in self.0.user_events.iter().flat_map(|user_events| user_events.iter()) {
                     event.status()?;
                 }
                 Ok(EventStatus::Complete)

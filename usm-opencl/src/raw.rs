@@ -131,7 +131,7 @@ impl OpenClQueue {
         let order = if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
         // SAFETY: the reference was just taken.
         let handle = unsafe { Handle::new(library, queue, library.release_queue) };
-        Ok((Self::known(handle, context, order), order))
+        Ok((Self::from_handle(handle, context, order), order))
     }
 }
 
@@ -316,7 +316,7 @@ pub unsafe fn take_allocation(context: &Context<OpenCl>, pointer: NonNull<u8>) -
 /// through another memory object over the same bytes.
 ///
 /// # Errors
-/// As there.
+/// As [`OpenClBuffer::from_raw`].
 pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<Buffer<OpenCl>> {
     // SAFETY: the caller's promise.
     let (raw, size) = unsafe { OpenClBuffer::from_raw(context.raw(), buffer) }?;
@@ -332,7 +332,7 @@ pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result
 /// buffer.
 ///
 /// # Errors
-/// As there; the reference is then still the caller's.
+/// As [`OpenClBuffer::from_raw`]. The reference is then still the caller's.
 pub unsafe fn take_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<Buffer<OpenCl>> {
     // SAFETY: the caller's promise.
     let (raw, size) = unsafe { OpenClBuffer::from_raw(context.raw(), buffer) }?;

@@ -73,10 +73,10 @@ impl<O> Inner<O> {
 impl<O: EventOps> Tracked<O> {
     /// The event of an operation whose only predecessors are `follows`.
     pub(super) fn new(operation: O, follows: Vec<Self>) -> Self {
-        Self::known(operation, None, follows)
+        Self::with_place(operation, None, follows)
     }
 
-    fn known(operation: O, place: Option<(Arc<Chain<O>>, u64)>, follows: Vec<Self>) -> Self {
+    fn with_place(operation: O, place: Option<(Arc<Chain<O>>, u64)>, follows: Vec<Self>) -> Self {
         let (complete, only_in_chain) = (AtomicBool::new(false), follows.is_empty());
         let event =
             Self(Arc::new(Inner { operation, complete, place, follows: Mutex::new(follows), only_in_chain }));
@@ -105,7 +105,7 @@ impl<O: EventOps> Tracked<O> {
             return Ok(EventStatus::Complete);
         }
         let mut way = Vec::new();
-        let answer = self.look_back(&mut way);
+        let answer = self.query_predecessors(&mut way);
         if let Err(error) = answer {
             // The chains of all operations after the failure record it.
             for event in [self].into_iter().chain(&way) {
@@ -117,13 +117,13 @@ impl<O: EventOps> Tracked<O> {
 
     /// Queries its own operation first, then its predecessors. Each event on the path waits for the
     /// next one.
-    fn look_back(&self, way: &mut Vec<Self>) -> Result<EventStatus> {
+    fn query_predecessors(&self, way: &mut Vec<Self>) -> Result<EventStatus> {
         if self.0.operation.status()? == EventStatus::Pending {
             return Ok(EventStatus::Pending);
         }
         loop {
             let event = way.last().unwrap_or(self);
-            let Some(before) = event.before()? else {
+            let Some(before) = event.predecessor()? else {
                 event.mark_complete();
                 if way.pop().is_none() {
                     return Ok(EventStatus::Complete);
@@ -140,9 +140,9 @@ impl<O: EventOps> Tracked<O> {
 
     /// An incomplete predecessor, if there is one. A finished event with no other predecessor has
     /// already been removed from the chain.
-    fn before(&self) -> Result<Option<Self>> {
+    fn predecessor(&self) -> Result<Option<Self>> {
         if let Some((chain, number)) = &self.0.place {
-            if let Some(before) = chain.before(self, *number)? {
+            if let Some(before) = chain.first_incomplete_before(self, *number)? {
                 return Ok(Some(before));
             }
         }
@@ -229,11 +229,11 @@ impl<O: EventOps> Lane<O> {
         }
         let operation = call()?;
         *turn += 1;
-        let event = Tracked::known(operation, Some((Arc::clone(&self.chain), *turn)), follows);
-        let long = self.chain.enter(event.clone());
+        let event = Tracked::with_place(operation, Some((Arc::clone(&self.chain), *turn)), follows);
+        let long = self.chain.push(event.clone());
         drop(turn);
         if long {
-            self.chain.ask_oldest();
+            self.chain.query_oldest();
         }
         Ok(event)
     }
@@ -249,7 +249,7 @@ impl<O: EventOps> Chain<O> {
     }
 
     /// Adds an event. Returns whether the chain is longer than [`LONG`].
-    fn enter(&self, event: Tracked<O>) -> bool {
+    fn push(&self, event: Tracked<O>) -> bool {
         let mut state = self.state.lock();
         if state.failed.is_none() {
             state.waiting.push_back(event);
@@ -258,7 +258,7 @@ impl<O: EventOps> Chain<O> {
     }
 
     /// Queries two operations for each submission, so a chain of finished operations shrinks.
-    fn ask_oldest(&self) {
+    fn query_oldest(&self) {
         for _ in 0..2 {
             let oldest = self.state.lock().waiting.front().cloned();
             if !oldest.is_some_and(|event| event.is_complete()) {
@@ -274,7 +274,7 @@ impl<O: EventOps> Chain<O> {
 
     /// The first incomplete operation before the finished `event`, or the failure of one. If there
     /// is none and the event has no other predecessor, it is complete and leaves the chain.
-    fn before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
+    fn first_incomplete_before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
         loop {
             let earlier = self.earlier(event, number)?;
             if earlier.is_empty() {

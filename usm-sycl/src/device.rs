@@ -62,7 +62,7 @@ impl DeviceOps for DpctlDevice {
 }
 
 /// Whether two device references name the same device.
-pub(super) fn same(one: &Handle, other: &Handle) -> bool {
+pub(super) fn is_same_device(one: &Handle, other: &Handle) -> bool {
     core::ptr::eq(one.library(), other.library())
         // SAFETY: both are live device references of this library.
         && unsafe { (one.library().device_equal)(one.raw(), other.raw()) }
@@ -104,7 +104,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(DpctlDev
 fn ordinal(device: &Handle) -> Result<u32> {
     let mut position = 0;
     scan(device.library(), |candidate| {
-        let found = same(&candidate, device);
+        let found = is_same_device(&candidate, device);
         position += u32::from(!found);
         Ok(found)
     })?;
@@ -112,7 +112,7 @@ fn ordinal(device: &Handle) -> Result<u32> {
 }
 
 /// Calls a function of the library that takes only a live device.
-fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
+fn query_device<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
     // SAFETY: a live device reference.
     unsafe { get(device.raw()) }
 }
@@ -120,14 +120,15 @@ fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
 fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     let library = device.library();
     let text = |get| {
-        let text = ask(device, get);
+        let text = query_device(device, get);
         // SAFETY: we own the string and delete it.
         unsafe { library.take_string(text) }
     };
-    let bytes = |get| ask(device, get);
-    let (backend, device_type) = (ask(device, library.device_backend), ask(device, library.device_type));
-    let relative = ask(device, library.relative_id);
-    let group = ask(device, library.device_max_work_group_size);
+    let bytes = |get| query_device(device, get);
+    let (backend, device_type) =
+        (query_device(device, library.device_backend), query_device(device, library.device_type));
+    let relative = query_device(device, library.relative_id);
+    let group = query_device(device, library.device_max_work_group_size);
     let device_type = match device_type {
         4 => DeviceType::Cpu,
         16 => DeviceType::Gpu,
@@ -146,7 +147,7 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info.ordinal = ordinal;
     info.vendor = Name::new(&text(library.device_vendor));
     info.driver_version = Name::new(&text(library.device_driver_version));
-    if let Some(platform) = NonNull::new(ask(device, library.device_platform)) {
+    if let Some(platform) = NonNull::new(query_device(device, library.device_platform)) {
         // SAFETY: we own the reference.
         let platform = unsafe { Handle::new(library, platform, library.platform_delete) };
         // SAFETY: a live platform reference.

@@ -101,7 +101,7 @@ impl DpctlContext {
         let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
         // SAFETY: we own the reference.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
-        device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
+        device::is_same_device(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
     }
 }
 

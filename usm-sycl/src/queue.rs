@@ -80,10 +80,10 @@ pub(super) unsafe fn context_of(library: &'static Library, queue: Raw) -> Result
 impl DpctlQueue {
     pub(super) fn create(context: &DpctlContext, order: QueueOrder, more: c_int) -> Result<Self> {
         let handle = create_native(context.native(), context.device(), order, more)?;
-        Ok(Self::known(handle, context, order))
+        Ok(Self::from_handle(handle, context, order))
     }
 
-    pub(super) fn known(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
+    pub(super) fn from_handle(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
         let lane = (order == QueueOrder::InOrder).then(Lane::new);
         let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
         let inner = Arc::new(Inner { handle, context: context.clone(), lane, used });
@@ -115,7 +115,7 @@ impl DpctlQueue {
         let events = native_events(after);
         // SAFETY: the caller's promise.
         unsafe {
-            self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
+            self.0.submit_call(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
         }
     }
 }
@@ -236,7 +236,7 @@ impl Inner {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
         // SAFETY: a barrier accesses no memory.
-        unsafe { self.enter(operation, after, false, |_| self.native_barrier(after)) }
+        unsafe { self.submit_call(operation, after, false, |_| self.native_barrier(after)) }
     }
 
     fn native_barrier(&self, after: &[DpctlEvent]) -> Result<Raw> {
@@ -254,7 +254,7 @@ impl Inner {
     /// wait for.
     ///
     /// # Safety
-    /// As [`enter`](Self::enter).
+    /// As [`submit_call`](Self::submit_call).
     unsafe fn submit_behind(
         &self,
         operation: &'static str,
@@ -271,7 +271,7 @@ impl Inner {
             Ok(call(queue))
         };
         // SAFETY: the caller's promise.
-        unsafe { self.enter(operation, after, true, behind) }
+        unsafe { self.submit_call(operation, after, true, behind) }
     }
 
     /// Submits by `call`, which gets the queue and returns the event or NULL. If `refuse`, fails
@@ -279,7 +279,7 @@ impl Inner {
     ///
     /// # Safety
     /// `call` submits one operation with valid arguments, after `after`, and we own its event.
-    unsafe fn enter(
+    unsafe fn submit_call(
         &self,
         operation: &'static str,
         after: &[DpctlEvent],
@@ -316,7 +316,7 @@ impl Drop for Inner {
         let last = self.end(&[]);
         match &last {
             Ok(event) => DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
-            // Without an event nothing tells when the queue may be released.
+            // Without an event it is unknown when the queue may be released.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.queue_list().remove(self, last.map(Some));

@@ -131,7 +131,7 @@ impl DpctlContext {
         let device = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue.as_ptr()) })?;
         // SAFETY: we own the reference.
         let device = unsafe { Handle::new(library, device, library.device_delete) };
-        Ok(device::same(&device, self.device().handle()))
+        Ok(device::is_same_device(&device, self.device().handle()))
     }
 
     /// Whether the native context behind `self` is the foreign `sycl::context`.
@@ -190,7 +190,7 @@ impl DpctlQueue {
             true => QueueOrder::InOrder,
             false => QueueOrder::OutOfOrder,
         };
-        Ok((Self::known(handle, context, order), order))
+        Ok((Self::from_handle(handle, context, order), order))
     }
 
     /// A new `sycl::queue` object that refers to the same queue, as a `SyclQueueRef` capsule holds

@@ -16,7 +16,7 @@ type Change = unsafe extern "C" fn(Raw, Raw);
 impl Peer<Self> for Dpctl {
     unsafe fn can_access(context: &DpctlContext, peer: &DpctlContext) -> Result<bool> {
         let (device, peer) = (context.device(), peer.device());
-        if device::same(device.handle(), peer.handle()) {
+        if device::is_same_device(device.handle(), peer.handle()) {
             return Ok(true); // The library answers no for the same device.
         }
         // SAFETY: the signature of the C headers.
@@ -42,7 +42,7 @@ impl Peer<Self> for Dpctl {
 /// Both contexts are of one library.
 unsafe fn change(context: &DpctlContext, other: &DpctlContext, name: &CStr) -> Result<()> {
     let (device, peer) = (context.device(), other.device());
-    if device::same(device.handle(), peer.handle()) {
+    if device::is_same_device(device.handle(), peer.handle()) {
         return Ok(());
     }
     // SAFETY: the caller's promise.

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
         println!("a mebibyte: {error}");
     }
 
-    // What is said of a device that is not there.
+    // The error for a device that does not exist.
     if let Err(error) = runtimes.open("mine:gpu") {
         println!("{error}");
     }

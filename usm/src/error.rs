@@ -32,7 +32,7 @@ pub enum OpenError {
     Context {
         /// The device's selector.
         text: String,
-        /// What the runtime answered.
+        /// The runtime's error.
         error: usm_core::Error,
     },
     /// The environment variable `USM_DEVICE` is not UTF-8 text.

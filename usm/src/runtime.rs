@@ -46,7 +46,7 @@ pub enum Absence {
     NotInThisBuild,
     /// Its library, a function in it, or the list of its devices is missing: the error says which.
     Failed(usm_core::Error),
-    /// What the function that opens it said.
+    /// The result of the function that opens the runtime.
     Other(String),
 }
 
@@ -63,7 +63,7 @@ impl Runtime {
 
     /// The runtime of this kind, opened in the usual way, where it is in this build.
     pub(crate) fn of(kind: BackendKind) -> Self {
-        Self::new(kind.name().to_owned(), Some(kind), usual(kind))
+        Self::new(kind.name().to_owned(), Some(kind), opener(kind))
     }
 
     /// The name in selectors.
@@ -138,7 +138,7 @@ impl From<usm_core::Error> for Absence {
 }
 
 impl Absence {
-    /// The first half of the sentence: without what was tried and what the system answered.
+    /// The first half of the message, without the files that were tried and the system's reason.
     #[must_use]
     pub fn in_short(&self) -> String {
         match self {
@@ -167,7 +167,7 @@ impl core::error::Error for Absence {}
 
 /// How a runtime is opened; `None`: not in this build. The only place that names the types of
 /// runtimes.
-fn usual(kind: BackendKind) -> Option<Box<Open>> {
+fn opener(kind: BackendKind) -> Option<Box<Open>> {
     let open: fn() -> Result<Opened, Absence> = match kind {
         BackendKind::Host => || Ok(Opened::new(Dyn::new(HostHeap::new()), None)),
         #[cfg(feature = "sycl")]

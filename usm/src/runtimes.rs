@@ -108,7 +108,7 @@ impl Runtimes {
     /// [`OpenError::Selector`] or [`OpenError::NoDevice`].
     pub fn device(&self, selector: &str) -> Result<&DynDevice, OpenError> {
         let (asked, wanted) = self.selected(selector)?;
-        // Selectors of the caller's runtimes say nothing of kinds.
+        // A selector of the caller's runtime names no kind.
         let matches = |runtime: &Runtime, device: &DynDevice| {
             let info = device.info();
             match runtime.kind {
@@ -124,8 +124,8 @@ impl Runtimes {
             Some((_, device)) => Ok(device),
             None => Err(OpenError::NoDevice {
                 text: selector.to_owned(),
-                tried: asked.into_iter().map(tried).collect(),
-                hidden: self.hidden(&wanted, selector),
+                tried: asked.into_iter().map(attempt).collect(),
+                hidden: self.hidden_hip(&wanted, selector),
             }),
         }
     }
@@ -157,7 +157,7 @@ impl Runtimes {
         let found = usual().find_map(|runtime| runtime.devices().ok()?.iter().min_by_key(rank));
         found.ok_or_else(|| OpenError::NoDevice {
             text: String::new(),
-            tried: usual().map(tried).collect(),
+            tried: usual().map(attempt).collect(),
             hidden: None,
         })
     }
@@ -165,12 +165,12 @@ impl Runtimes {
     /// A context over the [default device](Self::default_device).
     ///
     /// # Errors
-    /// As there, and [`OpenError::Context`].
+    /// As [`default_device`](Self::default_device), and [`OpenError::Context`].
     pub fn open_default(&self) -> Result<Context<Dyn>, OpenError> {
         context(self.default_device()?)
     }
 
-    /// The runtimes that a selector asks, and what it asks of them.
+    /// The runtimes that a selector names, and its conditions for their devices.
     fn selected(&self, text: &str) -> Result<(Vec<&Runtime>, Selector), OpenError> {
         let refused = |error| OpenError::Selector { text: text.to_owned(), error };
         let (first, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -191,7 +191,7 @@ impl Runtimes {
 
     /// The first device that a selector would have matched, were it not HIP's. HIP is not opened
     /// for that.
-    fn hidden(&self, wanted: &Selector, text: &str) -> Option<String> {
+    fn hidden_hip(&self, wanted: &Selector, text: &str) -> Option<String> {
         let named = wanted.sycl || wanted.backend.is_some();
         if named || self.iter().any(|runtime| runtime.kind.is_none() && text.starts_with(runtime.name())) {
             return None;
@@ -202,7 +202,7 @@ impl Runtimes {
     }
 }
 
-/// What `USM_DEVICE` says; `None` where it is unset or empty.
+/// The value of `USM_DEVICE`; `None` if it is unset or empty.
 fn selector_of_environment() -> Result<Option<String>, OpenError> {
     match std::env::var(DEVICE_VARIABLE) {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
@@ -216,7 +216,7 @@ fn context(device: &DynDevice) -> Result<Context<Dyn>, OpenError> {
     device.context().map_err(|error| OpenError::Context { text: text(), error })
 }
 
-fn tried(runtime: &Runtime) -> Tried {
+fn attempt(runtime: &Runtime) -> Tried {
     let selector = |device: &DynDevice| Selector::of(&device.info()).to_string();
     let reason = match runtime.devices() {
         Ok(devices) => Reason::NoSuchDevice { has: devices.iter().map(selector).collect() },

@@ -1,4 +1,5 @@
-//! Devices by selector: what is found, what is said of what is not, and backends of the caller's.
+//! Devices by selector: the devices that are found, the errors for others, and backends of the
+//! caller.
 
 use usm::backend::Dyn;
 use usm::backend::host::HostHeap;

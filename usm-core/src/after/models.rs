@@ -58,7 +58,7 @@ fn push(list: &List, work: &Work, gone: &Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_thing_goes_once_and_after_its_work() {
+fn a_value_is_released_once_and_after_its_work() {
     let mut builder = loom::model::Builder::new();
     // Three threads: three forced switches are enough to show their interactions.
     builder.preemption_bound = Some(3);

@@ -66,19 +66,19 @@ impl ContextState {
     /// other threads took the rest of the memory meanwhile.
     #[inline]
     pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
-        self.enter(block, Some(self.info.global_mem_size)).map(|(serial, _)| serial)
+        self.count_block_within(block, Some(self.info.global_mem_size)).map(|(serial, _)| serial)
     }
 
     /// Counts a block from the driver whose bytes are reserved. Returns its serial number and what
     /// to record once the block has an owner.
     pub(crate) fn allocated(&self, block: &Block) -> (u64, Unrecorded) {
         // Only unreserved bytes can be refused.
-        self.entered(block, None)
+        self.count_block(block, None)
     }
 
     /// Records a refused request, if there is a history or an observer.
     #[cold]
-    pub(crate) fn refused(&self, memory_type: MemoryType, bytes: usize) {
+    pub(crate) fn record_refusal(&self, memory_type: MemoryType, bytes: usize) {
         if self.history.is_active() {
             let row = *self.stats().of(memory_type);
             let amount = Amount { memory_type, bytes };
@@ -93,19 +93,19 @@ impl ContextState {
     }
 
     /// Counts a foreign block: it exists, so no limit refuses it.
-    pub(crate) fn taken(&self, block: &Block) -> (u64, Unrecorded) {
+    pub(crate) fn count_foreign_block(&self, block: &Block) -> (u64, Unrecorded) {
         // No sum exceeds the address space.
-        self.entered(block, Some(u64::MAX))
+        self.count_block(block, Some(u64::MAX))
     }
 
-    /// As [`taken`](Self::taken), for a buffer.
-    pub(crate) fn taken_buffer(&self, bytes: usize) -> Unrecorded {
+    /// As [`count_foreign_block`](Self::count_foreign_block), for a buffer.
+    pub(crate) fn count_foreign_buffer(&self, bytes: usize) -> Unrecorded {
         let _ = self.ledger.reserve(bytes, |_| Ok(MemoryType::Buffer));
-        self.created(bytes)
+        self.count_buffer(bytes)
     }
 
     /// Counts a buffer whose bytes are reserved.
-    pub(crate) fn created(&self, bytes: usize) -> Unrecorded {
+    pub(crate) fn count_buffer(&self, bytes: usize) -> Unrecorded {
         let amount = Amount { memory_type: MemoryType::Buffer, bytes };
         Unrecorded { amount, address: 0, numbers: self.ledger.add_buffer(self.entry, amount) }
     }
@@ -116,15 +116,15 @@ impl ContextState {
         self.record(Operation::Allocate, made.amount, made.address, made.numbers);
     }
 
-    fn entered(&self, block: &Block, limit: Option<u64>) -> (u64, Unrecorded) {
-        let (serial, numbers) = self.enter(block, limit).unwrap_or_default();
+    fn count_block(&self, block: &Block, limit: Option<u64>) -> (u64, Unrecorded) {
+        let (serial, numbers) = self.count_block_within(block, limit).unwrap_or_default();
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
         (serial, Unrecorded { amount, address: block.address(), numbers })
     }
 
     /// `limit` applies to unreserved bytes.
     #[inline(always)]
-    fn enter(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
+    fn count_block_within(&self, block: &Block, limit: Option<u64>) -> Option<(u64, CurrentAndPeak)> {
         let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
         let limit = limit.filter(|_| amount.memory_type.on_device());
         #[cfg(feature = "alloc")]

@@ -41,7 +41,7 @@ impl File {
         // SAFETY: the caller's promise.
         match unsafe { libloading::Library::new(path) } {
             Ok(library) => Ok(Self { library, path: path.to_owned() }),
-            Err(error) => Err(not_found(name, path, &words(&error))),
+            Err(error) => Err(not_found(name, path, &message_of(&error))),
         }
     }
 
@@ -88,13 +88,13 @@ impl<L: Sync> Opened<L> {
         }
         let library: &'static L = Box::leak(Box::new(open()?));
         opened.push(library);
-        opening.done();
+        opening.mark_open();
         Ok(library)
     }
 }
 
 /// The system's message. On some systems only the error's source has it.
-fn words(error: &dyn core::error::Error) -> String {
+fn message_of(error: &dyn core::error::Error) -> String {
     use alloc::string::ToString;
 
     match error.source() {
@@ -110,10 +110,10 @@ pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     let path = path.display();
     let named = words.starts_with(&format!("{path}:"));
     let reason = if named { words.into() } else { format!("{path}: {words}") };
-    ErrorKind::LibraryNotFound { library, reason: keep(reason) }
+    ErrorKind::LibraryNotFound { library, reason: intern(reason) }
 }
 
-fn keep(reason: String) -> &'static str {
+fn intern(reason: String) -> &'static str {
     static KEPT: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock();
     if let Some(known) = kept.iter().find(|known| **known == reason) {
@@ -201,9 +201,9 @@ mod tests {
 
         static SOURCE: Layer = Layer("module not found", None);
         let path = Path::new("/a/one.dll");
-        let one = reason(not_found("one", path, &words(&Layer("the call failed", Some(&SOURCE)))));
+        let one = reason(not_found("one", path, &message_of(&Layer("the call failed", Some(&SOURCE)))));
         assert_eq!(one, "/a/one.dll: the call failed: module not found");
-        assert_eq!(reason(not_found("one", path, &words(&SOURCE))), "/a/one.dll: module not found");
+        assert_eq!(reason(not_found("one", path, &message_of(&SOURCE))), "/a/one.dll: module not found");
     }
 
     #[test]

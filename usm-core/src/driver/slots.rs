@@ -42,7 +42,7 @@ struct Slot<T> {
     /// The list to which the last handle returns the slot. If `None`, the last handle drops the
     /// slot.
     home: Option<Arc<Home<T>>>,
-    thing: T,
+    object: T,
 }
 
 /// A counted handle of a value in a slot.
@@ -71,8 +71,8 @@ impl<T> Slots<T> {
     }
 
     /// Adds a new value. The result is its only handle.
-    pub fn add(&self, thing: T) -> SlotHandle<T> {
-        SlotHandle::new(Some(Arc::clone(&self.0)), thing)
+    pub fn add(&self, object: T) -> SlotHandle<T> {
+        SlotHandle::new(Some(Arc::clone(&self.0)), object)
     }
 }
 
@@ -111,12 +111,12 @@ impl<T> Home<T> {
 
 impl<T> SlotHandle<T> {
     /// Makes a value that belongs to no slots and is dropped with its last handle.
-    pub fn without_slots(thing: T) -> Self {
-        Self::new(None, thing)
+    pub fn without_slots(object: T) -> Self {
+        Self::new(None, object)
     }
 
-    fn new(home: Option<Arc<Home<T>>>, thing: T) -> Self {
-        Self::of(Box::new(Slot { handles: AtomicUsize::new(1), home, thing }))
+    fn new(home: Option<Arc<Home<T>>>, object: T) -> Self {
+        Self::of(Box::new(Slot { handles: AtomicUsize::new(1), home, object }))
     }
 
     #[inline]
@@ -136,7 +136,7 @@ impl<T> Deref for SlotHandle<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        &self.slot().thing
+        &self.slot().object
     }
 }
 
@@ -195,20 +195,20 @@ mod tests {
 
     use super::*;
 
-    struct Thing<'t>(&'t Cell<u32>);
+    struct Object<'t>(&'t Cell<u32>);
 
-    impl Drop for Thing<'_> {
+    impl Drop for Object<'_> {
         fn drop(&mut self) {
             self.0.set(self.0.get() + 1);
         }
     }
 
     #[test]
-    fn a_thing_is_free_once_its_last_handle_is_gone() {
+    fn an_object_is_free_once_its_last_handle_is_gone() {
         let gone = Cell::new(0);
         let slots = Slots::new();
         assert!(slots.take().is_none());
-        let one = slots.add(Thing(&gone));
+        let one = slots.add(Object(&gone));
         let two = one.clone();
         drop(one);
         assert!(slots.take().is_none(), "a handle is left");
@@ -226,7 +226,7 @@ mod tests {
     fn what_is_in_use_when_its_slots_go_is_dropped_with_its_last_handle() {
         let gone = Cell::new(0);
         let slots = Slots::new();
-        let one = slots.add(Thing(&gone));
+        let one = slots.add(Object(&gone));
         let two = one.clone();
         drop(slots);
         drop(one);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn what_has_no_slots_is_dropped_with_its_last_handle() {
         let gone = Cell::new(0);
-        let one = SlotHandle::without_slots(Thing(&gone));
+        let one = SlotHandle::without_slots(Object(&gone));
         let two = one.clone();
         drop(one);
         assert_eq!(gone.get(), 0);
@@ -247,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_handle_keeps_its_thing_for_ever() {
+    fn a_forgotten_handle_keeps_its_object_for_ever() {
         let gone = Cell::new(0);
         let slots = Slots::new();
-        let one = slots.add(Thing(&gone));
+        let one = slots.add(Object(&gone));
         core::mem::forget(one.clone());
         drop(one);
         assert!(slots.take().is_none());

@@ -77,7 +77,7 @@ pub fn until_complete(
         }
     }
     let start = Instant::now();
-    if complete_soon(start, limit, &status)? {
+    if poll_briefly(start, limit, &status)? {
         return Ok(());
     }
     if let Some(block) = blocking() {
@@ -109,7 +109,7 @@ fn start_thread() -> bool {
 }
 
 /// Polls for a short time, or not at all on a busy machine.
-fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
+fn poll_briefly(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
     if MAY_BE_BUSY.load(Ordering::Relaxed) && BUSY.lock().is_some_and(|(until, _)| start < until) {
         return Ok(false);
     }
@@ -120,7 +120,7 @@ fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<Ev
         let now = Instant::now();
         let late = now.duration_since(asked) > LATE;
         if complete || late {
-            note(late.then_some(now));
+            record_lateness(late.then_some(now));
             return Ok(complete);
         }
         asked = now;
@@ -129,7 +129,7 @@ fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<Ev
 }
 
 /// Records that the machine was busy at the time `late`, or was not busy if `None`.
-fn note(late: Option<Instant>) {
+fn record_lateness(late: Option<Instant>) {
     if late.is_none() && !MAY_BE_BUSY.load(Ordering::Relaxed) {
         return;
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// Makes a wait for an event that calls `block`.
-    fn by<E: Send + Sync + 'static>(event: &Arc<E>, block: fn(&E)) -> Option<Blocking> {
+    fn blocking_on<E: Send + Sync + 'static>(event: &Arc<E>, block: fn(&E)) -> Option<Blocking> {
         let event = Arc::clone(event);
         Some(Box::new(move || block(&event)))
     }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn an_operation_that_needs_a_waiting_thread_has_one() {
         let event = Arc::new(NeedsHelp::default());
-        until_complete(LONG, || Ok(event.status()), || by(&event, NeedsHelp::block)).unwrap();
+        until_complete(LONG, || Ok(event.status()), || blocking_on(&event, NeedsHelp::block)).unwrap();
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             }
             Ok(event.status())
         };
-        until_complete(LONG, late, || by(&event, NeedsHelp::block)).unwrap();
+        until_complete(LONG, late, || blocking_on(&event, NeedsHelp::block)).unwrap();
     }
 
     /// Each of many callers gets its wait, and at most one thread is in the runtime.
@@ -232,7 +232,8 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     let event = Arc::new(Counted::default());
-                    until_complete(LONG, || Ok(event.0.status()), || by(&event, Counted::block)).unwrap();
+                    until_complete(LONG, || Ok(event.0.status()), || blocking_on(&event, Counted::block))
+                        .unwrap();
                 });
             }
         });
@@ -246,7 +247,7 @@ mod tests {
         let endless = || until_complete(limit, || Ok(EventStatus::Pending), || None).unwrap_err();
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
         let event = Arc::new(NeedsHelp::default());
-        until_complete(LONG, || Ok(event.status()), || by(&event, NeedsHelp::block)).unwrap();
+        until_complete(LONG, || Ok(event.status()), || blocking_on(&event, NeedsHelp::block)).unwrap();
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
     }
 
@@ -258,7 +259,7 @@ mod tests {
         let held = Arc::clone(&release);
         thread::scope(|scope| {
             let first = scope.spawn(move || {
-                until_complete(LONG, || Ok(held.status()), || by(&held, Gate::block)).unwrap();
+                until_complete(LONG, || Ok(held.status()), || blocking_on(&held, Gate::block)).unwrap();
             });
             while !release.taken.load(Ordering::Acquire) {
                 thread::yield_now();
@@ -270,12 +271,12 @@ mod tests {
             };
             let behind = Arc::new(Gate::default());
             let soon = Duration::from_millis(20);
-            let error = until_complete(soon, by_itself, || by(&behind, Gate::block)).unwrap_err();
+            let error = until_complete(soon, by_itself, || blocking_on(&behind, Gate::block)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout { limit_ms: 20 });
             assert!(!behind.taken.load(Ordering::Acquire));
             assert_eq!(Arc::strong_count(&behind), 1, "its ticket is still queued");
             asked.store(usize::MAX / 2, Ordering::Relaxed);
-            until_complete(LONG, by_itself, || by(&behind, Gate::block)).unwrap();
+            until_complete(LONG, by_itself, || blocking_on(&behind, Gate::block)).unwrap();
             release.open.store(true, Ordering::Release);
             first.join().unwrap();
         });
@@ -289,7 +290,7 @@ mod tests {
             pending => Ok(pending),
         };
         assert_eq!(
-            until_complete(LONG, status, || by(&event, NeedsHelp::block)).unwrap_err().kind,
+            until_complete(LONG, status, || blocking_on(&event, NeedsHelp::block)).unwrap_err().kind,
             ErrorKind::DeviceLost
         );
     }

@@ -26,7 +26,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::{CLOSED, ENDS, FORKED, HERE, RUNS, STAGE, WAITS, fork, others_are_out, system};
+use super::{CLOSED, ENDS, FORKED, HERE, RUNS, STAGE, WAITS, fork, system, wait_for_other_threads};
 use crate::error::{ErrorKind, Result};
 use crate::{BackendKind, DeviceInfo, Name};
 
@@ -97,8 +97,8 @@ impl Member {
     }
 }
 
-/// Whether a wait ended before its limit. Failed work counts as ended, because nothing tells when
-/// it ends.
+/// Whether a wait ended before its limit. Failed work counts as ended, because no event reports its
+/// end.
 fn has_ended(waited: &Result<()>) -> bool {
     !waited.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
 }
@@ -174,7 +174,7 @@ pub fn finish_work(may_go_on: impl FnMut() -> bool) {
         let _ = change(WAITS, RUNS);
     } else if change(WAITS, CLOSED) {
         TIMED_OUT.store(true, Ordering::Relaxed);
-        complain(&late);
+        write_warning(&late);
     }
 }
 
@@ -200,9 +200,9 @@ fn end(status: Option<c_int>) {
     let late = wait_for_all(start, most, || true);
     STAGE.store(CLOSED, Ordering::SeqCst);
     let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
-    let are_out = others_are_out(last);
+    let are_out = wait_for_other_threads(last);
     if !late.is_empty() || !are_out {
-        complain(&late);
+        write_warning(&late);
     }
     if !late.is_empty() || !are_out || is_inside {
         leave(status);
@@ -223,7 +223,7 @@ fn is_first() -> bool {
 }
 
 /// Writes one line to standard error without the standard library's lock.
-fn complain(late: &[Arc<Member>]) {
+fn write_warning(late: &[Arc<Member>]) {
     use std::io::Write;
 
     let mut text = String::from("usm: the process ends although ");

@@ -37,7 +37,7 @@ impl Opening {
     }
 
     /// Marks the library as open for good.
-    pub fn done(self) {
+    pub fn mark_open(self) {
         core::mem::forget(self);
     }
 }

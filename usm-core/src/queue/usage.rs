@@ -81,7 +81,7 @@ impl<'a, B: Backend> Usage<'a, B> {
     }
 
     #[cfg(feature = "alloc")]
-    pub(crate) fn note(&self, outcome: &alloc::sync::Arc<crate::index_record::Outcome>) {
-        self.uses.note(self.access, outcome);
+    pub(crate) fn add_checked_launch(&self, outcome: &alloc::sync::Arc<crate::index_record::Outcome>) {
+        self.uses.add_checked_launch(self.access, outcome);
     }
 }

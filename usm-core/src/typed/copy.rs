@@ -85,13 +85,13 @@ impl<B: Backend> Queue<B> {
             return Ok(());
         }
         #[cfg(feature = "alloc")]
-        let owed = array.allocation.owed(Access::Read);
+        let unreported = array.allocation.unreported(Access::Read);
         let kind = self.context().staging()?;
         let staging = UsmVec::<T, AnyKind, B>::allocate(self.context(), kind, array.len)?;
         let (staging, _) = staging.copy_from(self, array)?;
         values.copy_from_slice(&staging.host_slice()?);
         #[cfg(feature = "alloc")]
-        crate::index_record::report(self.context(), &owed, self.context().shared().wait_limit())?;
+        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
         Ok(())
     }
 }

@@ -140,7 +140,7 @@ impl Drop for Loaded {
 }
 
 impl Vendor {
-    fn refused(&self, log: String, options: &str, status: Status) -> BuildError {
+    fn compile_error(&self, log: String, options: &str, status: Status) -> BuildError {
         let (options, native) = (options.to_string(), Some(i64::from(status)));
         BuildError::Compile { log, options, backend: self.backend, native }
     }
@@ -185,13 +185,17 @@ unsafe impl Programmable for Cuda {
             Code::Ptx(assembly) => {
                 if assembly.starts_with('\x7F') {
                     // The driver would read it as a binary, which contains its own length.
-                    return Err(vendor.refused("text expected, this is binary".into(), options, INVALID_PTX));
+                    return Err(vendor.compile_error(
+                        "text expected, this is binary".into(),
+                        options,
+                        INVALID_PTX,
+                    ));
                 }
                 terminated = text("PTX", assembly)?;
                 terminated.as_bytes_with_nul()
             }
             Code::Cubin(image) => {
-                image::check(image).map_err(|reason| vendor.refused(reason, options, INVALID_IMAGE))?;
+                image::check(image).map_err(|reason| vendor.compile_error(reason, options, INVALID_IMAGE))?;
                 image
             }
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
@@ -206,7 +210,7 @@ unsafe impl Programmable for Cuda {
     }
 
     fn build_native(context: &CudaContext, code: &[u8]) -> Result<CudaModule, BuildError> {
-        let refused = |log: &str| Vendor::of(context).refused(log.into(), "", INVALID_IMAGE);
+        let refused = |log: &str| Vendor::of(context).compile_error(log.into(), "", INVALID_IMAGE);
         let text = code.split_last().filter(|(last, _)| **last == 0).map(|(_, text)| text);
         match text.map(core::str::from_utf8) {
             Some(Ok(text)) if !text.starts_with('\x7F') => Self::build(context, &Code::Ptx(text), ""),
@@ -283,7 +287,7 @@ impl Native {
             SUCCESS => Ok(Self { vendor, api, context: context.clone(), raw }),
             INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION | INVALID_SOURCE => {
                 let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-                Err(vendor.refused(String::from_utf8_lossy(&log[..end]).into_owned(), options, status))
+                Err(vendor.compile_error(String::from_utf8_lossy(&log[..end]).into_owned(), options, status))
             }
             status => Err(vendor.native(vendor.load, status).into()),
         }

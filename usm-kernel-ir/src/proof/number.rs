@@ -133,7 +133,7 @@ impl Number {
         }
     }
 
-    /// Whether it is at most `other` in every launch in which both fit. `false` says nothing.
+    /// Whether it is at most `other` in every launch in which both fit. `false` means unknown.
     fn never_exceeds(&self, other: &Self) -> bool {
         let mut steps = 64;
         Sum::of(self).never_exceeds(&Sum::of(other), &mut steps)

@@ -33,7 +33,7 @@ const fn info<T>(passing: Passing) -> ParameterInfo {
     ParameterInfo { passing, element_bytes: size_of::<T>() }
 }
 
-/// What all arrays have in common.
+/// The properties that all arrays have in common.
 macro_rules! array_items {
     () => {
         type Value = ();

@@ -52,7 +52,7 @@ impl Event {
         Arc::clone(&self.0)
     }
 
-    fn awaited(&self) -> Option<Arc<Place>> {
+    fn handle_to_wait_for(&self) -> Option<Arc<Place>> {
         (!self.is_complete()).then(|| self.handle())
     }
 }
@@ -117,7 +117,7 @@ fn submit(device: &Device, work: &mut Work, after: &[Event], follows: bool) -> E
     work.sweep();
     let event = device.event();
     let signal = event.handle();
-    let appended = work.append(&event, after, follows, Event::awaited, |waits| {
+    let appended = work.append(&event, after, follows, Event::handle_to_wait_for, |waits| {
         device.append(signal, waits.to_vec());
         Ok::<_, ()>(())
     });
@@ -227,7 +227,7 @@ fn a_refused_operation_leaves_everything_as_it_was() {
         let runner = thread::spawn(move || running.step());
         let event = device.event();
         let kept = work.kept();
-        assert_eq!(work.append(&event, &[], true, Event::awaited, |_| Err::<(), _>(7)), Err(7));
+        assert_eq!(work.append(&event, &[], true, Event::handle_to_wait_for, |_| Err::<(), _>(7)), Err(7));
         assert_eq!((work.kept(), work.last().is_some()), (kept, true));
         drop(event);
         drop(submit(&device, &mut work, &[], true));

@@ -72,7 +72,7 @@ impl Engine {
         self.state.lock().faults.push(fault);
     }
 
-    pub(super) fn lose(&self) {
+    pub(super) fn mark_lost(&self) {
         self.state.lock().lost = true;
     }
 
@@ -153,10 +153,10 @@ impl Engine {
     ) {
         let mut work = Some(work);
         let mut wrong = state.misused_as_submitted(&submission);
-        if !self.knows(submission.after) {
+        if !self.owns_events(submission.after) {
             wrong.push((0, submission.bytes));
         }
-        let (lives, gone) = state.lives(&submission.touches);
+        let (lives, gone) = state.blocks_in(&submission.touches);
         wrong.extend(gone);
         if !wrong.is_empty() {
             work = None;
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// As [`step`](Self::step), for work that runs while a caller waits.
-    pub(super) fn step_for_a_wait(&self) -> bool {
+    pub(super) fn step_in_wait(&self) -> bool {
         self.progress == Progress::OnWait && self.step()
     }
 

@@ -29,7 +29,7 @@ impl EventOps for MockEvent {
         let _inside = crate::process::ask()?;
         let start = Instant::now();
         while self.status()? == EventStatus::Pending {
-            let moved = self.engine.step_for_a_wait();
+            let moved = self.engine.step_in_wait();
             if !moved {
                 if start.elapsed() >= limit {
                     return Err(Error::timeout(limit));

@@ -107,7 +107,7 @@ impl Mock {
 
     /// Loses the device: from now on no work completes and every call fails with `DeviceLost`.
     pub fn lose_device(&self) {
-        self.engine.lose();
+        self.engine.mark_lost();
     }
 
     /// Runs at most one ready operation. Returns whether there was one.

@@ -7,18 +7,18 @@ use super::*;
 
 /// Stands for a driver's event: threads may read it concurrently, but only the owner of the only
 /// handle may change it.
-struct Thing {
+struct Object {
     uses: UnsafeCell<u32>,
     /// True until it is dropped.
     _life: Arc<()>,
 }
 
 // SAFETY: loom fails a model where two accesses are not ordered.
-unsafe impl Sync for Thing {}
+unsafe impl Sync for Object {}
 // SAFETY: as above.
-unsafe impl Send for Thing {}
+unsafe impl Send for Object {}
 
-impl Thing {
+impl Object {
     fn new(life: &Arc<()>) -> Self {
         Self { uses: UnsafeCell::new(0), _life: Arc::clone(life) }
     }
@@ -37,19 +37,19 @@ impl Thing {
 
 /// Slots and a value with this many handles. Uses each object once, because this thread must make
 /// loom's objects.
-fn slots<const N: usize>() -> (Slots<Thing>, [SlotHandle<Thing>; N], Arc<()>) {
+fn slots<const N: usize>() -> (Slots<Object>, [SlotHandle<Object>; N], Arc<()>) {
     let (slots, life) = (Slots::new(), Arc::new(()));
-    let thing = slots.add(Thing::new(&life));
-    thing.begin();
-    drop(thing.clone());
-    drop(thing);
-    let thing = slots.take().expect("free");
-    let handles = core::array::from_fn(|_| thing.clone());
-    drop(thing);
+    let object = slots.add(Object::new(&life));
+    object.begin();
+    drop(object.clone());
+    drop(object);
+    let object = slots.take().expect("free");
+    let handles = core::array::from_fn(|_| object.clone());
+    drop(object);
     (slots, handles, life)
 }
 
-fn things(life: &Arc<()>) -> usize {
+fn objects(life: &Arc<()>) -> usize {
     Arc::strong_count(life) - 1
 }
 
@@ -61,7 +61,7 @@ fn model(bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn of_two_last_handles_that_go_at_once_one_puts_the_thing_back() {
+fn one_of_two_last_handles_puts_the_object_back() {
     model(None, || {
         let (slots, [one, two], life) = slots();
         let thread = thread::spawn(move || drop(one));
@@ -71,9 +71,9 @@ fn of_two_last_handles_that_go_at_once_one_puts_the_thing_back() {
         assert!(slots.take().is_none(), "once");
         again.begin();
         drop(again);
-        assert_eq!(things(&life), 1);
+        assert_eq!(objects(&life), 1);
         drop(slots);
-        assert_eq!(things(&life), 0);
+        assert_eq!(objects(&life), 0);
     });
 }
 
@@ -91,13 +91,13 @@ fn of_three_too() {
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         slots.take().expect("put back").begin();
         drop(slots);
-        assert_eq!(things(&life), 0);
+        assert_eq!(objects(&life), 0);
     });
 }
 
 /// All accesses to a value come before those of its next user, whichever handle was dropped last.
 #[test]
-fn a_thing_is_used_again_once_all_have_let_go_of_it() {
+fn an_object_is_reused_after_its_last_handle() {
     model(None, || {
         let (slots, [one, two], _) = slots();
         let thread = thread::spawn(move || {
@@ -115,7 +115,7 @@ fn a_thing_is_used_again_once_all_have_let_go_of_it() {
 
 /// One thread copies a handle while another drops its own.
 #[test]
-fn a_copy_keeps_the_thing() {
+fn a_copy_keeps_the_object() {
     model(None, || {
         let (slots, [one, two], life) = slots();
         let thread = thread::spawn(move || {
@@ -128,7 +128,7 @@ fn a_copy_keeps_the_thing() {
             again.begin();
         }
         thread.join().expect("no panic");
-        assert_eq!(things(&life), 1);
+        assert_eq!(objects(&life), 1);
     });
 }
 
@@ -137,8 +137,8 @@ fn two_that_take_never_have_the_same() {
     model(Some(3), || {
         let (slots, [one], life) = slots();
         let slots = Arc::new(slots);
-        let next = |slots: &Slots<Thing>, life: &Arc<()>| {
-            let next = slots.take().unwrap_or_else(|| slots.add(Thing::new(life)));
+        let next = |slots: &Slots<Object>, life: &Arc<()>| {
+            let next = slots.take().unwrap_or_else(|| slots.add(Object::new(life)));
             next.begin();
             next
         };
@@ -154,26 +154,26 @@ fn two_that_take_never_have_the_same() {
         dropper.join().expect("no panic");
         taker.join().expect("no panic");
         let Ok(slots) = Arc::try_unwrap(slots) else { panic!("the taker let go") };
-        assert!((1..=3).contains(&things(&life)));
+        assert!((1..=3).contains(&objects(&life)));
         drop(slots);
-        assert_eq!(things(&life), 0);
+        assert_eq!(objects(&life), 0);
     });
 }
 
 /// The context is dropped concurrently with the last handle: one of them drops the value, once, and
 /// the home with it.
 #[test]
-fn a_thing_that_comes_back_while_its_slots_go_is_dropped_once() {
+fn an_object_put_back_while_its_slots_are_dropped_is_dropped_once() {
     model(None, || {
         let (slots, [one, two], life) = slots();
         let home = Arc::downgrade(&slots.0);
         let closer = thread::spawn(move || drop(slots));
         drop(one);
-        assert_eq!(things(&life), 1, "a handle is left");
+        assert_eq!(objects(&life), 1, "a handle is left");
         assert_eq!(two.look(), 1);
         drop(two);
         closer.join().expect("no panic");
-        assert_eq!(things(&life), 0);
+        assert_eq!(objects(&life), 0);
         assert!(home.upgrade().is_none(), "nothing keeps the home");
     });
 }
@@ -182,13 +182,13 @@ fn a_thing_that_comes_back_while_its_slots_go_is_dropped_once() {
 fn handles_keep_the_home_that_they_go_to() {
     model(Some(3), || {
         let (slots, [one], life) = slots();
-        let other = slots.add(Thing::new(&life));
+        let other = slots.add(Object::new(&life));
         drop(other.clone());
         let home = Arc::downgrade(&slots.0);
         let threads = [one, other].map(|handle| thread::spawn(move || drop(handle)));
         drop(slots);
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-        assert_eq!(things(&life), 0);
+        assert_eq!(objects(&life), 0);
         assert!(home.upgrade().is_none(), "nothing keeps the home");
     });
 }

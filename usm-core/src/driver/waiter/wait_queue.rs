@@ -69,7 +69,7 @@ impl WaitQueue {
         status: impl Fn() -> Result<EventStatus>,
         start: impl FnOnce() -> bool,
     ) -> Result<()> {
-        if !self.stand(ticket, start) {
+        if !self.enqueue_ticket(ticket, start) {
             return Ok(());
         }
         let mut turn = TURN;
@@ -96,7 +96,7 @@ impl WaitQueue {
     }
 
     /// `false` without a thread.
-    fn stand(&self, ticket: &Arc<Ticket>, start: impl FnOnce() -> bool) -> bool {
+    fn enqueue_ticket(&self, ticket: &Arc<Ticket>, start: impl FnOnce() -> bool) -> bool {
         let mut callers = self.callers.lock();
         callers.has_thread = callers.has_thread || start();
         if !callers.has_thread {

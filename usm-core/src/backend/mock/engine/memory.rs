@@ -65,7 +65,7 @@ impl Engine {
             // One lock for the memory and the submission: another thread frees to the list and
             // allocates from it in the order in which the queue gets the operations.
             let mut state = self.state.lock();
-            let chunk = state.chunks.iter().position(|chunk| chunk.serves(layout, in_order));
+            let chunk = state.chunks.iter().position(|chunk| chunk.can_serve(layout, in_order));
             let (pointer, layout) = match chunk.map(|index| state.chunks.swap_remove(index)) {
                 Some(chunk) => (core::ptr::with_exposed_provenance_mut(chunk.base), chunk.layout),
                 // SAFETY: the size is not zero.
@@ -246,7 +246,7 @@ impl Drop for Engine {
 
 impl State {
     /// The live queue-allocated blocks in these ranges, and the ranges that a queue has freed.
-    pub(super) fn lives(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
+    pub(super) fn blocks_in(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
         let meets = |block: &Range<usize>| {
             touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)
         };
@@ -262,7 +262,7 @@ impl State {
     pub(super) fn misused_by(&self, index: usize) -> Vec<Violation> {
         let running = &self.queued[index];
         let mut wrong: Vec<_> =
-            running.lives.iter().filter(|life| !life.is_on()).map(|life| life.violation()).collect();
+            running.lives.iter().filter(|life| !life.is_accessible()).map(|life| life.violation()).collect();
         if let Some(ends) = &running.ends {
             let uses = |queued: &Queued| queued.lives.iter().any(|life| Arc::ptr_eq(life, ends));
             let in_use = self.queued.iter().any(|queued| uses(queued) && queued.event.is_pending());

@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::state::{
-    Engine, EventState, Live, MockEvent, State, Submission, Touch, Violation, lies_in, meets,
+    Engine, EventState, Live, MockEvent, State, Submission, Touch, Violation, lies_in, ranges_overlap,
 };
 use crate::backend::{Block, QueueOrder};
 
@@ -20,7 +20,7 @@ impl Engine {
     }
 
     /// Whether all these events are of this driver.
-    pub(super) fn knows(&self, events: &[MockEvent]) -> bool {
+    pub(super) fn owns_events(&self, events: &[MockEvent]) -> bool {
         events.iter().all(|event| core::ptr::eq(Arc::as_ptr(&event.engine), self))
     }
 }
@@ -33,8 +33,10 @@ impl State {
         let touches = &submission.touches;
         for (number, touch) in touches.iter().enumerate() {
             let of_itself = touches[..number].iter().any(|other| touch.conflicts(other));
-            let gone =
-                self.freed.iter().any(|(base, layout)| meets(&touch.range, &(*base..*base + layout.size())));
+            let gone = self
+                .freed
+                .iter()
+                .any(|(base, layout)| ranges_overlap(&touch.range, &(*base..*base + layout.size())));
             let outside = self.live.iter().any(|live| self.is_outside(live, touch, submission.context));
             if touch.range.is_empty() || of_itself || gone || outside || self.is_raced(touch, submission) {
                 wrong.push(touch.violation());
@@ -47,7 +49,7 @@ impl State {
         let block = live.range();
         // A block opened by an IPC handle also belongs to the contexts that opened it.
         let foreign = || live.context != context && !self.opened.contains(&live.base);
-        meets(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
+        ranges_overlap(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
     }
 
     /// Whether pending work that the submission does not follow conflicts with it.

@@ -153,7 +153,7 @@ impl Touch {
     }
 
     pub(super) fn conflicts(&self, other: &Self) -> bool {
-        (self.writes || other.writes) && meets(&self.range, &other.range)
+        (self.writes || other.writes) && ranges_overlap(&self.range, &other.range)
     }
 
     pub(super) fn violation(&self) -> Violation {
@@ -161,7 +161,7 @@ impl Touch {
     }
 }
 
-pub(super) fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
+pub(super) fn ranges_overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
@@ -215,7 +215,7 @@ pub(super) struct Life {
 
 impl Life {
     /// Whether an access is allowed now.
-    pub(super) fn is_on(&self) -> bool {
+    pub(super) fn is_accessible(&self) -> bool {
         self.begins.is_complete() && !self.ends.lock().as_ref().is_some_and(|end| end.is_complete())
     }
 
@@ -235,7 +235,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    pub(super) fn serves(&self, layout: Layout, queue: u64) -> bool {
+    pub(super) fn can_serve(&self, layout: Layout, queue: u64) -> bool {
         let fits = self.layout.size() == layout.size() && self.layout.align() >= layout.align();
         let in_order = queue != 0 && self.queue == queue && self.freed.failure().is_none();
         fits && (in_order || self.freed.is_complete())
