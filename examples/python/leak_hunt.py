@@ -6,7 +6,7 @@ import tempfile
 
 import usm
 
-# From now on: the last 1,000 requests of each context, with the lines that asked.
+# Records the last 1,000 requests of each context from now on, with the lines that made them.
 usm.history(1000, lines=True)
 kept = []
 
@@ -24,7 +24,7 @@ with usm.track() as block:
 print(f"{block.allocations} allocations, {block.peak} bytes at most, {block.live} still live")
 assert (block.allocations, block.live) == (20, 10 << 10)
 
-# What was allocated and not freed, by the line that asked.
+# Lists the memory that was allocated and not freed, by the line that requested it.
 live = {}
 for records in usm.history().values():
     for record in records:

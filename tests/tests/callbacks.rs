@@ -441,8 +441,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     assert_eq!(count(), (0, 3));
 }
 
-/// As the allocator of all blocks. No drop of the program owns a slab, so such a panic ends in the
-/// frame or in the enclosing drop.
+/// Installs the source as the allocator of all blocks. No drop of the program owns a slab, so such
+/// a panic ends in the frame or in the enclosing drop.
 #[test]
 fn an_installed_source_panics_and_every_thread_lives_on() {
     let _alone = lock_process();

@@ -40,7 +40,7 @@ impl From<Graph> for Model {
     }
 }
 
-/// From the bytes of a model without weights to the shapes of the operators' results.
+/// Returns the shapes of the operators' results for the bytes of a model without weights.
 pub type Infer = dyn Fn(&[u8]) -> Inferred;
 
 /// The user's hints about a file.

@@ -1,10 +1,9 @@
-//! Proofs that no plan of an input is below a bound: written after a search, and replayed without
-//! its code.
+//! Bound proofs of an input's plans: written after a search, and replayed without its code.
 
 use std::path::Path;
 
 use usm_pool::alias::InPlace;
-use usm_pool::planner::prove;
+use usm_pool::planner::prove_bound;
 use usm_pool::{Graph, Options, Problem, Queue, Strategy, plan, verify};
 
 use crate::error::{Error, Result};
@@ -19,13 +18,13 @@ pub struct Proven {
     pub bound: u64,
     /// The lines of the proof.
     pub lines: usize,
-    /// The buffers that it is about.
+    /// Number of buffers of the problem.
     pub buffers: usize,
 }
 
-/// The text of a proof of the plan's lower bound, within the nodes of the options, and what it
-/// proves. If a search does not find that proof again, the text proves the bound that needs no
-/// search.
+/// Writes a proof of the plan's lower bound, within the nodes of the options, and returns it with
+/// the bound that it proves. If no search finds that proof again, the text proves the bound that
+/// needs no search.
 ///
 /// # Errors
 /// Tables that do not fit.
@@ -35,7 +34,7 @@ pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> 
         Some(graph) => &of_graph(graph, plan.strategy == Strategy::Range, plan.queue)?,
         None => problem,
     };
-    let text = match prove(problem, plan.lower_bound, options).map_err(Error::unable)? {
+    let text = match prove_bound(problem, plan.lower_bound, options).map_err(Error::unable)? {
         Some(text) => text,
         None => least(problem)?,
     };
@@ -50,7 +49,7 @@ fn least(problem: &Problem) -> Result<String> {
     let mut options = Options::default();
     options.strategy = Strategy::GreedyBySize;
     let bound = plan(problem, &options).map_err(Error::unable)?.lower_bound;
-    let text = prove(problem, bound, &options).map_err(Error::unable)?;
+    let text = prove_bound(problem, bound, &options).map_err(Error::unable)?;
     text.ok_or_else(|| Error::unable("the conflicts are more than must be, so they prove no bound"))
 }
 
@@ -75,8 +74,8 @@ pub fn check(
     replay(&problem, text).map_err(|error| error.in_file(proof))
 }
 
-/// The problem that bounds are about. A file with plans for every value says which permits it uses;
-/// other plans use any.
+/// The problem whose bounds count. A file with plans for every value names the permits that it
+/// uses; other plans may use any.
 fn of_graph(graph: &Graph, ranged: bool, queue: Queue) -> Result<Problem> {
     let problem = match ranged {
         true => Problem::from_graph(graph, queue, InPlace::Always),
@@ -86,7 +85,7 @@ fn of_graph(graph: &Graph, ranged: bool, queue: Queue) -> Result<Problem> {
 }
 
 fn replay(problem: &Problem, text: &str) -> Result<Proven> {
-    let bound =
-        verify::proof(problem, text).map_err(|error| Error::bad(error.fault).at_line(error.line as u64))?;
+    let bound = verify::bound_proof(problem, text)
+        .map_err(|error| Error::bad(error.fault).at_line(error.line as u64))?;
     Ok(Proven { bound, lines: text.lines().count(), buffers: problem.buffers().len() })
 }

@@ -20,7 +20,7 @@ pub use graph::graph;
 #[cfg(feature = "alloc")]
 pub use plan::plan;
 #[cfg(feature = "alloc")]
-pub use proof::{ProofError, ProofFault, proof};
+pub use proof::{ProofError, ProofFault, bound_proof};
 #[cfg(feature = "alloc")]
 pub use sweep::sweep;
 

@@ -145,8 +145,8 @@ proptest! {
         prop_assert_eq!(run(&graph, &made).wrong, 0);
     }
 
-    /// What the checker of plans refuses because tensors share bytes, the reads find in most cases;
-    /// what it accepts, they never call wrong.
+    /// In most plans that the checker refuses because tensors share bytes, a read finds wrong
+    /// content. In plans that it accepts, no read does.
     #[test]
     fn reads_agree_with_the_verifier(graph in graphs(14), row in 0_usize..64, offset in 0_u64..512) {
         let (problem, mut plan) = made(&graph, Queue::InOrder);

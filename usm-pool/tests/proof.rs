@@ -2,60 +2,14 @@
 
 #![cfg(feature = "alloc")]
 
+mod common;
+
 use proptest::prelude::*;
-use usm_pool::planner::prove;
-use usm_pool::verify::{ProofFault, proof};
+use usm_pool::planner::prove_bound;
+use usm_pool::verify::{ProofFault, bound_proof};
 use usm_pool::{Buffer, ConflictGraph, Options, Problem, Strategy as PlanStrategy, plan};
 
-/// A bound in bytes, and the buffers as `(lower, upper, size)`.
-type Table = (u64, &'static [(u64, u64, u64)]);
-
-/// Two tables whose optimum is one above what is live at any instant.
-const ABOVE: [Table; 2] = [
-    (
-        11,
-        &[
-            (0, 1, 3),
-            (0, 1, 2),
-            (1, 2, 4),
-            (1, 2, 1),
-            (2, 3, 1),
-            (0, 3, 4),
-            (3, 4, 3),
-            (0, 4, 1),
-            (4, 5, 2),
-            (4, 5, 2),
-            (2, 5, 4),
-            (3, 6, 2),
-            (5, 6, 2),
-            (5, 7, 5),
-            (5, 7, 1),
-            (6, 7, 1),
-            (6, 7, 3),
-        ],
-    ),
-    (
-        7,
-        &[
-            (0, 1, 3),
-            (0, 1, 2),
-            (1, 2, 3),
-            (0, 2, 1),
-            (2, 3, 1),
-            (2, 3, 3),
-            (3, 4, 2),
-            (1, 4, 2),
-            (4, 5, 2),
-            (3, 5, 2),
-            (5, 6, 1),
-            (4, 6, 1),
-            (5, 7, 3),
-            (4, 7, 1),
-            (6, 8, 2),
-            (7, 8, 4),
-        ],
-    ),
-];
+use self::common::tables::ABOVE;
 
 fn table(rows: &[(u64, u64, u64)]) -> Problem {
     let buffers = (10..).zip(rows).map(|(id, &(lower, upper, size))| Buffer::new(id, lower, upper, size));
@@ -73,7 +27,7 @@ fn solved(problem: &Problem) -> (u64, u64) {
 }
 
 fn proven(problem: &Problem, bound: u64) -> Option<String> {
-    prove(problem, bound, &Options::default()).expect("tables that fit")
+    prove_bound(problem, bound, &Options::default()).expect("tables that fit")
 }
 
 #[test]
@@ -82,11 +36,11 @@ fn bounds_above_every_instant_are_proven() {
         let problem = table(rows);
         assert_eq!(solved(&problem), (optimum, optimum));
         let text = proven(&problem, optimum).expect("a proof");
-        assert_eq!(proof(&problem, &text), Ok(optimum), "{text}");
+        assert_eq!(bound_proof(&problem, &text), Ok(optimum), "{text}");
         // At the optimum there is a plan, so nothing shows that there is none.
         assert_eq!(proven(&problem, optimum + 1), None);
         let cut = proven(&problem, optimum - 1).expect("a proof");
-        assert_eq!((proof(&problem, &cut), cut.lines().count()), (Ok(optimum - 1), 4), "{cut}");
+        assert_eq!((bound_proof(&problem, &cut), cut.lines().count()), (Ok(optimum - 1), 4), "{cut}");
     }
 }
 
@@ -103,7 +57,7 @@ fn altered_proofs_are_refused_or_prove_what_is_true() {
         assert!(kinds.iter().all(|kind| lines.iter().any(|line| line.starts_with(kind))), "{text}");
         let mut check = |lines: &[String], what: &str| {
             let altered = lines.join("\n") + "\n";
-            match proof(&problem, &altered) {
+            match bound_proof(&problem, &altered) {
                 Ok(bound) => {
                     assert!(bound <= optimum, "{what}: proves {bound} where {optimum} is the optimum");
                     equal += 1;
@@ -152,11 +106,14 @@ fn altered_proofs_are_refused_or_prove_what_is_true() {
         for (line, fault) in [(3, "bound 12"), (2, "buffers 3"), (1, "usm proof 2"), (3, "bound +7")] {
             let mut lines = lines.clone();
             lines[line - 1] = fault;
-            let error = proof(&problem, &(lines.join("\n") + "\n")).expect_err(fault);
+            let error = bound_proof(&problem, &(lines.join("\n") + "\n")).expect_err(fault);
             assert!(error.line >= line, "{error}");
         }
-        assert!(proof(&problem, &format!("{text}\n")).is_err() && proof(&problem, text.trim_end()).is_err());
-        assert!(proof(&problem, "").is_err());
+        assert!(
+            bound_proof(&problem, &format!("{text}\n")).is_err()
+                && bound_proof(&problem, text.trim_end()).is_err()
+        );
+        assert!(bound_proof(&problem, "").is_err());
     }
     assert!(refused > 20 * equal, "{refused} {equal}");
 }
@@ -182,11 +139,11 @@ proptest! {
         let problem = Problem::from_buffers(buffers).expect("problem");
         let (peak, bound) = solved(&problem);
         let text = proven(&problem, bound).expect("a proof");
-        prop_assert_eq!(proof(&problem, &text), Ok(bound), "{}", text);
+        prop_assert_eq!(bound_proof(&problem, &text), Ok(bound), "{}", text);
         prop_assert_eq!(proven(&problem, peak + 1), None);
         // The same tree proves no more.
         let more = text.replacen(&format!("bound {bound}\n"), &format!("bound {}\n", peak + 1), 1);
-        prop_assert!(proof(&problem, &more).is_err());
+        prop_assert!(bound_proof(&problem, &more).is_err());
     }
 
     #[test]
@@ -200,7 +157,7 @@ proptest! {
         let problem = Problem::from_conflicts(buffers, conflicts).expect("problem");
         let (peak, bound) = solved(&problem);
         let text = proven(&problem, bound).expect("a proof");
-        prop_assert_eq!(proof(&problem, &text), Ok(bound), "{}", text);
+        prop_assert_eq!(bound_proof(&problem, &text), Ok(bound), "{}", text);
         prop_assert_eq!(proven(&problem, peak + 1), None);
     }
 
@@ -222,7 +179,7 @@ proptest! {
                 _ => "done\n".to_owned(),
             };
         }
-        prop_assert!(proof(&problem, &text).is_err(), "{}", text);
+        prop_assert!(bound_proof(&problem, &text).is_err(), "{}", text);
     }
 }
 
@@ -230,7 +187,8 @@ proptest! {
 fn errors_name_the_line_and_the_buffer() {
     let problem = table(&[(0, 2, 4), (1, 3, 4), (2, 4, 4)]);
     let fault = |tree: &str| {
-        let error = proof(&problem, &format!("usm proof 1\nbuffers 3\nbound 9\n{tree}")).expect_err(tree);
+        let error =
+            bound_proof(&problem, &format!("usm proof 1\nbuffers 3\nbound 9\n{tree}")).expect_err(tree);
         (error.line, error.fault)
     };
     assert_eq!(fault("cut 1\n"), (4, ProofFault::Fits { end: 8, capacity: 8 }));

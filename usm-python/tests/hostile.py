@@ -462,7 +462,7 @@ def main(family, part, parts):
             # A case that hangs is killed, which is an answer too.
             signal.alarm(120)
             print(number, run(), "|", text_of(change), flush=True)
-            # By the usual way out: a runtime that dies while it closes counts as well.
+            # Ends in the usual way: a runtime that crashes while it closes counts as well.
             sys.exit(0)
         _, status = os.waitpid(child, 0)
         if status != 0:

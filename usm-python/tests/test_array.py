@@ -133,8 +133,8 @@ def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, s
         to, from_ = views_of_one_shape(rng)
         flip = rng.random() < 0.3
         turned = lambda view: view.T if flip else view  # noqa: E731
-        # Of another array, of another context, of the host, and of the same array, where the two
-        # views may overlap.
+        # Copies from another array, from another context, from the host, and from the same array,
+        # where the two views may overlap.
         turned(data[to])[...] = turned(source_data[from_])
         usm.copy(turned(array[to]), turned(source[from_]))
         same(np, array, data)

@@ -7,12 +7,12 @@ import pytest
 
 from conftest import lacking, require
 
-# What cannot be run, and why. One function, which is three items, one for each kind of memory: it
-# takes the functions that Cython exports from `dpctl.memory._memory.__pyx_capi__`
-# (`Memory_GetUsmPointer`, ..., `Memory_Make`) and hands them the object as
-# `struct Py_MemoryObject *`. They read that structure of dpctl's own class, so an object of any
-# other class, whatever its surface, cannot be given to them. C code gets our memory by
-# `usm.Array.__dlpack_c_exchange_api__` or the buffer protocol instead (`test_exchange_api.py`).
+# Tests that cannot run, with the reason. One function, three times, for each kind of memory, takes
+# the functions that Cython exports from `dpctl.memory._memory.__pyx_capi__`
+# (`Memory_GetUsmPointer`, ..., `Memory_Make`) and passes them the object as `struct Py_MemoryObject
+# *`. They read the structure of dpctl's own class, so they cannot take an object of any other
+# class. C code gets our memory by `usm.Array.__dlpack_c_exchange_api__` or the buffer protocol
+# instead (`test_exchange_api.py`).
 NOT_PORTABLE = {
     "test_cpython_api": "its functions read the C structure of dpctl's own class: __pyx_capi__ of dpctl.memory._memory",
 }

@@ -190,8 +190,8 @@ def test_four_thousand_buffers_answer_within_a_tenth_of_a_second(browser, tmp_pa
     ops = [{"name": f"op{id}", "inputs": [id - 1] if id else [], "outputs": [id]} for id in range(count)]
     usm.plan({"tensors": tensors, "ops": ops, "outputs": [count - 1]}).to_html(tmp_path / "large.html")
     browser.open(tmp_path / "large.html")
-    # From Enter to the frame that shows the answer; the best of some, for the machine has other
-    # work.
+    # Measures from Enter to the frame that shows the answer, and takes the best of some times,
+    # because the machine has other work.
     took = browser.later("""
         const done = arguments[0], field = document.querySelector("#search"), times = [];
         const step = (turn) => {

@@ -71,7 +71,7 @@ def expected(name):
     return rows
 
 
-# Of every object, or of classes that hold nothing.
+# Attributes of every object, or of classes that hold nothing.
 OF_ALL = {"__doc__", "__module__", "__new__", "__buffer__", "__release_buffer__"}
 
 

@@ -328,7 +328,7 @@ def range_bytes(count):
     return bytearray(range(count))
 
 
-# What lies is refused: the defects that were measured in other consumers, and the categories of
+# False claims are refused: the defects that were measured in other consumers, and the categories of
 # hostile input
 
 

@@ -46,8 +46,8 @@ def test_everything_public_has_a_complete_type(tmp_path):
     """As pyright checks a package with `py.typed`: nothing unknown, nothing ambiguous."""
     require("pyright", "the other checker of types")
     options = ["--ignoreexternal", "--outputjson", "--verifytypes", "usm"]
-    # By the first Python of the path it finds installed packages; where this one has the package by
-    # `PYTHONPATH`, the folder has it.
+    # pyright finds installed packages by the first Python of the path. If this Python finds the
+    # package by `PYTHONPATH`, pyright finds it in the folder.
     folder = pathlib.Path(usm.__file__).parents[1]
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}

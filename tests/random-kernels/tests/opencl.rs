@@ -96,7 +96,7 @@ fn open() -> Option<Context<OpenCl>> {
 /// items with a race in a right order.
 const PLANTED: usize = 24;
 
-/// What each writer makes of a kernel with a fault has another result on the device.
+/// If a kernel has a fault, the code of each writer has another result on the device.
 #[test]
 fn every_planted_fault_is_seen_on_the_device() {
     let Some(context) = open() else { return };

@@ -11,7 +11,7 @@ use crate::variables::named;
 pub(crate) enum Shape {
     /// It is equal for all items.
     One,
-    /// By this much between neighbours; sums wrap.
+    /// It grows by this much between neighbours; sums wrap.
     Line(i64),
     Many,
 }

@@ -1,10 +1,11 @@
 //! Runs a plan on a device with substitute operators, and checks every read.
 //!
-//! Every tensor has a content of its own, by its root and the position in it. A substitute operator
-//! writes its outputs in the bytes that the plan gave them, and reads its inputs after that, as a
-//! kernel may that reads to its last moment. Only an input whose bytes the plan gives to an output
-//! by a permit is read before. So a plan that gives bytes to two tensors that live together leaves
-//! wrong content for one of them, and the read that finds it is counted.
+//! Every tensor has a content of its own, which depends on its root and the position in it. A
+//! substitute operator writes its outputs to the bytes of the plan, and reads its inputs after
+//! that, because a kernel may read to its last moment. If a permit gives an input's bytes to an
+//! output, the operator reads that input before it writes. If a plan gives the same bytes to two
+//! tensors that live together, one of them has wrong content, and the read that finds it is
+//! counted.
 //!
 //! Constants are made in host memory, moved once, and shared by all streams. Each stream has its
 //! own pool, inputs and state.
@@ -26,7 +27,7 @@ use crate::plan::{Plan, Row};
 use crate::problem::Problem;
 use schedule::Step;
 
-/// What became of the constants. Bytes are those that the context counts.
+/// The constants of a run. Bytes are those that the context counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Moved {
@@ -155,7 +156,7 @@ impl<'a, B: Backend + 'static> Network<'a, B> {
         Ok(Self { graph, problem, plan, rows, constants, moved })
     }
 
-    /// What became of the constants.
+    /// The constants of the run.
     #[must_use]
     pub fn moved(&self) -> Moved {
         self.moved
@@ -285,7 +286,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
                             continue;
                         }
                         checked.reads += 1;
-                        // What was found wrong before the work in place counts once.
+                        // Wrong content that was found before the work in place counts once.
                         let right = self.right(input, &over)?;
                         checked.wrong += u64::from(!right && !wrong.contains(&(op, input)));
                     }

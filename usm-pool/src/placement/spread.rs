@@ -44,7 +44,7 @@ impl Space {
 pub struct Part {
     /// The buffers in this memory.
     pub problem: Problem,
-    /// Where they lie in it.
+    /// Their offsets in this memory.
     pub plan: Plan,
 }
 

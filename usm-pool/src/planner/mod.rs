@@ -27,7 +27,7 @@ use crate::{Buffer, ConflictGraph, Error};
 
 pub use graph_plan::{plan_graph, plan_graph_with};
 pub use offset_list::Fit;
-pub use prove::prove;
+pub use prove::prove_bound;
 pub use search::Progress;
 
 /// How a plan is made.

@@ -1,4 +1,4 @@
-//! The text of a proof that no plan is below a bound.
+//! Writes bound proofs.
 
 use alloc::string::String;
 use core::fmt::Write as _;
@@ -8,15 +8,16 @@ use super::{Heaviest, Instance, Options};
 use crate::problem::Problem;
 use crate::{Buffer, Error};
 
-/// Why no plan of a problem has a peak below `bound` bytes, for [`verify::proof`] to replay: by the
-/// heaviest buffers that need bytes at the same time where they are enough, else by a search within
-/// the nodes of the options. `None` where neither shows it.
+/// Writes the proof that no plan of a problem has a peak below `bound` bytes, for
+/// [`verify::bound_proof`]. If the heaviest buffers that need bytes at the same time show it, they
+/// are the proof. Otherwise a search within the nodes of the options looks for one. `None` if
+/// neither finds a proof.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] when the tables do not fit.
 ///
-/// [`verify::proof`]: crate::verify::proof
-pub fn prove(problem: &Problem, bound: u64, options: &Options<'_>) -> Result<Option<String>, Error> {
+/// [`verify::bound_proof`]: crate::verify::bound_proof
+pub fn prove_bound(problem: &Problem, bound: u64, options: &Options<'_>) -> Result<Option<String>, Error> {
     let buffers = problem.buffers();
     let mut text = String::new();
     // Writing to a String cannot fail.

@@ -1,26 +1,29 @@
-//! Replays the proof that no plan of a problem ends below a bound. Shares no code with the search,
-//! and trusts none of the proof.
+//! Replays a bound proof: the text that shows that no plan of a problem is below a bound. Shares no
+//! code with the search, and trusts no line of the text.
 //!
-//! A proof is a tree. The capacity is one byte below the bound; a best plan is one within the
-//! capacity whose offsets have the least sum. A node stands for all best plans in which some
-//! buffers lie at given offsets and the others, which are *open*, at or above a *floor*. Each is
-//! refuted:
+//! A proof is a tree. The capacity is one byte below the bound. The best plans are those within the
+//! capacity whose sum of offsets is smallest. A node stands for all best plans in which some
+//! buffers have given offsets. The other buffers are *open*, and lie at or above a *floor*. A line
+//! refutes a node, which shows that it stands for no plan:
 //!
-//! - `cut TIME`, `over ID...`: open buffers that are in conflict with each other end too high, even
-//!   stacked without a hole.
-//! - `tall ID`: one open buffer does.
-//! - `done`: whichever open buffer lies lowest, there is no such plan. In a best plan it lies right
-//!   on top of what it conflicts with, and no other one fits below it. So it is one of few, and
-//!   each is refuted by a node of its own (`place ID`), which comes before.
+//! - `cut TIME`, `over ID...`: open buffers that conflict in pairs end above the capacity, even if
+//!   they are stacked without a hole.
+//! - `tall ID`: one open buffer ends above the capacity.
+//! - `done`: every open buffer that may be the lowest one is refuted. In a best plan the lowest
+//!   buffer lies on top of a buffer with which it conflicts, and no other open buffer fits below
+//!   it. Few buffers meet that, and each is refuted by a node of its own (`place ID`), which comes
+//!   before.
 //!
-//! `part BEGIN END` leaves out the open buffers outside of an interval that no open one crosses: a
-//! plan needs the others anyway.
+//! `part BEGIN END` removes the open buffers outside of an interval that no open buffer crosses. A
+//! plan of all buffers contains a plan of the remaining ones.
 //!
-//! Three kinds of lowest buffers need no node: one that has been refuted at the floor where another
-//! was placed (the order in which the two are placed makes no difference); one whose conflicts,
-//! size and alignment are those of a refuted one, which could take its place; and all that lie no
-//! lower than a refuted one that conflicts with no open buffer, because that one is in no other's
-//! way.
+//! Three sorts of lowest buffers need no node:
+//!
+//! - A buffer that was refuted at the floor at which another one was placed. The order in which the
+//!   two are placed makes no difference.
+//! - A buffer with the conflicts, size and alignment of a refuted one, which could take its place.
+//! - A buffer at or above a refuted buffer that conflicts with no open one. In a plan with it, the
+//!   refuted buffer could be the lowest one.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -32,7 +35,7 @@ mod state;
 
 use state::State;
 
-/// What is wrong with a proof, and in which line, counted from 1.
+/// The fault of a proof, and its line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProofError {
@@ -42,16 +45,17 @@ pub struct ProofError {
     pub fault: ProofFault,
 }
 
-/// What is wrong with a line of a proof. Buffers are named by id; sizes and offsets in bytes.
+/// The fault of a line of a proof. Buffers are named by id; sizes and offsets are bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are named after what they hold; the variants explain them.
 pub enum ProofFault {
-    /// A line that is none of those that may be here.
+    /// Another line was expected here.
     Line { expected: &'static str, found: String },
     /// A proof for another number of buffers.
     Buffers { said: u64, expected: u64 },
-    /// The conflicts of the problem are more than must be, so that no bound of theirs counts.
+    /// The problem has more conflicts than necessary, so a bound for them is no bound for the
+    /// graph.
     NotExact,
     /// The problem is too large for a tree.
     TooLarge { buffers: usize },
@@ -65,7 +69,7 @@ pub enum ProofFault {
     NoConflict { first: u64, second: u64 },
     /// An open buffer that crosses the interval's border, or a problem without time.
     Crosses { id: u64 },
-    /// What is said to be too high ends at or below the capacity.
+    /// The named buffers end at or below the capacity.
     Fits { end: u64, capacity: u64 },
     /// A buffer that may lie lowest and was not refuted.
     Missing { id: u64, offset: u64 },
@@ -116,11 +120,11 @@ enum Line {
     Done,
 }
 
-/// Replays a proof: answers the bound in bytes that it proves for every plan of the problem.
+/// Replays a bound proof. Returns the bound in bytes, which holds for every plan of the problem.
 ///
 /// # Errors
 /// The first line that proves nothing.
-pub fn proof(problem: &Problem, text: &str) -> Result<u64, ProofError> {
+pub fn bound_proof(problem: &Problem, text: &str) -> Result<u64, ProofError> {
     let mut lines = text.split('\n').enumerate().map(|(at, line)| (at + 1, line));
     let end = text.split('\n').count() + 1;
     let mut next = || lines.next().unwrap_or((end, ""));
@@ -163,7 +167,7 @@ fn header(line: &str, word: &'static str) -> Result<u64, ProofFault> {
     number.ok_or_else(|| unknown(if word == "bound" { "\"bound BYTES\"" } else { "\"buffers COUNT\"" }, line))
 }
 
-/// A number as the writer writes it: nothing else, so that no two proofs say the same.
+/// A number in the one form that the writer uses, so no two texts are the same proof.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
 }

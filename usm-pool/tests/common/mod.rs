@@ -5,6 +5,7 @@
 pub(crate) mod executor;
 pub(crate) mod random_graph;
 pub(crate) mod skip;
+pub(crate) mod tables;
 pub(crate) mod views;
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ mod executor;
 
 use usm_pool::graph::GraphBuilder;
 use usm_pool::placement::{Limits, plan_graph_within, plan_within};
-use usm_pool::planner::prove;
+use usm_pool::planner::prove_bound;
 use usm_pool::planner::reorder::reorder;
 use usm_pool::{
     Buffer, Graph, Op, Options, Problem, Queue, Strategy, Tensor, TensorKind, alias::InPlace, fixed, plan,
@@ -239,11 +239,16 @@ pub fn proof(data: &[u8]) {
     let found = plan(&problem, &options).expect("plan");
     let bound = found.lower_bound;
     assert!(bound <= peak, "{bound} is no bound of a plan of {peak}");
-    let proven = prove(&problem, bound, &options).expect("tables that fit");
+    let proven = prove_bound(&problem, bound, &options).expect("tables that fit");
     if let Some(text) = &proven {
-        assert_eq!(verify::proof(&problem, text), Ok(bound), "{text}");
+        assert_eq!(verify::bound_proof(&problem, text), Ok(bound), "{text}");
     }
-    assert_eq!(prove(&problem, found.peak + 1, &options), Ok(None), "there is a plan of {}", found.peak);
+    assert_eq!(
+        prove_bound(&problem, found.peak + 1, &options),
+        Ok(None),
+        "there is a plan of {}",
+        found.peak
+    );
     let mut lines: Vec<String> = proven.unwrap_or_default().lines().map(str::to_owned).collect();
     let ids: Vec<u64> = problem.buffers().iter().map(|buffer| buffer.id).collect();
     for _ in 0..input.below(6) {
@@ -269,7 +274,7 @@ pub fn proof(data: &[u8]) {
     }
     let raw = String::from_utf8_lossy(data);
     for text in [lines.join("\n") + "\n", format!("usm proof 1\nbuffers {}\n{raw}", ids.len())] {
-        match verify::proof(&problem, &text) {
+        match verify::bound_proof(&problem, &text) {
             Ok(bound) => assert!(bound <= peak.min(found.peak), "{bound}, but {peak} is enough: {text}"),
             Err(error) => assert!(!error.to_string().is_empty() && error.line > 0),
         }

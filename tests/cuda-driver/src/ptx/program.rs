@@ -95,7 +95,7 @@ pub(super) enum Action {
     Compare(Comparison, Option<Logic>),
     Select,
     Convert(Type, Rounding),
-    /// From the address in the first register plus an offset.
+    /// Loads from the address in the first register plus an offset.
     Load(Space, i64),
     Store(Space, i64),
     Update(Space, i64, Update),

@@ -1,9 +1,9 @@
-//! The steps of a course on several threads, each begun before those ahead of it have ended.
+//! Runs the steps of a course on several threads, before earlier steps have ended.
 //!
-//! Almost every step ends with its nodes spent and nothing found, so the steps after it are known
-//! before. Threads work on them ahead; what comes of them is taken in the order of the course. When
-//! a step finds something, what was begun after it is dropped. So the plan, the bound and the nodes
-//! are those of one thread, whatever the number of threads.
+//! Almost every step spends its nodes and finds nothing, so the steps after it are known in
+//! advance. Threads begin them early. Their results are used in the order of the course. If a step
+//! finds something, the later steps that were begun are dropped. So the plan, the bound and the
+//! number of nodes are those of one thread, with any number of threads.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Whether the caller ends the search.
 type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
 
-/// The repair's state; its steps are a chain.
+/// The state of the repair. Each of its steps needs the state after the one before.
 type Lane<'m> = Ejection<'m, Model>;
 
 struct Task<'m> {
     step: Step,
     is_begun: bool,
-    /// What came of it, and the state of the repair after it.
+    /// The result of the step, and the state of the repair after it.
     done: Option<(Done, Option<Lane<'m>>)>,
 }
 
@@ -51,9 +51,9 @@ struct Board<'m> {
 
 struct Shared<'m> {
     board: Mutex<Board<'m>>,
-    /// There is a task.
+    /// Signals that there is a task.
     begin: Condvar,
-    /// A task has ended.
+    /// Signals that a task has ended.
     end: Condvar,
     /// Grows when the tasks are dropped.
     epoch: AtomicU64,
@@ -72,7 +72,7 @@ impl<'m> Shared<'m> {
     }
 }
 
-/// Ends the others too when a thread ends, however it does.
+/// Ends the other threads when a thread ends, also by a panic.
 struct Finish<'s, 'm>(&'s Shared<'m>);
 
 impl Drop for Finish<'_, '_> {
@@ -81,7 +81,7 @@ impl Drop for Finish<'_, '_> {
     }
 }
 
-/// Goes along the course to its end.
+/// Runs the course to its end.
 pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>) {
     let lane = Ejection::new(model);
     let board = Board {
@@ -101,7 +101,7 @@ pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>)
         let finish = Finish(&shared);
         let stop = goal.stop;
         let work = || work(&shared, model, stop);
-        // The system may refuse a thread; one alone goes along the same course.
+        // The system may refuse a thread. A single thread runs the same course.
         let begun = (1..goal.threads).filter(|_| thread::Builder::new().spawn_scoped(scope, work).is_ok());
         let threads = 1 + begun.count();
         lead(&shared, model, run, lane, threads, goal);
@@ -109,7 +109,7 @@ pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>)
     });
 }
 
-/// Hands out steps, works on them as the others do, and takes what came of them.
+/// Creates tasks, works on them like the other threads, and uses their results in order.
 fn lead<'m>(
     shared: &Shared<'m>,
     model: &'m Model,
@@ -131,7 +131,7 @@ fn lead<'m>(
         shared.begin.notify_all();
         let Some(first) = board.tasks.front() else { break };
         if first.done.is_none() {
-            // Others work on it, or nobody does yet.
+            // Another thread works on it, or it has not begun.
             match take_task(&mut board) {
                 Some(task) => {
                     drop(board);
@@ -172,7 +172,7 @@ struct Taken<'m> {
     lane: Option<Lane<'m>>,
 }
 
-/// The first task that can be begun: a repair waits for the one before it.
+/// The first task that can begin: a repair waits for the one before it.
 fn take_task<'m>(board: &mut Board<'m>) -> Option<Taken<'m>> {
     let idle = board.lane.is_some();
     let free = |task: &Task<'_>| !task.is_begun && (idle || matches!(task.step, Step::Decide(_)));
@@ -192,7 +192,7 @@ fn run_task<'m>(
 ) {
     let Taken { number, step, best, mut lane } = task;
     let is_dropped = |board: &Board<'_>| board.first > number;
-    // Read before the look at the board: a later change ends the task at once.
+    // Read before the board is read: a later change then ends the task at once.
     let epoch = shared.epoch.load(Ordering::Relaxed);
     if is_dropped(&shared.lock()) {
         return;

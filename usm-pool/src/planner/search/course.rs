@@ -1,7 +1,7 @@
-//! The course of a search: which capacity is tried next, in which order, for how long.
+//! The course of a search: the capacity, the order and the nodes of each step.
 //!
-//! A course says the next step and takes what came of it, so that steps can also be begun before
-//! those ahead of them have ended: almost all of them end with their nodes spent and nothing found.
+//! A course returns the next step and takes its result. Almost all steps spend their nodes and find
+//! nothing, so a caller can begin steps before earlier ones have ended.
 
 use alloc::vec::Vec;
 
@@ -11,8 +11,7 @@ use super::model::Model;
 use super::order::Rule;
 
 /// Nodes of a try, as a multiple of the number of items. Most searches that succeed do so after a
-/// few dives; those that do not are lost in a corner of the tree, and a new order is worth more
-/// than more nodes.
+/// few dives. For the others a new order is worth more than more nodes.
 const NODES_PER_ITEM: u64 = 12;
 
 /// The undisturbed rules, and orders close to them, are worth more nodes than the others.
@@ -22,22 +21,22 @@ const PATIENCE: u64 = 5;
 /// best on ten of them, a few hundredths on one.
 const NOISE: [u64; 4] = [300, 300, 30, 300];
 
-/// A rule each, all in turn.
+/// One rule for each try, all in turn.
 const RULES: [Rule; 3] = [Rule::WidthTotalArea, Rule::TotalAreaWidth, Rule::TotalWidthArea];
 
-/// Every so many tries one aims at the bound, which is reached so often; the others lower the peak
-/// by a share of the gap. First every second: so the eight published instances that meet their
-/// bound do in 2^21 nodes each; with every fourth, two of them need more than four times as many.
-/// After [`EARLY`] nodes the bound is likely out of reach.
+/// One in this many tries aims at the bound, because the bound is often reached. The others lower
+/// the peak by a share of the gap. At first it is one in two: the eight published instances that
+/// meet their bound then do so in 2^21 nodes each. With one in four, two of them need more than
+/// four times as many. After [`EARLY`] nodes the bound is likely out of reach.
 const AT_BOUND: [u64; 2] = [2, 4];
 
 /// Nodes after which the bound is aimed at less often.
 const EARLY: u64 = 1 << 21;
 
-/// Halvings of the gap after which the share begins again at one half.
+/// Number of halvings of the gap after which the share is one half again.
 const HALVINGS: u32 = 6;
 
-/// One turn in so many repairs the best plan.
+/// One turn in this many repairs the best plan.
 const REPAIRS: u64 = 3;
 
 /// Nodes of a repair as a share of those of a try, in eighths: each of its steps costs more. A
@@ -63,7 +62,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Repair {
     pub(super) peak: u64,
-    /// The least that can be hoped for.
+    /// The lowest possible peak.
     pub(super) least: u64,
     pub(super) unit: u64,
     pub(super) nodes: u64,
@@ -80,7 +79,7 @@ pub(super) struct Decide {
     at_bound: bool,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 pub(super) struct Done {
     /// Nodes that it took.
@@ -91,11 +90,11 @@ pub(super) struct Done {
 /// How a step ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The nodes were spent.
+    /// The step spent its nodes.
     Failed,
     /// A lower placement: the offset of each item.
     Found(Vec<u64>),
-    /// There is none at the capacity.
+    /// No placement exists at the capacity.
     Infeasible,
 }
 
@@ -143,7 +142,7 @@ impl<'m> Course<'m> {
         }
     }
 
-    /// Nodes so far.
+    /// Number of nodes until now.
     pub(super) fn used(&self) -> u64 {
         self.budget - self.nodes
     }
@@ -196,8 +195,8 @@ impl<'m> Course<'m> {
         }
     }
 
-    /// Goes on from what came of the last step of [`Self::next`]. Answers whether the peak or the
-    /// bound is better now.
+    /// Continues with the result of the last step of [`Self::next`]. Returns whether the peak or
+    /// the bound is better now.
     pub(super) fn take(&mut self, step: Step, done: &Done) -> bool {
         self.nodes -= done.used;
         if let End::Found(offsets) = &done.end {

@@ -132,7 +132,7 @@ impl<'m> Search<'m> {
                     if next < end {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
-                        // What was solved before refutes nothing.
+                        // Parts that were solved before refute nothing.
                         log.back(*mark);
                         // Totals change as buffers are placed; on large instances the rank at the
                         // start must do.

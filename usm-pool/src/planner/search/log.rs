@@ -1,26 +1,26 @@
-//! What a decision tells while it finds that there is no placement: the lines of a proof.
+//! A log of a decision that finds no placement: the lines of a bound proof.
 
 use alloc::vec::Vec;
 
 use super::model::Model;
 use super::state::{Reason, State, UNPLACED};
 
-/// Hears of every step. What is taken back by [`Self::back`] refutes nothing.
+/// Receives every step. Steps before a mark that [`Self::back`] restores refute nothing.
 pub(super) trait Log {
     /// A mark for [`Self::back`].
     fn mark(&self) -> usize;
     fn back(&mut self, mark: usize);
-    /// These items alone are looked at.
+    /// The decision is limited to these items.
     fn part(&mut self, model: &Model, items: &[u32]);
-    /// The item lies lowest.
+    /// The item is the lowest one.
     fn place(&mut self, model: &Model, item: u32);
-    /// The state says what ends above the capacity.
+    /// Items of this state end above the capacity.
     fn too_high(&mut self, model: &Model, state: &State<'_>);
-    /// Every item that may lie lowest was tried.
+    /// Every item that may be the lowest one was tried.
     fn done(&mut self);
 }
 
-/// Hears nothing, and takes no time.
+/// Ignores every step, and takes no time.
 pub(super) struct NoLog;
 
 impl Log for NoLog {

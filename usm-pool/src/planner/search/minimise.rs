@@ -1,4 +1,5 @@
-//! From decisions to a small peak: the tries of a course, one after the other or ahead of time.
+//! Lowers the peak by decisions: runs the steps of a course, one after the other or on several
+//! threads.
 
 use alloc::vec::Vec;
 
@@ -10,22 +11,22 @@ use super::log::NoLog;
 use super::model::Model;
 use super::order::Order;
 
-/// What the search is asked for.
+/// The request of a search.
 pub(super) struct Goal<'a> {
-    /// Nodes at most.
+    /// Maximum number of nodes.
     pub(super) nodes: u64,
     /// A placement at or below this is good enough.
     pub(super) capacity: Option<u64>,
-    /// Ends the search when it says `true`.
+    /// Ends the search when it returns `true`.
     pub(super) stop: &'a (dyn Fn() -> bool + Sync),
-    /// Told about every better placement and bound.
+    /// Receives every better placement and bound.
     pub(super) progress: &'a dyn Fn(Progress),
     /// Threads that try at the same time.
     #[cfg_attr(not(feature = "threads"), allow(dead_code, reason = "one thread searches"))]
     pub(super) threads: usize,
 }
 
-/// What the search found.
+/// The result of a search.
 #[derive(Debug)]
 pub(super) struct Found {
     /// Offset of each item, if a placement below the peak to beat was found.
@@ -67,7 +68,7 @@ pub(super) struct Run<'m> {
 }
 
 impl Run<'_> {
-    /// Goes on from what a step ended with.
+    /// Continues with the result of a step.
     pub(super) fn take(&mut self, step: Step, done: Done, goal: &Goal<'_>) {
         let news = self.course.take(step, &done);
         if let End::Found(offsets) = done.end {

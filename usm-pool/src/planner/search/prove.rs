@@ -1,4 +1,4 @@
-//! The lines that prove that no placement is within a capacity.
+//! The lines of a bound proof: they show that no placement is within a capacity.
 
 use alloc::vec::Vec;
 
@@ -12,11 +12,11 @@ use super::order::Order;
 /// Nodes of the first try.
 const FIRST: u64 = 1 << 14;
 
-/// Lines at most: some gigabytes of text.
+/// Maximum number of lines: some gigabytes of text.
 const LINES: u64 = 1 << 27;
 
-/// Shows that no placement ends at or below the capacity; `None` when that was not found within the
-/// nodes of the options. Tries the orders of the search in turn, each time with more nodes.
+/// Finds lines that show that no placement ends at or below the capacity; `None` if the nodes of
+/// the options do not suffice. Tries the orders of the search in turn, each time with more nodes.
 pub(in super::super) fn refute(
     instance: Instance<'_>,
     options: &Options<'_>,

@@ -59,7 +59,7 @@ pub(super) struct State<'m> {
     span: Vec<u32>,
     trail: Vec<Change>,
     capacity: u64,
-    /// Of the last placement that does not fit.
+    /// Why the last placement does not fit.
     pub(super) reason: Reason,
     /// Whether floors are kept. On large instances a node costs less without, and pruning matters
     /// less than diving.

@@ -1,4 +1,4 @@
-//! Where the replay of a proof is: what is placed, what is open, and what was refuted.
+//! The state of a replay: placed, open and refuted buffers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,15 +7,15 @@ use super::{Line, ProofFault};
 use crate::Buffer;
 use crate::problem::Problem;
 
-/// Conflicting pairs above which no tree is replayed: their lists take a gigabyte.
+/// Maximum number of conflicting pairs for which a tree is replayed: their lists take a gigabyte.
 const PAIRS: usize = 1 << 27;
 
 type Checked<T = ()> = Result<T, ProofFault>;
 
-/// One node on the way from the root.
+/// A node on the path from the root.
 #[derive(Debug, Default)]
 struct Node {
-    /// Open buffers lie at or above this.
+    /// Lower limit for the offsets of open buffers.
     floor: u64,
     /// Length of the trail to return to.
     mark: usize,
@@ -23,17 +23,17 @@ struct Node {
     placed: Option<usize>,
     /// Buffers that no best plan of this node has at the floor.
     banned: Vec<usize>,
-    /// Buffers that do not lie lowest, with the offset that they would have.
+    /// Buffers that are not the lowest one, with the offset that they would have.
     refuted: Vec<(usize, u64)>,
-    /// No buffer that lies at or above this lies lowest.
+    /// No buffer at or above this offset is the lowest one.
     free: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Change {
-    /// It was open.
+    /// The buffer was open.
     Open(usize),
-    /// It lay lower.
+    /// The buffer had this lower offset.
     Low(usize, u64),
 }
 
@@ -45,9 +45,9 @@ pub(super) struct State<'p> {
     /// The lowest offset above all placed partners.
     low: Vec<u64>,
     open: Vec<bool>,
-    /// For each buffer those in conflict with it; empty until something is placed.
+    /// The buffers that conflict with each buffer. Empty until a buffer is placed.
     partners: Vec<Vec<u32>>,
-    /// Buffers of one number conflict with the same others.
+    /// Two buffers with equal numbers conflict with the same buffers.
     twins: Vec<(usize, usize)>,
     trail: Vec<Change>,
     nodes: Vec<Node>,
@@ -85,7 +85,7 @@ impl<'p> State<'p> {
             Line::Place(id) => return self.place(id),
             Line::Cut(time) => {
                 let live = |b: &Buffer| b.lower <= time && time < b.upper;
-                // Where conflicts are said one by one, lives say nothing.
+                // In a problem with a list of conflicts, lives determine nothing.
                 let counts = self.problem.conflicts().is_none();
                 self.too_high((0..self.open.len()).filter(|&i| counts && live(&self.problem.buffers()[i])))?;
             }
@@ -114,7 +114,7 @@ impl<'p> State<'p> {
         &self.nodes[self.nodes.len() - 1]
     }
 
-    /// Leaves out what does not live in the interval.
+    /// Removes the open buffers that live outside of the interval.
     fn part(&mut self, begin: u64, end: u64) -> Checked {
         let is_first = self.node().refuted.is_empty();
         for i in (0..self.open.len()).filter(|&i| self.open[i]).collect::<Vec<_>>() {
@@ -156,9 +156,9 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Open buffers that are pairwise in conflict end above the capacity in every order. Those
-    /// aligned to a unit or more begin at multiples of it, so each takes its size rounded up, but
-    /// for the topmost.
+    /// Checks that open buffers that conflict in pairs end above the capacity in every order. If
+    /// buffers are aligned to a unit or more, they begin at its multiples. So each takes its size
+    /// rounded up, except the topmost.
     fn too_high(&self, set: impl Iterator<Item = usize>) -> Checked {
         let set: Vec<usize> = set.filter(|&i| self.open[i]).collect();
         let buffers = self.problem.buffers();
@@ -180,11 +180,11 @@ impl<'p> State<'p> {
         if most > u128::from(self.capacity) {
             return Ok(());
         }
-        // It is at most the capacity, which is 64 bits.
+        // At most the capacity, so it fits in 64 bits.
         Err(ProofFault::Fits { end: most as u64, capacity: self.capacity })
     }
 
-    /// Begins the node in which a buffer lies lowest of those that are open.
+    /// Begins the node in which this buffer is the lowest open one.
     fn place(&mut self, id: u64) -> Checked {
         let i = self.open(id)?;
         self.know_partners()?;
@@ -205,7 +205,7 @@ impl<'p> State<'p> {
         let top = offset.saturating_add(buffers[i].size);
         for &other in &self.partners[i] {
             let other = other as usize;
-            // What is beyond 64 bits is above every capacity, and stays there.
+            // An offset beyond 64 bits is above every capacity, and it never becomes lower.
             let raised = top.checked_next_multiple_of(buffers[other].alignment).unwrap_or(u64::MAX);
             if self.open[other] && self.low[other] < raised {
                 self.trail.push(Change::Low(other, self.low[other]));
@@ -216,7 +216,7 @@ impl<'p> State<'p> {
         Ok(())
     }
 
-    /// Every buffer that may lie lowest was refuted.
+    /// Checks that every buffer that may be the lowest one was refuted.
     fn done(&self) -> Checked {
         let node = self.node();
         let buffers = self.problem.buffers();
@@ -262,7 +262,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Lists who conflicts with whom, and who with the same others.
+    /// Lists the conflicts of each buffer, and the buffers with equal conflicts.
     fn know_partners(&mut self) -> Checked {
         let buffers = self.problem.buffers();
         if self.partners.len() == buffers.len() {
@@ -277,7 +277,8 @@ impl<'p> State<'p> {
         let mut partners = vec![Vec::new(); buffers.len()];
         let mut pairs = 0;
         for (at, &i) in order.iter().enumerate() {
-            // Of lives only those that begin before the end; of a relation all may be in conflict.
+            // With lives, only a buffer that begins before the end can conflict. In a list of
+            // conflicts, any buffer can.
             let timed = self.problem.conflicts().is_none();
             for &j in order[at + 1..].iter().take_while(|&&j| !timed || buffers[j].lower < buffers[i].upper) {
                 if self.conflict(i, j) {
@@ -296,7 +297,8 @@ impl<'p> State<'p> {
             let mut ends: Vec<u64> = order.iter().map(|&i| buffers[i].upper).collect();
             begins.sort_unstable();
             ends.sort_unstable();
-            // All but those that end before it begins, and those that begin after it ends.
+            // A buffer conflicts with all buffers except those that end before it begins, and those
+            // that begin after it ends.
             let of = |b: &Buffer| {
                 (
                     ends.partition_point(|&end| end <= b.lower),

@@ -1,46 +1,31 @@
 //! Mutants of proofs: what claims more than the optimum of its problem proves nothing, and neither
 //! does a proof for a problem with a lower optimum.
 
-use usm_pool::planner::prove;
+use usm_pool::planner::prove_bound;
 use usm_pool::{Buffer, Options, Problem, Strategy, plan, verify};
 
 use crate::Checker;
 
-/// A table whose optimum, 7, is above what is live at any instant: `(lower, upper, size)`.
-const TABLE: [(u64, u64, u64); 16] = [
-    (0, 1, 3),
-    (0, 1, 2),
-    (1, 2, 3),
-    (0, 2, 1),
-    (2, 3, 1),
-    (2, 3, 3),
-    (3, 4, 2),
-    (1, 4, 2),
-    (4, 5, 2),
-    (3, 5, 2),
-    (5, 6, 1),
-    (4, 6, 1),
-    (5, 7, 3),
-    (4, 7, 1),
-    (6, 8, 2),
-    (7, 8, 4),
-];
+#[path = "../../../../../usm-pool/tests/common/tables.rs"]
+mod tables;
 
-/// `verify::proof`.
+/// `verify::bound_proof`.
 pub(crate) fn proofs() -> Checker {
-    let mut checker = Checker::new("verify::proof");
+    let mut checker = Checker::new("verify::bound_proof");
+    // The optimum is 7.
+    let (_, rows) = tables::ABOVE[1];
     let buffers: Vec<Buffer> =
-        (10..).zip(TABLE).map(|(id, (a, b, size))| Buffer::new(id, a, b, size)).collect();
+        (10..).zip(rows).map(|(id, &(a, b, size))| Buffer::new(id, a, b, size)).collect();
     let problem = Problem::from_buffers(buffers.clone()).expect("table");
     let optimum = optimum(&problem);
-    let text = prove(&problem, optimum, &Options::default()).expect("tables").expect("a proof");
+    let text = prove_bound(&problem, optimum, &Options::default()).expect("tables").expect("a proof");
     let lines: Vec<&str> = text.lines().collect();
-    checker.right("a proof of the search", || verify::proof(&problem, &text));
+    checker.right("a proof of the search", || verify::bound_proof(&problem, &text));
     // No tree whatever proves a bound that a plan is below.
     let mut above = |what: &str, tree: &[&str]| {
         let head = ["usm proof 1", "buffers 16", "bound 8"];
         let text = [&head, tree].concat().join("\n") + "\n";
-        checker.wrong(&format!("above the optimum: {what}"), || verify::proof(&problem, &text));
+        checker.wrong(&format!("above the optimum: {what}"), || verify::bound_proof(&problem, &text));
     };
     let tree = &lines[3..];
     above("the tree of the optimum", tree);
@@ -62,17 +47,17 @@ pub(crate) fn proofs() -> Checker {
     ] {
         let mut lines = lines.clone();
         lines[line] = other;
-        checker.wrong(what, || verify::proof(&problem, &(lines.join("\n") + "\n")));
+        checker.wrong(what, || verify::bound_proof(&problem, &(lines.join("\n") + "\n")));
     }
-    checker.wrong("lines after the end", || verify::proof(&problem, &format!("{text}done\n")));
-    checker.wrong("no end", || verify::proof(&problem, text.trim_end()));
+    checker.wrong("lines after the end", || verify::bound_proof(&problem, &format!("{text}done\n")));
+    checker.wrong("no end", || verify::bound_proof(&problem, text.trim_end()));
     // The proof for a problem where it would be wrong.
     for i in 0..buffers.len() {
         let mut smaller = buffers.clone();
         smaller[i].size -= 1;
         let smaller = Problem::from_buffers(smaller).expect("table");
         if self::optimum(&smaller) < optimum {
-            checker.wrong(&format!("buffer {i} is smaller"), || verify::proof(&smaller, &text));
+            checker.wrong(&format!("buffer {i} is smaller"), || verify::bound_proof(&smaller, &text));
         }
     }
     checker
