@@ -273,7 +273,7 @@ impl Program {
     }
 
     fn create_of_binary(api: Api, context: &OpenClContext, code: &[u8]) -> Result<Self, BuildError> {
-        let create = api.create_binary.ok_or(ErrorKind::Unsupported { operation: "binaries" });
+        let create = api.create_binary.ok_or(ErrorKind::Unsupported { operation: "code in binary form" });
         let create = create.map_err(error::of)?;
         let (native_context, device) = (context.as_raw(), raw::device(context));
         let (start, len) = (code.as_ptr(), code.len());

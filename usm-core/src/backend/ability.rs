@@ -291,7 +291,7 @@ impl<B: Backend> Buffers<B> for Unsupported {
     type Raw = Infallible;
 
     fn create(_: &B::Context, _: usize) -> Result<Infallible> {
-        unsupported("opaque buffers")
+        unsupported("an opaque buffer")
     }
 
     fn place(raw: &Infallible) -> (usize, usize) {
@@ -308,13 +308,13 @@ impl<B: Backend> Buffers<B> for Unsupported {
         _: usize,
         _: &[B::Event],
     ) -> Result<B::Event> {
-        unsupported("opaque buffers")
+        unsupported("an opaque buffer")
     }
 }
 
 impl<B: Backend> HostTasks<B> for Unsupported {
     unsafe fn run<F: FnOnce() + Send + 'static>(_: &B::Queue, _: &[B::Event], _: F) -> Result<B::Event> {
-        unsupported("host tasks")
+        unsupported("a host task")
     }
 }
 

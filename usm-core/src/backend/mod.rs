@@ -155,7 +155,7 @@ pub enum QueueOrder {
 
 /// The operation that events of a queue without times do not support.
 #[doc(hidden)]
-pub const NOT_TIMED: &str = "the times of an event of a queue that is not timed";
+pub const NOT_TIMED: &str = "timing of events in a queue that is not timed";
 
 /// State of an event's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -42,7 +42,7 @@ pub trait ContextOps<B: Backend> {
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the runtime measures no times; the runtime's.
     fn create_timed_queue(&self, _order: QueueOrder) -> Result<B::Queue> {
-        Err(ErrorKind::Unsupported { operation: "the times of events" }.into())
+        Err(ErrorKind::Unsupported { operation: "timing of events" }.into())
     }
 
     /// Memory of `kind` for `layout`.
