@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 use usm_core::AllocKind;
 
+use crate::error::Class;
 use crate::import;
 
 /// Accepted values of an argument `queue`.
@@ -40,6 +41,56 @@ pub(crate) fn unfit(py: Python<'_>, error: PyErr, ours: impl FnOnce() -> PyErr) 
         || error.is_instance_of::<PyValueError>(py)
         || error.is_instance_of::<PyOverflowError>(py);
     if of_conversion { ours() } else { error }
+}
+
+/// Readers of arguments that are numbers: function, argument, type, and the accepted values.
+macro_rules! numbers {
+    ($($read:ident = $name:literal: $type:ty, $fits:literal;)*) => {
+        $(
+            #[doc = concat!("Reads the argument `", $name, "`.")]
+            pub(crate) fn $read(value: &Bound<'_, PyAny>) -> PyResult<$type> {
+                value.extract().map_err(|error: PyErr| misfit($name, value, error, $fits))
+            }
+        )*
+    };
+}
+
+numbers! {
+    address = "address": usize, "an address";
+    alignment = "alignment": usize, "a number of bytes, 0 or a power of two,";
+    capacity = "capacity": Option<u64>, "a number of bytes, not negative,";
+    keep = "keep": Option<usize>, "a number of records, not negative,";
+    memory_alignment = "alignment": i64, "a number of bytes, 0 or a power of two,";
+    ndim = "ndim": u32, "a number of dimensions from 1 to 3";
+    plan_alignment = "alignment": Option<u64>, "a number of bytes, a power of two,";
+    pointer = "pointer": usize, "an address";
+    records = "records": usize, "a number of records, not negative,";
+    size = "size": usize, "a number of bytes, not negative,";
+    threads = "threads": usize, "a number of threads";
+    time_limit = "time_limit": Option<f64>, "a number of seconds";
+    timeout = "timeout": f64, "a number of seconds";
+}
+
+/// The error for a value that could not be read as a number: a `TypeError` if it is none, a
+/// `RequestError` if it is outside of the range.
+#[cold]
+pub(crate) fn misfit(name: &str, value: &Bound<'_, PyAny>, error: PyErr, fits: &str) -> PyErr {
+    let py = value.py();
+    if !error.is_instance_of::<PyOverflowError>(py) {
+        return unfit(py, error, || wrong(name, value, fits));
+    }
+    // The text of a long integer may be an error of its own.
+    let number = value.extract::<i128>().map_or_else(|_| "the number".to_owned(), |n| n.to_string());
+    Class::Request.error(format!("{name}: {number} does not fit; {fits} does"))
+}
+
+/// The error with a note that names the argument, as errors of PyO3 have one.
+#[cold]
+pub(crate) fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    match error.value(py).call_method1("add_note", (format!("while processing '{name}'"),)) {
+        Ok(_) => error,
+        Err(raised) => raised,
+    }
 }
 
 /// Reads the argument `kind`.

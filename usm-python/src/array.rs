@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::argument::Kind;
+use crate::argument::{self, Kind};
 use crate::array_text;
 use crate::context::PyContext;
 use crate::cuda;
@@ -176,14 +176,18 @@ impl Array {
 
     /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
     /// the shape does not fit.
+    ///
+    /// >>> usm.zeros(6, device="host").reshape(2, -1).shape
+    /// (2, 3)
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let shape: Vec<isize> = match shape.get_item(0) {
-            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => {
-                first.extract()?
-            }
-            _ => shape.extract()?,
+        let given = match shape.get_item(0) {
+            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => first,
+            _ => shape.clone().into_any(),
         };
+        let fits = "an integer or a sequence of integers";
+        let shape: Vec<isize> =
+            given.extract().map_err(|error| argument::misfit("shape", &given, error, fits))?;
         Ok(self.with_view(self.view().reshaped(&shape)?))
     }
 
@@ -211,6 +215,9 @@ impl Array {
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
+        if let Some(stream) = stream.filter(|stream| !stream.is_none()) {
+            let _ = import::named_stream(stream, ("stream", argument::QUEUE))?;
+        }
         let Some(place) = import::place(py, Some(device), stream)? else { return Ok(slf.clone()) };
         let (here, there) = (this.0.stream.context(), place.context());
         let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
@@ -242,6 +249,10 @@ impl Array {
     }
 
     /// The elements as nested lists. An array of 0 dimensions returns its element.
+    ///
+    /// >>> array = usm.asarray([[1, 2], [3, 4]], device="host")
+    /// >>> array.tolist(), array[1, 0].tolist()
+    /// ([[1, 2], [3, 4]], 3)
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.view().ndim() == 0 {
             return self.item(py);
@@ -430,6 +441,6 @@ impl Rows {
 
 /// Sets every element.
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let bytes = scalar::store(side.view.dtype, value)?;
+    let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
     transfer::fill(py, side, &bytes[..side.view.itemsize()])
 }

@@ -30,6 +30,12 @@ use crate::view::{MAX_DIMS, View};
 /// `kind`, `device` and `queue` request memory of a kind, of a device and of a queue's context;
 /// other memory is copied. `copy` True always copies. False never copies, and raises if a copy
 /// would be needed.
+///
+/// >>> data = bytearray(b"abc")
+/// >>> array = usm.asarray(data)
+/// >>> array[0] = 65
+/// >>> data
+/// bytearray(b'Abc')
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, kind=None, device=None, queue=None, copy=None))]
 pub(crate) fn asarray<'py>(
@@ -274,6 +280,9 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
 /// Checks an object's `__sycl_usm_array_interface__`, `__array_interface__` or
 /// `__cuda_array_interface__` as `asarray` would, without access to the memory or a runtime.
 /// Returns the size of its elements in bytes.
+///
+/// >>> usm.validate(usm.zeros((2, 3), "f4", device="host"))
+/// 24
 #[pyfunction]
 pub(crate) fn validate(obj: &Bound<'_, PyAny>) -> PyResult<u64> {
     import::validate(obj)
@@ -295,9 +304,15 @@ pub(crate) fn from_dlpack<'py>(
 
 /// Copies the elements of `src` to `dst`, across kinds, devices and contexts, and waits. Shapes are
 /// broadcast; element types must be equal.
+///
+/// >>> rows = usm.zeros((2, 3), "i4", kind="device", device="host")
+/// >>> usm.copy(rows, usm.asarray([1, 2, 3], dtype="i4", device="host"))
+/// >>> rows.tolist()
+/// [[1, 2, 3], [1, 2, 3]]
 #[pyfunction]
 pub(crate) fn copy(py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<()> {
-    transfer::copy(py, &Side::of(dst)?, &Side::of(src)?)
+    let (dst, src) = transfer::ends(dst, src)?;
+    transfer::copy(py, &dst, &src)
 }
 
 /// A NumPy array: on the same memory if the host can access it, otherwise a copy.

@@ -45,7 +45,11 @@ impl PyContext {
     /// Waits until all queues of the context are idle, at most `timeout` seconds. A failure of a
     /// dropped queue is raised once; a failure of a live queue every time.
     #[pyo3(signature = (timeout=30.0))]
-    fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+    fn synchronize(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    ) -> PyResult<()> {
         let context = &self.0.context;
         // The failure of a dropped queue is reported once; the next call reports later ones.
         let tell = || context.synchronize(Duration::ZERO);
@@ -58,7 +62,7 @@ impl PyContext {
     }
 
     /// Keeps the last `records` allocations, frees and refused requests; 0 keeps none.
-    fn keep_history(&self, records: usize) {
+    fn keep_history(&self, #[pyo3(from_py_with = argument::records)] records: usize) {
         stats::keep_history(&self.0.context, records);
     }
 
@@ -69,7 +73,10 @@ impl PyContext {
 
     /// The memory of a pointer: `(kind, base, size)`. Base and size are 0 if only the runtime knows
     /// the pointer.
-    fn query(&self, pointer: usize) -> PyResult<(&'static str, usize, usize)> {
+    fn query(
+        &self,
+        #[pyo3(from_py_with = argument::pointer)] pointer: usize,
+    ) -> PyResult<(&'static str, usize, usize)> {
         let info = self.0.context.query(pointer as *const u8).or_raise()?;
         Ok((info.kind.name(), info.base, info.size))
     }

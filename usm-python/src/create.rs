@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use usm_core::AllocKind;
@@ -78,12 +79,17 @@ fn zeroed(py: Python<'_>, side: Side) -> PyResult<Array> {
 }
 
 fn filled(py: Python<'_>, side: Side, value: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let bytes = scalar::store(side.view.dtype, value)?;
+    let bytes =
+        scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "fill_value", error))?;
     transfer::fill(py, &side, &bytes[..side.view.itemsize()])?;
     Ok(Array::new(side))
 }
 
 /// A new array with uninitialised elements; `dtype` defaults to float64.
+///
+/// >>> array = usm.empty((2, 3), "float32", kind="device", device="host")
+/// >>> array.nbytes, array.kind
+/// (24, 'device')
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 pub(crate) fn empty(
@@ -93,7 +99,7 @@ pub(crate) fn empty(
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
 ) -> PyResult<Array> {
     let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
     let extents = self::shape(shape)?;
@@ -101,6 +107,9 @@ pub(crate) fn empty(
 }
 
 /// A new array of zeros; `dtype` defaults to float64.
+///
+/// >>> usm.zeros(3, "i4", device="host").tolist()
+/// [0, 0, 0]
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 pub(crate) fn zeros(
@@ -110,7 +119,7 @@ pub(crate) fn zeros(
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
 ) -> PyResult<Array> {
     let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
     let extents = self::shape(shape)?;
@@ -118,7 +127,25 @@ pub(crate) fn zeros(
     zeroed(py, side)
 }
 
+/// The type of a single value: a Python number, or a scalar of NumPy's.
+fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
+    let refused = match construct::infer(std::slice::from_ref(value)) {
+        Ok(dtype) => return Ok(dtype.into()),
+        Err(refused) => refused,
+    };
+    match value.getattr_opt(intern!(value.py(), "dtype"))? {
+        Some(dtype) => PyDtype::of(&dtype),
+        None => {
+            let wrong = || argument::wrong("fill_value", value, "a bool, int, float or complex");
+            Err(argument::unfit(value.py(), refused, wrong))
+        }
+    }
+}
+
 /// A new array with one value everywhere; `dtype` defaults to the value's.
+///
+/// >>> usm.full((2, 2), 1.5, device="host").tolist()
+/// [[1.5, 1.5], [1.5, 1.5]]
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
 #[expect(clippy::too_many_arguments, reason = "the surface of Python")]
@@ -130,11 +157,11 @@ pub(crate) fn full(
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
 ) -> PyResult<Array> {
     let element = match dtype {
         Some(dtype) => PyDtype::of(dtype)?,
-        None => construct::infer(std::slice::from_ref(fill_value))?.into(),
+        None => of_value(fill_value)?,
     };
     let extents = self::shape(shape)?;
     let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
@@ -196,6 +223,11 @@ pub(crate) fn zeros_like(
 }
 
 /// A new array like another, with one value everywhere.
+///
+/// >>> like = usm.zeros(3, "i2", kind="shared", device="host")
+/// >>> array = usm.full_like(like, 7)
+/// >>> array.tolist(), array.kind
+/// ([7, 7, 7], 'shared')
 #[pyfunction]
 #[pyo3(signature = (obj, fill_value, dtype=None, *, kind=None, device=None, queue=None))]
 pub(crate) fn full_like(

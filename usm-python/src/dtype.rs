@@ -23,6 +23,9 @@ use crate::view::View;
 ///
 /// It equals all of these with the same meaning, and NumPy accepts it in place of a type. Only
 /// equal objects of this class have equal hashes: a text has its own.
+///
+/// >>> usm.DType("float32") == "<f4", usm.float32.itemsize
+/// (True, 4)
 #[pyclass(frozen, weakref, module = "usm", name = "DType")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyDtype {

@@ -51,7 +51,7 @@ macro_rules! kinds {
                 #[pyo3(signature = (other, *, alignment=0, queue=None, copy=false))]
                 fn new(
                     other: &Bound<'_, PyAny>,
-                    alignment: i64,
+                    #[pyo3(from_py_with = argument::memory_alignment)] alignment: i64,
                     queue: Option<&Bound<'_, PyAny>>,
                     copy: bool,
                 ) -> PyResult<PyClassInitializer<Self>> {
@@ -297,7 +297,8 @@ impl Memory {
     /// Copies the bytes of other USM memory to the start of this memory.
     fn copy_from_device(&self, py: Python<'_>, sycl_usm_ary: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(source) = Self::source(sycl_usm_ary)? else {
-            return Err(PyTypeError::new_err("the source does not expose __sycl_usm_array_interface__"));
+            let fits = "an object with __sycl_usm_array_interface__";
+            return Err(argument::wrong("sycl_usm_ary", sycl_usm_ary, fits));
         };
         self.check_room("source", source.nbytes <= self.nbytes, source.nbytes)?;
         let mut target = self.share();

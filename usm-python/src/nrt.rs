@@ -13,6 +13,7 @@ use usm_interface::{Dtype, Kind};
 use usm_nrt::api::kind_number;
 use usm_nrt::{MemInfo, Owner, OwnerTag};
 
+use crate::argument;
 use crate::array::Array;
 use crate::error::Class;
 use crate::export;
@@ -152,7 +153,11 @@ impl PyMemInfo {
     /// :class:`MemoryError` without memory.
     #[staticmethod]
     #[pyo3(signature = (size, *, alignment=16))]
-    fn allocate(py: Python<'_>, size: usize, alignment: usize) -> PyResult<Self> {
+    fn allocate(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::size)] size: usize,
+        #[pyo3(from_py_with = argument::alignment)] alignment: usize,
+    ) -> PyResult<Self> {
         let runtime = runtime(py)?;
         let mut block = std::ptr::null_mut();
         // SAFETY: no destructor, no allocator, and room for the result.
@@ -166,7 +171,10 @@ impl PyMemInfo {
     /// The block at an address from C or compiled code, which must be a live block. Adds a
     /// reference.
     #[staticmethod]
-    fn from_address(py: Python<'_>, address: usize) -> PyResult<Self> {
+    fn from_address(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::address)] address: usize,
+    ) -> PyResult<Self> {
         let runtime = runtime(py)?;
         let object = Self::take_reference(address as *mut MemInfo, runtime)?;
         // SAFETY: the caller guarantees a live block.

@@ -19,6 +19,7 @@ use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Strategy};
 use usm_plan::{Error, Hints, Outcome, Report};
 
+use crate::argument;
 use crate::error::Class;
 use crate::plan_input::Given;
 use crate::plan_progress::Line;
@@ -46,6 +47,10 @@ pub(crate) struct PyPlan {
 /// in seconds, and `threads` is the number of threads that search. Raises `usm.RequestError` for an
 /// input or option that is not valid, `TypeError` or `KeyError` for an input of another form, and
 /// `ImportError` where shapes must be inferred and the package `onnx` is missing.
+///
+/// >>> plan = usm.plan([(0, 2, 1024), (1, 3, 2048), (2, 4, 1024)])
+/// >>> plan.offsets.tolist(), plan.peak, plan.optimal
+/// ([2048, 0, 2048], 3072, True)
 #[pyfunction]
 #[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -54,14 +59,14 @@ pub(crate) fn plan(
     input: &Bound<'_, PyAny>,
     queue: Option<&Bound<'_, PyAny>>,
     strategy: &str,
-    capacity: Option<u64>,
-    time_limit: Option<f64>,
-    alignment: Option<u64>,
+    #[pyo3(from_py_with = argument::capacity)] capacity: Option<u64>,
+    #[pyo3(from_py_with = argument::time_limit)] time_limit: Option<f64>,
+    #[pyo3(from_py_with = argument::plan_alignment)] alignment: Option<u64>,
     dims: Option<HashMap<String, Bound<'_, PyAny>>>,
     values: Option<HashMap<String, Bound<'_, PyAny>>>,
     keep_order: bool,
     views: bool,
-    threads: usize,
+    #[pyo3(from_py_with = argument::threads)] threads: usize,
 ) -> PyResult<PyPlan> {
     let start = Instant::now();
     let queue = queue_of(queue)?;
@@ -182,7 +187,9 @@ fn wanted_dims(
                 _ => return Err(refuse(format!("{value} has no value, or goes down"))),
             }
         } else {
-            Wanted::One(value.extract().map_err(|error: PyErr| refuse(error.to_string()))?)
+            let fits = "a number that is not negative, a range or a text";
+            let misfit = |error| argument::misfit(&format!("dims: {name}"), &value, error, fits);
+            Wanted::One(value.extract().map_err(misfit)?)
         };
         match wanted {
             Wanted::One(value) => ones.push((name, value)),
@@ -347,11 +354,17 @@ impl PyPlan {
     /// The plan for these values of the dimensions, without a search. Raises `usm.RequestError` for
     /// a plan of one value, and for a value outside of its range.
     #[pyo3(signature = (**dims))]
-    fn at(&self, py: Python<'_>, dims: Option<HashMap<String, u64>>) -> PyResult<Self> {
+    fn at(&self, py: Python<'_>, dims: Option<HashMap<String, Bound<'_, PyAny>>>) -> PyResult<Self> {
         let Some(every) = &self.every else {
             return Err(Class::Request.error("the plan is for one value; usm.plan(.., dims=) takes ranges"));
         };
-        let mut said: Vec<(String, u64)> = dims.unwrap_or_default().into_iter().collect();
+        let number = |(name, value): (String, Bound<'_, PyAny>)| {
+            let misfit = |error| argument::misfit(&name, &value, error, "a number that is not negative");
+            let number = value.extract().map_err(misfit)?;
+            Ok((name, number))
+        };
+        let mut said =
+            dims.unwrap_or_default().into_iter().map(number).collect::<PyResult<Vec<(String, u64)>>>()?;
         said.sort();
         let outcome =
             py.detach(|| every.outcome(&every.values(&said)?, &Options::default(), Path::new(&self.title)));

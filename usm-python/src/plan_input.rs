@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use usm_plan::graph_json::RangePlan;
@@ -135,7 +135,9 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
         "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
     let mut buffers = Vec::new();
     let rows = table.try_iter();
-    let rows = rows.map_err(|error| argument::unfit(table.py(), error, || PyTypeError::new_err(wanted)))?;
+    let fits = "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment])";
+    let misfit = |error| argument::unfit(table.py(), error, || argument::wrong("input", table, fits));
+    let rows = rows.map_err(misfit)?;
     for (index, row) in rows.enumerate() {
         let row = row?;
         let (lower, upper, size, aligned) = match row.extract::<(u64, u64, u64)>() {

@@ -85,7 +85,11 @@ impl PyQueue {
 
     /// Waits until all earlier work is complete, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
-    pub(crate) fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+    pub(crate) fn wait(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    ) -> PyResult<()> {
         wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
     }
 
@@ -132,7 +136,7 @@ impl PyEvent {
 
     /// Waits until the operation is complete, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
-    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+    fn wait(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: f64) -> PyResult<()> {
         Limit::seconds(timeout)?.outcome(py, slice::from_ref(self.0.raw()))?.or_raise()
     }
 
@@ -140,7 +144,11 @@ impl PyEvent {
     /// runtime's own clock. Waits for the operation, at most `timeout` seconds. Only events of a
     /// queue made with `timed=True` have times; other events raise a `DeviceError`.
     #[pyo3(signature = (timeout=30.0))]
-    fn times(&self, py: Python<'_>, timeout: f64) -> PyResult<(u128, u128)> {
+    fn times(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    ) -> PyResult<(u128, u128)> {
         self.wait(py, timeout)?;
         let times = py.detach(|| self.0.times()).or_raise()?;
         Ok((times.started.as_nanos(), times.ended.as_nanos()))
@@ -213,8 +221,11 @@ struct Limit {
 impl Limit {
     /// Starts the time.
     fn seconds(value: f64) -> PyResult<Self> {
-        let limit = Duration::try_from_secs_f64(value)
-            .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))?;
+        let limit = Duration::try_from_secs_f64(value).map_err(|_| {
+            PyValueError::new_err(format!(
+                "timeout: {value} does not fit; a number of seconds, not negative, does"
+            ))
+        })?;
         Ok(Self { start: Instant::now(), limit })
     }
 

@@ -10,6 +10,7 @@ use usm_core::history::Operation;
 use usm_core::{Context, Counters, MemoryType, Stats};
 use usm_plan::usm_pool::snapshot::Frame;
 
+use crate::argument;
 use crate::origin;
 use crate::runtime::{self, Scope};
 
@@ -119,7 +120,7 @@ pub(crate) fn reset_peak(py: Python<'_>) {
 #[pyo3(signature = (keep=None, *, lines=None))]
 pub(crate) fn history(
     py: Python<'_>,
-    keep: Option<usize>,
+    #[pyo3(from_py_with = argument::keep)] keep: Option<usize>,
     lines: Option<bool>,
 ) -> PyResult<Bound<'_, PyDict>> {
     if let Some(lines) = lines {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::{Access, AllocKind, Error, ErrorKind, Event};
 
+use crate::argument;
 use crate::array::Array;
 use crate::axes::Axes;
 use crate::dtype::PyDtype;
@@ -57,6 +58,14 @@ impl Side {
         let span = self.view.span();
         (span.start, span.len())
     }
+}
+
+/// The two ends of a copy. An error names the argument.
+pub(crate) fn ends(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<(Side, Side)> {
+    let side = |name, object: &Bound<'_, PyAny>| {
+        Side::of(object).map_err(|error| argument::named(object.py(), name, error))
+    };
+    Ok((side("dst", dst)?, side("src", src)?))
 }
 
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
@@ -211,7 +220,7 @@ pub(crate) fn copy_async(
     dst: &Bound<'_, PyAny>,
     src: &Bound<'_, PyAny>,
 ) -> PyResult<Event<Dyn>> {
-    let (dst, src) = (Side::of(dst)?, Side::of(src)?);
+    let (dst, src) = ends(dst, src)?;
     if !dst.view.is_c_contiguous() || !src.view.is_c_contiguous() {
         return Err(Class::Request.error("a queue copies C-contiguous memory; usm.copy takes any"));
     }

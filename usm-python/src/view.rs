@@ -11,7 +11,7 @@ use usm_interface::{Dtype, Extent, Layout};
 
 use crate::argument;
 use crate::axes::Axes;
-use crate::error::{Class, OrRaise};
+use crate::error::Class;
 
 /// NumPy's and the buffer protocol's maximum number of dimensions.
 pub(crate) const MAX_DIMS: usize = 64;
@@ -37,10 +37,12 @@ pub(crate) struct View {
 impl View {
     /// A C-contiguous view from the start of a storage.
     pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
+        // The shape is an argument here, no part of a dictionary.
+        let refused = |error: usm_interface::Error| Class::Request.error(error.to_string());
         if shape.len() <= FEW_DIMS {
-            return Ok(Self::of_layout(&Layout::<FEW_DIMS>::new(dtype, shape, None, 0).or_raise()?));
+            return Ok(Self::of_layout(&Layout::<FEW_DIMS>::new(dtype, shape, None, 0).map_err(refused)?));
         }
-        Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).or_raise()?))
+        Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).map_err(refused)?))
     }
 
     /// A checked layout on a storage that starts at its lowest byte.

@@ -28,6 +28,40 @@ def test_the_example_of_the_front_page():
     assert result.attempted >= 5 and result.failed == 0
 
 
+def docstrings():
+    """Name and text of every docstring: of modules, functions, classes and their members."""
+    for module in (_usm, usm, usm.memory, usm.nrt, usm.errors, usm.adapt, usm.kernel_api, usm._kernel):
+        yield module.__name__, module.__doc__
+        for name, found in vars(module).items():
+            if not name.startswith("__") and getattr(found, "__module__", "usm").startswith("usm"):
+                yield f"{module.__name__}.{name}", found.__doc__
+                if inspect.isclass(found):
+                    members = ((member, getattr(it, "__doc__", None)) for member, it in vars(found).items())
+                    yield from ((f"{module.__name__}.{name}.{member}", text) for member, text in members if member != "__doc__")
+
+
+def test_the_examples_of_docstrings():
+    import usm._kernel
+
+    examples, runner, shown = 0, doctest.DocTestRunner(), set()
+    for name, text in docstrings():
+        if not isinstance(text, str) or ">>>" not in text or text in shown:
+            continue
+        shown.add(text)
+        test = doctest.DocTestParser().get_doctest(text, {"usm": usm}, name, None, None)
+        said = []
+        runner.run(test, out=said.append)
+        assert said == [], "".join(said)
+        examples += len(test.examples)
+    assert examples >= 18 and len(shown) >= 10, (examples, len(shown))
+
+
+def test_a_docstring_that_is_wrong_is_seen():
+    test = doctest.DocTestParser().get_doctest(">>> usm.zeros(1, device='host').size\n2\n", {"usm": usm}, "wrong", None, None)
+    said = []
+    assert doctest.DocTestRunner().run(test, out=said.append).failed == 1 and said
+
+
 def stubbed():
     """Names that the stub declares, and the members of its classes."""
     tree = ast.parse(STUB.read_text())

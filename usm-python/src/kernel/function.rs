@@ -12,6 +12,7 @@ use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
+use crate::argument as arguments;
 use crate::ends;
 use crate::error::Class;
 use crate::fork::Replaced;
@@ -95,7 +96,7 @@ impl PyKernelFunction {
         py: Python<'py>,
         target: &str,
         signature: &str,
-        ndim: u32,
+        #[pyo3(from_py_with = arguments::ndim)] ndim: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let code = self.made(py, &self.signed(signature, ndim)?)?;
         let text = match target {

@@ -1,0 +1,161 @@
+"""Every public function and method, with each of its arguments wrong: the error names it.
+
+The calls are made from the signatures of the module, so a new member is in the test at once.
+"""
+
+import inspect
+
+import pytest
+
+import usm
+import usm.memory
+import usm.nrt
+from test_placement import handle
+
+
+class Wrong:
+    """Fits no argument."""
+
+    def __repr__(self):
+        return "Wrong()"
+
+
+def array():
+    return usm.zeros((2, 3), "<f4", device="host")
+
+
+GRAPH = {"tensors": [{"id": 0, "size": 64, "name": "first"}], "ops": [{"name": "make", "inputs": [], "outputs": [0]}], "outputs": [0]}
+
+# A value that fits, by the argument's name; functions are called.
+FITS = {
+    "address": lambda: usm.nrt.MemInfo.allocate(8).address,
+    "advice": "reset",
+    "array": array,
+    "code": "__kernel void nothing() {}",
+    "device": "host",
+    "dst": array,
+    "fill_value": 1,
+    "handle": handle(),
+    "input": lambda: GRAPH,
+    "key": "first",
+    "obj": array,
+    "on": True,
+    "other": 8,
+    "path": "/nowhere/file",
+    "peer": lambda: usm.Context("host"),
+    "pointer": 4096,
+    "records": 0,
+    "selector": "host",
+    "shape": 3,
+    "size": 8,
+    "src": array,
+    "sycl_usm_ary": array,
+    "value": 1,
+}
+# An instance of each class whose methods are called.
+INSTANCES = {
+    "Arena": lambda: usm.plan(GRAPH).arena("host"),
+    "Array": array,
+    "Context": lambda: usm.Context("host"),
+    "Event": lambda: usm.Queue("host").barrier(),
+    "MemInfo": lambda: usm.nrt.MemInfo.allocate(8),
+    "MemoryUSMHost": lambda: usm.memory.MemoryUSMHost(8, queue="host"),
+    "Plan": lambda: usm.plan(GRAPH),
+    "Queue": lambda: usm.Queue("host"),
+    "Snapshot": usm.snapshot,
+}
+# Kernels have a table of their own (test_kernel_refusals.py).
+KERNELS = {"Kernel", "KernelFunction", "KernelLaunch", "Module", "launch"}
+# The message may name the class of these instead.
+OPERANDS = {"obj", "other", "input", "key", "array", "sycl_usm_ary", "syclobj", "path", "value"}
+
+
+def parameters(function):
+    try:
+        return [it for it in inspect.signature(function).parameters.values() if it.name != "self"]
+    except ValueError:
+        return []
+
+
+def public():
+    """Name, function and parameter of each argument of the package."""
+    for module, prefix in ((usm, ""), (usm.memory, "memory."), (usm.nrt, "nrt.")):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if name in KERNELS or inspect.ismodule(found) or (inspect.isclass(found) and issubclass(found, (BaseException, tuple))):
+                continue
+            if not inspect.isclass(found):
+                if callable(found):
+                    yield from ((f"{prefix}{name}", lambda found=found: found, it) for it in parameters(found))
+                continue
+            yield from ((f"{prefix}{name}", lambda found=found: found, it) for it in parameters(found))
+            if name not in INSTANCES:
+                continue
+            for member in dir(found):
+                method = inspect.getattr_static(found, member)
+                if member.startswith("_") or inspect.isdatadescriptor(method) or not callable(getattr(found, member)):
+                    continue
+                bound = lambda name=name, member=member: getattr(INSTANCES[name](), member)  # noqa: E731
+                yield from ((f"{name}.{member}", bound, it) for it in parameters(getattr(found, member)))
+
+
+CASES = {f"{name}({parameter.name})": (name, function, parameter) for name, function, parameter in public()}
+NUMBERS = {"address", "alignment", "capacity", "keep", "pointer", "records", "size", "threads", "time_limit", "timeout"}
+
+
+def call(function, parameter, value):
+    """Calls with one argument as given and the other ones that are needed as they fit."""
+    named, positional, bound = {}, [], function()
+    for it in parameters(bound):
+        if it.kind is it.VAR_KEYWORD:
+            named.update({"n": value} if it.name == parameter.name else {})
+        elif it.kind is it.VAR_POSITIONAL:
+            positional.append(value if it.name == parameter.name else FITS[it.name])
+        elif it.name == parameter.name or it.default is it.empty:
+            given = value if it.name == parameter.name else FITS[it.name]
+            given = given() if callable(given) and given is not value else given
+            if it.kind is it.POSITIONAL_ONLY:
+                positional.append(given)
+            else:
+                named[it.name] = given
+    return bound(*positional, **named)
+
+
+def words(error):
+    return "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def test_the_whole_surface_is_here():
+    assert len(CASES) > 120
+    assert {"empty(shape)", "zeros(alignment)", "asarray(copy)", "plan(threads)", "Array.reshape(shape)", "Queue.wait(timeout)"} <= set(CASES)
+    assert {"memory.MemoryUSMDevice(queue)", "MemInfo.allocate(size)", "Plan.at(dims)", "Snapshot.dump(path)", "Arena.array(shape)"} <= set(CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_wrong_type_is_refused_by_name(case):
+    name, function, parameter = CASES[case]
+    # An arena has no array of that name.
+    with pytest.raises((TypeError, ValueError, KeyError)) as caught:
+        call(function, parameter, Wrong())
+    said = words(caught.value)
+    operand = parameter.name in OPERANDS and "Wrong" in said
+    assert parameter.name in said or operand or (parameter.kind is parameter.VAR_KEYWORD and "n: " in said), said
+    if parameter.name in {"queue", "device", "shape", "dtype", "kind"} | NUMBERS:
+        assert type(caught.value) is TypeError, said
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if CASES[case][2].name in NUMBERS])
+@pytest.mark.parametrize("value", [-1, 1 << 70, 10**5000, -(10**5000)], ids=["-1", "2**70", "10**5000", "-10**5000"])
+def test_a_number_outside_of_its_range_is_refused_by_name(case, value):
+    name, function, parameter = CASES[case]
+    if parameter.name == "address" and value == -1:
+        value = -2
+    try:
+        call(function, parameter, value)
+    except (ValueError, usm.AllocationError) as error:
+        assert parameter.name in words(error) or isinstance(error, usm.AllocationError), words(error)
+        assert len(words(error)) < 500
+    else:
+        # dpctl ignores an alignment that is not positive; a wait may be longer than any life; a
+        # capacity may be more than is needed.
+        assert value > 0 or (name.startswith("memory.") and parameter.name == "alignment"), value
