@@ -64,6 +64,7 @@ usage: cargo xtask <command>
   numba [--all] [--refresh] [--kind KIND] [--source SELECTOR] [MODULE...]
                         Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
                         the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
+  python [WORD...]      the Python tests alone, on the wheel of this tree; the words go to pytest: python tests/test_explorer.py
   spirv [--check]       writes the SPIR-V of the kernels from their OpenCL C, or compares the two; needs Debian's set-up
   site                  the pages of the Python package that is installed, and of the Rust libraries, in target/site
   wheel [--bare]        the Python package with that library inside; prints where it is. --bare: size and platform, and what a user
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
         "wheel" => wheel::run(rest),
+        "python" => test::python_alone(rest),
         "site" => no_arguments(rest).and_then(|()| site::run()),
         "prose" => no_arguments(rest).and_then(|()| prose::run()),
         "spirv" => spirv::run_command(rest),

@@ -161,17 +161,34 @@ fn python(report: &mut Report) {
     if !built {
         report.missing("Python tests", "no wheel");
     } else if crate_dir.join("tests").is_dir() {
-        report.command(
-            "Python tests",
-            command(environment::venv_python())
-                .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests"])
-                // Most of the time goes into separate processes that compile.
-                .args(["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"])
-                .current_dir(&crate_dir),
-        );
+        // Most of the time goes into separate processes that compile.
+        let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
+        report.command("Python tests", pytest().arg("tests").args(parallel));
     } else {
         report.missing("Python tests", "usm-python/tests does not exist");
     }
+}
+
+fn pytest() -> Command {
+    let mut pytest = command(environment::venv_python());
+    pytest
+        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
+        .current_dir(environment::root().join("usm-python"));
+    pytest
+}
+
+/// `cargo xtask python`: the Python tests alone, on the wheel of this tree. The arguments go to
+/// pytest, in the folder `usm-python`; without any it runs all tests.
+pub(crate) fn python_alone(arguments: &[String]) -> Result<(), Failure> {
+    let mut report = Report::new();
+    if report.check("set-up: Python and OpenCL", crate::python::virtual_environment) {
+        drivers(&mut report);
+        if install_wheel(&mut report) {
+            let all = arguments.is_empty().then_some("tests");
+            report.command("Python tests", pytest().args(all).args(arguments));
+        }
+    }
+    report.finish()
 }
 
 /// Builds the wheel and installs it into the virtual environment.
