@@ -12,6 +12,7 @@ import os
 import pathlib
 import pickle
 import pydoc
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,9 @@ def check_command():
     assert command("--version").split()[-1] == command("--version", module=True).split()[-1] == usm.__version__
     assert json.loads(command("devices", "--json"))["backends"]
     assert "host" in command("demo", module=True)
+    for shell in ("bash", "zsh", "fish"):
+        assert command("completions", shell) == command("completions", shell, module=True)
+        assert all(word in command("completions", shell) for word in ("_usm" if shell != "fish" else "usm", "plan", "time-limit")), shell
     assert "_usm" in command("completions", "bash")
     text = "{'data': (4096, False), 'shape': (2, 3), 'typestr': '<f4', 'version': 3}\n"
     assert json.loads(command("interface", input=text))["ok"]
@@ -96,6 +100,50 @@ def check_a_plan():
     document = json.loads(command("plan", FOLDER / "graph.json", "--json", "--html", FOLDER / "by_command.html", "--svg", FOLDER / "x.svg"))
     assert document["peak"] == plan.peak and (FOLDER / "by_command.html").exists() and (FOLDER / "x.svg").exists()
     assert json.loads(command("plan", "-", "--json", input=json.dumps(GRAPH)))["peak"] == plan.peak
+
+
+# 17 buffers that need 11 bytes, while at most 10 are live: 40 such groups below one buffer that
+# lives at all times. No bound is as high as the best plan, so the search does not end.
+GROUP = [(0, 1, 3), (0, 1, 2), (1, 2, 4), (1, 2, 1), (2, 3, 1), (0, 3, 4), (3, 4, 3), (0, 4, 1), (4, 5, 2), (4, 5, 2), (2, 5, 4)]
+GROUP += [(3, 6, 2), (5, 6, 2), (5, 7, 5), (5, 7, 1), (6, 7, 1), (6, 7, 3)]
+HARD = [(7 * group + lower, 7 * group + upper, size) for group in range(40) for lower, upper, size in GROUP] + [(0, 280, 3)]
+
+
+def check_a_table_from_a_pipe_and_its_capacity():
+    """`plan -` with a capacity that has a unit: decided, in both forms of the command."""
+    table = "id,lower,upper,size\n" + "".join(f"{id},{id},{id + 2},{256 << 20}\n" for id in range(8))
+    for module in (False, True):
+        document = json.loads(command("plan", "-", "--capacity", "1GiB", "--json", module=module, input=table))
+        assert (document["feasible"], document["peak"]) == (True, 512 << 20)
+        document = json.loads(command("plan", "-", "--capacity", "511MiB", "--json", module=module, status=1, input=table))
+        assert (document["feasible"], document["peak"], document["lower_bound"]) == (False, None, 512 << 20)
+        done = subprocess.run([sys.executable, "-m", "usm", "plan", "-", "--capacity", "1 bag"], input=table, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "1 bag" in done.stderr and "Traceback" not in done.stderr, done
+
+
+def check_that_ctrl_c_in_a_search_prints_the_best_plan_so_far():
+    (FOLDER / "hard.csv").write_text("id,lower,upper,size\n" + "".join(f"{id},{a},{b},{size}\n" for id, (a, b, size) in enumerate(HARD)))
+    for program in ([pathlib.Path(sys.executable).with_name("usm")], [sys.executable, "-m", "usm"]):
+        arguments = ["plan", FOLDER / "hard.csv", "--strategy", "search", "--time-limit", "120", "--json", "--output", FOLDER / "hard.plan"]
+        # A signal before the search ends the command as usual, so a slow machine needs more time.
+        for delay in (1.5, 6, 25):
+            search = subprocess.Popen(
+                [*program, *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                # A shell's background jobs ignore the signal, and pass that on.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+            time.sleep(delay)
+            search.send_signal(signal.SIGINT)
+            text, said = search.communicate(timeout=100)
+            if search.returncode == 130 and text:
+                break
+        assert search.returncode == 130, (search.returncode, text, said)
+        document = json.loads(text)
+        assert (document["buffers"], document["feasible"], document["stopped"]) == (681, True, "interrupt"), document
+        assert len((FOLDER / "hard.plan").read_text().splitlines()) == 682
 
 
 def field(number, value):

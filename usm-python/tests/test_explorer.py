@@ -184,6 +184,35 @@ def test_the_head_shows_peak_bound_and_certificate(page):
     assert f"({plan.lower_bound} bytes)" in page.text("#proof")
 
 
+def test_the_page_is_light_or_dark_by_the_setting(page):
+    """Text, page and picture: drawn again when the setting changes, and readable in both."""
+    look = """
+        const done = arguments[1], body = getComputedStyle(document.body);
+        const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).reduce((sum, it) => sum + Number(it), 0) / 765;
+        const label = getComputedStyle(document.querySelector("#summary"));
+        const before = arguments[0];
+        const step = (turn) => requestAnimationFrame(() => setTimeout(() => {
+            const picture = document.querySelector("#picture").toDataURL();
+            if (picture === before && turn < 200) return step(turn + 1);
+            done([light(body.backgroundColor), light(body.color), light(label.color), picture]);
+        }));
+        step(0);
+    """
+    seen, picture = {}, None
+    try:
+        for scheme in ("light", "dark"):
+            page.post("/goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params={"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            # The browser tells the page of the change after some frames.
+            seen[scheme] = page.later(look, picture)
+            picture = seen[scheme][3]
+    finally:
+        page.post("/goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params={"features": []})
+    (paper, ink, faint, picture), (dark_paper, dark_ink, dark_faint, dark_picture) = seen["light"], seen["dark"]
+    assert paper > 0.9 and ink < 0.2 and paper - faint > 0.4
+    assert dark_paper < 0.2 and dark_ink > 0.8 and dark_faint - dark_paper > 0.4
+    assert picture != dark_picture, "the picture was not drawn again"
+
+
 def test_four_thousand_buffers_answer_within_a_tenth_of_a_second(browser, tmp_path):
     count = 4000
     tensors = [{"id": id, "size": 64 * (1 + id % 50), "name": f"tensor{id}"} for id in range(count)]

@@ -4,6 +4,7 @@ The pointers are the same, each side sees the other's writes, and streams order 
 """
 
 import gc
+import multiprocessing
 import sys
 import traceback
 import weakref
@@ -319,6 +320,34 @@ def numpy_sees_managed_and_page_locked_memory():
     refused(lambda: memoryview(usm.zeros(3, kind="device", queue="cuda:gpu:0")), BufferError)
     copied = usm.to_numpy(usm.zeros(3, "<i4", kind="device", queue="cuda:gpu:0"))
     assert copied.tolist() == [0] * 3
+
+
+def opened(handle, value):
+    """In another process: the elements behind a handle, which then all become `value`."""
+    array = usm.open_ipc(handle, device="cuda:gpu:0")
+    found = array.tolist(), array.strides, array.kind
+    array.fill(value)
+    array.wait()
+    return found
+
+
+@case()
+def processes_share_memory_by_a_handle():
+    values = np.arange(4000, dtype="<i4").reshape(4, 1000)
+    array = usm.empty((4, 1000), "<i4", kind="device", queue="cuda:gpu:0")
+    usm.copy(array, usm.asarray(values))
+    part = array[1:3, ::2]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(opened, (part.ipc_handle(), 7)) == (values[1:3, ::2].tolist(), part.strides, "device")
+        values[1:3, ::2] = 7
+        assert (usm.to_numpy(array) == values).all()
+        refused(lambda: usm.open_ipc(array.ipc_handle(), device="cuda:gpu:0"), usm.DeviceError)
+        handle = array.ipc_handle()
+        altered = handle[:24] + bytes(it ^ 0x15 for it in handle[24:88]) + handle[88:]
+        refused(lambda: pool.apply(opened, (altered, 7)), usm.DeviceError)
+        refused(lambda: pool.apply(opened, (handle[:88], 7)))
+    for kind in ("host", "shared"):
+        refused(lambda kind=kind: usm.zeros(3, kind=kind, queue="cuda:gpu:0").ipc_handle(), usm.DeviceError)
 
 
 def main():

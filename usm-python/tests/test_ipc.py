@@ -1,0 +1,120 @@
+"""Handles of memory between real processes, on the CUDA driver that executes on the host."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+EXPORTER = """
+import multiprocessing, subprocess, sys
+import usm
+from ipc_case import opened, read
+
+if __name__ == "__main__":
+    device = sys.argv[1]
+    array = usm.empty((4, 1000), "<i4", kind="device", device=device)
+    usm.copy(array, usm.asarray([list(range(row, row + 1000)) for row in range(4)], dtype="<i4", device="host"))
+    members = usm.zeros(3, usm.DType("<f8"), kind="device", device=device)
+    # In a process of multiprocessing's: the whole, a part with steps, one element, nothing.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for view in (array, array[1:3, ::2], array[::-1, 5], array[2, 3], array[:0], members):
+            found = pool.apply(read, (view.ipc_handle(), device))
+            assert found == (view.shape, view.strides if view.size else found[1], view.dtype.str, "device", view.tolist()), found
+        # Its writes are seen here, and only where its view has elements.
+        assert pool.apply(opened, (array[1:3, ::2].ipc_handle(), device, 7)) is None
+        assert array[1:3, ::2].tolist() == [[7] * 500] * 2
+        assert array[1:3, 1::2].tolist() == [list(range(row + 1, row + 1000, 2)) for row in (1, 2)] and array[0].tolist() == list(range(1000))
+        # What this process frees, the other one holds no longer.
+        for turn in range(50):
+            short = usm.full(1000, turn, "<i4", kind="device", device=device)
+            assert pool.apply(read, (short.ipc_handle(), device))[4] == [turn] * 1000
+        assert pool.apply(opened, (array.ipc_handle(), device)) is None
+    try:
+        usm.open_ipc(array.ipc_handle(), device=device)
+    except usm.DeviceError:
+        pass
+    else:
+        raise AssertionError("the process opened its own memory")
+    for kind in ("host", "shared"):
+        try:
+            usm.zeros(3, kind=kind, device=device).ipc_handle()
+        except usm.DeviceError as error:
+            assert "IPC" in str(error), error
+        else:
+            raise AssertionError(kind)
+    print(array.ipc_handle().hex(), flush=True)
+    sys.stdin.read()
+"""
+
+CASE = """
+import usm
+
+
+def read(handle, device):
+    array = usm.open_ipc(handle, device=device)
+    again = usm.open_ipc(handle, device=device)
+    assert again.tolist() == array.tolist() and array.device.selector == device
+    return array.shape, array.strides, array.dtype.str, array.kind, array.tolist()
+
+
+def opened(handle, device, value=None):
+    array = usm.open_ipc(handle, queue=usm.Queue(device))
+    if value is not None:
+        array.fill(value)
+        array.wait()
+    # An opened memory cannot be handed on, but copied.
+    assert array.copy().tolist() == array.tolist()
+    try:
+        array.ipc_handle()
+    except (usm.DeviceError, usm.RequestError):
+        return None
+    return "handed on"
+"""
+
+OPENER = """
+import sys
+import usm
+
+handle, device = bytes.fromhex(sys.argv[1]), sys.argv[2]
+refused = usm.DeviceError
+altered = [handle[:place] + bytes([handle[place] ^ 0x15]) + handle[place + 1:] for place in [*range(24, 32), *range(36, 40)]]
+if sys.argv[3] == "live":
+    assert usm.open_ipc(handle, device=device).size == 4000
+    # Of another runtime; and altered in the runtime's own part.
+    cases = [(handle, "host")] + [(it, device) for it in altered]
+else:
+    cases = [(it, device) for it in [handle, *altered]] + [(handle, "host")]
+for case, place in cases:
+    try:
+        usm.open_ipc(case, device=place)
+    except usm.DeviceError:
+        continue
+    raise AssertionError(case.hex())
+"""
+
+
+@pytest.mark.parametrize(("backend", "variable"), [("cuda", "USM_CUDA_LIBRARY"), ("hip", "USM_HIP_LIBRARY")])
+def test_processes_share_device_memory_by_its_handle(tmp_path, cuda_driver, backend, variable):
+    environment = {**os.environ, **cuda_driver}
+    environment[variable] = environment.pop("USM_CUDA_LIBRARY")
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
+    (tmp_path / "ipc_case.py").write_text(CASE)
+    (tmp_path / "exporter.py").write_text(EXPORTER)
+    device = f"{backend}:gpu:0"
+
+    def opener(handle, state):
+        done = subprocess.run([sys.executable, "-c", OPENER, handle, device, state], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    command = [sys.executable, tmp_path / "exporter.py", device]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as exporter:
+        handle = exporter.stdout.readline().strip()
+        try:
+            assert handle, exporter.communicate(timeout=60)[1]
+            opener(handle, "live")
+        finally:
+            exporter.stdin.close()
+        assert exporter.wait(60) == 0, exporter.stderr.read()
+    # The exporter has ended, and its memory with it.
+    opener(handle, "stale")
