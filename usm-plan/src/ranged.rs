@@ -7,7 +7,7 @@
 use usm_pool::alias::InPlace;
 use usm_pool::planner::given;
 use usm_pool::range::expression::parse;
-use usm_pool::range::{At, Dimension, Fault, Item, RangeError, Ranged, Term, Unordered, evaluate, prove};
+use usm_pool::range::{self, At, Dimension, Fault, Item, RangeError, Term, Unordered, evaluate, prove};
 use usm_pool::{Graph, Options, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
@@ -157,7 +157,10 @@ pub struct Planned {
     pub(crate) plans: Vec<Vec<(u64, u64)>>,
 }
 
-/// The tables of [`Ranged`], owned.
+/// Sizes of up to this many tensors lie on the stack during an evaluation: 8 KiB.
+const FEW: usize = 1024;
+
+/// The tables of [`Ranged`](range::Ranged), owned.
 #[derive(Debug)]
 pub(crate) struct Tables {
     dimensions: Vec<Dimension>,
@@ -181,19 +184,33 @@ impl Tables {
         self.fits_by_order
     }
 
-    pub(crate) fn ranged<T>(&self, ask: impl FnOnce(Ranged<'_>) -> T) -> T {
-        let items: Vec<Item<'_>> = self
-            .items
-            .iter()
-            .map(|(size, alignment, root, inside)| Item { size, alignment: *alignment, root: *root, inside })
-            .collect();
-        let plans: Vec<&[(u32, u32)]> = self.plans.iter().map(Vec::as_slice).collect();
-        ask(Ranged { dimensions: &self.dimensions, items: &items, plans: &plans })
+    /// Whether these are values of the dimensions.
+    pub(crate) fn fits(&self, values: &[u64]) -> Result<(), RangeError> {
+        range::fits(&self.dimensions, values)
     }
 
-    /// Writes the offset of each tensor for some values.
+    /// Writes the offset of each tensor for some values. Up to [`FEW`] tensors need no heap.
     pub(crate) fn at(&self, values: &[u64], offsets: &mut [u64]) -> Result<At, RangeError> {
-        self.ranged(|ranged| ranged.at(values, offsets, &mut vec![0; ranged.items.len()]))
+        let count = self.items.len();
+        let mut few = [0; FEW];
+        let mut many = Vec::new();
+        let sizes = match few.get_mut(..count) {
+            Some(sizes) => sizes,
+            None => {
+                many.resize(count, 0);
+                &mut many[..]
+            }
+        };
+        let item = |index: usize| {
+            let (size, alignment, root, inside) = &self.items[index];
+            Item { size, alignment: *alignment, root: *root, inside }
+        };
+        let mut plans: [&[(u32, u32)]; PLANS] = [&[]; PLANS];
+        for (plan, pairs) in plans.iter_mut().zip(&self.plans) {
+            *plan = pairs;
+        }
+        let plans = &plans[..self.plans.len().min(PLANS)];
+        range::at(&self.dimensions, count, item, plans, values, offsets, sizes)
     }
 }
 

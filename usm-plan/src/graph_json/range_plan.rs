@@ -182,7 +182,7 @@ impl RangePlan {
     /// # Errors
     /// As [`Self::at`].
     pub fn outcome(&self, values: &[u64], options: &Options<'_>, name: &Path) -> Result<Outcome> {
-        self.tables.ranged(|ranged| ranged.fits(values)).map_err(|error| self.refusal(error))?;
+        self.tables.fits(values).map_err(|error| self.refusal(error))?;
         let mut options = *options;
         options.queue = self.queue;
         let graph = self.file.graph(&self.dims, values, &self.hints())?;

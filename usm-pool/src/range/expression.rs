@@ -70,7 +70,20 @@ pub const DEPTH: usize = 32;
 /// # Errors
 /// A [`Fault`].
 pub fn evaluate(terms: &[Term], values: &[u64]) -> Result<u64, Fault> {
-    let (mut stack, mut top) = ([0_u64; DEPTH], 0);
+    // Most sizes are short, and a short expression has no need to clear a deep stack: of `n` steps
+    // at most `(n + 1) / 2` are values, if it is one.
+    match terms {
+        [Term::Number(number)] => Ok(*number),
+        short if short.len() <= 2 * SHORT => evaluate_on::<SHORT>(short, values),
+        long => evaluate_on::<DEPTH>(long, values),
+    }
+}
+
+/// Values that a short expression holds at most.
+const SHORT: usize = 4;
+
+fn evaluate_on<const ROOM: usize>(terms: &[Term], values: &[u64]) -> Result<u64, Fault> {
+    let (mut stack, mut top) = ([0_u64; ROOM], 0);
     for term in terms {
         let value = match *term {
             Term::Number(number) => number,

@@ -177,28 +177,8 @@ impl Ranged<'_> {
     /// # Errors
     /// A [`RangeError`]; the slices' content is then unspecified.
     pub fn at(&self, values: &[u64], offsets: &mut [u64], sizes: &mut [u64]) -> Result<At, RangeError> {
-        let items = self.items.len();
-        let short = offsets.len().min(sizes.len());
-        let (Some(offsets), Some(sizes)) = (offsets.get_mut(..items), sizes.get_mut(..items)) else {
-            return Err(RangeError::Room { given: short, items });
-        };
-        self.fits(values)?;
-        for (item, (size, of)) in sizes.iter_mut().zip(self.items).enumerate() {
-            *size = evaluate(of.size, values).map_err(|fault| RangeError::Expression { item, fault })?;
-        }
-        let mut best: Option<At> = None;
-        for plan in 0..self.plans.len() {
-            let peak = self.stack(plan, offsets, sizes)?;
-            if best.is_none_or(|best| peak < best.peak) {
-                best = Some(At { plan, peak });
-            }
-        }
-        let best = best.ok_or(RangeError::Malformed)?;
-        if best.plan + 1 != self.plans.len() {
-            self.stack(best.plan, offsets, sizes)?;
-        }
-        self.place(values, offsets, sizes)?;
-        Ok(best)
+        let Self { dimensions, items, plans } = *self;
+        at(dimensions, items.len(), |item| items[item], plans, values, offsets, sizes)
     }
 
     /// Whether these are values of the dimensions.
@@ -206,75 +186,139 @@ impl Ranged<'_> {
     /// # Errors
     /// [`RangeError::Values`], [`RangeError::Value`].
     pub fn fits(&self, values: &[u64]) -> Result<(), RangeError> {
-        let dimensions = self.dimensions;
-        if values.len() != dimensions.len() {
-            return Err(RangeError::Values { given: values.len(), dimensions: dimensions.len() });
-        }
-        match values.iter().zip(dimensions).enumerate().find(|(_, (value, of))| !of.contains(**value)) {
-            Some((index, (&value, &dimension))) => Err(RangeError::Value { index, value, dimension }),
-            None => Ok(()),
-        }
+        fits(self.dimensions, values)
     }
+}
 
-    /// Offsets of the roots by one plan. Returns the peak.
-    fn stack(&self, plan: usize, offsets: &mut [u64], sizes: &[u64]) -> Result<u64, RangeError> {
-        offsets.fill(0);
-        let end = |offsets: &[u64], item: usize| {
-            let (alignment, size) = (self.items[item].alignment, sizes[item]);
-            let outside = RangeError::Outside { item, offset: offsets[item], size, room: u64::MAX };
-            if !alignment.is_power_of_two() {
-                return Err(RangeError::Misaligned { item, offset: 0, alignment });
-            }
-            let begin = crate::lifetime::align_up(offsets[item], alignment).ok_or(outside)?;
-            Ok((begin, begin.checked_add(size).ok_or(outside)?))
-        };
-        for &(below, above) in self.plans[plan] {
-            let (below, above) = (below as usize, above as usize);
-            if below.max(above) >= offsets.len() {
-                return Err(RangeError::Malformed);
-            }
-            offsets[above] = offsets[above].max(end(offsets, below)?.1);
-        }
-        let mut peak = 0;
-        for item in 0..offsets.len() {
-            if self.items[item].root as usize == item {
-                let (begin, end) = end(offsets, item)?;
-                offsets[item] = begin;
-                peak = peak.max(end);
-            }
-        }
-        // A pair that came too early had no effect.
-        let kept = |&(below, above): &(u32, u32)| {
-            offsets[above as usize] >= offsets[below as usize].saturating_add(sizes[below as usize])
-        };
-        if self.plans[plan].iter().all(kept) { Ok(peak) } else { Err(RangeError::Malformed) }
+/// Whether these are values of the dimensions.
+///
+/// # Errors
+/// [`RangeError::Values`], [`RangeError::Value`].
+pub fn fits(dimensions: &[Dimension], values: &[u64]) -> Result<(), RangeError> {
+    if values.len() != dimensions.len() {
+        return Err(RangeError::Values { given: values.len(), dimensions: dimensions.len() });
     }
+    match values.iter().zip(dimensions).enumerate().find(|(_, (value, of))| !of.contains(**value)) {
+        Some((index, (&value, &dimension))) => Err(RangeError::Value { index, value, dimension }),
+        None => Ok(()),
+    }
+}
 
-    /// Offsets of the tensors in a root's block.
-    fn place(&self, values: &[u64], offsets: &mut [u64], sizes: &[u64]) -> Result<(), RangeError> {
-        for (item, of) in self.items.iter().enumerate() {
-            let root = of.root as usize;
-            if root == item {
-                continue;
-            }
-            if self.items.get(root).is_none_or(|above| above.root != of.root) {
-                return Err(RangeError::Malformed);
-            }
-            let inside = match of.inside {
-                [] => 0,
-                terms => evaluate(terms, values).map_err(|fault| RangeError::Expression { item, fault })?,
-            };
-            let (size, room) = (sizes[item], sizes[root]);
-            if inside.checked_add(size).is_none_or(|end| end > room) {
-                return Err(RangeError::Outside { item, offset: inside, size, room });
-            }
-            // The root's end was found to be below 2^64.
-            let offset = offsets[root].saturating_add(inside);
-            if !of.alignment.is_power_of_two() || offset % of.alignment != 0 {
-                return Err(RangeError::Misaligned { item, offset, alignment: of.alignment });
-            }
-            offsets[item] = offset;
+/// As [`Ranged::at`], for tensors in a table of another form: `item` is called with the indices
+/// below `count`.
+///
+/// # Errors
+/// A [`RangeError`]; the slices' content is then unspecified.
+pub fn at<'a>(
+    dimensions: &[Dimension],
+    count: usize,
+    item: impl Fn(usize) -> Item<'a>,
+    plans: &[&[(u32, u32)]],
+    values: &[u64],
+    offsets: &mut [u64],
+    sizes: &mut [u64],
+) -> Result<At, RangeError> {
+    let short = offsets.len().min(sizes.len());
+    let (Some(offsets), Some(sizes)) = (offsets.get_mut(..count), sizes.get_mut(..count)) else {
+        return Err(RangeError::Room { given: short, items: count });
+    };
+    fits(dimensions, values)?;
+    for (index, size) in sizes.iter_mut().enumerate() {
+        let Item { size: terms, alignment, .. } = item(index);
+        *size = evaluate(terms, values).map_err(|fault| RangeError::Expression { item: index, fault })?;
+        if !alignment.is_power_of_two() {
+            return Err(RangeError::Misaligned { item: index, offset: 0, alignment });
         }
-        Ok(())
     }
+    let mut best: Option<At> = None;
+    for (plan, pairs) in plans.iter().enumerate() {
+        let peak = stack(&item, pairs, offsets, sizes)?;
+        if best.is_none_or(|best| peak < best.peak) {
+            best = Some(At { plan, peak });
+        }
+    }
+    let best = best.ok_or(RangeError::Malformed)?;
+    if best.plan + 1 != plans.len() {
+        stack(&item, plans[best.plan], offsets, sizes)?;
+    }
+    place(&item, values, offsets, sizes)?;
+    Ok(best)
+}
+
+/// Offsets of the roots by one plan. Returns the peak.
+fn stack<'a>(
+    item: &impl Fn(usize) -> Item<'a>,
+    pairs: &[(u32, u32)],
+    offsets: &mut [u64],
+    sizes: &[u64],
+) -> Result<u64, RangeError> {
+    offsets.fill(0);
+    // Of a root with all below it done: its begin and its end.
+    let ends = |offsets: &[u64], index: usize| {
+        let size = sizes[index];
+        let outside = RangeError::Outside { item: index, offset: offsets[index], size, room: u64::MAX };
+        let begin = crate::lifetime::align_up(offsets[index], item(index).alignment).ok_or(outside)?;
+        Ok((begin, begin.checked_add(size).ok_or(outside)?))
+    };
+    // Consecutive pairs often have the same root below.
+    let mut last = (u32::MAX, 0);
+    for &(below, above) in pairs {
+        if below.max(above) as usize >= offsets.len() {
+            return Err(RangeError::Malformed);
+        }
+        if last.0 != below {
+            last = (below, ends(offsets, below as usize)?.1);
+        }
+        let begin = &mut offsets[above as usize];
+        *begin = last.1.max(*begin);
+    }
+    let mut peak = 0;
+    for index in 0..offsets.len() {
+        if item(index).root as usize == index {
+            let (begin, end) = ends(offsets, index)?;
+            offsets[index] = begin;
+            peak = peak.max(end);
+        }
+    }
+    // A pair that came too early had no effect.
+    let kept = |&(below, above): &(u32, u32)| {
+        offsets[above as usize] >= offsets[below as usize].saturating_add(sizes[below as usize])
+    };
+    if pairs.iter().all(kept) { Ok(peak) } else { Err(RangeError::Malformed) }
+}
+
+/// Offsets of the tensors in a root's block.
+fn place<'a>(
+    item: &impl Fn(usize) -> Item<'a>,
+    values: &[u64],
+    offsets: &mut [u64],
+    sizes: &[u64],
+) -> Result<(), RangeError> {
+    for index in 0..offsets.len() {
+        let of = item(index);
+        let root = of.root as usize;
+        if root == index {
+            continue;
+        }
+        if root >= offsets.len() || item(root).root != of.root {
+            return Err(RangeError::Malformed);
+        }
+        let inside = match of.inside {
+            [] => 0,
+            terms => {
+                evaluate(terms, values).map_err(|fault| RangeError::Expression { item: index, fault })?
+            }
+        };
+        let (size, room) = (sizes[index], sizes[root]);
+        if inside.checked_add(size).is_none_or(|end| end > room) {
+            return Err(RangeError::Outside { item: index, offset: inside, size, room });
+        }
+        // The root's end was found to be below 2^64.
+        let offset = offsets[root].saturating_add(inside);
+        if offset % of.alignment != 0 {
+            return Err(RangeError::Misaligned { item: index, offset, alignment: of.alignment });
+        }
+        offsets[index] = offset;
+    }
+    Ok(())
 }
