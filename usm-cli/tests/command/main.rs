@@ -12,6 +12,8 @@ mod onnx;
 #[cfg(feature = "onnx")]
 mod onnx_control;
 mod onnx_files;
+#[cfg(feature = "onnx")]
+mod onnx_quantised;
 mod onnx_stated;
 mod onnx_views;
 mod page;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::control::{self, Control};
 use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::shape::{self, Shape};
-use super::{is_constant, is_standard, outputs};
+use super::{is_constant, is_standard, outputs, quantised};
 
 /// A larger tensor is no shape: inference receives its type instead of its content.
 const LARGEST_VALUE: u64 = 4096;
@@ -77,6 +77,7 @@ fn attempt(
     for _ in 0..=ROUNDS + squeezes {
         let mut standard = light.clone();
         control::standard(&mut standard);
+        quantised::standard(&mut standard);
         // The substitute has another shape: only shapes computed before it are used.
         standard.node.iter_mut().filter(|node| substitute && squeezes_all(node)).for_each(|node| {
             "Identity".clone_into(&mut node.op_type);

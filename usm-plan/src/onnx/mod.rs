@@ -9,6 +9,7 @@ mod every_value;
 mod fit;
 pub mod infer;
 pub(crate) mod proto;
+mod quantised;
 mod shape;
 
 use std::collections::{HashMap, HashSet};
