@@ -16,7 +16,7 @@ use usm_plan::outcome;
 use usm_plan::ranged::{NamedDimension, Wanted};
 use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::range::Dimension;
-use usm_plan::usm_pool::{Options, Queue, Strategy};
+use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
 use usm_plan::{Error, Hints, Outcome, Report};
 
 use crate::argument;
@@ -262,8 +262,14 @@ impl PyPlan {
     /// 64-bit numbers.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let bytes: Vec<u8> = self.outcome.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();
-        PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
+        self.numbers(py, |row| row.offset)
+    }
+
+    /// The size of each tensor in bytes, in the order of `offsets`: a read-only buffer of 64-bit
+    /// numbers.
+    #[getter]
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.numbers(py, |row| row.size)
     }
 
     /// The ids of the tensors, in the order of `offsets`.
@@ -382,6 +388,11 @@ impl PyPlan {
 }
 
 impl PyPlan {
+    fn numbers<'py>(&self, py: Python<'py>, of: impl Fn(&Row) -> u64) -> PyResult<Bound<'py, PyAny>> {
+        let bytes: Vec<u8> = self.outcome.plan.rows.iter().flat_map(|row| of(row).to_ne_bytes()).collect();
+        PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
+    }
+
     /// The plan, for a picture.
     ///
     /// # Errors

@@ -10,12 +10,15 @@ import numpy
 import pytest
 
 import usm.adapt
+from conftest import require
+
+SCHEMA = "tflite_micro.tensorflow.lite.micro.python.schema_py_generated"
 
 
 def network(seed):
     """A random ``.tflite`` of additions of float vectors, as bytes."""
-    flatbuffers = pytest.importorskip("flatbuffers")
-    schema = pytest.importorskip("tflite_micro.tensorflow.lite.micro.python.schema_py_generated")
+    flatbuffers = require("flatbuffers", "writes a model")
+    schema = require(SCHEMA, "writes a model")
     source = random.Random(seed)
 
     def tensor(length):
@@ -45,7 +48,7 @@ def network(seed):
 
 def result(model, given, capfd):
     """The output of a run, and the bytes of the arena's head."""
-    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    runtime = require("tflite_micro.python.tflite_micro.runtime", "runs a model")
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=1 << 20)
     interpreter.set_input(given, 0)
     interpreter.invoke()
@@ -66,7 +69,7 @@ def test_a_planned_model_computes_the_same_in_no_more_memory(seed, capfd):
 
 
 def test_the_plan_of_a_model_is_exact_and_replaces_an_older_one():
-    schema = pytest.importorskip("tflite_micro.tensorflow.lite.micro.python.schema_py_generated")
+    schema = require(SCHEMA, "reads a model")
     planned = usm.adapt.tflm(usm.adapt.tflm(network(1)))
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(planned), 0))
     assert [entry.name for entry in model.metadata] == [b"OfflineMemoryAllocation"]
@@ -78,7 +81,7 @@ def test_the_plan_of_a_model_is_exact_and_replaces_an_older_one():
 
 
 def test_what_is_no_model_is_refused():
-    pytest.importorskip("tflite_micro")
+    require(SCHEMA, "reads a model")
     with pytest.raises(ValueError, match="TFL3"):
         usm.adapt.tflm(b"not a model at all")
 
@@ -173,3 +176,116 @@ def test_executorch_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "executorch", None)
     with pytest.raises(ImportError, match=r"usm.adapt.executorch needs the package executorch"):
         usm.adapt.executorch(16, set(), None, None, 0)
+
+
+def layers(extents, batch="N", domain=""):
+    """An ONNX model of matrix products: the columns of each result, after those of the input."""
+    onnx = require("onnx", "writes a model")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    weights, nodes = [], []
+    for index, (rows, columns) in enumerate(zip(extents, extents[1:])):
+        weights.append(numpy_helper.from_array(numpy.ones((rows, columns), numpy.float32), f"w{index}"))
+        nodes.append(helper.make_node("MatMul", [f"t{index}", f"w{index}"], [f"t{index + 1}"], domain=domain))
+    shown = [
+        helper.make_tensor_value_info(f"t{index}", onnx.TensorProto.FLOAT, [batch, columns])
+        for index, columns in enumerate(extents)
+    ]
+    graph = helper.make_graph(nodes, "layers", shown[:1], shown[-1:], weights, value_info=shown[1:-1])
+    sets = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    return helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+
+
+def test_onnxruntime_is_measured_beside_our_plan(tmp_path):
+    require("onnxruntime", "runs a model")
+    model = layers([16, 256, 512, 256, 16])
+    path = tmp_path / "layers.onnx"
+    path.write_bytes(model)
+    for rows in (1, 3):
+        found = usm.adapt.onnxruntime(path, dims={"N": rows})
+        # The second and the third result live together, and nothing else with them.
+        assert found.peak == rows * 4 * (256 + 512)
+        assert found.pattern == rows * 4 * (256 + 512)
+        assert found.arena >= found.pattern
+        assert found.sizes == [
+            {"name": f"t{index}", "ours": rows * 4 * columns, "theirs": rows * 4 * columns}
+            for index, columns in enumerate([256, 512, 256, 16], 1)
+        ]
+    assert usm.adapt.onnxruntime(model, dims={"t0.0": 3}) == found
+
+
+def test_onnxruntime_without_a_tensor_between_has_no_pattern():
+    require("onnxruntime", "runs a model")
+    found = usm.adapt.onnxruntime(bytearray(layers([16, 32])), dims={"N": 2})
+    assert (found.peak, found.pattern) == (256, None)
+
+
+def test_onnxruntime_has_the_given_values():
+    onnx = require("onnx", "writes a model")
+    require("onnxruntime", "runs a model")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    nodes = [helper.make_node("ConstantOfShape", ["n"], ["zeros"]), helper.make_node("Exp", ["zeros"], ["out"])]
+    given, out = helper.make_tensor_value_info("n", kinds.INT64, [1]), helper.make_tensor_value_info("out", kinds.FLOAT, ["L"])
+    graph = helper.make_graph(nodes, "zeros", [given], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    found = usm.adapt.onnxruntime(model, values={"n": 1000})
+    assert found.sizes == [{"name": name, "ours": 4000, "theirs": 4000} for name in ("zeros", "out")]
+
+
+def test_sizes_of_quantised_products_and_layers_are_those_of_onnxruntime():
+    onnx = require("onnx", "writes a model")
+    require("onnxruntime", "runs a model")
+    helper, kinds = onnx.helper, onnx.TensorProto
+
+    def constant(name, dtype, *shape):
+        return onnx.numpy_helper.from_array(numpy.ones(shape, dtype), name)
+
+    nodes = [
+        helper.make_node("DynamicQuantizeMatMul", ["x", "w", "scale", "zero"], ["a"], domain="com.microsoft"),
+        helper.make_node("DynamicQuantizeLinear", ["a"], ["q", "qs", "qz"]),
+        helper.make_node("MatMulIntegerToFloat", ["q", "v", "qs", "scale", "qz", "zero"], ["b"], domain="com.microsoft"),
+        helper.make_node("Unsqueeze", ["b", "axis"], ["s"]),
+        helper.make_node(
+            "DynamicQuantizeLSTM",
+            ["s", "lw", "lr", "", "", "", "", "", "scales", "zeros", "scales", "zeros"],
+            ["steps", "last", "cell"],
+            domain="com.microsoft",
+            hidden_size=16,
+            direction="bidirectional",
+        ),
+        helper.make_node("Relu", ["last"], ["y"]),
+    ]
+    constants = [
+        constant("w", "int8", 8, 24), constant("v", "int8", 24, 12), constant("scale", "float32", 1), constant("zero", "int8", 1),
+        constant("axis", "int64", 1), constant("lw", "int8", 2, 12, 64), constant("lr", "int8", 2, 16, 64),
+        constant("scales", "float32", 2), constant("zeros", "int8", 2),
+    ]  # fmt: skip
+    given = helper.make_tensor_value_info("x", kinds.FLOAT, ["N", 8])
+    out = helper.make_tensor_value_info("y", kinds.FLOAT, [2, 1, 16])
+    graph = helper.make_graph(nodes, "quantised", [given], [out], constants)
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+    found = usm.adapt.onnxruntime(model, dims={"N": 10})
+    assert {size["name"]: size["ours"] for size in found.sizes} == {
+        "a": 960, "q": 240, "qs": 4, "qz": 1, "b": 480, "s": 480, "steps": 1280, "last": 128, "cell": 128, "y": 128,
+    }  # fmt: skip
+    assert all(size["ours"] == size["theirs"] for size in found.sizes)
+
+
+def test_onnxruntime_tells_what_it_refuses():
+    require("onnxruntime", "runs a model")
+    with pytest.raises(RuntimeError, match="onnxruntime did not run the model: .*nobody.s"):
+        usm.adapt.onnxruntime(layers([16, 32], domain="nobody.s"), dims={"N": 2})
+    with pytest.raises(usm.RequestError, match="no value for `N`"):
+        usm.adapt.onnxruntime(layers([16, 32]))
+    with pytest.raises(TypeError, match="dims: N: .*1..2"):
+        usm.adapt.onnxruntime(layers([16, 32]), dims={"N": "1..2"})
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_package_that_onnxruntime_needs_is_named(package, monkeypatch):
+    for name in ("numpy", "onnx", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None if name == package else types.ModuleType(name))
+        if name != package:
+            monkeypatch.setattr(sys.modules[name], "__spec__", object(), raising=False)
+    with pytest.raises(ImportError, match=f"usm.adapt.onnxruntime needs the package {package}: "):
+        usm.adapt.onnxruntime(b"")

@@ -1,12 +1,16 @@
 """Plans for frameworks that place tensors themselves; packages are imported on need."""
 
 import array as _array
+import os as _os
 import typing as _typing
+from collections.abc import Mapping as _Mapping
 from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 
+from ._onnxruntime import run as _run
 from ._usm import plan as _plan
 
-__all__ = ["executorch", "tflm"]
+__all__ = ["Comparison", "executorch", "onnxruntime", "tflm"]
 
 # The runtime's alignment, and the name by which it finds a plan in the file.
 _ALIGNMENT = 16
@@ -104,6 +108,50 @@ def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, gr
             raise ValueError(f"a view at {offset} in its storage_base is not aligned to {alignment} bytes")
         result.spec_dict[spec] = planning.SpecAllocResult(place.mem_id, place.mem_obj_id, place.mem_offset + offset)
     return result
+
+
+class Comparison(_typing.NamedTuple):
+    """A model's memory here and in onnxruntime, in bytes."""
+
+    peak: int
+    """The arena of our plan, with the results of the model."""
+    pattern: int | None
+    """The block that onnxruntime's memory pattern takes, without the results; None where it makes
+    no pattern."""
+    arena: int
+    """All that onnxruntime's default arena took after three runs."""
+    sizes: list[dict[str, _typing.Any]]
+    """``name``, ``ours`` and ``theirs`` for each tensor that an operator makes."""
+
+
+def onnxruntime(
+    model: str | _os.PathLike[str] | bytes,
+    *,
+    dims: _Mapping[str, int] | None = None,
+    values: _Mapping[str, bool | float] | None = None,
+) -> Comparison:
+    """Our plan of an ONNX model beside the memory that onnxruntime takes on the CPU, measured by
+    running the model with one thread in a process of its own. The inputs are the ``values`` and
+    random numbers below 1. Needs the packages ``onnxruntime`` and ``onnx``. Raises ``usm.RequestError``
+    for what ``usm.plan`` refuses, and ``RuntimeError`` with the message of onnxruntime.
+    """
+    for name in ("numpy", "onnx", "onnxruntime"):
+        if _find_spec(name) is None:
+            raise ImportError(f"usm.adapt.onnxruntime needs the package {name}: pip install onnxruntime onnx")
+    said: dict[str, int | str | range] = {}
+    for name, value in (dims or {}).items():
+        if not isinstance(value, int):
+            raise TypeError(f"dims: {name}: one number is wanted, not {value!r}")
+        said[name] = value
+    given = bytes(model) if isinstance(model, bytes | bytearray) else _os.fspath(model)
+    plan = _plan(given, dims=said, values=dict(values or {}))
+    # Every tensor by itself, as onnxruntime sees it.
+    whole = _plan(given, dims=said, values=dict(values or {}), keep_order=True, views=False, strategy="greedy-by-size")
+    ours = {name: size for name, size in zip(whole.names, whole.sizes, strict=True) if name is not None}
+    measured = _run(given, dims or {}, values or {}, ours)
+    theirs = measured["sizes"]
+    sizes = [{"name": name, "ours": size, "theirs": theirs[name]} for name, size in ours.items() if name in theirs]
+    return Comparison(plan.peak, measured["pattern"], measured["arena"], sizes)
 
 
 def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:

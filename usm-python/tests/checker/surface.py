@@ -193,6 +193,7 @@ def plans() -> None:
     plan = usm.plan([(0, 2, 4096), (1, 3, 1024)], queue="in-order", strategy="auto", alignment=64)
     assert_type(plan, usm.Plan)
     assert_type(plan.offsets, memoryview)
+    assert_type(plan.sizes, memoryview)
     assert_type((plan.ids, plan.names, plan.order), tuple[list[int], list[str | None], list[str] | None])
     assert_type((plan.peak, plan.lower_bound, len(plan)), tuple[int, int, int])
     assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
