@@ -22,11 +22,12 @@ fn bytes(name: &str, data_type: i32, dims: &[i64]) -> TensorProto {
     }
 }
 
-/// Plans a graph with the input `x`, a float matrix of `rows` and 8 columns.
-fn naive(name: &str, node: Vec<NodeProto>, initializer: Vec<TensorProto>, rows: &str) -> serde_json::Value {
+/// Plans a graph with the input `x`, a float matrix of `N` rows and 8 columns.
+fn naive(name: &str, node: Vec<NodeProto>, initializer: Vec<TensorProto>) -> serde_json::Value {
     let output = vec![value("y", FLOAT, &["M", "K"])];
-    let input = vec![value("x", FLOAT, &[rows, "8"])];
-    let graph = GraphProto { name: name.to_owned(), node, input, output, initializer, ..GraphProto::default() };
+    let input = vec![value("x", FLOAT, &["N", "8"])];
+    let graph =
+        GraphProto { name: name.to_owned(), node, input, output, initializer, ..GraphProto::default() };
     let ran = plan(name, graph, &["--dim", "N=10"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     ran.json()["naive"].clone()
@@ -44,7 +45,7 @@ fn a_product_that_quantises_its_input_is_a_product() {
         bytes("zero", INT8, &[1]),
         floats("bias", &[16]),
     ];
-    assert_eq!(naive("onnx_quantised_matmul", nodes, constants, "N"), 2 * 10 * 16 * 4);
+    assert_eq!(naive("onnx_quantised_matmul", nodes, constants), 2 * 10 * 16 * 4);
 }
 
 #[test]
@@ -65,8 +66,8 @@ fn a_product_of_integers_has_the_type_of_its_scales() {
     };
     let constants = || vec![bytes("w", UINT8, &[8, 16]), floats("scale", &[1]), half.clone()];
     // 80 bytes, a scale of 4 bytes, a zero point, and two results.
-    assert_eq!(naive("onnx_quantised_integers", nodes("qs"), constants(), "N"), 80 + 4 + 1 + 2 * 160 * 4);
-    assert_eq!(naive("onnx_quantised_halves", nodes("half"), constants(), "N"), 80 + 4 + 1 + 2 * 160 * 2);
+    assert_eq!(naive("onnx_quantised_integers", nodes("qs"), constants()), 80 + 4 + 1 + 2 * 160 * 4);
+    assert_eq!(naive("onnx_quantised_halves", nodes("half"), constants()), 80 + 4 + 1 + 2 * 160 * 2);
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn a_quantised_lstm_is_an_lstm() {
     ];
     // The sequence, 10 steps of two directions, and three results of one step.
     let expected = (10 * 8 + 10 * 2 * 16 + 3 * 2 * 16) * 4;
-    assert_eq!(naive("onnx_quantised_lstm", nodes, constants, "N"), expected);
+    assert_eq!(naive("onnx_quantised_lstm", nodes, constants), expected);
 }
 
 #[test]
