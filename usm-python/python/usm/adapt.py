@@ -132,8 +132,9 @@ def onnxruntime(
 ) -> Comparison:
     """Our plan of an ONNX model beside the memory that onnxruntime takes on the CPU, measured by
     running the model with one thread in a process of its own. The inputs are the ``values`` and
-    random numbers below 1. Needs the packages ``onnxruntime`` and ``onnx``. Raises ``usm.RequestError``
-    for what ``usm.plan`` refuses, and ``RuntimeError`` with the message of onnxruntime.
+    random numbers below 1. Needs the packages ``onnxruntime`` and ``onnx``. Raises
+    ``usm.RequestError`` for what ``usm.plan`` refuses, and ``RuntimeError`` with the message of
+    onnxruntime.
     """
     for name in ("numpy", "onnx", "onnxruntime"):
         if _find_spec(name) is None:
