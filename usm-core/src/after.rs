@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_panic_stays_or_is_left() {
+    fn values_after_a_panic_stay_or_are_left() {
         let done = Cell::new(Some(true));
         let fill = |list: &After<i32, Work<'_>>| (1..=3).for_each(|value| list.push(value, Vec::new()));
         let panics = |work: &dyn Fn()| {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_waits_is_not_dropped_with_the_list() {
+    fn waiting_values_are_not_dropped_with_the_list() {
         struct Bomb;
 
         impl Drop for Bomb {

@@ -372,7 +372,7 @@ mod tests {
     use crate::Selector;
 
     #[test]
-    fn what_main_prints_is_the_sentence() {
+    fn main_prints_the_message_of_an_error() {
         let error = Error::from(ErrorKind::NoDevice).in_backend(BackendKind::Cuda).with_native(100);
         assert_eq!(format!("{error:?}"), "cuda: no such device (native code 100)");
         let error = "opencl:cup".parse::<Selector>().unwrap_err();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_leaves_without_work_is_forgotten_at_once() {
+    fn a_dropped_context_without_work_is_removed_at_once() {
         let gate = Gate::new();
         gate.join(1, Arc::new(|limit| if limit.is_zero() { Ok(()) } else { Err(Error::timeout(limit)) }));
         gate.join(2, Arc::new(|limit| Err(Error::timeout(limit))));

@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_above_the_limit_is_not_entered() {
+    fn a_block_above_the_limit_is_not_recorded() {
         let ledger = Ledger::new();
         let entry = ledger.open();
         let amount = |bytes| Amount { memory_type: MemoryType::UsmDevice, bytes };

@@ -256,7 +256,7 @@ pub(crate) mod ordered {
 
         /// A view may begin between the allocation and its free.
         #[test]
-        fn what_found_no_room_waits_for_no_view_and_is_no_work_beside_it() {
+        fn the_free_of_a_block_without_room_waits_for_no_view() {
             let mock = Mock::new(Progress::OnWait).without_concurrent_access();
             let context = mock.context();
             let queue = context.queue(QueueOrder::InOrder).expect("a queue");
@@ -274,7 +274,7 @@ pub(crate) mod ordered {
         /// Refused or not, the block was in no statistics, and its bytes count until the runtime
         /// takes it back.
         #[test]
-        fn what_found_no_room_goes_back() {
+        fn a_block_without_room_returns_to_the_runtime() {
             for refuses in [false, true] {
                 let all_at_once = |info: &mut crate::DeviceInfo| info.max_alloc_size = info.global_mem_size;
                 let mock = Mock::new(Progress::Manual).with_device(all_at_once);

@@ -202,7 +202,7 @@ fn a_view_and_a_submission_by_another_context_of_the_device_exclude_each_other()
 }
 
 #[test]
-fn a_context_goes_once_with_the_last_of_its_owners() {
+fn a_context_is_dropped_once_with_its_last_owner() {
     model(|| {
         let mock = Mock::default();
         let context = warm(&mock);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_set_of_the_pages_of_its_blocks() {
+    fn the_pages_are_those_of_all_blocks() {
         let (mut random, mut seen_grows) = (1_usize, 0);
         for _ in 0..200 {
             let (pool_pages, mut model, mut before) = (PoolPages::new(), [false; 80], None::<Range<usize>>);
@@ -133,7 +133,7 @@ mod models {
     /// If a thread passes its block to another one, that thread finds the block, whatever other
     /// blocks are recorded meanwhile.
     #[test]
-    fn what_a_thread_was_given_is_known_to_whom_it_tells() {
+    fn a_block_passed_to_another_thread_is_known_there() {
         loom::model(|| {
             let pool_pages = Arc::new(PoolPages::new());
             // This thread makes loom's objects.

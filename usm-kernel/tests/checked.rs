@@ -100,7 +100,7 @@ unsafe impl DeviceCode<1> for by_hand::Reverse {
 }
 
 #[test]
-fn what_is_no_launch_is_refused() {
+fn an_invalid_launch_is_refused() {
     let queue = queue();
     let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 40).unwrap();
     let range = Range::new([40]).unwrap();
@@ -204,7 +204,7 @@ fn an_index_one_too_far_is_outside() {
 }
 
 #[test]
-fn a_barrier_that_not_all_reach_names_who_waits() {
+fn a_barrier_that_not_all_items_reach_names_the_waiting_ones() {
     let mut kernel = text::parse(kernels::reverse::IR.unwrap()).unwrap();
     // Only the first five items wait, and no read follows the barrier.
     let _ = kernel.body.pop();

@@ -169,7 +169,7 @@ fn a_wait_gives_up_at_its_limit() {
 }
 
 #[test]
-fn what_the_device_cannot_hold_is_refused_with_numbers() {
+fn sizes_beyond_the_device_are_refused_with_numbers() {
     for context in contexts() {
         let limit = context.info().max_alloc_size;
         let error = context.allocate(&Request::new(AllocKind::Device, limit as usize + 1)).unwrap_err();

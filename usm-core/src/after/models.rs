@@ -83,7 +83,7 @@ fn a_value_is_released_once_and_after_its_work() {
 /// The list is dropped while the device works: unfinished values are left, and no value is both
 /// taken and left.
 #[test]
-fn what_is_not_done_in_time_is_left() {
+fn unfinished_values_are_left_at_the_deadline() {
     loom::model(|| {
         let ((list, gone), works) = (list(), [work(), work()]);
         works.iter().for_each(|work| push(&list, work, &gone));

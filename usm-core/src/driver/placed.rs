@@ -160,7 +160,7 @@ mod models {
     }
 
     #[test]
-    fn each_thread_frees_what_the_driver_gave_it() {
+    fn each_thread_frees_its_blocks_of_the_driver() {
         loom::model(|| {
             let placed = Arc::new(Placed::new());
             // This thread makes loom's objects.

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_when_its_slots_go_is_dropped_with_its_last_handle() {
+    fn an_object_in_use_outlives_its_slots_and_is_dropped_with_its_last_handle() {
         let gone = Cell::new(0);
         let slots = Slots::new();
         let one = slots.add(Object(&gone));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_slots_is_dropped_with_its_last_handle() {
+    fn an_object_without_slots_is_dropped_with_its_last_handle() {
         let gone = Cell::new(0);
         let one = SlotHandle::without_slots(Object(&gone));
         let two = one.clone();

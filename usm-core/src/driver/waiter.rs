@@ -242,7 +242,7 @@ mod tests {
 
     /// The caller polls for an event that the program sets, so other callers can use the thread.
     #[test]
-    fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {
+    fn a_wait_for_endless_work_reports_its_limit_and_blocks_no_caller() {
         let limit = Duration::from_millis(5);
         let endless = || until_complete(limit, || Ok(EventStatus::Pending), || None).unwrap_err();
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_while_a_thread_waited_is_the_answer() {
+    fn a_failure_during_a_wait_of_the_thread_is_returned() {
         let event = Arc::new(NeedsHelp::default());
         let status = || match event.status() {
             EventStatus::Complete => Err(Error::from(ErrorKind::DeviceLost)),

@@ -171,7 +171,7 @@ fn an_in_order_queue_is_in_order() {
 
 /// An operation that finished after an unfinished one does not release the latter's event.
 #[test]
-fn an_out_of_order_queue_keeps_what_goes_on() {
+fn an_out_of_order_queue_keeps_unfinished_operations() {
     model(2, || {
         let (device, mut work) = (Device::new(), Work::new());
         drop(submit(&device, &mut work, &[], false));
@@ -189,7 +189,7 @@ fn an_out_of_order_queue_keeps_what_goes_on() {
 
 /// A queue waits for an operation of another queue while the program drops that event.
 #[test]
-fn what_another_queue_waits_for_is_kept_by_it() {
+fn events_of_another_queue_are_kept_while_it_waits() {
     model(3, || {
         let (device, mut first, mut second) = (Device::new(), Work::new(), Work::new());
         let before = submit(&device, &mut first, &[], false);

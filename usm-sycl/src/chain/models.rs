@@ -198,7 +198,7 @@ fn two_submitters_have_the_numbers_of_the_order() {
 
 /// The states of operations may become known in another order than the queue's.
 #[test]
-fn nothing_is_complete_before_what_it_follows() {
+fn no_operation_is_complete_before_its_predecessors() {
     model(None, || {
         let queue = Queue::new(false);
         let (first, second, third) = (queue.put(false), queue.put(false), queue.put(false));
@@ -273,7 +273,7 @@ fn a_failure_is_known_to_all_that_follows_it() {
 
 /// A thread that learns completion from another thread's query also sees the device's writes. With
 /// `follows` the second operation names the first.
-fn what_is_complete_may_be_used(follows: bool) {
+fn memory_of_complete_work_may_be_used(follows: bool) {
     model(None, move || {
         let queue = Queue::new(false);
         let first = queue.put(false);
@@ -297,13 +297,13 @@ fn what_is_complete_may_be_used(follows: bool) {
 }
 
 #[test]
-fn what_is_complete_in_a_line_may_be_used() {
-    what_is_complete_may_be_used(false);
+fn memory_of_complete_work_in_a_chain_may_be_used() {
+    memory_of_complete_work_may_be_used(false);
 }
 
 #[test]
-fn what_is_complete_behind_others_may_be_used() {
-    what_is_complete_may_be_used(true);
+fn memory_of_complete_work_behind_other_work_may_be_used() {
+    memory_of_complete_work_may_be_used(true);
 }
 
 /// Queries and releases of the runtime's events happen without a lock of the chain, each release

@@ -65,7 +65,7 @@ fn queue_list() -> Arc<Queues> {
 }
 
 #[test]
-fn the_work_of_a_queue_that_goes_is_never_missed() {
+fn the_work_of_a_dropped_queue_is_never_missed() {
     loom::model(|| {
         let queue_list = queue_list();
         let (queue, work) = Queue::new(&queue_list);
@@ -80,7 +80,7 @@ fn the_work_of_a_queue_that_goes_is_never_missed() {
 }
 
 #[test]
-fn what_is_forgotten_is_what_has_finished() {
+fn only_finished_operations_are_forgotten() {
     let mut builder = loom::model::Builder::new();
     // Three threads: two forced switches are enough to show their interactions.
     builder.preemption_bound = Some(2);
