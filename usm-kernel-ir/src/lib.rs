@@ -31,7 +31,7 @@ pub use kernel::{
     Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
     StmtKind, Value, ValueId, VarId, Variable,
 };
-pub use lower::{without_collections, without_extents};
+pub use lower::{with_extents_at, without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};
 pub use phase::{Home, Part, Phases, definition, needs_item, phases};
 pub use scalar::{Literal, Scalar};

@@ -55,30 +55,38 @@ pub fn without_collections(kernel: &Kernel) -> Cow<'_, Kernel> {
 /// A kernel without loads from [`Space::Extent`], for code whose indices are known to be inside.
 #[must_use]
 pub fn without_extents(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
+    with_extents_at(kernel, &[])
+}
+
+/// A kernel whose loads from [`Space::Extent`] are those at these places, which code checks; all
+/// other indices are known to be inside.
+#[must_use]
+pub fn with_extents_at<'k>(kernel: Cow<'k, Kernel>, places: &[(ArrayId, Place)]) -> Cow<'k, Kernel> {
     if !kernel.arrays.iter().any(|array| matches!(array.space, Space::Extent(_))) {
         return kernel;
     }
     let mut kernel = kernel.into_owned();
     let is_extent: Vec<bool> =
         kernel.arrays.iter().map(|array| matches!(array.space, Space::Extent(_))).collect();
-    indices_alone(&mut kernel.body, &is_extent);
+    let goes = |array: ArrayId, place| is_extent[array.0 as usize] && !places.contains(&(array, place));
+    indices_alone(&mut kernel.body, &goes);
     Cow::Owned(kernel)
 }
 
-fn indices_alone(body: &mut [Stmt], is_extent: &[bool]) {
-    fn of(expr: &mut Expr, is_extent: &[bool]) {
+fn indices_alone(body: &mut [Stmt], goes: &dyn Fn(ArrayId, Place) -> bool) {
+    fn of(expr: &mut Expr, goes: &dyn Fn(ArrayId, Place) -> bool) {
         while let ExprKind::Load(array, index) = &mut expr.kind {
-            if !is_extent[array.0 as usize] {
+            if !goes(*array, expr.place) {
                 break;
             }
             let zero = Expr::literal(Literal::integer(Scalar::U64, 0), index.place);
             *expr = core::mem::replace(&mut **index, zero);
         }
-        expr.operands_mut().into_iter().for_each(|operand| of(operand, is_extent));
+        expr.operands_mut().into_iter().for_each(|operand| of(operand, goes));
     }
     for stmt in body {
-        stmt.for_each_expr_mut(&mut |expr| of(expr, is_extent));
-        stmt.blocks_mut().into_iter().for_each(|block| indices_alone(block, is_extent));
+        stmt.for_each_expr_mut(&mut |expr| of(expr, goes));
+        stmt.blocks_mut().into_iter().for_each(|block| indices_alone(block, goes));
     }
 }
 

@@ -258,6 +258,21 @@ fn of_group(expr: &Expr, grouped: &mut Vec<VarId>) {
     });
 }
 
+/// Whether a value is the same for the items of a row of a group.
+pub(crate) fn is_of_row(kernel: &Kernel, homes: &[Home], expr: &Expr) -> bool {
+    let of = |expr: &Expr| is_of_row(kernel, homes, expr);
+    match &expr.kind {
+        ExprKind::Load(..) => false,
+        ExprKind::Query(Query::LocalId | Query::GlobalId, dimension) => *dimension + 1 != kernel.dimensions,
+        ExprKind::Variable(id) => match homes.get(id.0 as usize) {
+            Some(Home::Group) => true,
+            Some(Home::Again) => definition(&kernel.body, *id).is_some_and(of),
+            _ => false,
+        },
+        _ => expr.operands().into_iter().all(of),
+    }
+}
+
 /// Whether an expression depends on the item's position.
 #[must_use]
 pub fn needs_item(expr: &Expr) -> bool {

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::Variable;
-use usm_kernel_ir::{ArrayId, Place, Scalar};
+use usm_kernel_ir::{ArrayId, ExprKind, Place, Scalar, Stmt, StmtKind};
 
 use crate::function::{MEMORY, Writer, type_of};
 
@@ -26,6 +26,26 @@ impl Writer<'_> {
         let spare = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
         let spare = self.builder.create_sized_stack_slot(spare);
         self.checks = Some(Checks { record, failed, spare });
+    }
+
+    /// Whether an index in a statement is checked.
+    pub(crate) fn is_checked(&self, stmt: &Stmt) -> bool {
+        let Some(places) = self.places else { return false };
+        let array = match &stmt.kind {
+            StmtKind::Store(array, ..)
+            | StmtKind::Atomic(_, array, ..)
+            | StmtKind::CompareExchange(array, ..) => Some(*array),
+            _ => None,
+        };
+        let mut found = array.is_some_and(|array| places.contains(&(array, stmt.place)));
+        stmt.for_each_expr(&mut |expr| {
+            expr.for_each(&mut |expr| {
+                if let ExprKind::Load(array, _) = expr.kind {
+                    found |= places.contains(&(array, expr.place));
+                }
+            });
+        });
+        found || stmt.blocks().into_iter().flatten().any(|stmt| self.is_checked(stmt))
     }
 
     /// Whether an index is inside; records the first one that is not. `None` if it is not checked.

@@ -6,7 +6,7 @@ use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
     Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId, definition,
-    phases, without_collections, without_extents,
+    phases, with_extents_at, without_collections,
 };
 
 use crate::check::Checks;
@@ -29,7 +29,7 @@ pub(crate) fn write(
 ) {
     let grouped = kernel.needs_groups();
     let kernel = without_collections(kernel);
-    let kernel = if places.is_some() { kernel } else { without_extents(kernel) };
+    let kernel = with_extents_at(kernel, places.unwrap_or_default());
     let phases = phases(&kernel);
     let mut builder = FunctionBuilder::new(function, context);
     let entry = builder.create_block();

@@ -65,9 +65,9 @@ impl Code {
         Self::of(kernel, None)
     }
 
-    /// Compiles a verified kernel to code that checks the indices of these claims, one item after
-    /// the other, and accesses nothing outside: a function as
-    /// [`checked::host_c`](usm_kernel_ir::emit::checked::host_c) describes it.
+    /// Compiles a verified kernel to code that checks the indices of these claims and accesses
+    /// nothing outside: a function as [`checked::host_c`](usm_kernel_ir::emit::checked::host_c)
+    /// describes it. The items of a phase with checks run one after the other.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -103,8 +103,8 @@ impl Code {
         context.func.signature = signature;
         context.func.name = UserFuncName::user(0, id.as_u32());
         let mut builder = FunctionBuilderContext::new();
-        let vectors = vectors() && places.is_none();
-        function::write(kernel, &mut context.func, &mut builder, module.target_config(), (vectors, places));
+        let given = (vectors(), places);
+        function::write(kernel, &mut context.func, &mut builder, module.target_config(), given);
         module.define_function(id, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
         module.finalize_definitions().map_err(|error| failed(&error))?;
         let code = module.get_finalized_function(id);

@@ -18,7 +18,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::c;
-use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Place, Space};
+use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Place, Space, Stmt, StmtKind, for_each};
 use crate::proof::Claims;
 use crate::scalar::Scalar;
 
@@ -39,7 +39,7 @@ pub(super) struct Entry<'k> {
 
 /// The indices that a function checks.
 pub(super) struct Checks {
-    places: Vec<(ArrayId, Place)>,
+    pub(super) places: Vec<(ArrayId, Place)>,
     pub(super) lengths: Vec<ArrayId>,
 }
 
@@ -47,6 +47,30 @@ impl Checks {
     /// The number of the place of a checked index.
     pub(super) fn number(&self, array: ArrayId, place: Place) -> Option<u32> {
         self.places.iter().position(|found| *found == (array, place)).map(|place| place as u32 + 1)
+    }
+
+    /// Whether a statement has a checked index.
+    pub(super) fn are_in(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
+        let stmts = core::slice::from_ref(stmt);
+        for_each(
+            stmts,
+            &mut |stmt| {
+                found |= match &stmt.kind {
+                    StmtKind::Store(array, ..)
+                    | StmtKind::Atomic(_, array, ..)
+                    | StmtKind::CompareExchange(array, ..) => self.number(*array, stmt.place).is_some(),
+                    _ => false,
+                };
+            },
+            &mut |_| (),
+        );
+        for_each(stmts, &mut |_| (), &mut |expr| {
+            if let ExprKind::Load(array, _) = expr.kind {
+                found |= self.number(array, expr.place).is_some();
+            }
+        });
+        found
     }
 }
 

@@ -280,6 +280,10 @@ impl<'k> Machine<'k> {
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
                 let (index, by) = (self.expr(index, own)?, self.expr(value, own)?);
+                // An exchange whose old value nobody asks for is a store.
+                if *operation != Atomic::Exchange || old.is_some() {
+                    self.needs_value(*array, index, stmt.place)?;
+                }
                 let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
                 let ty = self.kernel.array(*array).element;
                 let word = &mut self.words[array.0 as usize][place];
@@ -301,6 +305,7 @@ impl<'k> Machine<'k> {
             StmtKind::CompareExchange(array, index, [expected, new], old) => {
                 let index = self.expr(index, own)?;
                 let (expected, new) = (self.expr(expected, own)?, self.expr(new, own)?);
+                self.needs_value(*array, index, stmt.place)?;
                 let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
                 let word = &mut self.words[array.0 as usize][place];
                 let before = *word;
@@ -342,10 +347,7 @@ impl<'k> Machine<'k> {
                 len,
             });
         }
-        let position = match array.space {
-            Space::Private(len) => self.item * len + index,
-            _ => index,
-        } as usize;
+        let position = self.position(id, index);
         let touch = Touch {
             item: (self.group * self.items + self.item) as u32,
             group: self.group as u32,
@@ -355,7 +357,7 @@ impl<'k> Machine<'k> {
         // Arrays that are only read have no record.
         let Some(element) = self.shadows[id.0 as usize].get_mut(position) else { return Ok(position) };
         if !element.written && deed == Deed::Read {
-            return Err(Fault::Unwritten { array: array.name.clone(), at: self.site(place), index });
+            return Err(self.unwritten(id, index, place));
         }
         if matches!(array.space, Space::Private(_)) {
             element.written = true;
@@ -364,6 +366,29 @@ impl<'k> Machine<'k> {
             return Err(Fault::Race { array: array.name.clone(), index, accesses });
         }
         Ok(position)
+    }
+
+    /// The position of an element; each item has its own private arrays.
+    fn position(&self, id: ArrayId, index: u64) -> usize {
+        match self.kernel.array(id).space {
+            Space::Private(len) => (self.item * len + index) as usize,
+            _ => index as usize,
+        }
+    }
+
+    /// Whether an element that an atomic operation reads has a value.
+    fn needs_value(&self, id: ArrayId, index: u64, place: Place) -> Result<(), Fault> {
+        let inside = self.watched && index < self.input.lengths[id.0 as usize];
+        let shadow = &self.shadows[id.0 as usize];
+        let element = inside.then(|| shadow.get(self.position(id, index))).flatten();
+        match element {
+            Some(element) if !element.written => Err(self.unwritten(id, index, place)),
+            _ => Ok(()),
+        }
+    }
+
+    fn unwritten(&self, id: ArrayId, index: u64, place: Place) -> Fault {
+        Fault::Unwritten { array: self.kernel.array(id).name.clone(), at: self.site(place), index }
     }
 
     fn expr(&mut self, expr: &Expr, own: &[u64]) -> Result<u64, Fault> {

@@ -157,14 +157,19 @@ pub(crate) fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
     true
 }
 
+impl Bound {
+    /// Whether it is proven for a launch.
+    #[must_use]
+    pub fn holds(&self, shape: &Shape<'_>) -> bool {
+        self.conditions.as_ref().is_some_and(|conditions| conditions.iter().all(|one| one.holds(shape)))
+    }
+}
+
 impl Claims {
     /// The first index that is not proven to be inside, if any.
     #[must_use]
     pub fn unproven(&self, shape: &Shape<'_>) -> Option<&Bound> {
-        self.bounds.iter().find(|bound| {
-            let conditions = bound.conditions.as_deref();
-            !conditions.is_some_and(|conditions| conditions.iter().all(|one| one.holds(shape)))
-        })
+        self.bounds.iter().find(|bound| !bound.holds(shape))
     }
 
     /// The first pair of accesses that may conflict, if any.

@@ -45,7 +45,7 @@ pub(crate) struct Row {
 impl Writer<'_> {
     /// The plan of a phase for sixteen items at once; `None` if impossible.
     pub(crate) fn row(&self, homes: &[Home], used: &[VarId], body: &[&Stmt]) -> Option<Row> {
-        if !self.vectors {
+        if !self.vectors || body.iter().any(|stmt| self.is_checked(stmt)) {
             return None;
         }
         let shapes = Shapes::plan(self.kernel, homes, used, body)?;

@@ -7,9 +7,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::super::checked::Entry;
+use super::strip::Strips;
 use super::{Dialect, Writer, plain};
-use crate::kernel::{ArrayId, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
-use crate::lower::{By, lower, without_extents};
+use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
+use crate::lower::{By, lower, with_extents_at};
 use crate::phase::{Home, Part, Phases, definition, phases};
 use crate::scalar::Scalar;
 
@@ -44,7 +45,7 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     let grouped = entry.kernel.needs_groups();
     let checks = entry.checks.as_ref();
     let kernel = lower(entry.kernel, By::One);
-    let kernel = if checks.is_some() { kernel } else { without_extents(kernel) };
+    let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
     let phases = phases(&kernel);
     let writer = Writer { checks, ..Writer::new(&kernel, Dialect::OpenCl) };
     let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
@@ -54,8 +55,8 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     format!("{}{helpers}{macros}{}", include_str!("host.h"), writer.text)
 }
 
-struct Host<'w, 'k> {
-    writer: Writer<'w>,
+pub(super) struct Host<'w, 'k> {
+    pub(super) writer: Writer<'w>,
     /// Whether the kernel needs groups, which are then all of the same size.
     grouped: bool,
     phases: &'w Phases<'k>,
@@ -66,7 +67,7 @@ struct Host<'w, 'k> {
 }
 
 impl Host<'_, '_> {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.writer.text += "    ";
         self.writer.text += line;
         self.writer.text += "\n";
@@ -236,22 +237,48 @@ impl Host<'_, '_> {
             };
             for_each(core::slice::from_ref(*stmt), &mut note, &mut |_| ());
         }
-        for axis in (0..kernel.dimensions).rev() {
-            if axis == 0 && !is_atomic {
-                // The items of a phase do not depend on each other.
-                self.writer.text += "#pragma GCC ivdep\n";
-            }
+        for axis in (1..kernel.dimensions).rev() {
             self.line(&format!(
                 "for (ulong usm_lid_{axis} = 0; usm_lid_{axis} < usm_here_{axis}; ++usm_lid_{axis}) {{"
             ));
             self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
         }
-        let item = match kernel.dimensions {
+        let checked = self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.are_in(stmt)));
+        let strips = if checked { None } else { Strips::of(kernel, &self.phases.homes, body) };
+        let from = format!("usm_from_{end}");
+        match &strips {
+            Some(strips) => self.strips(strips, &from),
+            None => self.line(&format!("const ulong {from} = 0;")),
+        }
+        if !is_atomic {
+            // The items of a phase do not depend on each other.
+            self.writer.text += "#pragma GCC ivdep\n";
+        }
+        self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < usm_here_0; ++usm_lid_0) {{"));
+        self.enter(0);
+        self.writer.end = Some(end);
+        self.item(body, &[]);
+        self.writer.end = None;
+        self.line(&format!("usm_item_end_{end}:;"));
+        for _ in 0..kernel.dimensions.max(1) {
+            self.line("}");
+        }
+    }
+
+    /// Writes the ids of an item whose local ids are known.
+    pub(super) fn enter(&mut self, axis: u8) {
+        self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
+        let item = match self.writer.kernel.dimensions {
             1 => "usm_lid_0",
             2 => "usm_lid_1 * usm_local_0 + usm_lid_0",
             _ => "(usm_lid_2 * usm_local_1 + usm_lid_1) * usm_local_0 + usm_lid_0",
         };
         self.line(&format!("const ulong usm_item = {item};"));
+    }
+
+    /// Writes the statements of an item, and the variables that they need except the known ones.
+    pub(super) fn item(&mut self, body: &[&Stmt], known: &[VarId]) {
+        let kernel = self.writer.kernel;
         if !kernel.body.iter().any(Stmt::has_barrier) {
             for (index, array) in kernel.arrays.iter().enumerate() {
                 if let Space::Private(len) = array.space {
@@ -265,27 +292,41 @@ impl Host<'_, '_> {
         for stmt in body {
             self.used(core::slice::from_ref(*stmt), &mut used);
         }
+        used.retain(|variable| !known.contains(variable));
+        self.variables(&used);
+        for stmt in body {
+            self.writer.stmt(stmt, 2);
+        }
+    }
+
+    /// Declares variables, and recomputes those that depend on ids only.
+    fn variables(&mut self, used: &[VarId]) {
+        let kernel = self.writer.kernel;
         for variable in used {
             let (ty, name) =
-                (self.writer.ty(kernel.variable(variable).ty), self.writer.variable_name(variable));
+                (self.writer.ty(kernel.variable(*variable).ty), self.writer.variable_name(*variable));
             match self.phases.homes.get(variable.0 as usize) {
                 Some(Home::Phase) => self.line(&format!("{ty} {name};")),
                 Some(Home::Again) => {
-                    let value = definition(&kernel.body, variable).map(|value| self.writer.expr(value));
+                    let value = definition(&kernel.body, *variable).map(|value| self.writer.expr(value));
                     self.line(&format!("{ty} {name} = {};", value.unwrap_or_else(|| "0".to_string())));
                 }
                 _ => {}
             }
         }
-        self.writer.end = Some(end);
-        for stmt in body {
-            self.writer.stmt(stmt, 2);
+    }
+
+    /// Recomputes the variables of expressions that are the same for a row.
+    pub(super) fn recompute(&mut self, exprs: &[&Expr]) {
+        let mut used = Vec::new();
+        for expr in exprs {
+            expr.for_each(&mut |expr| {
+                if let ExprKind::Variable(variable) = expr.kind {
+                    self.needed(variable, &mut used);
+                }
+            });
         }
-        self.writer.end = None;
-        self.line(&format!("usm_item_end_{end}:;"));
-        for _ in 0..kernel.dimensions {
-            self.line("}");
-        }
+        self.variables(&used);
     }
 
     /// Variables of a block, each after those that its recomputation reads.

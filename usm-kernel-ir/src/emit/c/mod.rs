@@ -5,6 +5,7 @@ mod check;
 mod expr;
 mod host;
 mod stmt;
+mod strip;
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -13,7 +14,7 @@ use alloc::vec::Vec;
 
 use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
-use crate::lower::{By, lower, without_extents};
+use crate::lower::{By, lower, with_extents_at};
 use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
 pub(super) use host::host;
@@ -47,7 +48,7 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     for entry in entries {
         let checks = entry.checks.as_ref();
         let kernel = lower(entry.kernel, By::All);
-        let kernel = if checks.is_some() { kernel } else { without_extents(kernel) };
+        let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
         let mut writer = Writer { checks, helpers, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
@@ -81,6 +82,8 @@ struct Writer<'k> {
     noted: u8,
     /// Number of checked indices so far; each has a variable.
     indices: u32,
+    /// Variables that are arrays with a value for each item of a strip.
+    strip: Vec<VarId>,
     /// Number of the loop that contains a host item's statements; `continue` there ends the item.
     end: Option<u32>,
 }
@@ -97,6 +100,7 @@ impl<'k> Writer<'k> {
             together: Uniformity::of(kernel).together(kernel),
             noted: 0,
             indices: 0,
+            strip: Vec::new(),
             end: None,
         }
     }
@@ -165,7 +169,8 @@ impl<'k> Writer<'k> {
     }
 
     fn variable_name(&self, id: VarId) -> String {
-        format!("{}_v{}", plain(&self.kernel.variable(id).name), id.0)
+        let lane = if self.strip.contains(&id) { "[usm_lane]" } else { "" };
+        format!("{}_v{}{lane}", plain(&self.kernel.variable(id).name), id.0)
     }
 
     fn function(&mut self, name: &str) {

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::Writer;
 use super::names::{sets_of, variables_of, zero, zero_stored};
-use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId, for_each};
-use crate::phase::{Home, Part, definition};
+use crate::kernel::{ArrayId, Expr, ExprKind, Space, Stmt, StmtKind, VarId, for_each};
+use crate::phase::{Home, Part, definition, is_of_row};
 
 impl Writer<'_> {
     pub(super) fn parts(&mut self, parts: &[Part<'_>]) {
@@ -186,28 +186,14 @@ impl Writer<'_> {
             }
         });
         let home = self.phases.homes[variable.0 as usize];
-        let is_same = [start, end, step].into_iter().all(|bound| self.is_of_row(bound));
+        let is_same =
+            [start, end, step].into_iter().all(|bound| is_of_row(self.kernel, &self.phases.homes, bound));
         !private
             && home == Home::Phase
             && sums
             && is_same
             && body.iter().all(plain)
             && self.row_width().is_some()
-    }
-
-    /// Whether a value is the same for the items of a row.
-    pub(super) fn is_of_row(&self, expr: &Expr) -> bool {
-        let last = self.kernel.dimensions - 1;
-        match &expr.kind {
-            ExprKind::Load(..) => false,
-            ExprKind::Query(Query::LocalId | Query::GlobalId, dimension) => *dimension != last,
-            ExprKind::Variable(id) => match self.phases.homes[id.0 as usize] {
-                Home::Group => true,
-                Home::Again => definition(&self.kernel.body, *id).is_some_and(|value| self.is_of_row(value)),
-                _ => false,
-            },
-            _ => expr.operands().into_iter().all(|operand| self.is_of_row(operand)),
-        }
     }
 
     /// Number of items in a row, if the kernel states it and registers can hold them.
