@@ -1,5 +1,6 @@
 """Kernels of many kinds, each with NumPy's result: `(arguments, expected)` on a queue."""
 
+import enum
 import math
 
 import numpy as np
@@ -280,6 +281,36 @@ def small(a, b, out):
 
 
 @usm.kernel
+def products(a, b, c, n):
+    i, j = usm.get_global_id(0), usm.get_global_id(1)
+    s = np.float32(0)
+    count, last = 0, 0
+    for k in range(n):
+        x = a[i, k]
+        s += x * b[k, j]
+        if k % 2 == j % 2:
+            count += 1
+        for m in range(n):
+            s += np.float32(m) * x
+        last = k
+    c[i, j] = s + count + last
+
+
+class Way(enum.IntEnum):
+    REST = 1
+    SUM = 2
+
+
+@usm.kernel
+def by_enumeration(x, way, out):
+    i = usm.get_global_id(0)
+    if way == Way.REST:
+        out[i] = x[i] * Way.SUM
+    else:
+        out[i] = x[i] + way
+
+
+@usm.kernel
 def exact(x, n, out):
     i = usm.get_global_id(0)
     out[i] = (x[i] + n[i]) - n[i]
@@ -363,6 +394,13 @@ def programs():
     a, b = random.integers(-99, 99, 50).astype(np.int8), random.integers(0, 255, 50).astype(np.uint8)
     x, n = f32(20), np.full(20, 1 << 24, np.int32)
     yield "float32 beside int32", exact, (20,), (x, n, np.zeros(20)), {2: (x + n) - n}
+    # Rows of more than 64 items, where the host runs loops around them.
+    left, right = f32(3, 20), f32(20, 150)
+    counts = (np.arange(20)[:, None] % 2 == np.arange(150)[None] % 2).sum(0)
+    expected = left @ right + left.sum(1, keepdims=True) * np.arange(20).sum() + counts + 19
+    yield "products", products, ((3, 150),), (left, right, np.zeros((3, 150), np.float32), 20), {2: expected}
+    x = 4 * f32(20) - 2
+    yield "members of enumerations", by_enumeration, (20,), (x, 1, np.zeros(20, np.float32)), {2: 2 * x}
     yield "promotion", small, (50,), (a, b, np.zeros(50, np.int16)), {2: a + b}
 
 

@@ -118,6 +118,12 @@ def rebound(a):
     a = 1  # noqa: F841  # here
 
 
+@refused("the array `a` cannot be bound anew")
+def counted(a):
+    for a in range(3):  # here
+        pass
+
+
 @refused("local memory under a condition or in a loop: declare it at the top")
 def conditional(a):
     if a[0] > 0:
@@ -276,6 +282,25 @@ def test_read_only_memory_is_not_written():
     assert a.sum() == 0
 
 
+def test_parameters_are_plain_names():
+    def stars(*a):
+        a[0][0] = 1
+
+    def words(a, **others):
+        a[0] = 1
+
+    def only(a, *, n):
+        a[0] = n
+
+    def default(a, n=3):
+        a[0] = n
+
+    for function in (stars, words, only, default):
+        line = function.__code__.co_firstlineno
+        with pytest.raises(usm.KernelError, match=f"^{FILE}:{line}:5: parameters of a kernel are plain names"):
+            usm.kernel(function)
+
+
 def test_functions_without_source_are_refused():
     space = {}
     exec("def made(a): a[0] = 1", space)
@@ -303,6 +328,28 @@ def unset(a):
     a[l] = lm[l]
 
 
+@usm.kernel
+def counts_on(a):
+    lm = usm.local.array(1, np.int32)
+    usm.atomic.add(lm, 0, 1)
+
+
+@usm.kernel
+def compares(a):
+    lm = usm.local.array(1, np.int32)
+    usm.atomic.cas(lm, 0, 0, 1)
+
+
+@usm.kernel
+def begins(a):
+    lm = usm.local.array(1, np.float32)
+    usm.atomic.exch(lm, 0, 1)
+    usm.barrier()
+    usm.atomic.add(lm, 0, 1)
+    usm.barrier()
+    a[usm.get_local_id(0)] = lm[0]
+
+
 @pytest.mark.parametrize("backend", ["host", "opencl", "sycl"])
 def test_an_index_outside_is_found_in_each_dimension(backend):
     a = usm.zeros((3, 4), "float32", queue=device_of(backend).selector)
@@ -323,6 +370,10 @@ def test_the_check_finds_what_is_wrong_and_where():
         races.check[8](np.zeros(8, np.float32))
     with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `local` is read before it is written"):
         unset.check[8](np.zeros(8, np.float32))
+    for kernel in (counts_on, compares):
+        with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `local` is read before it is written"):
+            kernel.check[8](np.zeros(8, np.float32))
+    begins.check[8](np.zeros(8, np.float32))
 
 
 def test_a_proof_names_what_is_unproven_and_strict_kernels_refuse_it():

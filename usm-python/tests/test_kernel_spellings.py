@@ -226,6 +226,20 @@ def test_the_error_function(queue, dtype, bound):
     np.testing.assert_allclose(found, wanted, rtol=bound, atol=0)
 
 
+@ndpx.kernel
+def remainders(a, b):
+    i = ndpx.get_global_id(0)
+    b[i] = math.fmod(a[i], 0.75)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_remainder_of_c(queue, dtype):
+    a = np.linspace(-5, 5, 41).astype(dtype)
+    b = on(queue, np.zeros_like(a))
+    remainders[len(a)](on(queue, a), b)
+    np.testing.assert_array_equal(ndpx.to_numpy(b), np.fmod(a, dtype(0.75)))
+
+
 def test_types_of_numba_are_types(queue):
     numba = require("numba", "types of Numba")
 
@@ -267,6 +281,14 @@ def test_the_race_of_the_scan_example_is_found():
 # here.
 
 
+TABLE = np.array([0, 0, 7], np.int32)
+
+
+@ndpx.device_func  # @cuda.jit(device=True)
+def of_cuda_function(a, place):
+    return a[place]
+
+
 @ndpx.kernel
 def of_cuda(out, sums):
     x, y = ndpx.get_global_id(1), ndpx.get_global_id(0)  # x, y = cuda.grid(2)
@@ -282,7 +304,8 @@ def of_cuda(out, sums):
     shared[ndpx.get_local_id(0), tx] = mine[0] + mine[1]
     ndpx.barrier(ndpx.CLK_LOCAL_MEM_FENCE)  # cuda.syncthreads()
     ndpx.mem_fence(ndpx.CLK_GLOBAL_MEM_FENCE)  # cuda.threadfence()
-    out[y, x] = shared[1 - ndpx.get_local_id(0), 3 - tx] + height
+    table = ndpx.constant.array_like(TABLE)  # cuda.const.array_like(TABLE)
+    out[y, x] = shared[1 - ndpx.get_local_id(0), 3 - tx] + height + of_cuda_function(table, 2)
     ndpx.atomic.add(sums, 0, 1)  # cuda.atomic.add(sums, 0, 1)
     ndpx.atomic.max(sums, 1, x)  # cuda.atomic.max(sums, 1, x)
     ndpx.atomic.cas(sums, 2, 0, 5)  # cuda.atomic.cas(sums, 2, 0, 5)
@@ -291,7 +314,7 @@ def of_cuda(out, sums):
 def test_what_numba_cuda_has(queue):
     out, sums = on(queue, np.zeros((4, 12), np.int32)), on(queue, np.zeros(3, np.int32))
     of_cuda[(4, 12), (2, 4)](out, sums)  # kernel[(3, 2), (4, 2)](out, sums) there: blocks and threads, x first
-    assert ndpx.to_numpy(out).tolist() == [[6] * 12] * 4 and ndpx.to_numpy(sums).tolist() == [48, 11, 5]
+    assert ndpx.to_numpy(out).tolist() == [[13] * 12] * 4 and ndpx.to_numpy(sums).tolist() == [48, 11, 5]
 
 
 def test_code_is_generated_without_arguments():

@@ -185,6 +185,7 @@ class KernelFunction:
         name: builtins.str,
         place: builtins.str,
         strict: bool,
+        grouped: bool,
     ) -> KernelFunction: ...
     @property
     def check(self) -> KernelFunction: ...

@@ -1,6 +1,6 @@
 """Kernels as numba-dpex 0.23 spells them: ``from usm import kernel_api as kapi``."""
 
-# The declarations have no bodies: the compiler of kernels knows their meaning.
+# Most declarations have no bodies: the compiler of kernels knows their meaning.
 # mypy: disable-error-code="empty-body"
 
 import enum as _enum
@@ -32,8 +32,12 @@ _T = _TypeVar("_T", bound=_Callable[..., _Any])
 
 
 def _in_kernels(declared: _T) -> _T:
-    """Replaces a declaration by a name that only the compiler of kernels knows."""
-    return _cast(_T, _Word(f"kernel_api.{declared.__qualname__}", declared.__doc__))
+    """Replaces a declaration by a name that the compiler of kernels knows.
+
+    Plain Python gets an object of the declaration, if it is a class.
+    """
+    outside = declared if isinstance(declared, type) else None
+    return _cast(_T, _Word(f"kernel_api.{declared.__qualname__}", declared.__doc__, outside))
 
 
 class MemoryScope(_enum.IntEnum):
@@ -165,24 +169,64 @@ class NdItem:
 class AtomicRef:
     """``AtomicRef(array, index)``: an element of 32 or 64 bits for atomic operations.
 
-    Each ``fetch_`` method and ``exchange`` return the old value. Orders, scopes and address
-    spaces are ignored.
+    Each ``fetch_`` method and ``exchange`` return the old value. Orders and scopes are ignored; an
+    address space must be the array's. Outside of kernels the methods are plain reads and writes of
+    one thread.
     """
 
     def __init__(
-        self, ref: _Any, index: _Any, memory_order: int = ..., memory_scope: int = ..., address_space: int = ...
-    ) -> None: ...
-    def fetch_add(self, value: _Any, /) -> _Any: ...
-    def fetch_sub(self, value: _Any, /) -> _Any: ...
-    def fetch_min(self, value: _Any, /) -> _Any: ...
-    def fetch_max(self, value: _Any, /) -> _Any: ...
-    def fetch_and(self, value: _Any, /) -> _Any: ...
-    def fetch_or(self, value: _Any, /) -> _Any: ...
-    def fetch_xor(self, value: _Any, /) -> _Any: ...
-    def load(self) -> _Any: ...
-    def store(self, value: _Any, /) -> None: ...
-    def exchange(self, value: _Any, /) -> _Any: ...
-    def compare_exchange(self, expected: _Any, desired: _Any, expected_idx: int = 0, /) -> bool: ...
+        self,
+        ref: _Any,
+        index: _Any,
+        memory_order: int = MemoryOrder.RELAXED,
+        memory_scope: int = MemoryScope.DEVICE,
+        address_space: int | None = None,
+    ) -> None:
+        if not hasattr(ref, "__setitem__"):
+            raise TypeError(f"an AtomicRef of an object of type {type(ref).__name__}: an array is needed")
+        self._ref, self._index = ref, index
+
+    def load(self) -> _Any:
+        value = self._ref[self._index]
+        return value.copy() if hasattr(value, "copy") else value
+
+    def exchange(self, value: _Any, /) -> _Any:
+        old = self.load()
+        self._ref[self._index] = value
+        return old
+
+    def store(self, value: _Any, /) -> None:
+        self.exchange(value)
+
+    def fetch_add(self, value: _Any, /) -> _Any:
+        return self.exchange(self.load() + value)
+
+    def fetch_sub(self, value: _Any, /) -> _Any:
+        return self.exchange(self.load() - value)
+
+    def fetch_min(self, value: _Any, /) -> _Any:
+        return self.exchange(min(self.load(), value))
+
+    def fetch_max(self, value: _Any, /) -> _Any:
+        return self.exchange(max(self.load(), value))
+
+    def fetch_and(self, value: _Any, /) -> _Any:
+        return self.exchange(self.load() & value)
+
+    def fetch_or(self, value: _Any, /) -> _Any:
+        return self.exchange(self.load() | value)
+
+    def fetch_xor(self, value: _Any, /) -> _Any:
+        return self.exchange(self.load() ^ value)
+
+    def compare_exchange(self, expected_ref: _Any, desired: _Any, expected_idx: _Any = 0) -> bool:
+        """Sets the element if it is as expected, else tells in ``expected_ref`` what it is."""
+        found = self.load()
+        if found == expected_ref[expected_idx]:
+            self.exchange(desired)
+            return True
+        expected_ref[expected_idx] = found
+        return False
 
 
 @_in_kernels

@@ -8,7 +8,7 @@ use usm_core::Context;
 use usm_core::backend::Dyn;
 use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::proof::{Claims, bounds, claims};
+use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
     ArrayId, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, emit, length, text, verify,
 };
@@ -49,16 +49,27 @@ pub(crate) struct Code {
     apart: bool,
     /// Whether the kernel writes each parameter.
     written: Vec<bool>,
-    /// Machine code of the host, without and with checks of indices.
-    host: [Replaced<Host>; 2],
+    /// Machine code of the host, by the indices that it checks.
+    host: Replaced<Vec<(Open, Host)>>,
     functions: Replaced<Vec<(FunctionKey, Function<Dyn>)>>,
 }
 
 /// The number of a function's context, and whether it checks indices.
 type FunctionKey = (u64, bool);
 
-/// Machine code, after the first use; `None` inside where the kernel is interpreted.
-type Host = Option<Result<Option<Arc<Compiled>>, String>>;
+/// Machine code; `None` where the kernel is interpreted.
+type Host = Result<Option<Arc<Compiled>>, String>;
+
+/// The indices that a launch does not prove to be inside: a bit for each of the bounds, or
+/// [`ALL`].
+pub(crate) type Open = u64;
+
+/// All indices, also where there are more than bits.
+pub(crate) const ALL: Open = u64::MAX;
+
+/// The most sets of indices for which one kernel has machine code of its own. Further launches
+/// check all indices.
+const SETS: usize = 4;
 
 /// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`, tables
 /// and extents. An array that the kernel writes has dimension 1, other arrays have 0.
@@ -97,7 +108,7 @@ impl Code {
             bounds: bounds(&ir),
             claims: claims(&ir),
             functions: Replaced::default(),
-            host: Default::default(),
+            host: Replaced::default(),
             sources,
             tables,
             ir,
@@ -145,13 +156,38 @@ impl Code {
         ))
     }
 
-    /// The error of the words that checking code recorded, if it recorded any.
-    pub(crate) fn recorded(&self, words: [u32; checked::WORDS], arguments: &[Argument]) -> PyResult<()> {
+    /// The indices that a launch leaves open; 0 where all are inside for any contents of the
+    /// arrays.
+    pub(crate) fn open(&self, shape: &Shape<'_>) -> Open {
+        if shape.global.contains(&0) {
+            return 0;
+        }
+        let all = self.bounds.bounds.iter().enumerate();
+        all.filter(|(_, bound)| !bound.holds(shape)).fold(0, |open, (place, _)| match place {
+            0..63 => open | 1 << place,
+            _ => ALL,
+        })
+    }
+
+    /// The claims about these indices.
+    pub(crate) fn claims_of(&self, open: Open) -> Claims {
+        let is_open = |place: usize| open == ALL || (place < 63 && open >> place & 1 == 1);
+        let bounds = self.bounds.bounds.iter().enumerate().filter(|(place, _)| is_open(*place));
+        Claims { bounds: bounds.map(|(_, bound)| bound.clone()).collect(), races: Vec::new() }
+    }
+
+    /// The error of the words that code which checks these indices recorded, if it recorded any.
+    pub(crate) fn recorded(
+        &self,
+        open: Open,
+        words: [u32; checked::WORDS],
+        arguments: &[Argument],
+    ) -> PyResult<()> {
         let [number, found @ ..] = words;
         let Some(number) = (number as usize).checked_sub(1) else { return Ok(()) };
         let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
         let (index, len) = (wide(found[0], found[1]), wide(found[2], found[3]));
-        Err(match checked::places(&self.bounds).get(number) {
+        Err(match checked::places(&self.claims_of(open)).get(number) {
             Some(at) => self.outside(*at, index, len, arguments),
             None => self.error("an index outside of its array"),
         })
@@ -243,16 +279,22 @@ impl Code {
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
-    /// Machine code of the host, compiled once; `None` where the kernel is interpreted.
-    pub(crate) fn compiled(&self, py: Python<'_>, checks: bool) -> PyResult<Option<Arc<Compiled>>> {
+    /// Machine code of the host that checks at least these indices, compiled once, and the indices
+    /// that it checks; `None` where the kernel is interpreted.
+    pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<Compiled>, Open)>> {
         super::compiled::prepare();
-        let host = self.host[usize::from(checks)].lock_of(py);
+        let host = self.host.lock_of(py);
         let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
-        let found = host.get_or_insert_with(|| {
-            let made = py.detach(|| Compiled::of(&self.ir, checks.then_some(&self.bounds), self.apart));
-            made.map(|compiled| compiled.map(Arc::new))
-        });
-        found.clone().map_err(|reason| self.error(&reason))
+        let has = |host: &[(Open, Host)], open| host.iter().any(|(known, _)| *known == open);
+        let open = if open == 0 || has(&host, open) || host.len() < SETS { open } else { ALL };
+        if !has(&host, open) {
+            let claims = (open != 0).then(|| self.claims_of(open));
+            let made = py.detach(|| Compiled::of(&self.ir, claims.as_ref(), self.apart));
+            host.push((open, made.map(|compiled| compiled.map(Arc::new))));
+        }
+        let found = host.iter().find(|(known, _)| *known == open).map(|(_, host)| host.clone());
+        let found = found.unwrap_or(Ok(None)).map_err(|reason| self.error(&reason))?;
+        Ok(found.map(|compiled| (compiled, open)))
     }
 
     /// Builds the function for a device, from the cache if possible, and caches the runtime's code.

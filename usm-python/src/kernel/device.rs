@@ -8,7 +8,7 @@ use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{Literal, Parameter, Scalar, emit, length};
 
-use super::code::Source;
+use super::code::{ALL, Source};
 use super::launch::Prepared;
 use crate::error::OrRaise;
 use crate::runtime::Stream;
@@ -175,5 +175,5 @@ pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dy
     });
     let found = found.or_raise()?;
     let word = |place: usize| Literal::from_ne_bytes(Scalar::U32, &found[4 * place..]).bits as u32;
-    prepared.code.recorded(core::array::from_fn(word), &prepared.arguments)
+    prepared.code.recorded(ALL, core::array::from_fn(word), &prepared.arguments)
 }

@@ -35,6 +35,8 @@ pub(crate) struct PyKernelFunction {
     pub(crate) name: String,
     pub(crate) place: String,
     pub(crate) strict: bool,
+    /// Whether its item is of a range with groups: numba-dpex's `NdItem`.
+    pub(crate) grouped: bool,
     codes: Mutex<HashMap<Key, Cell>>,
     mode: Mode,
 }
@@ -49,9 +51,10 @@ impl PyKernelFunction {
         name: String,
         place: String,
         strict: bool,
+        grouped: bool,
     ) -> Self {
         let (codes, mode) = (Mutex::default(), Mode::Run);
-        Self { function, make, parameters, name, place, strict, codes, mode }
+        Self { function, make, parameters, name, place, strict, grouped, codes, mode }
     }
 
     /// The function, for calls from plain Python.
@@ -151,6 +154,7 @@ impl PyKernelFunction {
             name: self.name.clone(),
             place: self.place.clone(),
             strict: self.strict,
+            grouped: self.grouped,
             codes: Mutex::default(),
             mode,
         }

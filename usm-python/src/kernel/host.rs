@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter};
 
-use super::code::Source;
+use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
 use crate::error::OrRaise;
@@ -18,11 +18,11 @@ const STEPS: u64 = 1 << 30;
 /// The interval at which a launch checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Runs a launch, by code that checks indices if asked to, and returns when it is complete.
-pub(crate) fn run(py: Python<'_>, prepared: &Prepared, checks: bool) -> PyResult<()> {
+/// Runs a launch, by code that checks these indices, and returns when it is complete.
+pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<()> {
     let (code, stream) = (&prepared.code, &prepared.stream);
-    if let Some(compiled) = code.compiled(py, checks)? {
-        return run_compiled(py, prepared, &compiled, checks);
+    if let Some((compiled, open)) = code.compiled(py, open)? {
+        return run_compiled(py, prepared, &compiled, open);
     }
     let bytes = read(py, prepared)?;
     let arguments = interpreter_arguments(prepared, &bytes)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, checks: bool) -> PyResult
 }
 
 /// Runs machine code on the arrays themselves.
-fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, checks: bool) -> PyResult<()> {
+fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: Open) -> PyResult<()> {
     let code = &prepared.code;
     let values: Vec<u64> = code.values(&prepared.arguments)?.iter().map(|value| value.bits).collect();
     let lengths = code.lengths(&prepared.arguments)?;
@@ -67,7 +67,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, checks
             }
         });
     }
-    if checks {
+    if open != 0 {
         addresses.push(record.as_mut_ptr() as usize);
     }
     let three = |sizes: &[u64]| {
@@ -104,7 +104,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, checks
         ran.map_err(|reason| code.error(&reason))?;
         py.check_signals()?;
     }
-    code.recorded(record, &prepared.arguments)
+    code.recorded(open, record, &prepared.arguments)
 }
 
 /// Interprets a launch on copies of its arrays, in three orders of items.

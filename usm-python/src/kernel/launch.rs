@@ -10,7 +10,7 @@ use usm_kernel_ir::Parameter;
 use usm_kernel_ir::proof::Shape;
 
 use super::argument::{Argument, Memory, move_to_device};
-use super::code::{Code, Source};
+use super::code::{Code, Open, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
 use super::{device, host};
@@ -101,7 +101,7 @@ impl PyLaunch {
     }
 
     fn __repr__(&self) -> String {
-        let Sizes { global, local } = &self.sizes;
+        let Sizes { global, local, .. } = &self.sizes;
         match local {
             Some(local) => format!("<usm.KernelLaunch {}[{global:?}, {local:?}]>", self.function.get().name),
             None => format!("<usm.KernelLaunch {}[{global:?}]>", self.function.get().name),
@@ -125,6 +125,7 @@ impl PyLaunch {
         let mut arguments = arguments
             .map(|(place, given)| Argument::of(&given, &|| function.located(&name(place))))
             .collect::<PyResult<Vec<_>>>()?;
+        self.check_groups(&arguments, &name)?;
         let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
         let key = key(&self.sizes, &arguments);
         let code = function.made(py, &key)?;
@@ -145,6 +146,22 @@ impl PyLaunch {
         };
         let local = self.local(&code, &stream)?;
         Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
+    }
+
+    /// Refuses what only a range with groups has, where the range is a `usm.Range`.
+    fn check_groups(&self, arguments: &[Argument], name: &dyn Fn(usize) -> String) -> PyResult<()> {
+        let function = self.function.get();
+        let local = arguments.iter().position(|argument| matches!(argument, Argument::Local(..)));
+        let what = match local {
+            _ if !self.sizes.ungrouped => return Ok(()),
+            Some(place) => format!("{} is local memory", name(place)),
+            None if function.grouped => "its item is an NdItem".to_owned(),
+            None => return Ok(()),
+        };
+        let global = &self.sizes.global;
+        Err(function.error(&format!(
+            "{what}, and usm.Range{global:?} has no groups: launch it over a usm.NdRange, with a local size"
+        )))
     }
 
     /// The local size: the caller's, or one group where the kernel needs groups.
@@ -182,12 +199,12 @@ impl PyLaunch {
                 return Err(Class::Kernel.error(said));
             }
         }
-        let proven = prepared.bounds_hold()?;
+        let open = prepared.open()?;
         let event = if prepared.stream.is_host() {
             py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
-            host::run(py, &prepared, !proven)?;
+            host::run(py, &prepared, open)?;
             None
-        } else if proven {
+        } else if open == 0 {
             Some(device::run(py, &prepared, None, after)?)
         } else {
             device::run_checked(py, &prepared, after)?;
@@ -209,9 +226,9 @@ impl PyLaunch {
 }
 
 impl Prepared {
-    /// Whether all indices are inside for any contents of the arrays.
-    fn bounds_hold(&self) -> PyResult<bool> {
-        self.with_shape(|shape| self.code.bounds.holds(shape))
+    /// The indices that may be outside, for some contents of the arrays.
+    fn open(&self) -> PyResult<Open> {
+        self.with_shape(|shape| self.code.open(shape))
     }
 
     fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> PyResult<R> {

@@ -12,6 +12,8 @@ pub(crate) struct Sizes {
     pub(crate) global: Vec<u64>,
     /// Sizes of a group, if the caller gives them.
     pub(crate) local: Option<Vec<u64>>,
+    /// Whether it is a `usm.Range` alone, which has no groups, as in SYCL.
+    pub(crate) ungrouped: bool,
 }
 
 impl Sizes {
@@ -26,7 +28,10 @@ impl Sizes {
         if !is_pair {
             let is_single = index.is_exact_instance_of::<PyTuple>() && index.len()? == 1;
             let global = if is_single { index.get_item(0)? } else { index.clone() };
-            return Self::new(sizes(&global, "global")?, None);
+            let ungrouped = global.is_instance_of::<PyTuple>()
+                && !global.is_exact_instance_of::<PyTuple>()
+                && global.hasattr(intern!(py, "_usm_range"))?;
+            return Ok(Self { ungrouped, ..Self::new(sizes(&global, "global")?, None)? });
         }
         let (global, local) = (index.get_item(0)?, index.get_item(1)?);
         let is_default = local.is_none() || local.hasattr(intern!(py, "_usm_default_local_size"))?;
@@ -65,7 +70,7 @@ impl Sizes {
         if items.is_none_or(|items| items > i64::MAX as u64) {
             return refuse(format!("the range {global:?} has more than {} work-items", i64::MAX));
         }
-        Ok(Self { global, local })
+        Ok(Self { global, local, ungrouped: false })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Items of a row together, where a loop can surround the loop over them.
 //!
-//! A compiler makes vectors of a loop over items, but seldom if each of them runs a loop of its own.
+//! A compiler makes vectors of a loop over items, but seldom if each item runs a loop of its own.
 //! The items of a phase do not depend on each other, so a loop with the same rounds for a row may
 //! go around them. Their values then lie in arrays, which the compiler keeps in registers.
 

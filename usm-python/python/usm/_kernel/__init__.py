@@ -3,8 +3,6 @@
 The package imports this module when one of these names is used first.
 """
 
-import ast
-
 from .._usm import Event, KernelFunction
 from ..errors import KernelError
 from .calls import DeviceFunction
@@ -27,6 +25,7 @@ from .names import (
     private,
     sub_group,
 )
+from .items import item_of
 from .ranges import Local, NdRange, Range
 from .source import Source
 
@@ -66,7 +65,8 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
     launch that is not proven free of races and of indices outside is refused. ``sub_group`` is the
     number of neighbours in a sub-group: a power of two up to 64, on every device.
 
-    Raises :class:`usm.KernelError` where the function has no source to read. What the body may not
+    Raises :class:`usm.KernelError` where the function has no source to read, and for parameters
+    with defaults or stars. What the body may not
     contain is refused at the first launch, with its file, line and column.
     """
     if function is None or isinstance(function, str):
@@ -75,11 +75,13 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
         raise KernelError(f"sub-groups of {sub_group} items: a power of two up to 64 is possible")
     source = Source(function)
     source.sub_group = sub_group
+    source.check_parameters("a kernel")
     tree = source.tree
     parameters = [parameter.arg for parameter in tree.args.posonlyargs + tree.args.args]
-    source.item = _item(function, parameters, tree)
+    source.item = item_of(source)
     if source.item is not None:
         del parameters[0]
+    grouped = getattr(source.item, "__name__", "") == "NdItem"
     line, column = source.place(tree)
 
     def make(key):
@@ -87,42 +89,7 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
 
         return make(source, key)
 
-    return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict)
-
-
-def _item(function, parameters, tree):
-    """The class of the first parameter of numba-dpex's kernels, or None.
-
-    An annotation says it, or that the body only calls the parameter's methods of this class.
-    """
-    if not parameters:
-        return None
-    if parameters[0] not in function.__annotations__:
-        return _item_by_use(parameters[0], tree)
-    annotation = function.__annotations__[parameters[0]]
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    name = name.rpartition(".")[2]
-    if name not in ("Item", "NdItem"):
-        return None
-    from .. import kernel_api
-
-    known = getattr(kernel_api, name)
-    if not isinstance(annotation, str) and annotation is not known:
-        return None
-    # Items of both sorts are annotated as `Item` in programs that numba-dpex runs.
-    return _item_by_use(parameters[0], tree) or known
-
-
-def _item_by_use(name, tree):
-    called = {node.func.value: node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
-    called |= {node.value: "get_id" for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "dimensions"}
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name]
-    methods = {called.get(node) for node in uses}
-    if not methods or None in methods:
-        return None
-    from .. import kernel_api
-
-    return next((known for known in (kernel_api.Item, kernel_api.NdItem) if methods <= vars(known).keys()), None)
+    return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict, grouped)
 
 
 def device_func(function=None, /):

@@ -1,6 +1,6 @@
 """Python functions as kernels: `usm.kernel` and the functions that kernels call."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, overload
 
 from .._usm import Event, KernelFunction
@@ -26,7 +26,7 @@ class NdRange:
 
     global_range: tuple[int, ...]
     local_range: tuple[int, ...]
-    def __init__(self, global_size: int | tuple[int, ...], local_size: int | tuple[int, ...]) -> None: ...
+    def __init__(self, global_size: int | Sequence[int], local_size: int | Sequence[int]) -> None: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

@@ -1,5 +1,7 @@
 """Atomic operations on elements, by `usm.atomic` and by numba-dpex's `AtomicRef`."""
 
+import ast
+
 from . import names
 from .types import BITS, NAMES, is_float
 from .values import Arr, Reference, Static, Tup, Val, number
@@ -57,15 +59,28 @@ class Atomics:
 
     def atomic_ref(self, node):
         """`kapi.AtomicRef(array, index)`."""
-        given = list(node.args) + [keyword.value for keyword in node.keywords if keyword.arg == "index"]
-        if len(given) < 2:
-            raise self.error(node, "`AtomicRef` has the arguments array and index")
-        array = self.expr(given[0])
+        given = self.named_arguments(node, ("ref", "index", "memory_order", "memory_scope", "address_space"), 2)
+        array = self.expr(given["ref"])
         if array.__class__ is not Arr:
-            raise self.error(given[0], "`AtomicRef` of what is no array")
-        index = self.expr(given[1])
-        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, given[1])]
-        return Reference(array, [self.set_temporary(place) for place in places], given[1])
+            raise self.error(given["ref"], "`AtomicRef` of what is no array")
+        if "address_space" in given:
+            space = self.expr(given["address_space"])
+            space = getattr(space, "const", None) if space.__class__ is Val else getattr(space, "value", None)
+            allowed = {"param": (1, 4), "local": (3, 4)}.get(array.kind, ())
+            if space is not None and space not in allowed:
+                where = {"param": "global", "local": "local"}.get(array.kind, "private or constant")
+                raise self.error(given["address_space"], f"`{array.name}` is {where} memory: leave the address space out")
+        index = self.expr(given["index"])
+        places = list(index.items) if index.__class__ is Tup else [self.as_value(index, given["index"])]
+        return Reference(array, [self.set_temporary(place) for place in places], given["index"])
+
+    def named_arguments(self, node, names, needed):
+        """The nodes of arguments, given in order or by keyword, by their names."""
+        given = dict(zip(names, node.args))
+        given |= {keyword.arg: keyword.value for keyword in node.keywords}
+        if not set(names[:needed]) <= given.keys() <= set(names) or len(given) != len(node.args) + len(node.keywords):
+            raise self.error(node, f"`{ast.unparse(node.func)}` has the arguments {', '.join(names[:-1])} and {names[-1]}")
+        return given
 
     def atomic_ref_method(self, method, node, alone):
         """A call of a method of an `AtomicRef`."""
@@ -82,17 +97,16 @@ class Atomics:
         if function is None:
             raise self.error(node, f"an AtomicRef has no `{name}`")
         values = self.given_arguments(node, 1)
+        if is_float(values[0].ty) and not is_float(array.ty):
+            raise self.error(node, f"`{name}` on {NAMES[array.ty]} with a value of type {NAMES[values[0].ty]}: cast it")
         return self.atomic_on(array, reference, function, values, node, alone or name == "store")
 
     def compare_exchange(self, reference, node):
         """`AtomicRef.compare_exchange`: whether the element was as expected."""
-        given = dict(zip(("expected", "desired", "expected_idx"), node.args))
-        given |= {keyword.arg.removesuffix("_ref"): keyword.value for keyword in node.keywords if keyword.arg}
-        if not {"expected", "desired"} <= given.keys() <= {"expected", "desired", "expected_idx"} or len(given) != len(node.args) + len(node.keywords):
-            raise self.error(node, "`compare_exchange` has the arguments expected, desired and expected_idx")
-        expected = self.expr(given["expected"])
+        given = self.named_arguments(node, ("expected_ref", "desired", "expected_idx"), 2)
+        expected = self.expr(given["expected_ref"])
         if expected.__class__ is not Arr:
-            raise self.error(given["expected"], "what is expected is an array, which gets the value that was found")
+            raise self.error(given["expected_ref"], "what is expected is an array, which gets the value that was found")
         desired = self.set_temporary(self.value(given["desired"]))
         where = self.reusable(self.value(given["expected_idx"])) if "expected_idx" in given else number(0, "wi", self.at)
         place = self.element_place(expected, [where], [node], node)

@@ -108,6 +108,7 @@ _HANDLERS = {
     math.floor: lambda self, node: self.rounding("floor", node, True),
     math.ceil: lambda self, node: self.rounding("ceil", node, True),
     math.trunc: lambda self, node: self.rounding("trunc", node, True),
+    math.fmod: Mathematics.float_remainder,
     math.erf: lambda self, node: self.inline_call(ERF, node),
     math.isnan: lambda self, node: self.classify(node, "isnan"),
     math.isinf: lambda self, node: self.classify(node, "isinf"),

@@ -142,10 +142,7 @@ class Compiler(
 
     def bind_parameters(self, tree):
         """Gives the parameters their meaning, by the kinds and types in the key."""
-        arguments = tree.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
-            raise self.error(tree, "parameters of a kernel are plain names, without `*`, `**` and defaults")
-        parameters = arguments.posonlyargs + arguments.args
+        parameters = tree.args.posonlyargs + tree.args.args
         if self.source.item is not None:
             self.frame.names[parameters[0].arg] = Static(self.source.item)
             parameters = parameters[1:]

@@ -17,8 +17,9 @@ class Conversions:
         kind = type(value)
         if kind is bool:
             return number(value, "bool", self.at)
-        if kind is int:
-            return self.integer(value, node)
+        if isinstance(value, int):
+            # Members of enumerations too.
+            return self.integer(int(value), node)
         if kind is float:
             return number(value, "wf", self.at)
         return None

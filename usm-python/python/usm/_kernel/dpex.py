@@ -40,6 +40,12 @@ class Dpex:
             raise self.error(node, f"`{method}` has no arguments")
         return self.linear(query)
 
+    def is_of_range(self, value):
+        """Whether an object is the item or its group, which have the range's dimensions."""
+        if value is self.source.item is not None:
+            return True
+        return getattr(value, "__name__", "") == "Group" and value is import_module("usm.kernel_api").Group
+
     def linear(self, query):
         """A linear id or a linear size; the last dimension is the fastest."""
         size, at = _SIZES.get(query, query), self.at

@@ -52,7 +52,7 @@ class Expressions:
         if found.__class__ is Reference:
             return Static(Method(found, node.attr))
         if found.__class__ is Static:
-            if found.value is self.source.item is not None and node.attr == "dimensions":
+            if node.attr == "dimensions" and self.is_of_range(found.value):
                 return number(self.dimensions, "wi", self.at)
             if found.value.__class__ is str and node.attr == "type":
                 # Of `array.dtype`.

@@ -37,8 +37,7 @@ class Inline:
         if isinstance(tree, ast.AsyncFunctionDef):
             raise source.error(tree, "an async function is not for kernels: write `def`")
         parameters = tree.args.posonlyargs + tree.args.args
-        if tree.args.vararg or tree.args.kwarg or tree.args.kwonlyargs or tree.args.defaults:
-            raise source.error(tree, "parameters of a function of kernels are plain names, without `*`, `**` and defaults")
+        source.check_parameters("a function of kernels")
         if node.keywords or len(node.args) != len(parameters):
             given = ", ".join(parameter.arg for parameter in parameters)
             raise self.error(node, f"`{function.__name__}` has {len(parameters)} arguments ({given}), {len(node.args) + len(node.keywords)} are given")

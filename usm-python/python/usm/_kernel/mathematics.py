@@ -97,6 +97,11 @@ class Mathematics:
             high = min(one.high, two.high)
         return self.operation(operator, one, two, ty, high)
 
+    def float_remainder(self, node):
+        """`math.fmod`: the remainder with the sign of the first number."""
+        one, two = [self.cast(value, "f64") if not is_float(value.ty) else value for value in self.given_arguments(node, 2)]
+        return self.operation("rem", one, two, promote(one.ty, two.ty))
+
     def len_of(self, node):
         """`len` of an array or of a tuple."""
         if len(node.args) != 1:

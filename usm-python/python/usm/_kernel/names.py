@@ -7,13 +7,16 @@ CLK_GLOBAL_MEM_FENCE = 2
 
 
 class Word:
-    """A function that exists in kernels only."""
+    """A function that exists in kernels only, unless plain Python has one for it too."""
 
-    def __init__(self, name, doc):
+    def __init__(self, name, doc, outside=None):
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
+        self._outside = outside
 
     def __call__(self, *arguments, **keywords):
+        if self._outside is not None:
+            return self._outside(*arguments, **keywords)
         raise KernelError(f"usm.{self.__name__} means something in kernels only")
 
     def __repr__(self):

@@ -7,6 +7,8 @@ class Range(tuple):
     """The sizes of a range in work-items, one to three; dimension 0 is the slowest."""
 
     __slots__ = ()
+    # A launch over a `Range` itself has no groups that an argument could be memory of.
+    _usm_range = True
 
     def __new__(cls, *sizes):
         if not 1 <= len(sizes) <= 3:
@@ -28,8 +30,8 @@ class NdRange:
     __slots__ = ("global_range", "local_range")
 
     def __init__(self, global_size, local_size):
-        self.global_range = global_size if isinstance(global_size, tuple) else (global_size,)
-        self.local_range = local_size if isinstance(local_size, tuple) else (local_size,)
+        self.global_range = tuple(global_size) if isinstance(global_size, (tuple, list)) else (global_size,)
+        self.local_range = tuple(local_size) if isinstance(local_size, (tuple, list)) else (local_size,)
 
     def __eq__(self, other):
         if not isinstance(other, NdRange):

@@ -43,6 +43,12 @@ class Source:
         if refused is not None:
             raise self.error(refused, f"nested {deepest} levels deep, {DEPTH} are allowed")
 
+    def check_parameters(self, what):
+        """Refuses parameters that are no plain names."""
+        arguments = self.tree.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
+            raise self.error(self.tree, f"parameters of {what} are plain names, without `*`, `**` and defaults")
+
     def outside(self):
         """Names of the closure, the module and the built-ins, as they are when code is made."""
         import builtins

@@ -216,6 +216,8 @@ class Statements:
             raise self.error(call, f"`range` has 1 to 3 arguments, {len(call.args) + len(call.keywords)} are given")
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "the variable of a loop is a plain name")
+        if self.frame.names.get(node.target.id).__class__ is Arr:
+            raise self.error(node.target, f"the array `{node.target.id}` cannot be bound anew: take another name")
         bounds = self.operands(call.args)
         for bound, one in zip(bounds, call.args):
             if not is_int(bound.ty):
