@@ -64,7 +64,7 @@ impl ContextState {
     #[must_use]
     pub fn new(info: DeviceInfo) -> Self {
         #[cfg(feature = "alloc")]
-        return Self::on(info, Ledger::shared());
+        return Self::with_shared_ledger(info, Ledger::shared());
         #[cfg(not(feature = "alloc"))]
         Self::with_ledger(info, Ledger::new())
     }
@@ -73,7 +73,7 @@ impl ContextState {
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
     #[must_use]
-    pub fn on(info: DeviceInfo, ledger: Arc<Ledger>) -> Self {
+    pub fn with_shared_ledger(info: DeviceInfo, ledger: Arc<Ledger>) -> Self {
         Self::with_ledger(info, ledger)
     }
 
@@ -172,7 +172,7 @@ impl ContextState {
     #[cfg(any(feature = "driver", feature = "mock"))]
     #[doc(hidden)]
     #[must_use]
-    pub fn idle_by(mut self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub fn with_idle_wait(mut self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
         let idle = Arc::new(idle);
         if let Some(gate) = self.gate() {
             gate.join(self.id, Arc::clone(&idle) as _);

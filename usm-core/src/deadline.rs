@@ -40,7 +40,7 @@ impl Deadline {
     }
 
     /// The limit of the next wait.
-    pub fn left(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         if self.timed_out {
             return Duration::ZERO;
         }
@@ -52,7 +52,7 @@ impl Deadline {
 
     /// Calls `wait` with the remaining time. A timeout error names the whole limit.
     pub fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
-        wait(self.left()).map_err(|error| match error.kind {
+        wait(self.remaining()).map_err(|error| match error.kind {
             ErrorKind::Timeout { .. } => {
                 self.timed_out = true;
                 Error { kind: Error::timeout(self.limit).kind, ..error }
@@ -77,13 +77,13 @@ mod tests {
         });
         assert!(!first.is_zero() && first <= limit);
         assert_eq!(outcome, Err(Error::timeout(limit)));
-        assert!(deadline.timed_out && deadline.left().is_zero());
+        assert!(deadline.timed_out && deadline.remaining().is_zero());
     }
 
     #[test]
     fn a_failure_ends_no_deadline() {
         let mut deadline = Deadline::after(Duration::from_secs(7));
         assert_eq!(deadline.wait(|_| Err(ErrorKind::DeviceLost.into())), Err(ErrorKind::DeviceLost.into()));
-        assert!(!deadline.timed_out && !deadline.left().is_zero());
+        assert!(!deadline.timed_out && !deadline.remaining().is_zero());
     }
 }

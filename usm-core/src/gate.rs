@@ -126,7 +126,7 @@ impl Gate {
         let mut spins = 0_u32;
         while self.state.lock().submitting > 0 {
             spins += 1;
-            if spins == u32::MAX || deadline.left().is_zero() {
+            if spins == u32::MAX || deadline.remaining().is_zero() {
                 return Err(Error::timeout(limit));
             }
             crate::sync::spin();

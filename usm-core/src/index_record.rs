@@ -201,7 +201,7 @@ fn wait_for_report<B: Backend>(context: &Context<B>, outcome: &Outcome, deadline
         if let Some(found) = outcome.take_report() {
             return found;
         }
-        if deadline.left().is_zero() {
+        if deadline.remaining().is_zero() {
             return Err(Error::timeout(deadline.limit()));
         }
         crate::sync::spin();

@@ -42,7 +42,7 @@ pub fn spin() {
 
 /// A pause in a loop that waits for a thread that may be inside a driver's call.
 #[cfg(feature = "driver")]
-pub fn give_way() {
+pub fn yield_thread() {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]

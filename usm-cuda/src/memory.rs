@@ -66,9 +66,9 @@ impl CudaContext {
         let all = Arc::clone(&queue_list);
         let idle = move |limit| pool::Work::synchronize(&*all, limit);
         Self(Arc::new(Inner {
-            shared: ContextState::on(info, ledger)
+            shared: ContextState::with_shared_ledger(info, ledger)
                 .of_library(ptr::from_ref(native.driver()).addr())
-                .idle_by(idle),
+                .with_idle_wait(idle),
             deferred: Deferred::new(),
             queue_list,
             placed: Placed::new(),
@@ -350,7 +350,7 @@ impl Drop for Inner {
         // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
         // SAFETY: the state of this context, to which the blocks return.
-        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
+        unsafe { self.deferred.drain(&self.shared, deadline.remaining(), free, |buffer| match buffer {}) };
         // This may destroy the pool, after all memory and before the driver's context.
         drop(self.share.take());
     }

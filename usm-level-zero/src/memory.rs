@@ -70,9 +70,9 @@ impl LevelZeroContext {
         let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         let inner = Arc::new(Inner {
-            shared: ContextState::on(native.device.info(), ledger)
+            shared: ContextState::with_shared_ledger(native.device.info(), ledger)
                 .of_library(native.device.driver().0.addr())
-                .idle_by(idle),
+                .with_idle_wait(idle),
             deferred: Deferred::new(),
             queue_list,
             placed: Placed::new(),
@@ -307,6 +307,6 @@ impl Drop for Inner {
         // SAFETY: the list passes blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
         // SAFETY: the state of this context, to which the blocks return.
-        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
+        unsafe { self.deferred.drain(&self.shared, deadline.remaining(), free, |buffer| match buffer {}) };
     }
 }

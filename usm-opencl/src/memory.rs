@@ -66,7 +66,7 @@ impl OpenClContext {
         let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.marker(&[]));
         Self(Arc::new(Inner {
-            shared: ContextState::on(device.info(), ledger).idle_by(idle),
+            shared: ContextState::with_shared_ledger(device.info(), ledger).with_idle_wait(idle),
             deferred: Deferred::new(),
             queue_list,
             placed: Placed::new(),

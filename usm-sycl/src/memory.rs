@@ -60,9 +60,9 @@ impl DpctlContext {
         let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         Ok(Self(Arc::new(Inner {
-            shared: ContextState::on(info, ledger)
+            shared: ContextState::with_shared_ledger(info, ledger)
                 .of_library(core::ptr::from_ref(context.library()).addr())
-                .idle_by(idle),
+                .with_idle_wait(idle),
             deferred: Deferred::new(),
             queue_list,
             placed: Placed::new(),

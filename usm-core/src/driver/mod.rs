@@ -56,7 +56,7 @@ pub mod process {
 /// Locks and atomics: the standard ones, or substitutes under loom and valgrind.
 pub mod sync {
     pub use crate::sync::{
-        AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering, give_way, next_id, spin, take_out,
+        AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering, next_id, spin, take_out, yield_thread,
     };
 
     /// Locks that are held over a call of a driver. A waiting thread sleeps.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::backend::EventOps;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::{Mutex, give_way, next_id, take_out};
+use crate::sync::{Mutex, next_id, take_out, yield_thread};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -147,7 +147,7 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
             match queues.into_iter().collect() {
                 Some(queues) => return Ok(queues),
                 None if start.elapsed() >= limit => return Err(Error::timeout(limit)),
-                None => give_way(),
+                None => yield_thread(),
             }
         }
     }

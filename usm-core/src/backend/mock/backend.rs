@@ -192,7 +192,7 @@ unsafe impl Backend for Mock {
         let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
-        let shared = ContextState::on(device.info, self.engine.ledger(device.info.ordinal))
+        let shared = ContextState::with_shared_ledger(device.info, self.engine.ledger(device.info.ordinal))
             .of_library(Arc::as_ptr(&self.engine).addr());
         // The gate belongs to the engine.
         let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
@@ -200,7 +200,7 @@ unsafe impl Backend for Mock {
         Ok(Arc::new(MockContext {
             engine: Arc::clone(&self.engine),
             device: device.clone(),
-            shared: shared.idle_by(idle),
+            shared: shared.with_idle_wait(idle),
             deferred: Deferred::new(),
         }))
     }
