@@ -198,8 +198,8 @@ pub enum ErrorKind {
     DeviceLost,
     /// The process ends: its exit handlers run, and asynchronous runtimes accept no new work.
     ProcessEnds,
-    /// This process was forked from one with an open runtime. Runtimes do not survive a fork; plain
-    /// host memory does.
+    /// This process was forked from one with an open runtime, or memory was in use by another
+    /// thread for long. Neither survives a fork; other plain host memory does.
     Forked,
     /// The runtime refused a call; the native code gives the reason.
     Native {
@@ -333,7 +333,7 @@ impl fmt::Display for ErrorKind {
             Self::DeviceLost => f.write_str("the device is lost"),
             Self::ProcessEnds => f.write_str("the process ends: runtimes accept no more calls"),
             Self::Forked => f.write_str(
-                "this process was forked from one that had a runtime open, and runtimes do not survive a fork",
+                "this process was forked while a runtime was open or work on this memory ran, which do not survive a fork",
             ),
             Self::Native { operation } => write!(f, "{operation} failed"),
         }

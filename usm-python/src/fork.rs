@@ -10,6 +10,20 @@ use pyo3::sync::MutexExt;
 
 /// Number of forks on the way from the first process to this one.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread of an earlier process may hold a turn's lock for ever.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+pub(crate) fn count() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Whether a fork on the way to this process did not wait for all turns. See
+/// [`TurnLock`](crate::turn::TurnLock).
+#[inline]
+pub(crate) fn lost_threads() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
 
 /// A value with a lock that may be held for long and over calls of the interpreter, so that no fork
 /// waits for it. In a forked child a lock that another thread of the parent held is replaced,
@@ -25,7 +39,7 @@ impl<T: Default> Replaced<T> {
             Ok(current) => current,
             Err(poisoned) => poisoned.into_inner(),
         };
-        let forks = FORKS.load(Ordering::Relaxed);
+        let forks = count();
         if current.0 != forks {
             let held = matches!(current.1.try_lock(), Err(TryLockError::WouldBlock));
             if held {
@@ -93,7 +107,8 @@ pub(crate) fn prepare<const PLACE: usize>() {
     unsafe extern "C" {
         fn pthread_atfork(before: Handler, parent: Handler, child: Handler) -> c_int;
     }
-    /// A driver may be slow; the fork then continues without this protection.
+    /// A driver may be slow, or a part of a launch long; the fork then continues, and the child
+    /// finds out which turns it can never have.
     const LIMIT: Duration = Duration::from_secs(2);
 
     unsafe extern "C" fn before<const PLACE: usize>() {
@@ -110,6 +125,9 @@ pub(crate) fn prepare<const PLACE: usize>() {
     unsafe extern "C" fn child<const PLACE: usize>() {
         if PLACE == TURNS {
             FORKS.fetch_add(1, Ordering::Relaxed);
+            if PLACES[PLACE].inside.load(Ordering::SeqCst) != 0 {
+                LOST.store(true, Ordering::Relaxed);
+            }
         }
         PLACES[PLACE].inside.store(0, Ordering::SeqCst);
         PLACES[PLACE].forking.store(false, Ordering::Release);

@@ -67,6 +67,7 @@ mod sycl;
 mod sycl_seen;
 mod track;
 mod transfer;
+mod turn;
 mod view;
 
 /// The extension module behind the package `usm`. It was not tested without the interpreter's lock,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use pyo3::prelude::*;
 use usm_core::backend::{Dyn, DynEvent, DynQueue, MemAdvice, QueueOps};
@@ -19,6 +19,7 @@ use crate::large_pages;
 use crate::origin;
 use crate::runtime::Stream;
 use crate::track::Tracked;
+use crate::turn::TurnLock;
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -38,7 +39,7 @@ struct Memory {
     allocation: ManuallyDrop<Allocation<Dyn>>,
     /// Held from reading the uses of the block until a new use is recorded. Without it two threads
     /// could submit at once and miss each other's event, because handles are shared.
-    turn: Mutex<()>,
+    turn: TurnLock,
     /// Whether the memory belongs to another library or process.
     foreign: bool,
     /// The object that foreign memory was imported from.
@@ -95,7 +96,7 @@ impl Storage {
     /// device. Where the runtime takes no hints, the event follows earlier work on the block. Call
     /// it detached from the interpreter, as [`copy`].
     pub(crate) fn hint(&self, queue: &Queue<Dyn>, advice: Option<MemAdvice>) -> Result<Event<Dyn>> {
-        let (_turn, allocation) = (self.turn(), self.allocation());
+        let (_turn, allocation) = (self.turn()?, self.allocation());
         let given = match advice {
             Some(advice) => queue.advise(allocation, advice),
             None => queue.prefetch(allocation),
@@ -131,7 +132,7 @@ impl Storage {
         tracked: Tracked,
     ) -> Self {
         let allocation = ManuallyDrop::new(allocation);
-        let memory = Memory { allocation, turn: Mutex::new(()), foreign, owner, _tracked: tracked };
+        let memory = Memory { allocation, turn: TurnLock::new(), foreign, owner, _tracked: tracked };
         Self { memory: Arc::new(memory), readonly: false }
     }
 
@@ -191,9 +192,9 @@ impl Storage {
         self.kind().is_host_accessible()
     }
 
-    fn turn(&self) -> Turn<'_> {
+    fn turn(&self) -> usm_core::Result<Turn<'_>> {
         let inside = fork::enter();
-        Turn(self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner), None, inside)
+        Ok(Turn(self.memory.turn.lock()?, None, inside))
     }
 
     /// Waits until all work on the memory is complete, for a consumer that does not know our
@@ -206,7 +207,7 @@ impl Storage {
     /// on the memory, and later uses of the memory wait for the queue's work so far. Call it
     /// detached from the interpreter, as [`copy`].
     pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
-        let _turn = self.turn();
+        let _turn = self.turn()?;
         queue.barrier_with_usages(&[Usage::write(self.allocation())], &[]).map(drop)
     }
 
@@ -230,14 +231,14 @@ impl Storage {
             return Ok(target);
         }
         if self.is_host_accessible() {
-            let _turn = self.turn();
+            let _turn = self.turn()?;
             let _guard = self.allocation().wait_for_host(Access::Read)?;
             // SAFETY: the bytes are inside the live block, whose writers have finished; the turn
             // and the guard keep new work away. The target may be a view of the same block.
             unsafe { to.copy_from(from, len) };
             return Ok(target);
         }
-        let turn = self.turn();
+        let turn = self.turn()?;
         // SAFETY: the bytes are inside the live block, which the usage keeps alive and ordered; the
         // target outlives the copy.
         let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
@@ -267,7 +268,7 @@ impl Storage {
         if bytes.is_empty() {
             return Ok(());
         }
-        let turn = self.turn();
+        let turn = self.turn()?;
         if self.is_host_accessible() {
             let _guard = self.allocation().wait_for_host(Access::Write)?;
             // SAFETY: the bytes are inside the live block; all work on it has finished, and the
@@ -288,7 +289,7 @@ impl Storage {
     /// Sets `len` bytes from `offset` to `byte`, and waits.
     pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<()> {
         let to = self.target(offset, len)?;
-        let turn = self.turn();
+        let turn = self.turn()?;
         let fill = |queue: &DynQueue, after: &[DynEvent]| match len {
             // SAFETY: the events are of the queue's context.
             0 => unsafe { queue.barrier(after) },
@@ -316,7 +317,7 @@ pub(crate) fn copy(
     if (to as usize).abs_diff(from as usize) < len {
         return Err(ErrorKind::Overlap { dst: to as usize, src: from as usize, len }.into());
     }
-    let _turns = turns(dst, src);
+    let _turns = turns(dst, src)?;
     let usages = [Usage::write(dst.allocation()), Usage::read(src.allocation())];
     let copy = |queue: &DynQueue, after: &[DynEvent]| match len {
         // SAFETY: the events are of the queue's context.
@@ -338,7 +339,7 @@ pub(crate) fn copy_strided(
     (src, from): (&Storage, &Strided<'_>),
 ) -> Result<Option<Event<Dyn>>> {
     dst.writable()?;
-    let _turns = turns(dst, src);
+    let _turns = turns(dst, src)?;
     // SAFETY: until the call returns, the turns keep other submissions and our host writes to both
     // blocks away. Python code that uses an exported address synchronises its own threads, as with
     // every array.
@@ -347,26 +348,28 @@ pub(crate) fn copy_strided(
 
 /// Holds the turns of all blocks while `submit` submits work on them. Each turn is taken once, in
 /// the order of addresses as in [`turns`]. Call it detached from the interpreter, as [`copy`].
-pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -> R {
+///
+/// # Errors
+/// As [`TurnLock::lock`].
+pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -> usm_core::Result<R> {
     let _inside = fork::enter::<{ fork::TURNS }>();
     let mut blocks: Vec<&Arc<Memory>> = storages.iter().map(|storage| &storage.memory).collect();
     blocks.sort_unstable_by_key(|block| Arc::as_ptr(block));
     blocks.dedup_by_key(|block| Arc::as_ptr(block));
-    let _turns: Vec<_> =
-        blocks.iter().map(|block| block.turn.lock().unwrap_or_else(PoisonError::into_inner)).collect();
-    submit()
+    let _turns = blocks.iter().map(|block| block.turn.lock()).collect::<usm_core::Result<Vec<_>>>()?;
+    Ok(submit())
 }
 
 /// The turns of two blocks, or the one turn if they are the same. The order of addresses prevents a
 /// deadlock between two copies in opposite directions.
-fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
+fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> usm_core::Result<Turn<'s>> {
     let is_first = Arc::as_ptr(&dst.memory) <= Arc::as_ptr(&src.memory);
     let (first, second) = if is_first { (dst, src) } else { (src, dst) };
-    let mut turn = first.turn();
+    let mut turn = first.turn()?;
     if !Arc::ptr_eq(&first.memory, &second.memory) {
-        turn.1 = Some(second.memory.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        turn.1 = Some(second.memory.turn.lock()?);
     }
-    turn
+    Ok(turn)
 }
 
 /// The turn of one block or of two. A fork waits until it is dropped.

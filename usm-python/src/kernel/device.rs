@@ -136,7 +136,7 @@ pub(crate) unsafe fn submit(
         _ => submit_in::<3>,
     };
     // SAFETY: the caller's promise; the turns of all blocks are held.
-    with_turns(&storages, || unsafe { run(queue, function, sizes, slots, &usages, after) })
+    with_turns(&storages, || unsafe { run(queue, function, sizes, slots, &usages, after) })?
 }
 
 /// The sizes of a range as an array; missing dimensions are 1.

@@ -101,7 +101,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: 
                 Ok::<(), String>(())
             })
         });
-        ran.map_err(|reason| code.error(&reason))?;
+        ran.or_raise()?.map_err(|reason| code.error(&reason))?;
         py.check_signals()?;
     }
     code.recorded(open, record, &prepared.arguments)

@@ -1,11 +1,13 @@
 """Python functions as kernels: `usm.kernel` and the functions that kernels call.
 
-The package imports this module when one of these names is used first.
+The package imports this module when one of these names is used first. A launch imports nothing:
+a child that is forked while another thread imports a module waits for ever when it imports it too.
 """
 
 from .._usm import Event, KernelFunction
 from ..errors import KernelError
 from .calls import DeviceFunction
+from .compiler import make as compiled
 from .names import (
     CLK_GLOBAL_MEM_FENCE,
     CLK_LOCAL_MEM_FENCE,
@@ -85,9 +87,7 @@ def kernel(function=None, /, *, strict=False, sub_group=32):
     line, column = source.place(tree)
 
     def make(key):
-        from .compiler import make
-
-        return make(source, key)
+        return compiled(source, key)
 
     return KernelFunction(function, make, parameters, function.__name__, f"{source.file}:{line}:{column}", strict, grouped)
 
