@@ -10,11 +10,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use crate::ends;
+
 /// `(object, name, &mut result)`: 1 found, 0 missing, -1 with an exception set.
-type Lookup = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
+type Lookup =
+    unsafe extern "C-unwind" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
 /// `(name, [object, arguments], number of positional ones with the object, names of the others or
 /// NULL)`.
-type Call = unsafe extern "C" fn(
+type Call = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
     usize,
@@ -68,7 +71,7 @@ pub(crate) fn get<'py>(
     let Some(lookup) = lookup() else { return object.getattr_opt(name) };
     let mut result = std::ptr::null_mut();
     // SAFETY: two objects and room for the result; the interpreter is attached.
-    match unsafe { lookup(object.as_ptr(), name.as_ptr(), &raw mut result) } {
+    match ends::guard(|| unsafe { lookup(object.as_ptr(), name.as_ptr(), &raw mut result) }) {
         // SAFETY: the result is a new reference, or NULL if there is no such attribute.
         0 | 1 => Ok(unsafe { Bound::from_owned_ptr_or_opt(py, result) }),
         _ => Err(PyErr::fetch(py)),
@@ -88,10 +91,11 @@ pub(crate) fn call<'py>(
     let py = object.py();
     let Some(function) = method_call() else {
         let Some(method) = get(object, name)? else { return Ok(None) };
-        let Some((names, value)) = named else { return method.call0().map(Some) };
+        let none = PyTuple::empty(py);
+        let Some((names, value)) = named else { return ends::call(&method, &none, None).map(Some) };
         let arguments = PyDict::new(py);
         arguments.set_item(names.get_item(0)?, value)?;
-        return method.call((), Some(&arguments)).map(Some);
+        return ends::call(&method, &none, Some(&arguments)).map(Some);
     };
     let (names, value) = match named {
         Some((names, value)) => (names.as_ptr(), value.as_ptr()),
@@ -100,7 +104,7 @@ pub(crate) fn call<'py>(
     let arguments = [object.as_ptr(), value];
     // SAFETY: the objects live until the call returns: one positional, and one for the name if
     // there is one.
-    let answer = unsafe { function(name.as_ptr(), arguments.as_ptr(), 1, names) };
+    let answer = ends::guard(|| unsafe { function(name.as_ptr(), arguments.as_ptr(), 1, names) });
     // SAFETY: a new reference, or NULL with an exception set.
     match unsafe { Bound::from_owned_ptr_or_err(py, answer) } {
         Err(error) if error.is_instance_of::<PyAttributeError>(py) && get(object, name)?.is_none() => {

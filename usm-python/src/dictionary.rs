@@ -15,6 +15,7 @@ use usm_interface::{
 
 use crate::argument;
 use crate::buffer::Held;
+use crate::ends;
 use crate::error::{Class, OrRaise};
 use crate::literal;
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
@@ -321,7 +322,7 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
     let method = value.getattr(intern!(value.py(), "__index__"));
     let method =
         method.map_err(|error| argument::unfit(value.py(), error, || wrong_type(path, expected, value)))?;
-    method.call0()
+    ends::call(&method, &PyTuple::empty(value.py()), None)
 }
 
 fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {

@@ -4,11 +4,15 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 unsafe extern "C-unwind" {
     #[allow(clashing_extern_declarations, reason = "pyo3 declares it as a function that never unwinds")]
-    fn PyObject_CallObject(callable: *mut ffi::PyObject, args: *mut ffi::PyObject) -> *mut ffi::PyObject;
+    fn PyObject_Call(
+        callable: *mut ffi::PyObject,
+        args: *mut ffi::PyObject,
+        names: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
 }
 
 /// Stops the thread for good when it is dropped.
@@ -22,19 +26,29 @@ impl Drop for Stop {
     }
 }
 
-/// Calls a function of the package's own Python code, which runs for milliseconds.
+/// Calls a function of the interpreter that may run Python code for any time, such as a method of
+/// another library's object. `enter` calls it by its type with `extern "C-unwind"`.
 ///
 /// Before Python 3.14 the end of the interpreter makes the C library unwind a daemon thread that
 /// runs Python code. To go through the frames of this crate would abort the process, so the thread
 /// stops here, as later versions of Python have it.
+#[inline]
+pub(crate) fn guard<R>(enter: impl FnOnce() -> R) -> R {
+    let stop = Stop;
+    let result = enter();
+    std::mem::forget(stop);
+    result
+}
+
+/// Calls Python code that may run for any time; see [`guard`].
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
     arguments: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let stop = Stop;
+    let named = named.map_or(std::ptr::null_mut(), |named| named.as_ptr());
     // SAFETY: live objects, and this thread is attached to the interpreter.
-    let result = unsafe { PyObject_CallObject(function.as_ptr(), arguments.as_ptr()) };
-    std::mem::forget(stop);
+    let result = guard(|| unsafe { PyObject_Call(function.as_ptr(), arguments.as_ptr(), named) });
     // SAFETY: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }

@@ -19,6 +19,7 @@ use crate::attribute;
 use crate::axes::Axes;
 use crate::bounds;
 use crate::cuda;
+use crate::ends;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
 use crate::import;
@@ -126,9 +127,12 @@ fn with_options<'py>(
     // A producer that cannot serve such an option must not be called without it.
     let optional = arguments.len() == least.len();
     arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
-    match method.call((), Some(&arguments)) {
+    let none = PyTuple::empty(py);
+    match ends::call(&method, &none, Some(&arguments)) {
         // A producer that does not support this argument.
-        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => method.call((), Some(&least)),
+        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => {
+            ends::call(&method, &none, Some(&least))
+        }
         other => other,
     }
     .map(Some)

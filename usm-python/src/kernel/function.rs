@@ -239,7 +239,7 @@ impl PyKernelFunction {
             return Ok(Arc::clone(code));
         }
         let apart = key.first().is_some_and(|head| head >> 16 == 0);
-        let made = ends::call(self.make.bind(py).as_any(), &PyTuple::new(py, [key.clone()])?)?;
+        let made = ends::call(self.make.bind(py).as_any(), &PyTuple::new(py, [key.clone()])?, None)?;
         let made = Code::new(&made, apart)?;
         Ok(Arc::clone(cell.insert(Arc::new(made))))
     }
