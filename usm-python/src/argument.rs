@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyValueEr
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyString};
 use usm_core::AllocKind;
+use usm_plan::shown::Shown;
 
 use crate::error::Class;
 use crate::import;
@@ -28,6 +29,7 @@ pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
 #[cold]
 pub(crate) fn wrong(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
     let class = value.get_type().name().map(|class| class.to_string()).unwrap_or_default();
+    let class = Shown(class);
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
 }
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use usm_core::ErrorKind;
+use usm_plan::shown::ShownLines;
 
 /// The classes of `usm.errors`, by name.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +29,10 @@ impl Class {
         (Self::Kernel, "KernelError"),
     ];
 
-    /// The exception with this message.
+    /// The exception with this message. Names in it cannot control a terminal; its line breaks are a
+    /// compiler's.
     pub(crate) fn error(self, message: impl Into<String>) -> PyErr {
-        let message = message.into();
+        let message = ShownLines(message.into()).to_string();
         Python::attach(|py| match self.class(py) {
             Ok(class) => PyErr::from_type(class, (message,)),
             Err(error) => error,

@@ -14,6 +14,7 @@ use usm_plan::error::Exit;
 use usm_plan::graph_json::RangePlan;
 use usm_plan::outcome;
 use usm_plan::ranged::{NamedDimension, Wanted};
+use usm_plan::shown::Shown;
 use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
@@ -158,7 +159,8 @@ pub(crate) fn plan(
         return Err(raised);
     }
     for remark in remarks {
-        let text = std::ffi::CString::new(remark.replace('\0', " ")).unwrap_or_default();
+        // Without control characters, of which zero is one.
+        let text = std::ffi::CString::new(Shown(remark).to_string()).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
     let (outcome, every) = outcome.map_err(refused)?;
@@ -175,7 +177,7 @@ fn wanted_dims(
     let mut dims: Vec<_> = dims.into_iter().collect();
     dims.sort_by(|one, other| one.0.cmp(&other.0));
     for (name, value) in dims {
-        let refuse = |reason: String| Class::Request.error(format!("dims: {name}: {reason}"));
+        let refuse = |reason: String| Class::Request.error(format!("dims: {}: {reason}", Shown(&name)));
         let wanted = if let Ok(text) = value.cast::<PyString>() {
             text.to_str()?.parse().map_err(refuse)?
         } else if let Ok(range) = value.cast::<PyRange>() {

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm_core::AllocKind;
+use usm_plan::shown::Shown;
 use usm_plan::usm_pool::Memory;
 
 use crate::argument::Kind;
@@ -110,7 +111,7 @@ impl PyArena {
         let PyDtype { dtype, descr } = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
         let view = View { descr, ..View::contiguous(dtype, &create::shape(shape)?)? };
         if view.nbytes() > size {
-            let needed = view.nbytes();
+            let (needed, key) = (view.nbytes(), Shown(key));
             return Err(Class::Request.error(format!("tensor {key}: {needed} bytes exceed its {size}")));
         }
         self.array_at(offset, view)

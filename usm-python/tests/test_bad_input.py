@@ -187,3 +187,44 @@ def test_a_shape_that_no_array_has_is_a_request_error_that_names_it(shape):
     with pytest.raises(usm.RequestError, match="^shape") as caught:
         usm.empty(shape, device="host")
     assert not isinstance(caught.value, usm.InterfaceError)
+
+
+CONTROLS = "a\x1b[2J\x9b31m\u202eb\nINJECTED\r\x7f\u2028\u2066c\0"
+
+
+def controls(text):
+    return [letter for letter in text if (ord(letter) < 32 and letter != "\n") or ord(letter) in (0x7F, 0x9B, 0x202E, 0x2028, 0x2066)]
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda graph: usm.plan({**graph, CONTROLS: 1}),
+        lambda graph: usm.plan(CONTROLS),
+        lambda graph: usm.plan(graph, dims={CONTROLS: "x"}),
+        lambda graph: usm.plan(graph, dims={CONTROLS: range(1, 1)}),
+        lambda graph: usm.plan(graph, queue=CONTROLS),
+        lambda graph: usm.plan(graph).arena("host").array(CONTROLS, (100,)),
+        lambda graph: usm.plan(graph).arena(CONTROLS),
+        lambda graph: usm.Queue(CONTROLS),
+        lambda graph: usm.zeros(3, CONTROLS, device="host"),
+        lambda graph: usm.zeros(3, kind=CONTROLS, device="host"),
+        lambda graph: usm.zeros(3, device=CONTROLS),
+        lambda graph: usm.open_ipc(CONTROLS.encode(), device="host"),
+        lambda graph: usm.Module(CONTROLS, format=CONTROLS, device="host"),
+        lambda graph: usm.asarray(type(CONTROLS.replace("\0", ""), (), {"__array_interface__": {CONTROLS: 1, "typestr": CONTROLS}})()),
+        lambda graph: usm.asarray(type("One", (), {"__array_interface__": {"shape": (1,), "typestr": "|V4", "version": 3, "data": (64, False), "descr": [(CONTROLS, "<i3")]}})()),
+        lambda graph: usm.empty(type(CONTROLS.replace("\0", ""), (), {})(), device="host"),
+    ],
+)
+def test_text_in_errors_and_warnings_cannot_control_a_terminal(call):
+    graph = {
+        "tensors": [{"id": 0, "size": 64, "name": CONTROLS}],
+        "ops": [{"name": CONTROLS, "outputs": [0]}],
+        "outputs": [0],
+    }
+    with pytest.raises(Exception) as caught:
+        call(graph)
+    said = str(caught.value)
+    assert not controls(said) and "\nINJECTED" not in said, ascii(said)
