@@ -29,8 +29,8 @@ impl Class {
         (Self::Kernel, "KernelError"),
     ];
 
-    /// The exception with this message. Names in it cannot control a terminal; its line breaks are a
-    /// compiler's.
+    /// The exception with this message. Names in it cannot control a terminal; its line breaks are
+    /// a compiler's.
     pub(crate) fn error(self, message: impl Into<String>) -> PyErr {
         let message = ShownLines(message.into()).to_string();
         Python::attach(|py| match self.class(py) {

@@ -7,8 +7,8 @@ use usm_core::{ErrorKind, Result};
 
 use crate::fork;
 
-/// A lock that a forked child does not wait for if a thread of its parent holds it. Forks wait until
-/// no lock of this kind is held, but not for ever: see [`fork`].
+/// A lock that a forked child does not wait for if a thread of its parent holds it. Forks wait
+/// until no lock of this kind is held, but not for ever: see [`fork`].
 ///
 /// Take it between [`fork::enter`] and the drop of its value.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ impl TurnLock {
         Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Finds out whether the lock was held at the fork. The first thread of this process to take the
-    /// lock looks; until then no other one of it can hold the lock.
+    /// Finds out whether the lock was held at the fork. The first thread of this process to take
+    /// the lock looks; until then no other one of it can hold the lock.
     #[cold]
     fn look(&self) -> Result<()> {
         let free = 2 * fork::count();

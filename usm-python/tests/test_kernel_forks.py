@@ -92,7 +92,7 @@ print(sorted(set(sys.modules) - before))
 
 
 def test_a_launch_imports_nothing(tmp_path):
-    """Otherwise a child that is forked meanwhile waits for the interpreter's lock of that module."""
+    """Else a child that is forked meanwhile waits for the interpreter's lock of that module."""
     ran = run_file(tmp_path, IMPORTS)
     assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr
 
