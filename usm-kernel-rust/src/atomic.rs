@@ -97,18 +97,19 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
     let Rust::Index(index) = &*call.receiver else {
         return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
     };
-    let (array, element, index) = expression::element(index, scope)?;
+    let (array, element, mut index) = expression::element(index, scope)?;
     let at = index.place;
     let given: Vec<&Rust> = call.args.iter().collect();
     let (kind, order) = match (operation, &given[..]) {
         (Some(operation), [value, order @ ..]) if order.len() <= 2 => {
-            let value = typed(value, element, scope)?;
+            let value = scope.after(&mut [&mut index], |scope| typed(value, element, scope))?;
             (StmtKind::Atomic(operation, array, index, value, old), order)
         }
         // The old value, whether or not it was the expected one.
         (None, [expected, new, order @ ..]) if order.len() <= 2 => {
-            let values = [typed(expected, element, scope)?, typed(new, element, scope)?].map(Box::new);
-            (StmtKind::CompareExchange(array, index, values, old), order)
+            let mut expected = scope.after(&mut [&mut index], |scope| typed(expected, element, scope))?;
+            let new = scope.after(&mut [&mut index, &mut expected], |scope| typed(new, element, scope))?;
+            (StmtKind::CompareExchange(array, index, [expected, new].map(Box::new), old), order)
         }
         (Some(_), _) => {
             return refuse(

@@ -2,7 +2,7 @@
 
 use syn::spanned::Spanned as _;
 use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Pat, Result, Stmt as RustStmt};
-use usm_kernel_ir::{Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
+use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
 
 use crate::atomic::{atomic, is_atomic};
 use crate::declaration::declare;
@@ -136,13 +136,23 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         Rust::Paren(inner) => statement(&inner.expr, scope, out),
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
         Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
-        other => refuse(other.span(), "no statement of a kernel"),
+        Rust::Unsafe(word) => refuse(
+            word.unsafe_token.span,
+            "a kernel has no unsafe blocks: write `unsafe fn`, whose launch is unsafe too",
+        ),
+        other => refuse(
+            other.span(),
+            "no statement of a kernel: it has `let`, assignments, `if`, loops, `return`, barriers, atomic operations and calls",
+        ),
     }
 }
 
 fn unlabelled(label: Option<&syn::Label>) -> Result<()> {
     match label {
-        Some(label) => refuse(label.span(), "loops of a kernel have no labels"),
+        Some(label) => refuse(
+            label.span(),
+            "loops of a kernel have no labels: set a variable, and test it in the outer loop",
+        ),
         None => Ok(()),
     }
 }
@@ -195,10 +205,10 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     if matches!(range.limits, syn::RangeLimits::Closed(_)) {
         return refuse(range.span(), "write the range without its end: `0..n + 1`");
     }
-    let (start, end) = expression::pair(start, end, None, scope)?;
+    let (mut start, mut end) = expression::pair(start, end, None, scope)?;
     let ty = start.ty;
     let step = match step {
-        Some(step) => typed(step, ty, scope)?,
+        Some(step) => scope.after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?,
         None => Expr::literal(Literal::integer(ty, 1), start.place),
     };
     out.append(&mut scope.before);
@@ -260,8 +270,7 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             Ok(())
         }
         Rust::Index(index) => {
-            let (array, element, index) = expression::element(index, scope)?;
-            let value = typed(&assign.right, element, scope)?;
+            let (array, index, value) = written(index, &assign.right, scope)?;
             out.append(&mut scope.before);
             let at = index.place;
             out.push(Stmt::new(StmtKind::Store(array, index, value), at));
@@ -269,6 +278,18 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
         }
         other => refuse(other.span(), "only variables and elements are assigned"),
     }
+}
+
+/// Reads the value and then the index of an element that is written.
+fn written(index: &syn::ExprIndex, right: &Rust, scope: &mut Scope) -> Result<(ArrayId, Expr, Expr)> {
+    let Some(ty) = expression::type_of_element(index, scope) else {
+        // Says what is wrong.
+        let (array, element, index) = expression::element(index, scope)?;
+        return Ok((array, index, typed(right, element, scope)?));
+    };
+    let mut value = typed(right, ty, scope)?;
+    let (array, _, index) = scope.after(&mut [&mut value], |scope| expression::element(index, scope))?;
+    Ok((array, index, value))
 }
 
 fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
@@ -303,11 +324,10 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
             Ok(())
         }
         Rust::Index(index) => {
-            let (array, element, index) = expression::element(index, scope)?;
-            let right = typed(&binary.right, element, scope)?;
+            let (array, index, right) = written(index, &binary.right, scope)?;
             out.append(&mut scope.before);
             let at = index.place;
-            let load = Expr::load(array, element, index.clone(), at);
+            let load = Expr::load(array, right.ty, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
             Ok(())
         }

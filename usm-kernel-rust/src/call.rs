@@ -164,11 +164,14 @@ pub(crate) fn of_group(
     let [value, rest @ ..] = &arguments[..] else {
         return refuse(call.span(), format!("`{name}` needs a value"));
     };
-    let value = if is_of_truth { typed(value, Scalar::Bool, scope)? } else { expr(value, hint, scope)? };
+    let mut value = if is_of_truth { typed(value, Scalar::Bool, scope)? } else { expr(value, hint, scope)? };
     let ty = value.ty;
     let to = scope.hidden(name, ty, at);
     let kind = match (collection, rest) {
-        (None, [from]) => StmtKind::Broadcast(to, value, typed(from, Scalar::U64, scope)?),
+        (None, [from]) => {
+            let from = scope.after(&mut [&mut value], |scope| typed(from, Scalar::U64, scope))?;
+            StmtKind::Broadcast(to, value, from)
+        }
         (Some(collection), []) if is_of_truth => {
             let operator = if name == "group_any" { Binary::Or } else { Binary::And };
             StmtKind::Collect(collection, operator, to, value)

@@ -60,7 +60,9 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
             // All values are computed before the first name is declared.
             let mut known = Vec::new();
             for value in &values.elems {
-                known.push(expr(value, None, scope)?);
+                let mut earlier: Vec<&mut Expr> = known.iter_mut().collect();
+                let next = scope.after(&mut earlier, |scope| expr(value, None, scope))?;
+                known.push(next);
             }
             out.append(&mut scope.before);
             for (name, value) in names.elems.iter().zip(known) {

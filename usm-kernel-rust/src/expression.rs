@@ -122,7 +122,19 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Macro(call) => refuse(call.span(), "a kernel calls no macros"),
         Rust::Field(field) => refuse(field.member.span(), "a kernel has no structures: make it a parameter"),
         Rust::Reference(reference) => refuse(reference.span(), "a kernel has no references: index the array"),
-        other => refuse(other.span(), "no value of a kernel"),
+        Rust::Block(inner) => {
+            refuse(inner.span(), "a block is no value here: give its variables a `let` before this statement")
+        }
+        Rust::Let(word) => refuse(word.span(), "a kernel has no patterns: write a comparison"),
+        Rust::Tuple(tuple) => refuse(tuple.span(), "a kernel has no tuples, except in `let (a, b) = (x, y)`"),
+        Rust::Array(array) => refuse(array.span(), "an array needs a name: `let mut a: [f32; 2] = [x, y];`"),
+        Rust::Repeat(array) => {
+            refuse(array.span(), "an array needs a name: `let mut a: [f32; 16] = [x; 16];`")
+        }
+        other => refuse(
+            other.span(),
+            "no value of a kernel: it has numbers, variables, elements, operators, `if` with `else`, and calls",
+        ),
     }
 }
 
@@ -145,13 +157,19 @@ pub(crate) fn pair(
     // level.
     match (literal::is_open(left), literal::is_open(right), hint) {
         (true, false, _) => {
+            let start = scope.before.len();
             let two = expr(right, None, scope)?;
-            Ok((typed(left, two.ty, scope)?, two))
+            let middle = scope.before.len();
+            let one = typed(left, two.ty, scope)?;
+            // What the left side does comes first.
+            scope.before[start..].rotate_left(middle - start);
+            Ok((one, two))
         }
         (true, true, Some(hint)) => Ok((typed(left, hint, scope)?, typed(right, hint, scope)?)),
         _ => {
-            let one = expr(left, None, scope)?;
-            let two = typed(right, one.ty, scope)?;
+            let mut one = expr(left, None, scope)?;
+            let ty = one.ty;
+            let two = scope.after(&mut [&mut one], |scope| typed(right, ty, scope))?;
             Ok((one, two))
         }
     }
@@ -185,8 +203,9 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         let part = "the right side of `&&` or `||`";
         (left, maybe(part, scope, |scope| typed(&binary.right, Scalar::Bool, scope))?)
     } else if matches!(operator, Binary::Shl | Binary::Shr) {
-        let left = expr(&binary.left, hint, scope)?;
-        let right = expr(&binary.right, literal::is_open(&binary.right).then_some(left.ty), scope)?;
+        let mut left = expr(&binary.left, hint, scope)?;
+        let hint = literal::is_open(&binary.right).then_some(left.ty);
+        let right = scope.after(&mut [&mut left], |scope| expr(&binary.right, hint, scope))?;
         (left, right)
     } else {
         // The type of a comparison says nothing about its operands.
@@ -196,6 +215,15 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         return refuse(binary.op.span(), format!("{} has no such operator", left.ty));
     }
     Ok(Expr::binary(operator, left, right, at))
+}
+
+/// Reads the type of an element that is written. Rust evaluates the value before the index.
+pub(crate) fn type_of_element(index: &syn::ExprIndex, scope: &Scope) -> Option<Scalar> {
+    let Rust::Path(path) = &*index.expr else { return None };
+    match scope.find(path.path.get_ident()?) {
+        Ok(Meaning::Array(id)) => Some(scope.kernel.array(id).element),
+        _ => None,
+    }
 }
 
 /// Reads an element: array, type and index.
@@ -359,7 +387,9 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
     let ty = receiver.ty;
     let mut all = vec![receiver];
     for argument in arguments {
-        all.push(typed(argument, ty, scope)?);
+        let mut earlier: Vec<&mut Expr> = all.iter_mut().collect();
+        let next = scope.after(&mut earlier, |scope| typed(argument, ty, scope))?;
+        all.push(next);
     }
     if all.len() != function.arguments() {
         return refuse(call.method.span(), format!("`{name}` has {} arguments", function.arguments() - 1));

@@ -47,7 +47,7 @@ pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Re
             }
             float(number.base10_digits(), negative, ty, number.span()).map(Some)
         }
-        other => refuse(other.span(), "a kernel knows numbers and bools"),
+        other => refuse(other.span(), "a kernel knows numbers and bools: write a letter as a number"),
     }
 }
 

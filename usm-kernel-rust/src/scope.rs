@@ -5,7 +5,10 @@ use alloc::rc::Rc;
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Error, Ident, ItemFn, Result};
-use usm_kernel_ir::{ArrayId, Kernel, Literal, Scalar, Stmt, SubGroups, ValueId, VarId, Variable};
+use usm_kernel_ir::{
+    ArrayId, Expr, ExprKind, Kernel, Literal, Scalar, Space, Stmt, StmtKind, SubGroups, ValueId, VarId,
+    Variable,
+};
 
 use crate::attribute::place;
 
@@ -149,6 +152,42 @@ impl Scope {
                 ),
             )
         })
+    }
+
+    /// Reads a value after others of the same expression, as Rust does: what the later one does
+    /// before its statement, such as a call that writes, must not change the earlier ones.
+    pub(crate) fn after<T>(
+        &mut self,
+        earlier: &mut [&mut Expr],
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let mut mark = self.before.len();
+        let found = read(self)?;
+        if self.before.len() == mark {
+            return Ok(found);
+        }
+        for value in earlier {
+            if self.may_change(value) {
+                let (ty, place) = (value.ty, value.place);
+                let kept = self.hidden("kept", ty, place);
+                let value = core::mem::replace(*value, Expr::variable(kept, ty, place));
+                self.before.insert(mark, Stmt::new(StmtKind::Set(kept, value), place));
+                mark += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a value reads memory that statements write.
+    fn may_change(&self, value: &Expr) -> bool {
+        let mut reads = false;
+        value.for_each(&mut |expr| {
+            if let ExprKind::Load(array, _) = expr.kind {
+                let space = &self.kernel.array(array).space;
+                reads |= !matches!(space, Space::Read | Space::Constant(_) | Space::Extent(_));
+            }
+        });
+        reads
     }
 
     /// The current names, for restoring them.

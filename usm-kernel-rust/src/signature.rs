@@ -18,14 +18,18 @@ pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
         return refuse(word.span, "a kernel is no `async fn`: a launch gives an event");
     }
     if let Some(word) = &signature.constness {
-        return refuse(word.span, "a kernel is no `const fn`");
+        return refuse(word.span, "a kernel is no `const fn`: only launches call it");
+    }
+    if let Some(abi) = &signature.abi {
+        return refuse(abi.span(), "a kernel is no `extern` function: only launches call it");
     }
     if let ReturnType::Type(_, ty) = &signature.output {
         return refuse(ty.span(), "a kernel has no result: write it to an array");
     }
+    let mut names = Vec::new();
     for argument in &signature.inputs {
         let FnArg::Typed(argument) = argument else {
-            return refuse(argument.span(), "a kernel is no method");
+            return refuse(argument.span(), "a kernel is no method: it takes arrays and scalars");
         };
         let Pat::Ident(pattern) = &*argument.pat else {
             return refuse(argument.pat.span(), "a parameter of a kernel is a name");
@@ -36,6 +40,10 @@ pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
         if let Some(word) = &pattern.mutability {
             return refuse(word.span, "a parameter is the same for all items: write `let mut` in the body");
         }
+        if names.contains(&&pattern.ident) {
+            return refuse(pattern.ident.span(), format!("two parameters are called `{}`", pattern.ident));
+        }
+        names.push(&pattern.ident);
         parameter(&pattern.ident, &argument.ty, scope)?;
     }
     if scope.kernel.parameters.is_empty() {

@@ -64,7 +64,8 @@ pub(crate) fn of_sub_group(
             sub_groups.collect(&mut scope.kernel, collection, operator, condition, &mut out)
         }
         ("broadcast" | "shuffle" | "shuffle_xor" | "shuffle_up" | "shuffle_down", [value, lane]) => {
-            let (value, lane) = (expr(value, hint, scope)?, typed(lane, Scalar::U64, scope)?);
+            let mut value = expr(value, hint, scope)?;
+            let lane = scope.after(&mut [&mut value], |scope| typed(lane, Scalar::U64, scope))?;
             let lane = match what {
                 "shuffle_xor" => Lane::Xor(lane),
                 "shuffle_up" => Lane::Up(lane),
