@@ -13,7 +13,7 @@ use crate::interpret::neutral;
 use crate::kernel::{
     Array, ArrayId, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable,
 };
-use crate::operator::Binary;
+use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
 /// The items that collect.
@@ -42,6 +42,58 @@ pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     let body = writer.block(body);
     writer.kernel.body = body;
     Cow::Owned(writer.kernel)
+}
+
+/// A lowered kernel without negations of floating point numbers, for OpenCL.
+///
+/// Intel's CPU runtime 2026.2.0 loses such a value across a barrier, `x` in
+/// `float x = -(float)get_local_id(0); barrier(CLK_LOCAL_MEM_FENCE); out[i] = x;`: every item
+/// reads memory that nobody wrote. Its compiler negates also where the text multiplies by -1 or
+/// subtracts from -0. A product and sum in one rounding has the same result, of zeros too.
+pub(crate) fn without_negations(kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
+    let mut negates = false;
+    kernel.for_each(&mut |_| (), &mut |expr| negates |= negated(expr).is_some());
+    if !negates || !kernel.body.iter().any(Stmt::has_barrier) {
+        return kernel;
+    }
+    let mut kernel = kernel.into_owned();
+    as_products(&mut kernel.body);
+    Cow::Owned(kernel)
+}
+
+/// The number that an expression negates.
+fn negated(expr: &Expr) -> Option<&Expr> {
+    let is = |operand: &Expr, number: f64| match operand.kind {
+        ExprKind::Literal(literal) => literal == float(expr.ty, number),
+        _ => false,
+    };
+    match &expr.kind {
+        _ if !expr.ty.is_float() => None,
+        ExprKind::Unary(Unary::Neg, operand) => Some(operand),
+        ExprKind::Binary(Binary::Mul | Binary::Div, one, two) if is(two, -1.0) => Some(one),
+        ExprKind::Binary(Binary::Mul, one, two) if is(one, -1.0) => Some(two),
+        ExprKind::Binary(Binary::Sub, one, two) if is(one, -0.0) => Some(two),
+        _ => None,
+    }
+}
+
+fn float(ty: Scalar, number: f64) -> Literal {
+    if ty == Scalar::F32 { Literal::f32(number as f32) } else { Literal::f64(number) }
+}
+
+fn as_products(body: &mut [Stmt]) {
+    fn of(expr: &mut Expr) {
+        if let Some(operand) = negated(expr) {
+            let literal = |number| Expr::literal(float(expr.ty, number), expr.place);
+            let parts = vec![operand.clone(), literal(-1.0), literal(-0.0)];
+            expr.kind = ExprKind::Math(Math::MulAdd, parts);
+        }
+        expr.operands_mut().into_iter().for_each(of);
+    }
+    for stmt in body {
+        stmt.for_each_expr_mut(&mut of);
+        stmt.blocks_mut().into_iter().for_each(|block| as_products(block));
+    }
 }
 
 /// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`], for host code: the

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use crate::kernel::{Expr, Kernel, Space};
 use crate::lower::{By, lower};
 use crate::scalar::Scalar;
-pub use c::{HOST_FUNCTION, cuda_c, host_c, opencl_c, opencl_c_module};
+pub use c::{HOST_FUNCTION, cuda_c, cuda_c_module, host_c, opencl_c, opencl_c_module};
 pub use rust::rust;
 #[cfg(feature = "spirv")]
 pub use spirv::{spirv, spirv_module};

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use super::checked::{Checks, Entry};
 use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
-use crate::lower::{By, lower, with_extents_at};
+use crate::lower::{By, lower, with_extents_at, without_negations};
 use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
 pub(super) use host::host;
@@ -39,6 +39,12 @@ pub fn cuda_c(kernel: &Kernel) -> String {
     module(&[Entry::plain(kernel)], Dialect::Cuda)
 }
 
+/// Kernels with different names in one text of CUDA C++.
+#[must_use]
+pub fn cuda_c_module(kernels: &[Kernel]) -> String {
+    module(&kernels.iter().map(Entry::plain).collect::<Vec<_>>(), Dialect::Cuda)
+}
+
 pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     let mut heads = Vec::new();
     let (mut helpers, mut body) = (BTreeSet::new(), String::new());
@@ -48,6 +54,7 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     for entry in entries {
         let checks = entry.checks.as_ref();
         let kernel = lower(entry.kernel, By::All);
+        let kernel = if dialect == Dialect::OpenCl { without_negations(kernel) } else { kernel };
         let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
         let mut writer = Writer { checks, helpers, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());

@@ -22,7 +22,7 @@ use rspirv::spirv::{
 
 use super::checked::{Checks, Entry};
 use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space, StmtKind};
-use crate::lower::{By, lower, with_extents_at};
+use crate::lower::{By, lower, with_extents_at, without_negations};
 use crate::scalar::{Literal, Scalar};
 use crate::uniform::Uniformity;
 
@@ -44,7 +44,7 @@ pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
 
 pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
     let lowered = entries.iter().map(|entry| {
-        let kernel = lower(entry.kernel, By::All);
+        let kernel = without_negations(lower(entry.kernel, By::All));
         with_extents_at(kernel, entry.checks.as_ref().map_or(&[][..], |checks| &checks.places))
     });
     let lowered: Vec<_> = lowered.collect();
