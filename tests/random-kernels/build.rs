@@ -10,9 +10,15 @@ use usm_kernel_ir::{Kernel, Parameter, Scalar, Space, emit, proof};
 #[path = "src/generate/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod generate;
+#[path = "src/plants.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod plants;
 #[path = "src/random.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod random;
+
+/// Programs with each planted fault, at most.
+const PLANTED: usize = 4;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
@@ -31,17 +37,34 @@ fn main() {
             kernel.trusted = true;
             proof::Claims::default()
         });
-        let body = emit::rust(&kernel, &claims, "Random", "::usm_kernel", None);
-        let _ = write!(
-            text,
-            "mod random_{seed} {{\nuse super::*;\n#[derive(Clone, Copy, Debug, Default)]\npub struct Random;\n{body}\n{}}}\n",
-            caller(&kernel)
-        );
+        text += &module(&format!("random_{seed}"), &kernel, &claims);
         let _ = write!(table, "({seed}, random_{seed}::run as Run), ");
     }
     let _ = writeln!(text, "pub static KERNELS: &[(u64, Run)] = &[{table}];");
+    let mut table = String::new();
+    for (fault, named) in plants::FAULTS.into_iter().enumerate() {
+        for (place, planted) in plants::planted(named, first, PLANTED, &[]).into_iter().enumerate() {
+            let mut kernel = planted.wrong.kernel;
+            // Without the proof, which refuses some faults before they can show.
+            kernel.trusted = true;
+            let name = format!("planted_{fault}_{place}");
+            text += &module(&name, &kernel, &proof::Claims::default());
+            let _ = write!(table, "({fault}, {place}, {name}::run as Run), ");
+        }
+    }
+    let _ = writeln!(text, "pub const PLANTED: usize = {PLANTED};");
+    let _ = writeln!(text, "pub static WRONG: &[(usize, usize, Run)] = &[{table}];");
     let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it")).join("kernels.rs");
     std::fs::write(to, text).expect("the folder is ours");
+}
+
+/// A module with the kernel, and a function that runs it.
+fn module(name: &str, kernel: &Kernel, claims: &proof::Claims) -> String {
+    let body = emit::rust(kernel, claims, "Random", "::usm_kernel", None);
+    format!(
+        "mod {name} {{\nuse super::*;\n#[derive(Clone, Copy, Debug, Default)]\npub struct Random;\n{body}\n{}}}\n",
+        caller(kernel)
+    )
 }
 
 /// A function that runs the kernel on arrays of bytes.

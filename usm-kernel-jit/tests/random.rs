@@ -7,6 +7,7 @@ use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Parameter, Space, verify};
 use usm_kernel_jit::Code;
+use usm_random_kernels::plants::{FAULTS, Shows, planted};
 use usm_random_kernels::{Given, Program, first_seed, long_program, number};
 
 #[path = "../../tests/random-kernels/tests/common/mod.rs"]
@@ -32,6 +33,31 @@ fn random_kernels_agree() {
                 panic!("{text}");
             }
         }
+    }
+}
+
+/// Programs with each planted fault, at most.
+const PLANTED: usize = 8;
+
+/// Machine code runs up to sixteen items at once, in an order of its own, so a plain sum for an
+/// atomic one may give the same result. The proof refuses it before any machine code runs.
+#[test]
+fn every_planted_fault_is_seen_in_machine_code() {
+    for fault @ (name, _, shows) in FAULTS {
+        let programs = planted(fault, first_seed(), PLANTED, &[]);
+        assert!(!programs.is_empty(), "{name}: no program has a place for it");
+        let (mut seen, mut refused) = (0, 0);
+        for planted in &programs {
+            let code = Code::new(&planted.wrong.kernel).unwrap();
+            let mut found = run(&code, &planted.wrong, u64::MAX);
+            planted.cut(&mut found);
+            seen += usize::from(differ(&planted.right, &expected(&planted.right), &found).is_some());
+            refused += usize::from(planted.is_refused());
+        }
+        let all = programs.len();
+        println!("{name}: seen in {seen} of {all} programs, {refused} refused");
+        let known = if shows == Shows::AtOnce { refused } else { seen };
+        assert!(shows.suffices(known, all), "{name}: seen in {known} of {all} programs");
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) enum Work {
     Nothing,
     Copy { to: Rows, from: Rows, width: usize, height: usize },
     Fill { to: Rows, value: Vec<u8>, width: usize, height: usize },
-    Launch { launch: Arc<Launch>, ranges: Vec<Range>, reversed: bool },
+    Launch { launch: Arc<Launch>, ranges: Vec<Range>, reversed: bool, turns: Option<u64> },
 }
 
 impl Command {
@@ -127,8 +127,8 @@ impl State {
         match &command.action {
             Action::Launch(launch) => {
                 let ranges = self.reached(context, command.number, launch);
-                let reversed = self.settings.late;
-                Ok(Work::Launch { launch: Arc::clone(launch), ranges, reversed })
+                let (reversed, turns) = (self.settings.late, self.settings.turns);
+                Ok(Work::Launch { launch: Arc::clone(launch), ranges, reversed, turns })
             }
             Action::Copy { to, from, width, height } => {
                 let number = command.number;
@@ -167,7 +167,9 @@ impl Work {
     pub(crate) fn run(self) -> Code {
         match self {
             Self::Nothing => {}
-            Self::Launch { launch, ranges, reversed } => return launch.run(&ranges, reversed),
+            Self::Launch { launch, ranges, reversed, turns } => {
+                return launch.run(&ranges, reversed, turns);
+            }
             Self::Copy { to, from, width, height } => {
                 for row in 0..height {
                     // SAFETY: the caller of the copy keeps both ranges until the command completes;

@@ -78,7 +78,7 @@ impl Launch {
     }
 
     /// Runs the launch to the end on checked memory.
-    pub(crate) fn run(&self, ranges: &[ptx::Range], reversed: bool) -> Code {
+    pub(crate) fn run(&self, ranges: &[ptx::Range], reversed: bool, turns: Option<u64>) -> Code {
         let outcome = ptx::run(&ptx::Launch {
             entry: self.function.entry(),
             constants: &self.function.code.constants,
@@ -88,6 +88,7 @@ impl Launch {
             shared_bytes: self.shared_bytes,
             ranges,
             reversed,
+            turns,
         });
         outcome.map_or_else(
             |fault| {

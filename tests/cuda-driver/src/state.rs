@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     /// `late`: work starts when its state is queried, one operation for each query, the newest
     /// ready one first.
     pub(crate) late: bool,
+    /// `turns`: instructions that a thread executes before the next thread of its block continues.
+    pub(crate) turns: Option<u64>,
     /// `hold`: no work starts.
     pub(crate) hold: bool,
     /// Host and device may access managed memory concurrently.
@@ -64,11 +66,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`. The error is the
-    /// first other word. The number of devices is returned beside the settings.
+    /// Parses `late`, `hold`, `exclusive`, `current`, `turns=N`, `memory=BYTES`, `devices=N`. The
+    /// error is the first other word. The number of devices is returned beside the settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
         let mut settings =
-            Self { memory: 1 << 28, late: false, hold: false, concurrent: true, current: false };
+            Self { memory: 1 << 28, late: false, turns: None, hold: false, concurrent: true, current: false };
         let mut devices = 1;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once('=') {
@@ -76,6 +78,9 @@ impl Settings {
                 None if part == "hold" => settings.hold = true,
                 None if part == "exclusive" => settings.concurrent = false,
                 None if part == "current" => settings.current = true,
+                Some(("turns", count)) => {
+                    settings.turns = Some(count.parse().ok().filter(|count| *count > 0).ok_or(part)?);
+                }
                 Some(("memory", bytes)) => settings.memory = bytes.parse().map_err(|_| part)?,
                 Some(("devices", count)) => devices = count.parse().map_err(|_| part)?,
                 _ => return Err(part),

@@ -2,6 +2,7 @@
 //! the comparison.
 
 pub mod generate;
+pub mod plants;
 pub mod random;
 
 pub use generate::{Given, Program, long_program, program};

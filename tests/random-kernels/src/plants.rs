@@ -1,17 +1,172 @@
 //! The faults of a code generator, planted at every place of a kernel that can have them.
 
-use usm_kernel_ir::{Binary, Expr, ExprKind, Kernel, Literal, Scalar, Space, Stmt, StmtKind};
+use usm_kernel_ir::proof::{Shape, claims};
+use usm_kernel_ir::{
+    Argument, Binary, Expr, ExprKind, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar,
+    Space, Stmt, StmtKind,
+};
+
+use crate::generate::{Given, Program, long_program, program};
 
 /// Plants a fault at each possible place. Returns the number of places.
-pub(crate) type Plant = fn(&mut Kernel) -> usize;
+pub type Plant = fn(&mut Kernel) -> usize;
 
-pub(crate) const FAULTS: [(&str, Plant); 5] = [
-    ("a dropped barrier", dropped_barriers),
-    ("a swapped dimension", swapped_dimensions),
-    ("a division that rounds down", other_division),
-    ("a plain sum for an atomic one", plain_atomics),
-    ("an index one too far", increment_indices),
+/// The targets that must see a fault by its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Every target, whatever the order of its items.
+    Always,
+    /// Every target, if a group has more items than the target runs at once.
+    BehindOthers,
+    /// Only a target that runs items at the same time. The proof sees it everywhere.
+    AtOnce,
+}
+
+impl Shows {
+    /// Whether a target that saw so many of all programs saw enough of them. Without a barrier a
+    /// target may still run the items of some programs in a right order.
+    #[must_use]
+    pub const fn suffices(self, seen: usize, all: usize) -> bool {
+        match self {
+            Self::Always => seen == all,
+            Self::BehindOthers => seen * 2 >= all,
+            Self::AtOnce => seen > 0,
+        }
+    }
+}
+
+/// The faults.
+pub const FAULTS: [(&str, Plant, Shows); 5] = [
+    ("a dropped barrier", dropped_barriers, Shows::BehindOthers),
+    ("a swapped dimension", swapped_dimensions, Shows::Always),
+    ("a division that rounds down", other_division, Shows::Always),
+    ("a plain sum for an atomic one", plain_atomics, Shows::AtOnce),
+    ("an index one too far", increment_indices, Shows::Always),
 ];
+
+/// The maximum number of statements, far above the need of any program.
+const STEPS: u64 = 1 << 20;
+
+/// A program, and the same with a fault and one more element in each array.
+#[derive(Clone, Debug)]
+pub struct Planted {
+    /// Without the fault.
+    pub right: Program,
+    /// With the fault.
+    pub wrong: Program,
+}
+
+/// At most `most` programs with a fault that shows, from a seed on, without those that `leave_out`
+/// names. A target can run them: the interpreter finds no index outside. Its results differ, in
+/// each of three orders, from those without the fault. A plain sum for an atomic one differs in no
+/// order, so there two items must meet in an element.
+pub fn planted(
+    (_, plant, shows): (&str, Plant, Shows),
+    first: u64,
+    most: usize,
+    leave_out: &[&str],
+) -> Vec<Planted> {
+    // Without a barrier, items that run at once may still do right: the group must be longer.
+    let make = if shows == Shows::BehindOthers { long_program } else { program };
+    let programs = (first..first + 800).map(make).filter_map(|right| {
+        let mut wrong = right.clone();
+        if leave_out.contains(&right.kernel.name.as_str()) || plant(&mut wrong.kernel) == 0 {
+            return None;
+        }
+        for (given, parameter) in wrong.arguments.iter_mut().zip(&right.kernel.parameters) {
+            if let (Given::Array(bytes), Parameter::Array(id)) = (given, parameter) {
+                bytes.extend((0..right.kernel.array(*id).element.bytes()).map(|_| 0x35));
+            }
+        }
+        let planted = Planted { right, wrong };
+        planted.shows(shows).then_some(planted)
+    });
+    programs.take(most).collect()
+}
+
+impl Planted {
+    fn shows(&self, shows: Shows) -> bool {
+        if shows == Shows::AtOnce {
+            let run = interpreter(&self.wrong, Order::Backwards).map(Interpreter::run);
+            return matches!(run, Some(Err(Fault::Race { .. })));
+        }
+        let run = |program, order| interpreter(program, order)?.unwatched().run().ok();
+        let Some(right) = run(&self.right, Order::Forwards) else { return false };
+        // With fewer items than a vector has, a processor may run all of them at once.
+        let rows = self.wrong.local.last().is_some_and(|row| *row > 16);
+        (shows == Shows::Always || rows)
+            && [Order::Forwards, Order::Backwards, Order::Shuffled(5)].into_iter().all(|order| {
+                run(&self.wrong, order).is_some_and(|mut found| {
+                    self.cut(&mut found);
+                    !alike(&self.right, &right, &found)
+                })
+            })
+    }
+
+    /// Takes the additional elements away.
+    pub fn cut(&self, found: &mut [Vec<u8>]) {
+        let arrays = self.right.arguments.iter().filter_map(|given| match given {
+            Given::Array(bytes) => Some(bytes.len()),
+            Given::Value(_) => None,
+        });
+        for (len, found) in arrays.zip(found) {
+            found.truncate(len);
+        }
+    }
+
+    /// Whether the proof accepts the launch without the fault, and refuses it with the fault.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        let accepts = |program: &Program| {
+            let Ok(claims) = claims(&program.kernel) else { return false };
+            let (mut lengths, mut values) = (vec![0; program.kernel.arrays.len()], Vec::new());
+            for (parameter, given) in program.kernel.parameters.iter().zip(&program.arguments) {
+                match (parameter, given) {
+                    (Parameter::Array(id), Given::Array(bytes)) => {
+                        let element = program.kernel.array(*id).element.bytes();
+                        lengths[id.0 as usize] = bytes.len() as u64 / element;
+                    }
+                    (_, Given::Value(value)) => values.push(*value),
+                    _ => {}
+                }
+            }
+            let Program { global, local, .. } = program;
+            claims.race(&Shape { global, local, lengths: &lengths, values: &values }).is_none()
+        };
+        accepts(&self.right) && !accepts(&self.wrong)
+    }
+}
+
+fn interpreter(program: &Program, order: Order) -> Option<Interpreter<'_>> {
+    let Program { kernel, global, local, arguments } = program;
+    let arguments: Vec<Argument<'_>> = arguments.iter().map(Given::argument).collect();
+    let input = Input::new(kernel, global, local, &arguments).ok()?;
+    Some(Interpreter::new(kernel, input, order, STEPS))
+}
+
+/// Whether all elements are equal; all NaNs are, and so are both zeros.
+fn alike(program: &Program, one: &[Vec<u8>], two: &[Vec<u8>]) -> bool {
+    let arrays = program.kernel.parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::Array(id) => Some(program.kernel.array(*id).element),
+        Parameter::Value(_) => None,
+    });
+    arrays.zip(one.iter().zip(two)).all(|(element, (one, two))| {
+        let width = element.bytes() as usize;
+        let both =
+            |(one, two)| equal(Literal::from_ne_bytes(element, one), Literal::from_ne_bytes(element, two));
+        one.len() == two.len() && one.chunks(width).zip(two.chunks(width)).all(both)
+    })
+}
+
+/// Whether two elements are equal; all NaNs are, and so are both zeros.
+#[must_use]
+pub fn equal(one: Literal, two: Literal) -> bool {
+    let value = |literal: Literal| {
+        if literal.ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
+    };
+    one == two
+        || (one.ty.is_float() && (value(one) == value(two) || (value(one).is_nan() && value(two).is_nan())))
+}
 
 fn dropped_barriers(kernel: &mut Kernel) -> usize {
     fn block(body: &mut Vec<Stmt>) -> usize {

@@ -10,7 +10,8 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::{Launch, NdRange, Shuffled};
 use usm_kernel_ir::verify;
-use usm_random_kernels::{Given, program};
+use usm_random_kernels::plants::{FAULTS, Shows, planted};
+use usm_random_kernels::{Given, Program, first_seed, program};
 
 use common::{Expected, bytes_of, differ, expected, first_kernels};
 
@@ -56,5 +57,28 @@ fn random_kernels_agree_on_the_host() {
         if let Some(text) = differ(&program, &expected, &found) {
             panic!("host: {text}");
         }
+    }
+}
+
+/// The host runs items one after the other, so a plain sum for an atomic one gives the same result
+/// there. The proof refuses it: the kernel does not compile, or its launch fails.
+#[test]
+fn every_planted_fault_is_seen_on_the_host() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    for (number, fault @ (name, _, shows)) in FAULTS.into_iter().enumerate() {
+        let programs = planted(fault, first_seed(), compiled::PLANTED, &[]);
+        assert!(!programs.is_empty(), "{name}: no program has a place for it");
+        let mut seen = 0;
+        for (_, place, run) in compiled::WRONG.iter().filter(|(fault, ..)| *fault == number) {
+            let (planted, Program { global, local, arguments, .. }) =
+                (&programs[*place], &programs[*place].wrong);
+            let mut found = run(&queue, global, local, arguments);
+            planted.cut(&mut found);
+            let differs = differ(&planted.right, &expected(&planted.right), &found).is_some();
+            seen += usize::from(if shows == Shows::AtOnce { planted.is_refused() } else { differs });
+        }
+        let all = programs.len();
+        println!("{name}: seen in {seen} of {all} programs");
+        assert!(shows.suffices(seen, all), "{name}: seen in {seen} of {all} programs");
     }
 }

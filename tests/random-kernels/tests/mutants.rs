@@ -2,19 +2,17 @@
 //! it, must detect each.
 
 mod common;
-#[path = "common/plants.rs"]
-mod plants;
 
 use usm_kernel_ir::{Argument, Input, Interpreter, Kernel, Order};
+use usm_random_kernels::plants::FAULTS;
 use usm_random_kernels::{Given, Program};
 
 use common::{differ, expected, first_kernels};
-use plants::FAULTS;
 
 #[test]
 fn every_planted_fault_is_seen() {
     let programs: Vec<Program> = first_kernels().collect();
-    for (name, plant) in FAULTS {
+    for (name, plant, _) in FAULTS {
         let (mut planted, mut seen) = (0, 0);
         for program in &programs {
             let mut kernel = program.kernel.clone();
@@ -31,14 +29,7 @@ fn every_planted_fault_is_seen() {
 
 /// Whether a run of the changed kernel has a fault or another result.
 fn is_seen(program: &Program, kernel: &Kernel) -> bool {
-    let arguments: Vec<Argument<'_>> = program
-        .arguments
-        .iter()
-        .map(|given| match given {
-            Given::Array(bytes) => Argument::Array(bytes),
-            Given::Value(value) => Argument::Value(*value),
-        })
-        .collect();
+    let arguments: Vec<Argument<'_>> = program.arguments.iter().map(Given::argument).collect();
     let input = Input::new(kernel, &program.global, &program.local, &arguments).unwrap();
     match Interpreter::new(kernel, input, Order::Backwards, 1 << 24).run() {
         Ok(found) => differ(program, &expected(program), &found).is_some(),

@@ -46,6 +46,13 @@ macro_rules! floats {
                         <$of>::from_bits(near.to_bits() + 1)
                     }
                 }
+                Operation::MultiplyAddToZero => {
+                    // If rounding moved the sum away from zero, step back by one.
+                    let near = a.mul_add(b, c);
+                    let rest = a.mul_add(b, c - near);
+                    let is_beyond = (near > 0.0 && rest < 0.0) || (near < 0.0 && rest > 0.0);
+                    if is_beyond { <$of>::from_bits(near.to_bits() - 1) } else { near }
+                }
                 Operation::Power => a.exp2(),
                 Operation::Logarithm => a.log2(),
                 Operation::Divide => a / b,
@@ -140,7 +147,8 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
         | Operation::Reciprocal
         | Operation::Power
         | Operation::Logarithm
-        | Operation::MultiplyAddDown => return None,
+        | Operation::MultiplyAddDown
+        | Operation::MultiplyAddToZero => return None,
     })
 }
 

@@ -162,6 +162,7 @@ impl Lowering<'_> {
             ("mul", Some("hi")) => MultiplyHigh,
             ("mul", _) => MultiplyWide,
             ("fma", None) if modifiers.has("rm") => MultiplyAddDown,
+            ("fma", None) if modifiers.has("rz") => MultiplyAddToZero,
             ("fma", None) | ("mad", None | Some("lo")) => MultiplyAdd,
             ("mad", Some("hi")) => MultiplyHighAdd,
             ("mad", _) => MultiplyWideAdd,
@@ -191,7 +192,7 @@ impl Lowering<'_> {
                 let ([to], [a]) = self.operands(operands)?;
                 (to, [a, 0, 0])
             }
-            MultiplyAdd | MultiplyAddDown | MultiplyHighAdd | MultiplyWideAdd | Field => {
+            MultiplyAdd | MultiplyAddDown | MultiplyAddToZero | MultiplyHighAdd | MultiplyWideAdd | Field => {
                 let ([to], from) = self.operands(operands)?;
                 (to, from)
             }

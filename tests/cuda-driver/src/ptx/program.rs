@@ -168,6 +168,8 @@ pub(super) enum Operation {
     MultiplyWideAdd,
     /// Rounded down.
     MultiplyAddDown,
+    /// Rounds towards zero.
+    MultiplyAddToZero,
     Divide,
     Remainder,
     Minimum,

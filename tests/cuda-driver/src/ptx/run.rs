@@ -31,6 +31,9 @@ pub(crate) struct Launch<'l> {
     pub(crate) ranges: &'l [Range],
     /// Runs groups and items in reverse order.
     pub(crate) reversed: bool,
+    /// Steps after which the next item continues. Without a number an item continues to its next
+    /// wait.
+    pub(crate) turns: Option<u64>,
 }
 
 /// An error of a kernel and its place.
@@ -134,10 +137,14 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
                 let (ranges, constants) = (launch.ranges, launch.constants);
                 let (parameters, shared, local) = (&mut *parameters, &mut *shared, &mut *item.local);
                 let mut memory = Memory { ranges, parameters, shared, local, constants, last: 0 };
-                match advance(entry, &mut item.next, &mut item.registers, &mut memory, &mut budget) {
+                let limits = (&mut budget, launch.turns.unwrap_or(u64::MAX));
+                match advance(entry, &mut item.next, &mut item.registers, &mut memory, limits) {
                     Ok(state) => item.state = state,
                     Err(wrong) => return fault(item, index, wrong),
                 }
+            }
+            if items.iter().any(|item| matches!(item.state, State::Ready)) {
+                continue;
             }
             if warp::meet(entry, &mut items) {
                 continue;
@@ -162,15 +169,19 @@ fn wrong(wrong: Wrong) -> (Code, String) {
     (wrong.code, format!("{} bytes at {:#x} are not its", wrong.bytes, wrong.address))
 }
 
-/// Runs an item to its next wait or to its end.
+/// Runs an item to its next wait, to its end, or to the end of its turn.
 fn advance(
     entry: &Entry,
     next: &mut usize,
     registers: &mut [u64],
     memory: &mut Memory<'_>,
-    budget: &mut u64,
+    (budget, mut turn): (&mut u64, u64),
 ) -> Result<State, (Code, String)> {
     while let Some(step) = entry.steps.get(*next) {
+        if turn == 0 {
+            return Ok(State::Ready);
+        }
+        turn -= 1;
         *next += 1;
         *budget -= 1;
         if *budget == 0 {

@@ -8,8 +8,8 @@ mod body;
 mod expression;
 
 use usm_kernel_ir::{
-    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Literal, Parameter, Place, Query, Scalar, Space, Value,
-    ValueId, VarId, Variable,
+    Argument, Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Literal, Parameter, Place, Query, Scalar,
+    Space, Value, ValueId, VarId, Variable,
 };
 
 use crate::random::Random;
@@ -34,6 +34,17 @@ pub enum Given {
     Array(Vec<u8>),
     /// A scalar.
     Value(Literal),
+}
+
+impl Given {
+    /// The argument as the interpreter takes it.
+    #[must_use]
+    pub fn argument(&self) -> Argument<'_> {
+        match self {
+            Self::Array(bytes) => Argument::Array(bytes),
+            Self::Value(value) => Argument::Value(*value),
+        }
+    }
 }
 
 /// The use of an array of local memory between two barriers.
@@ -83,7 +94,6 @@ pub fn program(seed: u64) -> Program {
 
 /// Like [`program`], with groups that are long in the fastest dimension.
 #[must_use]
-#[allow(dead_code, reason = "the build makes programs of one sort only")]
 pub fn long_program(seed: u64) -> Program {
     sized(seed, |dimension, dimensions| if dimension + 1 == dimensions { 40 } else { 2 })
 }

@@ -1,6 +1,7 @@
 //! The interpreter's results, and the comparison with them.
 
-use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter, Scalar};
+use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter};
+use usm_random_kernels::plants::equal;
 use usm_random_kernels::{Given, Program, first_seed, number, program};
 
 /// The maximum number of statements, far above the need of any program.
@@ -23,18 +24,10 @@ pub(crate) fn bytes_of(given: &Given) -> &[u8] {
     }
 }
 
-/// The argument as the interpreter takes it.
-pub(crate) fn argument(given: &Given) -> Argument<'_> {
-    match given {
-        Given::Array(bytes) => Argument::Array(bytes),
-        Given::Value(value) => Argument::Value(*value),
-    }
-}
-
 /// The results on which three orders agree.
 pub(crate) fn expected(program: &Program) -> Expected {
     let Program { kernel, global, local, arguments } = program;
-    let arguments: Vec<Argument<'_>> = arguments.iter().map(argument).collect();
+    let arguments: Vec<Argument<'_>> = arguments.iter().map(Given::argument).collect();
     let input = Input::new(kernel, global, local, &arguments)
         .unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
     let [first, second, third] = [Order::Forwards, Order::Backwards, Order::Shuffled(7)].map(|order| {
@@ -63,7 +56,7 @@ pub(crate) fn differ(program: &Program, expected: &Expected, found: &[Vec<u8>]) 
         assert_eq!(wanted.len(), found.len(), "{}", kernel.name);
         for (index, (one, two)) in wanted.chunks(width).zip(found.chunks(width)).enumerate() {
             let [one, two] = [one, two].map(|bytes| Literal::from_ne_bytes(array.element, bytes));
-            if !alike(one, two) {
+            if !equal(one, two) {
                 return Some(format!(
                     "{}: element {index} of array {number}, {}: {two:?}, the interpreter has {one:?}",
                     kernel.name, array.element
@@ -72,12 +65,4 @@ pub(crate) fn differ(program: &Program, expected: &Expected, found: &[Vec<u8>]) 
         }
     }
     None
-}
-
-fn alike(one: Literal, two: Literal) -> bool {
-    let value = |literal: Literal| {
-        if literal.ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
-    };
-    one == two
-        || (one.ty.is_float() && (value(one) == value(two) || (value(one).is_nan() && value(two).is_nan())))
 }

@@ -76,8 +76,19 @@ fn memory<T: Copy>(slice: &mut [T]) -> Argument<'_> {
 fn launch(
     module: &Module,
     name: &str,
-    [blocks, threads]: [u32; 2],
+    sizes: [u32; 2],
     reversed: bool,
+    arguments: &[Argument<'_>],
+) -> Result<(), Fault> {
+    launch_in_turns(module, name, sizes, (reversed, None), arguments)
+}
+
+/// As [`launch`], in turns of some steps.
+fn launch_in_turns(
+    module: &Module,
+    name: &str,
+    [blocks, threads]: [u32; 2],
+    (reversed, turns): (bool, Option<u64>),
     arguments: &[Argument<'_>],
 ) -> Result<(), Fault> {
     let entry = module.entries.iter().find(|entry| entry.name == name).unwrap();
@@ -97,7 +108,7 @@ fn launch(
     ranges.sort_by_key(|range| range.start);
     let (group, groups) = ([threads, 1, 1], [blocks, 1, 1]);
     let (constants, ranges, parameters) = (&*module.constants, &*ranges, &*parameters);
-    run(&Launch { entry, constants, group, groups, parameters, shared_bytes: 0, ranges, reversed })
+    run(&Launch { entry, constants, group, groups, parameters, shared_bytes: 0, ranges, reversed, turns })
 }
 
 /// Pseudo-random numbers, equal in each run.

@@ -1,6 +1,6 @@
 //! Collective instructions of a warp, checked against the CUDA C programming guide.
 
-use super::{Argument, launch, memory, module, numbers};
+use super::{Argument, launch, launch_in_turns, memory, module, numbers};
 
 const WARP: usize = 32;
 
@@ -47,6 +47,26 @@ fn a_sum_over_a_block_is_the_sum() {
             let arguments = [memory(&mut x), memory(&mut out), number];
             launch(&module, "sum", [3, threads as u32], reversed, &arguments).unwrap();
             assert_eq!(out[..], expected);
+        }
+    }
+}
+
+#[test]
+fn threads_that_take_turns_meet_and_lose_plain_sums() {
+    let Some(sums) = module(SUM) else { return };
+    let Some(adds) = module("extern \"C\" __global__ void add(int *to) { *to += 1; }") else { return };
+    for turns in [None, Some(1), Some(3)] {
+        let mut x: Vec<i32> = (0..96).collect();
+        let mut out = [0_i32; 1];
+        let arguments = [memory(&mut x), memory(&mut out), Argument::Number(96)];
+        launch_in_turns(&sums, "sum", [1, 96], (false, turns), &arguments).unwrap();
+        assert_eq!(out, [95 * 96 / 2]);
+        let mut to = [0_i32];
+        launch_in_turns(&adds, "add", [1, 96], (false, turns), &[memory(&mut to)]).unwrap();
+        if turns.is_none() {
+            assert_eq!(to, [96]);
+        } else {
+            assert!(to[0] < 96, "{to:?}");
         }
     }
 }
