@@ -1,11 +1,11 @@
-//! Checked indices. An access outside goes to a word on the stack, and its result counts as 0.
+//! Checked indices. An access outside goes to a word on the stack, which is 0 before.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::Variable;
-use usm_kernel_ir::{ArrayId, ExprKind, Place, Scalar, Stmt, StmtKind};
+use usm_kernel_ir::{ArrayId, ExprKind, Place, Stmt, StmtKind};
 
-use crate::function::{MEMORY, Writer, type_of};
+use crate::function::{MEMORY, Writer};
 
 /// The additional parts of code with checks.
 #[derive(Clone, Copy)]
@@ -48,19 +48,49 @@ impl Writer<'_> {
         found || stmt.blocks().into_iter().flatten().any(|stmt| self.is_checked(stmt))
     }
 
-    /// Whether an index is inside; records the first one that is not. `None` if it is not checked.
-    pub(crate) fn inside(&mut self, array: ArrayId, index: Value, place: Place) -> Option<Value> {
-        let Checks { record, failed, .. } = self.checks?;
-        let number = self.places?.iter().position(|known| *known == (array, place))? + 1;
+    /// An index of [`Space::Extent`](usm_kernel_ir::Space); 0 for one outside, which is recorded.
+    pub(crate) fn checked_index(&mut self, array: ArrayId, index: Value, place: Place) -> Value {
+        self.inside(array, index, place, index, |writer| writer.number(0))
+    }
+
+    /// The address of an element; of a zero if the index is outside, which is recorded.
+    pub(crate) fn checked_address(&mut self, array: ArrayId, index: Value, place: Place) -> Value {
+        let address = self.address_at(array, index);
+        self.inside(array, index, place, address, |writer| {
+            let Some(checks) = writer.checks else { return address };
+            let spare = writer.builder.ins().stack_addr(types::I64, checks.spare, 0);
+            let zero = writer.number(0);
+            writer.builder.ins().store(MEMORY, zero, spare, 0);
+            spare
+        })
+    }
+
+    /// The first value if an index is inside or not checked. Otherwise it records the index, if it
+    /// is the first one outside, and gives the other value.
+    fn inside(
+        &mut self,
+        array: ArrayId,
+        index: Value,
+        place: Place,
+        value: Value,
+        other: impl FnOnce(&mut Self) -> Value,
+    ) -> Value {
+        let Some(Checks { record, failed, .. }) = self.checks else { return value };
+        let number = self.places.and_then(|places| places.iter().position(|known| *known == (array, place)));
+        let Some(number) = number.map(|number| number + 1) else { return value };
         let len = self.len(array);
         let inside = self.builder.ins().icmp(IntCC::UnsignedLessThan, index, len);
         let [outside, first, end] = [(); 3].map(|()| self.builder.create_block());
-        self.builder.ins().brif(inside, end, &[], outside, &[]);
+        let chosen = self.builder.append_block_param(end, types::I64);
+        self.builder.ins().brif(inside, end, &[value.into()], outside, &[]);
+        self.builder.set_cold_block(outside);
+        self.builder.set_cold_block(first);
         self.builder.switch_to_block(outside);
         let one = self.builder.ins().iconst(types::I8, 1);
         self.builder.def_var(failed, one);
+        let other = other(self);
         let known = self.builder.ins().load(types::I32, MEMORY, record, 0);
-        self.builder.ins().brif(known, end, &[], first, &[]);
+        self.builder.ins().brif(known, end, &[other.into()], first, &[]);
         self.builder.switch_to_block(first);
         let number = self.builder.ins().iconst(types::I32, number as i64);
         self.builder.ins().store(MEMORY, number, record, 0);
@@ -71,24 +101,9 @@ impl Writer<'_> {
                 self.builder.ins().store(MEMORY, half, record, at);
             }
         }
-        self.builder.ins().jump(end, &[]);
+        self.builder.ins().jump(end, &[other.into()]);
         self.builder.switch_to_block(end);
-        Some(inside)
-    }
-
-    /// The address of an element.
-    pub(crate) fn address(&mut self, array: ArrayId, index: Value, inside: Option<Value>) -> Value {
-        let address = self.address_at(array, index);
-        let (Some(inside), Some(checks)) = (inside, self.checks) else { return address };
-        let spare = self.builder.ins().stack_addr(types::I64, checks.spare, 0);
-        self.builder.ins().select(inside, address, spare)
-    }
-
-    /// A value, or 0 if its index was outside.
-    pub(crate) fn or_zero(&mut self, inside: Option<Value>, ty: Scalar, value: Value) -> Value {
-        let Some(inside) = inside else { return value };
-        let zero = self.zero(type_of(ty));
-        self.builder.ins().select(inside, value, zero)
+        chosen
     }
 
     /// A loop's condition, which an index outside ends.

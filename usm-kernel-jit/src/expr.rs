@@ -27,13 +27,11 @@ impl Writer<'_> {
             }
             ExprKind::Load(array, index) => {
                 let index = self.expr(index);
-                let inside = self.inside(*array, index, expr.place);
                 if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
-                    return self.or_zero(inside, Scalar::U64, index);
+                    return self.checked_index(*array, index, expr.place);
                 }
-                let address = self.address(*array, index, inside);
-                let value = self.load(expr.ty, address);
-                self.or_zero(inside, expr.ty, value)
+                let address = self.checked_address(*array, index, expr.place);
+                self.load(expr.ty, address)
             }
             ExprKind::Unary(operator, operand) => {
                 let value = self.expr(operand);

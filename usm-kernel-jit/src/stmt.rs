@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
-use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, Place, Scalar, Space, Stmt, StmtKind, VarId};
+use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, Scalar, Space, Stmt, StmtKind, VarId};
 
 use crate::function::{MEMORY, Writer, type_of};
 
@@ -15,24 +15,25 @@ impl Writer<'_> {
         match &stmt.kind {
             StmtKind::Set(variable, value) => self.set(*variable, value),
             StmtKind::Store(array, index, value) => {
-                let (address, _) = self.checked_address(*array, index, stmt.place);
+                let index = self.expr(index);
+                let address = self.checked_address(*array, index, stmt.place);
                 let value = self.expr(value);
                 self.builder.ins().store(MEMORY, value, address, 0);
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
-                let (address, inside) = self.checked_address(*array, index, stmt.place);
+                let index = self.expr(index);
+                let address = self.checked_address(*array, index, stmt.place);
                 let value = self.expr(value);
                 let ty = self.kernel.array(*array).element;
                 let before = self.atomic(*operation, ty, address, value);
-                let before = self.or_zero(inside, ty, before);
                 self.give(*old, before);
             }
             StmtKind::CompareExchange(array, index, [expected, new], old) => {
-                let (address, inside) = self.checked_address(*array, index, stmt.place);
+                let index = self.expr(index);
+                let address = self.checked_address(*array, index, stmt.place);
                 let (expected, new) = (self.expr(expected), self.expr(new));
                 let ty = self.kernel.array(*array).element;
                 let before = self.compare_exchange(ty, address, expected, new);
-                let before = self.or_zero(inside, ty, before);
                 self.give(*old, before);
             }
             StmtKind::If(condition, then, other) => {
@@ -102,13 +103,6 @@ impl Writer<'_> {
             _ => return value,
         };
         self.builder.ins().bitcast(width, MemFlagsData::new(), value)
-    }
-
-    /// The address of an element, and whether it is inside, if that is checked.
-    fn checked_address(&mut self, array: ArrayId, index: &Expr, place: Place) -> (Value, Option<Value>) {
-        let index = self.expr(index);
-        let inside = self.inside(array, index, place);
-        (self.address(array, index, inside), inside)
     }
 
     pub(crate) fn address_at(&mut self, id: ArrayId, index: Value) -> Value {

@@ -8,6 +8,30 @@ use super::{Dialect, Writer};
 use crate::kernel::{ArrayId, Expr, Place};
 use crate::scalar::Scalar;
 
+/// The check on the host, where one thread records. What a failed one does stays out of the loops.
+const ON_HOST: &str = "\
+static __attribute__((noinline, cold)) void usm_outside(ulong index, ulong len, uint place, uint *record)
+{
+    if (record[0] != 0u) {
+        return;
+    }
+    record[0] = place;
+    record[1] = (uint)index;
+    record[2] = (uint)(index >> 32);
+    record[3] = (uint)len;
+    record[4] = (uint)(len >> 32);
+}
+#define usm_inside(index, len, place, record, failed, noted) ({ \\
+    const ulong usm_index = (index), usm_len = (len); \\
+    const bool usm_is_inside = __builtin_expect(usm_index < usm_len, 1); \\
+    if (!usm_is_inside) { \\
+        *(failed) |= (noted); \\
+        usm_outside(usm_index, usm_len, place, record); \\
+    } \\
+    usm_is_inside; \\
+})
+";
+
 impl Writer<'_> {
     /// An index, and the condition that it is inside; evaluate the condition first. `None` if the
     /// function does not check it.
@@ -26,6 +50,10 @@ impl Writer<'_> {
 
     /// Writes the function that checks.
     fn write_index_check(&mut self) {
+        if self.host {
+            self.helpers.insert(ON_HOST.into());
+            return;
+        }
         let (word, wide) = (self.ty(Scalar::U32), self.ty(Scalar::U64));
         let (memory, volatile, cas) = match self.dialect {
             Dialect::OpenCl => ("__global ", "volatile ", "atomic_cmpxchg"),

@@ -47,7 +47,7 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     let kernel = lower(entry.kernel, By::One);
     let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
     let phases = phases(&kernel);
-    let writer = Writer { checks, ..Writer::new(&kernel, Dialect::OpenCl) };
+    let writer = Writer { checks, host: true, ..Writer::new(&kernel, Dialect::OpenCl) };
     let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;
@@ -250,10 +250,8 @@ impl Host<'_, '_> {
             Some(strips) => self.strips(strips, &from),
             None => self.line(&format!("const ulong {from} = 0;")),
         }
-        if !is_atomic {
-            // The items of a phase do not depend on each other.
-            self.writer.text += "#pragma GCC ivdep\n";
-        }
+        // The items of a phase do not depend on each other, except by atomic operations.
+        self.writer.text += if is_atomic { "#pragma GCC unroll 4\n" } else { "#pragma GCC ivdep\n" };
         self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < usm_here_0; ++usm_lid_0) {{"));
         self.enter(0);
         self.writer.end = Some(end);

@@ -83,6 +83,8 @@ struct Writer<'k> {
     text: String,
     loops: u32,
     checks: Option<&'k Checks>,
+    /// Whether the text is for the host.
+    host: bool,
     /// Statements that all items of a group run together.
     together: BTreeSet<usize>,
     /// The record for an index outside, in the statement that is written now.
@@ -104,6 +106,7 @@ impl<'k> Writer<'k> {
             text: String::new(),
             loops: 0,
             checks: None,
+            host: false,
             together: Uniformity::of(kernel).together(kernel),
             noted: 0,
             indices: 0,
