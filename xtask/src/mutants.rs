@@ -16,9 +16,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Runs all checkers as a part of the test run.
+/// Runs all checkers as a part of the test run, with the program that the build of all tests left.
+/// Its own build, with fewer features, would compile the libraries once more.
 pub(crate) fn part(report: &mut Report) {
-    report.command("mutants of the checkers", &mut program());
+    let name = format!("mutants{}", std::env::consts::EXE_SUFFIX);
+    let built = environment::target_dir().join("debug").join(name);
+    let mut program = std::process::Command::new(built);
+    report.command("mutants of the checkers", program.current_dir(environment::root()));
 }
 
 fn program() -> std::process::Command {

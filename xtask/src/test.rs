@@ -94,12 +94,10 @@ fn tests(report: &mut Report) {
             &mut cargo(["test", "--quiet", "--doc", "-p", package]),
         );
     }
-    report.command(
-        "tests: no feature",
-        &mut test(["--no-default-features", "--tests"].into_iter().chain(packages())),
-    );
+    let none = ["--no-default-features", "--tests"];
+    report.command("tests: no feature", fewer_cases(&mut test(none.into_iter().chain(packages()))));
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
-    report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
+    report.command("tests: alloc", fewer_cases(&mut test(alloc.into_iter().chain(packages()))));
     // The usual build: with the feature `debug` of the first run no block is kept, and every check
     // is compiled in.
     report.command(
@@ -139,6 +137,12 @@ fn test(arguments: impl Iterator<Item = &'static str>) -> Command {
     let mut test = cargo(["test", "--quiet", "--no-fail-fast"]);
     test.args(arguments).args(["--", "--show-output"]);
     test
+}
+
+/// The random tests run in full with all features. A build with fewer features compiles the same
+/// rules, so a tenth of the cases shows what only that build could break.
+fn fewer_cases(test: &mut Command) -> &mut Command {
+    test.env("PROPTEST_CASES", "26").env("USM_NUMPY_CASES", "10000").env("USM_CASES", "12")
 }
 
 fn packages() -> impl Iterator<Item = &'static str> {

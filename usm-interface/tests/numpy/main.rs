@@ -122,8 +122,13 @@ fn is_intended_refusal(text: &str) -> bool {
     bare || sizeless || letters.ends_with("-0")
 }
 
+/// The number of cases: `USM_NUMPY_CASES` asks for more or fewer.
+fn cases() -> usize {
+    std::env::var("USM_NUMPY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000)
+}
+
 fn compare_with(numpy: NumPy) {
-    let count = std::env::var("USM_NUMPY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000usize);
+    let count = cases();
     let mut choices = Choices::new();
     let cases: Vec<String> = (0..count)
         .map(|i| if i % 2 == 0 { type_string(&mut choices) } else { structure(&mut choices, 0) })
