@@ -43,12 +43,20 @@ fn ask_child(model: &[u8]) -> io::Result<Inferred> {
         .spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (answer, remarks, ended) = thread::scope(|scope| {
-        scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(model)));
-        let answer = scope.spawn(|| read(stdout));
-        let remarks = scope.spawn(|| read(stderr));
+        let begin = || thread::Builder::new();
+        let begun = || {
+            let remarks = begin().spawn_scoped(scope, || read(stderr))?;
+            let answer = begin().spawn_scoped(scope, || read(stdout))?;
+            begin().spawn_scoped(scope, || stdin.map(|mut stdin| stdin.write_all(model)))?;
+            io::Result::Ok((answer, remarks))
+        };
+        let (answer, remarks) = begun().inspect_err(|_| {
+            // The threads that were started end with the child.
+            let _ = child.kill().and_then(|()| child.wait());
+        })?;
         let ended = wait(&mut child);
-        (answer.join().unwrap_or_default(), remarks.join().unwrap_or_default(), ended)
-    });
+        io::Result::Ok((answer.join().unwrap_or_default(), remarks.join().unwrap_or_default(), ended))
+    })?;
     Ok(match serde_json::from_slice(&answer) {
         Ok(inferred) if ended? => inferred,
         _ => Inferred::nothing(last_words(&String::from_utf8_lossy(&remarks))),

@@ -79,12 +79,16 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
     };
     let ran: Vec<_> = thread::scope(|scope| {
         let stream = &stream;
-        let streams: Vec<_> =
-            (0..arguments.streams).map(|number| scope.spawn(move || stream(number))).collect();
-        streams
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| Error::unable("a stream panicked")))
-            .collect()
+        let begin = |number| {
+            let begun = thread::Builder::new().spawn_scoped(scope, move || stream(number));
+            let refused = |error| Error::unable(format!("no thread for stream {number}: {error}"));
+            begun.map_err(|error| refused(error).in_field("--run"))
+        };
+        let streams: Vec<_> = (0..arguments.streams).map(begin).collect();
+        let end = |thread: Result<thread::ScopedJoinHandle<'_, _>>| {
+            thread?.join().map_err(|_| Error::unable("a stream panicked"))
+        };
+        streams.into_iter().map(end).collect()
     });
     let Moved { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } = network.moved();
     let constants = ConstantsReport { count, transfers, host_bytes_before, host_bytes_after, device_bytes };

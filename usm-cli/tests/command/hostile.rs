@@ -272,12 +272,35 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     let tensors: Vec<_> = (0..10_000).map(|n| json!({"id": n, "size": 64})).collect();
     let graph = json!({"tensors": tensors, "ops": ops, "outputs": [9_999]}).to_string();
     let graph = file(&folder, "graph.json", graph);
+    let (ops, tensors) = (&ops[..1_000], &tensors[..1_000]);
+    let few = json!({"tensors": tensors, "ops": ops, "outputs": [999]}).to_string();
+    let few = file(&folder, "few.json", few);
+    let proof = folder.join("proof").display().to_string();
+    assert_eq!(usm(&["plan", &few, "--proof", &proof]).code, 0);
+    let sized: Vec<_> = (0..200).map(|n| json!({"id": n, "size": format!("{n}*w+64")})).collect();
+    let sized = json!({"dims": [{"name": "w", "low": 1, "high": 64}], "tensors": sized, "ops": &ops[..200],
+        "outputs": [199]});
+    let sized = file(&folder, "sized.json", sized.to_string());
+    let written: Vec<String> =
+        ["output", "svg", "html", "graph", "sharing", "dependencies", "pool-dump", "proof"]
+            .into_iter()
+            .flat_map(|what| {
+                [format!("--{what}"), folder.join(format!("written.{what}")).display().to_string()]
+            })
+            .collect();
+    let writes = ["plan", &few, "--reorder", "--compare", "--time-limit", "1"];
+    let writes: Vec<&str> = writes.into_iter().chain(written.iter().map(String::as_str)).collect();
     let kernels: String = (0..100).map(|n| KERNEL.replace("twice", &format!("twice{n}"))).collect();
     let kernels = file(&folder, "kernels.rs", kernels);
     let nodes = usm(&["kernel", &kernels, "--kernel", "twice0", "--emit", "ir"]).stdout;
     let nodes = file(&folder, "nodes.ir", nodes.replacen("twice0", &"twice".repeat(200_000), 1));
     let none = "/dev/null".to_owned();
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 18] = [
+        (&["plan", &few, "--run", "--streams", "64", "--device", "host"], &none),
+        (&["plan", &few, "--threads", "16", "--strategy", "search", "--time-limit", "1"], &none),
+        (&["plan", &few, "--check", &proof], &none),
+        (&["plan", &sized, "--dim", "w=1..64", "--range-plan", "/dev/null", "--time-limit", "1"], &none),
+        (&writes, &none),
         (&["plan", &table, "--time-limit", "1"], &none),
         (&["plan", &graph, "--queue", "out-of-order", "--time-limit", "1"], &none),
         (&["devices"], &none),
