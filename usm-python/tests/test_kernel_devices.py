@@ -15,7 +15,7 @@ from conftest import device_of, lacking
 from kernel_programs import programs
 
 import usm
-import usm._kernel.compiler as compiler
+import usm._kernel as front_end
 
 CASE = pathlib.Path(__file__).with_name("kernel_device_case.py")
 NAMES = [case[0] for case in programs()]
@@ -72,8 +72,8 @@ def test_a_runtimes_code_is_cached(name, request, tmp_path):
 
 def test_concurrent_first_launches_compile_once(monkeypatch):
     made = []
-    make = compiler.make
-    monkeypatch.setattr(compiler, "make", lambda source, key: (made.append(tuple(key)), make(source, key))[1])
+    make = front_end.compiled
+    monkeypatch.setattr(front_end, "compiled", lambda source, key: (made.append(tuple(key)), make(source, key))[1])
 
     @usm.kernel
     def add(a, n):
