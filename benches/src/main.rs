@@ -1,10 +1,11 @@
-//! Benchmarks with their peers: `usm-bench NAME [--json] [--instances DIR]`.
+//! Benchmarks with their peers: `usm-bench NAME... [--json] [--instances DIR...] [--table FILE]`.
 //!
 //! Each row compares one of our operations with one peer in the same process, measured in turns.
 //! Never part of the tests.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
+mod arguments;
 mod backends;
 mod cpu_time;
 mod formats;
@@ -18,6 +19,7 @@ mod row;
 
 use std::process::ExitCode;
 
+use arguments::Arguments;
 use row::Row;
 
 /// A benchmark and its function.
@@ -35,14 +37,14 @@ const BENCHES: &[Bench] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let json = arguments.iter().any(|argument| argument == "--json");
-    // The folder after `--instances` is for the planner.
-    let folder = arguments.iter().position(|argument| argument == "--instances").map(|at| at + 1);
-    let names: Vec<&str> = (arguments.iter().enumerate())
-        .filter(|(at, argument)| !argument.starts_with("--") && Some(*at) != folder)
-        .map(|(_, argument)| argument.as_str())
-        .collect();
+    let arguments = match Arguments::get() {
+        Ok(arguments) => arguments,
+        Err(reason) => {
+            eprintln!("{reason}");
+            return ExitCode::from(2);
+        }
+    };
+    let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
     let known = |name: &&str| BENCHES.iter().any(|(bench, _)| bench == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
     }
     let chosen = BENCHES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
     let rows: Vec<Row> = chosen.flat_map(|(_, rows)| rows()).collect();
-    if json {
+    if arguments.json {
         println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
     } else {
         row::print(&rows);

@@ -1,17 +1,23 @@
-//! The planner compared with its bound, the simple strategies and, if built, the reference solver.
+//! The planner compared with its bound, the simple strategies, what the tests of OpenVINO's pool
+//! expect and, if their programs are named, planners of others.
 //!
-//! `--instances DIR` adds every `*.csv` of a folder (`id,lower,upper,size`). A name such as
+//! `--instances DIR...` adds every `*.csv` of the folders (`id,lower,upper,size`). A name such as
 //! `A.1048576.csv` contains a capacity, which is then decided too, also by google/minimalloc if
-//! `USM_MINIMALLOC` names its program. Without a folder only the synthetic shapes run.
+//! `USM_MINIMALLOC` names its program. omnimalloc plans the tables if `USM_OMNIMALLOC` names a
+//! Python that has it. Without a folder only the synthetic shapes run. `--table FILE` writes the
+//! results as a page.
 
 mod generate;
+mod openvino;
+mod page;
+mod peers;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use usm_pool::{Buffer, Options, Plan, Problem, Strategy, plan};
 
+use crate::arguments::Arguments;
 use crate::cpu_time;
 use crate::row::{Row, median};
 use generate::Cut;
@@ -28,17 +34,18 @@ struct Measured {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    let mut rows = Vec::new();
+    let arguments = Arguments::get().unwrap_or_default();
+    let (mut rows, mut beyond) = (openvino::rows(), Vec::new());
     eprintln!(
         "{:40} {:>8} {:>14} {:>14} {:>4} {:>9} {:>10} {:>8} {:>8} {:>8}",
         "instance", "buffers", "bound", "peak", "opt", "seconds", "nodes", "size", "best-fit", "whole"
     );
-    for file in folder().map(|folder| tables(&folder)).unwrap_or_default() {
+    for file in arguments.instances.iter().flat_map(|folder| tables(folder)) {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match read(&file) {
             Ok(buffers) => {
                 let capacity = name.split('.').rev().nth(1).and_then(|text| text.parse().ok());
-                case(&name, buffers, Budget::Time, capacity.map(|capacity| (capacity, &*file)), &mut rows);
+                case(&name, buffers, Budget::Time, Some((capacity, &*file)), &mut rows, &mut beyond);
             }
             Err(reason) => eprintln!("SKIPPED: {name}: {reason}"),
         }
@@ -47,7 +54,7 @@ pub(crate) fn rows() -> Vec<Row> {
         ("training, 125 layers", generate::training(125, 1)),
         ("training, 250 layers", generate::training(250, 1)),
     ] {
-        case(name, buffers, Budget::Time, None, &mut rows);
+        case(name, buffers, Budget::Time, None, &mut rows, &mut beyond);
     }
     // One at a time: a million buffers in several shapes need much memory.
     type Shape = (&'static str, fn(usize, u64) -> Vec<Buffer>, u64);
@@ -62,15 +69,21 @@ pub(crate) fn rows() -> Vec<Row> {
         for (name, shape, seeds) in shapes {
             for seed in 1..=seeds {
                 let name = format!("{name}, {size}, seed {seed}");
-                case(&name, shape(n, seed), Budget::Default, None, &mut rows);
+                case(&name, shape(n, seed), Budget::Default, None, &mut rows, &mut beyond);
             }
         }
     }
     rows.extend(summary(&rows));
+    if let Some(path) = &arguments.table {
+        match page::write(path, &rows, &beyond) {
+            Ok(()) => eprintln!("results page {}", path.display()),
+            Err(reason) => eprintln!("no results page: {reason}"),
+        }
+    }
     rows
 }
 
-/// The geometric mean against OpenVINO's pool over the tables of the folder.
+/// The geometric mean against reuse of whole buffers over the tables of the folders.
 fn summary(rows: &[Row]) -> Option<Row> {
     let pool = Strategy::WholeBuffer.name();
     let logarithms = rows.iter().filter(|row| row.peer == pool && row.case.ends_with(".csv"));
@@ -85,11 +98,7 @@ fn summary(rows: &[Row]) -> Option<Row> {
         logarithms.len(),
         100.0 * (1.0 - mean)
     );
-    Some(Row::new("geometric mean of the folder", pool, "x", mean, 1.0))
-}
-
-fn folder() -> Option<PathBuf> {
-    std::env::args().skip_while(|argument| argument != "--instances").nth(1).map(PathBuf::from)
+    Some(Row::new("geometric mean of the folders", pool, "x", mean, 1.0))
 }
 
 /// The buffer tables of a folder by name; `*.graph.csv` are graphs.
@@ -154,7 +163,16 @@ fn measure(problem: &Problem, strategy: Strategy, budget: Budget, capacity: Opti
     Measured { plan, seconds }
 }
 
-fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &Path)>, rows: &mut Vec<Row>) {
+/// Adds the rows of one problem; those of programs for a file, and a decision for its capacity.
+/// `beyond` tells which peers gave no result.
+fn case(
+    name: &str,
+    buffers: Vec<Buffer>,
+    budget: Budget,
+    file: Option<(Option<u64>, &Path)>,
+    rows: &mut Vec<Row>,
+    beyond: &mut Vec<String>,
+) {
     let problem = match Problem::from_buffers(buffers) {
         Ok(problem) => problem,
         Err(error) => return eprintln!("SKIPPED: {name}: {error}"),
@@ -183,15 +201,23 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
     for (strategy, theirs) in simple {
         rows.push(Row::new(name, strategy.name(), "bytes", peak as f64, theirs as f64));
     }
-    let Some((capacity, file)) = decide else { return };
+    let Some((capacity, file)) = file else { return };
+    match peers::omnimalloc(file) {
+        Some(Ok(theirs)) => {
+            rows.push(Row::new(name, peers::OMNIMALLOC.name, "bytes", peak as f64, theirs as f64));
+        }
+        Some(Err(reason)) => beyond.push(format!("{name}: {}: {reason}", peers::OMNIMALLOC.name)),
+        None => {}
+    }
+    let Some(capacity) = capacity else { return };
     // In turns, so that a busy machine affects both equally.
-    let runs: Vec<(Measured, Option<f64>)> = (0..RUNS)
+    let runs: Vec<(Measured, Option<Result<f64, String>>)> = (0..RUNS)
         .map(|_| {
-            (measure(&problem, Strategy::Auto, Budget::Time, Some(capacity)), minimalloc(file, capacity))
+            let ours = measure(&problem, Strategy::Auto, Budget::Time, Some(capacity));
+            (ours, peers::minimalloc(file, capacity))
         })
         .collect();
     let mut ours: Vec<f64> = runs.iter().map(|run| run.0.seconds).collect();
-    let mut theirs: Vec<f64> = runs.iter().filter_map(|run| run.1).collect();
     let ours = median(&mut ours);
     let decided = &runs[0].0;
     let feasible = decided.plan.peak <= capacity;
@@ -205,31 +231,15 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
         ours,
         decided.plan.nodes
     );
-    if !theirs.is_empty() {
-        rows.push(Row::new(
-            &format!("{name} at {capacity}"),
-            "google/minimalloc",
-            "s",
-            ours,
-            median(&mut theirs),
-        ));
+    let (name, peer) = (format!("{name} at {capacity}"), peers::MINIMALLOC.name);
+    let mut theirs = Vec::new();
+    for run in runs.iter().filter_map(|run| run.1.as_ref()) {
+        match run {
+            Ok(seconds) => theirs.push(*seconds),
+            Err(reason) => return beyond.push(format!("{name}: {peer}: {reason}")),
+        }
     }
-}
-
-/// Seconds of the reference solver, if `USM_MINIMALLOC` names it.
-fn minimalloc(file: &Path, capacity: u64) -> Option<f64> {
-    let program = std::env::var_os("USM_MINIMALLOC")?;
-    let output = std::env::temp_dir().join(format!("usm-bench-minimalloc-{}.csv", std::process::id()));
-    let start = Instant::now();
-    let status = Command::new(program)
-        .arg(format!("--capacity={capacity}"))
-        .arg(format!("--input={}", file.display()))
-        .arg(format!("--output={}", output.display()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    let seconds = start.elapsed().as_secs_f64();
-    // The output is unused, and a leftover in the temporary folder is harmless.
-    let _ = std::fs::remove_file(output);
-    status.ok()?.success().then_some(seconds)
+    if !theirs.is_empty() {
+        rows.push(Row::new(&name, peer, "s", ours, median(&mut theirs)));
+    }
 }
