@@ -1,6 +1,7 @@
 """What onnxruntime allocates for a model, measured in a process of its own: an allocator is
 registered for a whole process, and the log is the only place where the arena tells its sizes."""
 
+import collections.abc as _abc
 import contextlib as _contextlib
 import json as _json
 import os as _os
@@ -9,7 +10,6 @@ import subprocess as _subprocess
 import sys as _sys
 import tempfile as _tempfile
 import typing as _typing
-from collections.abc import Callable as _Callable, Mapping as _Mapping
 from importlib import import_module as _import_module
 
 # Results of one run that are kept at a time, to measure their sizes.
@@ -25,7 +25,7 @@ _CHILD = "import json, sys; request = json.load(sys.stdin); sys.path[:] = reques
 
 
 def run(
-    model: bytes | str, dims: _Mapping[str, int], values: _Mapping[str, _typing.Any], sizes: _Mapping[str, int]
+    model: bytes | str, dims: _abc.Mapping[str, int], values: _abc.Mapping[str, _typing.Any], sizes: _abc.Mapping[str, int]
 ) -> dict[str, _typing.Any]:
     """``pattern``, ``arena``, and ``sizes`` by name. Those of ``sizes`` are ours: they say which to
     measure, and how many at a time."""
@@ -107,7 +107,7 @@ def measure(request: dict[str, _typing.Any]) -> None:
     print(_json.dumps({"pattern": pattern, "arena": arena, "sizes": theirs}))
 
 
-def _extensions(action: _Callable[[], object]) -> list[int]:
+def _extensions(action: _abc.Callable[[], object]) -> list[int]:
     """The blocks in bytes that arenas took while the action ran, from the log on standard error."""
     with _tempfile.TemporaryFile() as log:
         before = _os.dup(2)

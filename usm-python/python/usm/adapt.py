@@ -1,9 +1,9 @@
 """Plans for frameworks that place tensors themselves; packages are imported on need."""
 
 import array as _array
+import collections.abc as _abc
 import os as _os
 import typing as _typing
-from collections.abc import Mapping as _Mapping
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
@@ -127,8 +127,8 @@ class Comparison(_typing.NamedTuple):
 def onnxruntime(
     model: str | _os.PathLike[str] | bytes,
     *,
-    dims: _Mapping[str, int] | None = None,
-    values: _Mapping[str, bool | float] | None = None,
+    dims: _abc.Mapping[str, int] | None = None,
+    values: _abc.Mapping[str, bool | float] | None = None,
 ) -> Comparison:
     """Our plan of an ONNX model beside the memory that onnxruntime takes on the CPU, measured by
     running the model with one thread in a process of its own. The inputs are the ``values`` and
