@@ -231,7 +231,7 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html at dims range_plan".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify _repr_svg_ arena show to_html at dims range_plan sizes".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
     "usm": set("backends devices empty full history launch open_ipc plan reset_peak snapshot stats zeros".split()),
