@@ -41,7 +41,7 @@ impl Order {
         Ok(Self { releases, acquires })
     }
 
-    fn around(self, stmt: Stmt) -> Vec<Stmt> {
+    fn fenced(self, stmt: Stmt) -> Vec<Stmt> {
         let place = stmt.place;
         let fence = || Stmt::new(StmtKind::Fence { local: true, global: true }, place);
         let before = self.releases.then(fence);
@@ -72,7 +72,7 @@ pub(crate) fn load(call: &syn::ExprMethodCall, to: VarId, value: Expr) -> Result
         return refuse(call.args.span(), "a load releases nothing: write RELAXED or ACQUIRE");
     }
     let at = value.place;
-    Ok(order.around(Stmt::new(StmtKind::Set(to, value), at)))
+    Ok(order.fenced(Stmt::new(StmtKind::Set(to, value), at)))
 }
 
 /// `a[i].fetch_add(value)`, with an optional order and scope.
@@ -102,13 +102,15 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
     let given: Vec<&Rust> = call.args.iter().collect();
     let (kind, order) = match (operation, &given[..]) {
         (Some(operation), [value, order @ ..]) if order.len() <= 2 => {
-            let value = scope.after(&mut [&mut index], |scope| typed(value, element, scope))?;
+            let value = scope.read_after(&mut [&mut index], |scope| typed(value, element, scope))?;
             (StmtKind::Atomic(operation, array, index, value, old), order)
         }
         // The old value, whether or not it was the expected one.
         (None, [expected, new, order @ ..]) if order.len() <= 2 => {
-            let mut expected = scope.after(&mut [&mut index], |scope| typed(expected, element, scope))?;
-            let new = scope.after(&mut [&mut index, &mut expected], |scope| typed(new, element, scope))?;
+            let mut expected =
+                scope.read_after(&mut [&mut index], |scope| typed(expected, element, scope))?;
+            let new =
+                scope.read_after(&mut [&mut index, &mut expected], |scope| typed(new, element, scope))?;
             (StmtKind::CompareExchange(array, index, [expected, new].map(Box::new), old), order)
         }
         (Some(_), _) => {
@@ -124,5 +126,5 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
             );
         }
     };
-    Ok(Order::of(order)?.around(Stmt::new(kind, at)))
+    Ok(Order::of(order)?.fenced(Stmt::new(kind, at)))
 }

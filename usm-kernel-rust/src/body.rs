@@ -208,7 +208,7 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     let (mut start, mut end) = expression::pair(start, end, None, scope)?;
     let ty = start.ty;
     let step = match step {
-        Some(step) => scope.after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?,
+        Some(step) => scope.read_after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?,
         None => Expr::literal(Literal::integer(ty, 1), start.place),
     };
     out.append(&mut scope.before);
@@ -288,7 +288,7 @@ fn written(index: &syn::ExprIndex, right: &Rust, scope: &mut Scope) -> Result<(A
         return Ok((array, index, typed(right, element, scope)?));
     };
     let mut value = typed(right, ty, scope)?;
-    let (array, _, index) = scope.after(&mut [&mut value], |scope| expression::element(index, scope))?;
+    let (array, _, index) = scope.read_after(&mut [&mut value], |scope| expression::element(index, scope))?;
     Ok((array, index, value))
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
             Some((scope.hidden(name, ty, at), ty))
         }
     };
-    let outside = scope.apart();
+    let outside = scope.enter_body();
     for (ident, meaning) in names {
         scope.name(&ident, meaning);
     }
@@ -169,7 +169,7 @@ pub(crate) fn of_group(
     let to = scope.hidden(name, ty, at);
     let kind = match (collection, rest) {
         (None, [from]) => {
-            let from = scope.after(&mut [&mut value], |scope| typed(from, Scalar::U64, scope))?;
+            let from = scope.read_after(&mut [&mut value], |scope| typed(from, Scalar::U64, scope))?;
             StmtKind::Broadcast(to, value, from)
         }
         (Some(collection), []) if is_of_truth => {
@@ -177,7 +177,7 @@ pub(crate) fn of_group(
             StmtKind::Collect(collection, operator, to, value)
         }
         (Some(collection), [operator]) if !is_of_truth => {
-            let found = by(operator)?;
+            let found = combining_operator(operator)?;
             if !found.collects(ty) {
                 return refuse(operator.span(), format!("{ty} is not collected by this"));
             }
@@ -196,7 +196,7 @@ pub(crate) fn of_group(
     Ok(Some(Expr::variable(to, ty, at)))
 }
 
-pub(crate) fn by(operator: &Rust) -> Result<Binary> {
+pub(crate) fn combining_operator(operator: &Rust) -> Result<Binary> {
     let name = match operator {
         Rust::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default(),
         _ => String::new(),

@@ -61,7 +61,7 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
             let mut known = Vec::new();
             for value in &values.elems {
                 let mut earlier: Vec<&mut Expr> = known.iter_mut().collect();
-                let next = scope.after(&mut earlier, |scope| expr(value, None, scope))?;
+                let next = scope.read_after(&mut earlier, |scope| expr(value, None, scope))?;
                 known.push(next);
             }
             out.append(&mut scope.before);

@@ -75,7 +75,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
             }
             Ok(Expr::unary(operator, operand, at))
         }
-        Rust::Binary(binary) => two(binary, hint, scope),
+        Rust::Binary(binary) => binary_expression(binary, hint, scope),
         Rust::Index(index) => {
             let (array, element, index) = element(index, scope)?;
             let at = index.place;
@@ -169,13 +169,13 @@ pub(crate) fn pair(
         _ => {
             let mut one = expr(left, None, scope)?;
             let ty = one.ty;
-            let two = scope.after(&mut [&mut one], |scope| typed(right, ty, scope))?;
+            let two = scope.read_after(&mut [&mut one], |scope| typed(right, ty, scope))?;
             Ok((one, two))
         }
     }
 }
 
-fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
     let at = place_of(binary.op.span());
     let operator = match binary.op {
         BinOp::Add(_) => Binary::Add,
@@ -205,7 +205,7 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
     } else if matches!(operator, Binary::Shl | Binary::Shr) {
         let mut left = expr(&binary.left, hint, scope)?;
         let hint = literal::is_open(&binary.right).then_some(left.ty);
-        let right = scope.after(&mut [&mut left], |scope| expr(&binary.right, hint, scope))?;
+        let right = scope.read_after(&mut [&mut left], |scope| expr(&binary.right, hint, scope))?;
         (left, right)
     } else {
         // The type of a comparison says nothing about its operands.
@@ -388,7 +388,7 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
     let mut all = vec![receiver];
     for argument in arguments {
         let mut earlier: Vec<&mut Expr> = all.iter_mut().collect();
-        let next = scope.after(&mut earlier, |scope| typed(argument, ty, scope))?;
+        let next = scope.read_after(&mut earlier, |scope| typed(argument, ty, scope))?;
         all.push(next);
     }
     if all.len() != function.arguments() {

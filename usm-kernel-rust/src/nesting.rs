@@ -83,7 +83,7 @@ struct Depth {
 }
 
 impl Depth {
-    fn more(self, kib: usize) -> Self {
+    fn deeper(self, kib: usize) -> Self {
         Self { levels: self.levels + 1, kib: self.kib + kib }
     }
 }
@@ -128,7 +128,7 @@ impl Room {
         match token {
             TokenTree::Group(group) => {
                 let is_opaque = self.is_opaque || last == Last::Macro;
-                let inside = Self::new(group.stream(), self.depth.more(HEAVY), is_opaque);
+                let inside = Self::new(group.stream(), self.depth.deeper(HEAVY), is_opaque);
                 // After braces or an attribute, the next token starts a new part.
                 if group.delimiter() == Delimiter::Brace {
                     self.last = Last::Braces;
@@ -193,7 +193,7 @@ impl Room {
 
     fn level(&mut self, kib: usize) {
         if !self.is_opaque {
-            self.depth = self.depth.more(kib);
+            self.depth = self.depth.deeper(kib);
         }
     }
 }

@@ -118,7 +118,7 @@ impl Scope {
 
     /// Enters a function's body, whose names are constants and its parameters only. Returns the
     /// caller's names.
-    pub(crate) fn apart(&mut self) -> Vec<(String, Meaning)> {
+    pub(crate) fn enter_body(&mut self) -> Vec<(String, Meaning)> {
         let constants = self.names.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Constant(_)));
         let constants = constants.cloned().collect();
         core::mem::replace(&mut self.names, constants)
@@ -156,7 +156,7 @@ impl Scope {
 
     /// Reads a value after others of the same expression, as Rust does: what the later one does
     /// before its statement, such as a call that writes, must not change the earlier ones.
-    pub(crate) fn after<T>(
+    pub(crate) fn read_after<T>(
         &mut self,
         earlier: &mut [&mut Expr],
         read: impl FnOnce(&mut Self) -> Result<T>,

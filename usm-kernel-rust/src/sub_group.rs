@@ -4,7 +4,7 @@ use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprCall, Result};
 use usm_kernel_ir::{Binary, Collection, Expr, Lane, Scalar};
 
-use crate::call::by;
+use crate::call::combining_operator;
 use crate::expression::{expr, may_run, typed};
 use crate::scope::{Scope, refuse};
 use crate::signature::place_of;
@@ -52,7 +52,7 @@ pub(crate) fn of_sub_group(
     let mut out = Vec::new();
     let found = match (what, &arguments[..]) {
         ("reduce" | "inclusive_scan" | "exclusive_scan", [value, operator]) => {
-            let (value, found) = (expr(value, hint, scope)?, by(operator)?);
+            let (value, found) = (expr(value, hint, scope)?, combining_operator(operator)?);
             if !found.collects(value.ty) {
                 return refuse(operator.span(), format!("{} is not collected by this", value.ty));
             }
@@ -65,7 +65,7 @@ pub(crate) fn of_sub_group(
         }
         ("broadcast" | "shuffle" | "shuffle_xor" | "shuffle_up" | "shuffle_down", [value, lane]) => {
             let mut value = expr(value, hint, scope)?;
-            let lane = scope.after(&mut [&mut value], |scope| typed(lane, Scalar::U64, scope))?;
+            let lane = scope.read_after(&mut [&mut value], |scope| typed(lane, Scalar::U64, scope))?;
             let lane = match what {
                 "shuffle_xor" => Lane::Xor(lane),
                 "shuffle_up" => Lane::Up(lane),
