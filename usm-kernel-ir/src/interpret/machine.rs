@@ -9,7 +9,7 @@ use super::code::{Code, Step, code};
 use super::fault::{Deed, Fault, Site, WorkItem};
 use super::input::Input;
 use super::shadow::{Element, Touch};
-use super::value::{cast, compute, further, less, math, neutral, unary};
+use super::value::{cast, compute, is_less, math, neutral, next_of_loop, unary};
 use crate::kernel::{
     ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind,
 };
@@ -240,10 +240,10 @@ impl<'k> Machine<'k> {
                 Step::Next(number, variable, out) => {
                     let ty = self.kernel.variable(*variable).ty;
                     let (at, end, step) = item.counts[*number];
-                    match at.filter(|at| less(ty, *at, end)) {
+                    match at.filter(|at| is_less(ty, *at, end)) {
                         Some(at) => {
                             item.variables[variable.0 as usize] = at;
-                            item.counts[*number].0 = further(ty, at, end, step);
+                            item.counts[*number].0 = next_of_loop(ty, at, end, step);
                         }
                         None => item.step = *out,
                     }
@@ -275,7 +275,7 @@ impl<'k> Machine<'k> {
             StmtKind::Set(variable, value) => own[variable.0 as usize] = self.expr(value, own)?,
             StmtKind::Store(array, index, value) => {
                 let (index, word) = (self.expr(index, own)?, self.expr(value, own)?);
-                let place = self.touch(*array, index, stmt.place, Deed::Write)?;
+                let place = self.record_access(*array, index, stmt.place, Deed::Write)?;
                 self.words[array.0 as usize][place] = word;
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
@@ -284,7 +284,7 @@ impl<'k> Machine<'k> {
                 if *operation != Atomic::Exchange || old.is_some() {
                     self.needs_value(*array, index, stmt.place)?;
                 }
-                let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
+                let place = self.record_access(*array, index, stmt.place, Deed::Atomic)?;
                 let ty = self.kernel.array(*array).element;
                 let word = &mut self.words[array.0 as usize][place];
                 let before = *word;
@@ -306,7 +306,7 @@ impl<'k> Machine<'k> {
                 let index = self.expr(index, own)?;
                 let (expected, new) = (self.expr(expected, own)?, self.expr(new, own)?);
                 self.needs_value(*array, index, stmt.place)?;
-                let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
+                let place = self.record_access(*array, index, stmt.place, Deed::Atomic)?;
                 let word = &mut self.words[array.0 as usize][place];
                 let before = *word;
                 if before == expected {
@@ -336,7 +336,7 @@ impl<'k> Machine<'k> {
     }
 
     /// Records an access. Returns the position of the element.
-    fn touch(&mut self, id: ArrayId, index: u64, place: Place, deed: Deed) -> Result<usize, Fault> {
+    fn record_access(&mut self, id: ArrayId, index: u64, place: Place, deed: Deed) -> Result<usize, Fault> {
         let (array, len) = (self.kernel.array(id), self.input.lengths[id.0 as usize]);
         if index >= len {
             return Err(Fault::Outside {
@@ -361,7 +361,7 @@ impl<'k> Machine<'k> {
         }
         if matches!(array.space, Space::Private(_)) {
             element.written = true;
-        } else if let Some((other, did)) = element.touch(touch, deed) {
+        } else if let Some((other, did)) = element.record_access(touch, deed) {
             let accesses = Box::new([(self.site_of(&other), did), (self.site(place), deed)]);
             return Err(Fault::Race { array: array.name.clone(), index, accesses });
         }
@@ -412,7 +412,7 @@ impl<'k> Machine<'k> {
                 let index = self.expr(index, own)?;
                 let is_atomic = self.kernel.array(*array).space == Space::Atomic;
                 let deed = if is_atomic { Deed::Atomic } else { Deed::Read };
-                let place = self.touch(*array, index, expr.place, deed)?;
+                let place = self.record_access(*array, index, expr.place, deed)?;
                 if matches!(self.kernel.array(*array).space, Space::Extent(_)) {
                     return Ok(index);
                 }

@@ -42,7 +42,7 @@ impl Order {
             // A stride that shares no factor with the count visits all positions.
             Self::Shuffled(seed) => {
                 let mut stride = (seed | 1) % count.max(1);
-                while stride == 0 || common(stride, count) != 1 {
+                while stride == 0 || greatest_common_divisor(stride, count) != 1 {
                     stride += 1;
                 }
                 (u128::from(step) * u128::from(stride) + u128::from(seed)).rem_euclid(u128::from(count))
@@ -52,8 +52,8 @@ impl Order {
     }
 }
 
-fn common(one: u64, two: u64) -> u64 {
-    if two == 0 { one } else { common(two, one % two) }
+fn greatest_common_divisor(one: u64, two: u64) -> u64 {
+    if two == 0 { one } else { greatest_common_divisor(two, one % two) }
 }
 
 /// Runs one launch in one order.

@@ -43,7 +43,7 @@ impl Shared {
         }
     }
 
-    fn meets(&self, touch: &Touch) -> Option<Touch> {
+    fn find_unordered(&self, touch: &Touch) -> Option<Touch> {
         let mut all = [self.before, self.last[0], self.last[1]].into_iter().flatten();
         all.find(|other| other.unordered(touch))
     }
@@ -65,10 +65,10 @@ impl Element {
     }
 
     /// Records an access. Returns an earlier one that races with it.
-    pub(super) fn touch(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
+    pub(super) fn record_access(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
         let write = self.write.filter(|write| write.unordered(&touch)).map(|write| (write, Deed::Write));
-        let read = || self.reads.meets(&touch).map(|read| (read, Deed::Read));
-        let atomic = || self.atomics.meets(&touch).map(|atomic| (atomic, Deed::Atomic));
+        let read = || self.reads.find_unordered(&touch).map(|read| (read, Deed::Read));
+        let atomic = || self.atomics.find_unordered(&touch).map(|atomic| (atomic, Deed::Atomic));
         let found = match deed {
             Deed::Read => write.or_else(atomic),
             Deed::Write => write.or_else(read).or_else(atomic),

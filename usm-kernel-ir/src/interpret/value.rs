@@ -3,12 +3,12 @@
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
-pub(super) fn less(ty: Scalar, one: u64, two: u64) -> bool {
+pub(super) fn is_less(ty: Scalar, one: u64, two: u64) -> bool {
     if ty.is_signed() { (one as i64) < two as i64 } else { one < two }
 }
 
 /// The next value of a counting loop; `None` if it would pass the end.
-pub(super) fn further(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
+pub(super) fn next_of_loop(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
     let unsigned = |word: u64| Literal::integer(ty.unsigned(), word).bits;
     let step = unsigned(step).max(1);
     (unsigned(end.wrapping_sub(here)) > step).then(|| Literal::integer(ty, here.wrapping_add(step)).bits)
@@ -57,7 +57,7 @@ pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
         return rounded(ty, value);
     }
     let mask = u64::from(ty.bits() - 1);
-    let is_less = less(ty, one, two);
+    let less = is_less(ty, one, two);
     let value = match operator {
         Binary::Add => one.wrapping_add(two),
         Binary::Sub => one.wrapping_sub(two),
@@ -79,14 +79,14 @@ pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
         Binary::Shr if ty.is_signed() => (one as i64 >> (two & mask)) as u64,
         Binary::Shr => one >> (two & mask),
         Binary::Min => {
-            if is_less {
+            if less {
                 one
             } else {
                 two
             }
         }
         Binary::Max => {
-            if is_less {
+            if less {
                 two
             } else {
                 one
@@ -94,10 +94,10 @@ pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
         }
         Binary::Eq => return u64::from(one == two),
         Binary::Ne => return u64::from(one != two),
-        Binary::Lt => return u64::from(is_less),
-        Binary::Ge => return u64::from(!is_less),
-        Binary::Gt => return u64::from(less(ty, two, one)),
-        Binary::Le => return u64::from(!less(ty, two, one)),
+        Binary::Lt => return u64::from(less),
+        Binary::Ge => return u64::from(!less),
+        Binary::Gt => return u64::from(is_less(ty, two, one)),
+        Binary::Le => return u64::from(!is_less(ty, two, one)),
         Binary::AndThen => return u64::from(one != 0 && two != 0),
         Binary::OrElse => return u64::from(one != 0 || two != 0),
     };

@@ -88,7 +88,7 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
         distinct(walker, one, two, grouped),
         parted(walker, one, two, grouped),
         parted(walker, two, one, grouped),
-        unguarded(walker, one, two, grouped),
+        distinct_without_conditions(walker, one, two, grouped),
     ] {
         let Some(conditions) = way else { continue };
         let conditions = unknown(conditions);
@@ -103,7 +103,12 @@ fn disjointness(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bo
 }
 
 /// [`distinct`] without conditions, whose numbers may wrap in a launch.
-fn unguarded(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
+fn distinct_without_conditions(
+    walker: &mut Walker<'_>,
+    one: &Access,
+    two: &Access,
+    grouped: bool,
+) -> Option<Vec<Condition>> {
     if one.guards.is_empty() && two.guards.is_empty() {
         return None;
     }
@@ -112,7 +117,7 @@ fn unguarded(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool)
 }
 
 /// The digits of an index: a counting loop is its start and a number of steps.
-fn opened(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>) -> Linear {
+fn expand_loops(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>) -> Linear {
     let mut index = index.clone();
     // A start may contain loops.
     for _ in 0..8 {
@@ -143,8 +148,8 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
     // read first.
     let mut names = Vec::new();
     let (first_extents, second_extents) = (loop_limits(walker, one), loop_limits(walker, two));
-    let mut first = opened(walker, &one.index, &mut names);
-    let mut second = opened(walker, &two.index, &mut names);
+    let mut first = expand_loops(walker, &one.index, &mut names);
+    let mut second = expand_loops(walker, &two.index, &mut names);
     for (from, to) in &names {
         let limits = |extents: &[(Atom, Option<Number>, Option<Number>)]| {
             extents.iter().find(|(atom, ..)| atom == from).map(|(_, low, high)| (low.clone(), high.clone()))

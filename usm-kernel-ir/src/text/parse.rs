@@ -37,7 +37,7 @@ impl<'t> Items<'t> {
         }
     }
 
-    fn headed(tree: &'t Tree) -> Result<(&'t str, Self), Refusal> {
+    fn list_with_head(tree: &'t Tree) -> Result<(&'t str, Self), Refusal> {
         let mut items = Self::of(tree)?;
         Ok((items.word()?, items))
     }
@@ -104,7 +104,7 @@ impl<'t> Items<'t> {
 
     fn block(&mut self, kernel: &mut Kernel) -> Result<Vec<Stmt>, Refusal> {
         let tree = self.next()?;
-        let (head, items) = Items::headed(tree)?;
+        let (head, items) = Items::list_with_head(tree)?;
         if head != "do" {
             return Err(Refusal::new(tree.place, "a block `(do ..)` is needed here"));
         }
@@ -112,7 +112,7 @@ impl<'t> Items<'t> {
     }
 
     /// A variable for the old value, if it comes next.
-    fn old(&mut self) -> Result<Option<VarId>, Refusal> {
+    fn old_value(&mut self) -> Result<Option<VarId>, Refusal> {
         let is =
             matches!(self.peek(), Some(Tree { kind: TreeKind::Word(word), .. }) if word.starts_with('$'));
         if is { self.variable().map(Some) } else { Ok(None) }
@@ -151,7 +151,7 @@ impl<'t> Items<'t> {
 }
 
 fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
-    let (head, mut items) = Items::headed(tree)?;
+    let (head, mut items) = Items::list_with_head(tree)?;
     if head != "kernel" {
         return Err(Refusal::new(tree.place, "`(kernel ..)` is needed here"));
     }
@@ -174,7 +174,7 @@ fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
     };
     let mut has_body = false;
     for section in items.items {
-        let (head, mut items) = Items::headed(section)?;
+        let (head, mut items) = Items::list_with_head(section)?;
         match head {
             _ if has_body => return Err(Refusal::new(section.place, "something after the body")),
             "trusted" => {
@@ -241,7 +241,7 @@ fn space(tree: &Tree) -> Result<Space, Refusal> {
             other => Err(Refusal::new(tree.place, format!("`{other}` is no memory"))),
         };
     }
-    let (head, mut items) = Items::headed(tree)?;
+    let (head, mut items) = Items::list_with_head(tree)?;
     let space = match head {
         "constant" => Space::Constant(items.number()?),
         "private" => Space::Private(items.number()?),
@@ -315,7 +315,7 @@ fn sub_group(
 }
 
 fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Refusal> {
-    let (head, mut items) = Items::headed(tree)?;
+    let (head, mut items) = Items::list_with_head(tree)?;
     let kind = match head {
         "sub-group" => return sub_group(tree, items, kernel, out),
         "set" => StmtKind::Set(items.variable()?, items.expr()?),
@@ -326,12 +326,12 @@ fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Ref
             let operation = operation
                 .ok_or_else(|| Refusal::new(tree.place, format!("`{word}` is no atomic operation")))?;
             let (array, index, value) = (items.array()?, items.expr()?, items.expr()?);
-            StmtKind::Atomic(operation, array, index, value, items.old()?)
+            StmtKind::Atomic(operation, array, index, value, items.old_value()?)
         }
         "compare-exchange" => {
             let (array, index) = (items.array()?, items.expr()?);
             let values = [Box::new(items.expr()?), Box::new(items.expr()?)];
-            StmtKind::CompareExchange(array, index, values, items.old()?)
+            StmtKind::CompareExchange(array, index, values, items.old_value()?)
         }
         "collect" => {
             let (word, by) = (items.word()?, items.word()?);
@@ -364,7 +364,7 @@ fn stmt(tree: &Tree, kernel: &mut Kernel, out: &mut Vec<Stmt>) -> Result<(), Ref
 }
 
 fn expr(tree: &Tree) -> Result<Expr, Refusal> {
-    let (head, mut items) = Items::headed(tree)?;
+    let (head, mut items) = Items::list_with_head(tree)?;
     let ty = items.scalar()?;
     let boxed = |items: &mut Items<'_>| items.expr().map(Box::new);
     let kind = match head {

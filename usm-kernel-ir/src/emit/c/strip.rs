@@ -58,7 +58,7 @@ impl<'k> Strips<'k> {
                 }
             });
         }
-        if !goes || private || body.iter().any(|stmt| leaves(stmt)) {
+        if !goes || private || body.iter().any(|stmt| leaves_loop(stmt)) {
             return None;
         }
         let mut strips = Self { pieces: Vec::new(), arrays: Vec::new(), counters: Vec::new() };
@@ -88,7 +88,7 @@ impl<'k> Strips<'k> {
     fn divide(&mut self, phase: Phase<'_>, body: &[&'k Stmt]) -> Vec<Piece<'k>> {
         let mut pieces = Vec::new();
         for stmt in body {
-            if let Some((variable, bounds, inner)) = around(phase, stmt) {
+            if let Some((variable, bounds, inner)) = outer_loop(phase, stmt) {
                 self.counters.push(variable);
                 let inner = self.divide(phase, &inner);
                 pieces.push(Piece::Around(variable, bounds, inner));
@@ -108,7 +108,7 @@ type Phase<'p> = (&'p Kernel, &'p [Home], &'p [&'p Stmt]);
 type Around<'k> = (VarId, [&'k Expr; 3], Vec<&'k Stmt>);
 
 /// The parts of a loop that may go around the items of a row.
-fn around<'k>((kernel, homes, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around<'k>> {
+fn outer_loop<'k>((kernel, homes, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around<'k>> {
     let StmtKind::For(variable, start, end, step, inner) = &stmt.kind else { return None };
     let is_short = match (&start.kind, &end.kind) {
         (ExprKind::Literal(start), ExprKind::Literal(end)) => end.bits.wrapping_sub(start.bits) <= ROUNDS,
@@ -122,15 +122,15 @@ fn around<'k>((kernel, homes, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around
         let mut count = |stmt: &Stmt| sets += u32::from(stmt.sets() == Some(*variable));
         for_each(core::slice::from_ref(*stmt), &mut count, &mut |_| ());
     }
-    let goes = !is_short && is_same && is_own && sets == 1 && !inner.iter().any(leaves);
+    let goes = !is_short && is_same && is_own && sets == 1 && !inner.iter().any(leaves_loop);
     goes.then(|| (*variable, bounds, inner.iter().collect()))
 }
 
 /// Whether a statement leaves or continues the loop around it.
-fn leaves(stmt: &Stmt) -> bool {
+fn leaves_loop(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Break | StmtKind::Continue => true,
-        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves),
+        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves_loop),
         _ => false,
     }
 }

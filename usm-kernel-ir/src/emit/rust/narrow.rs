@@ -11,7 +11,7 @@ use crate::operator::Binary;
 use crate::phase::{Home, definition};
 
 impl Writer<'_> {
-    pub(super) fn piece(&mut self, body: &[&Stmt]) {
+    pub(super) fn write_statements(&mut self, body: &[&Stmt]) {
         let kernel = self.kernel;
         let d = kernel.dimensions;
         let (narrow, prelude, rest) = self.narrowed(body);
@@ -120,7 +120,7 @@ impl Writer<'_> {
         })
     }
 
-    pub(super) fn again(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
+    pub(super) fn add_recomputed(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
         if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
             return;
         }
@@ -132,7 +132,7 @@ impl Writer<'_> {
                 }
             });
             for need in needs {
-                self.again(need, &[], again);
+                self.add_recomputed(need, &[], again);
             }
         }
         again.push(id);

@@ -63,7 +63,7 @@ impl Writer<'_> {
         let body = plain_stores(body);
         for piece in self.pieces(&body) {
             if !self.rows(&piece) {
-                self.piece(&piece);
+                self.write_statements(&piece);
             }
         }
     }
@@ -270,7 +270,7 @@ impl Writer<'_> {
         }
         let mut again = Vec::new();
         for id in used {
-            self.again(id, &[], &mut again);
+            self.add_recomputed(id, &[], &mut again);
         }
         for id in again {
             let ty = self.kernel.variable(id).ty;
@@ -301,7 +301,7 @@ impl Writer<'_> {
         let set_here = sets_of(body);
         let mut again = Vec::new();
         for id in &used {
-            self.again(*id, &set_here, &mut again);
+            self.add_recomputed(*id, &set_here, &mut again);
         }
         let declared: Vec<VarId> = again.iter().copied().filter(|id| !used.contains(id)).collect();
         for id in declared {

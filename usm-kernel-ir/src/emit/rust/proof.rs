@@ -162,16 +162,18 @@ impl<'k> Numbers<'k> {
     }
 
     fn node(&mut self, pair: &Arc<(Number, Number)>, function: &str) -> usize {
-        self.once(pair, |numbers, one, two| numbers.define_fitting(format!("{function}(__n{one}, __n{two})")))
+        self.define_once(pair, |numbers, one, two| {
+            numbers.define_fitting(format!("{function}(__n{one}, __n{two})"))
+        })
     }
 
     fn extreme(&mut self, pair: &Arc<(Number, Number)>, is_least: bool) -> usize {
-        self.once(pair, |numbers, one, two| {
+        self.define_once(pair, |numbers, one, two| {
             numbers.define(super::extreme(is_least, "i64", &format!("__n{one}"), &format!("__n{two}")))
         })
     }
 
-    fn once(
+    fn define_once(
         &mut self,
         pair: &Arc<(Number, Number)>,
         define: impl FnOnce(&mut Self, usize, usize) -> usize,

@@ -254,7 +254,7 @@ impl Walker<'_> {
                             Some(Known { requires: [one.requires, two.requires].concat(), ..one })
                         }
                         (Some(first), Some(second)) => {
-                            self.hull(variable, (first, &one.guards), (second, &two.guards))
+                            self.union_of_intervals(variable, (first, &one.guards), (second, &two.guards))
                         }
                         _ => None,
                     };
@@ -265,7 +265,12 @@ impl Walker<'_> {
         state.open = open;
     }
 
-    fn hull(&mut self, variable: VarId, one: (Known, &[Guard]), two: (Known, &[Guard])) -> Option<Known> {
+    fn union_of_intervals(
+        &mut self,
+        variable: VarId,
+        one: (Known, &[Guard]),
+        two: (Known, &[Guard]),
+    ) -> Option<Known> {
         let (first, second) = (self.interval(&one.0.sum, one.1), self.interval(&two.0.sum, two.1));
         let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
         let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
