@@ -176,7 +176,7 @@ impl Writer<'_> {
             self.builder.def_var(made, zero);
             self.variables.push(made);
         }
-        let top = self.rooms(scratch, items);
+        let top = self.reserve_arrays(scratch, items);
         let (count, run) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(scratch, run, &[], count, &[]);
         self.builder.switch_to_block(count);
@@ -188,7 +188,7 @@ impl Writer<'_> {
 
     /// Memory of a group for local and private arrays, and for variables that live across a
     /// barrier. Returns its size in bytes.
-    fn rooms(&mut self, scratch: Value, items: Value) -> Value {
+    fn reserve_arrays(&mut self, scratch: Value, items: Value) -> Value {
         let kernel = self.kernel;
         let mut top = self.number(0);
         for (index, Array { element, space, .. }) in kernel.arrays.iter().enumerate() {
@@ -200,17 +200,17 @@ impl Writer<'_> {
                 }
                 _ => continue,
             };
-            (self.bases[index], top) = self.room(scratch, top, len, element.bytes());
+            (self.bases[index], top) = self.reserve_array(scratch, top, len, element.bytes());
         }
         for (index, variable) in kernel.variables.iter().enumerate() {
             if self.phases.homes.get(index) == Some(&Home::Kept) {
-                (self.kept[index], top) = self.room(scratch, top, items, variable.ty.bytes());
+                (self.kept[index], top) = self.reserve_array(scratch, top, items, variable.ty.bytes());
             }
         }
         top
     }
 
-    fn room(&mut self, scratch: Value, top: Value, len: Value, size: u64) -> (Value, Value) {
+    fn reserve_array(&mut self, scratch: Value, top: Value, len: Value, size: u64) -> (Value, Value) {
         let most = self.number(MOST);
         let address = self.builder.ins().iadd(scratch, top);
         let len = self.builder.ins().umin(len, most);
@@ -317,7 +317,7 @@ impl Writer<'_> {
             None => zero,
             Some(row) => self.count(zero, here, LANES as i64, |writer, lid| {
                 writer.enter(0, lid);
-                writer.sixteen(row, &phase.used, &phase.sets, phase.body);
+                writer.run_sixteen(row, &phase.used, &phase.sets, phase.body);
             }),
         };
         self.count(first, here, 1, |writer, lid| {
@@ -343,7 +343,7 @@ impl Writer<'_> {
     /// One item.
     fn item(&mut self, phase: &Phase<'_>) {
         for variable in &phase.used {
-            match self.home(*variable) {
+            match self.home_of(*variable) {
                 Home::Again => {
                     if let Some(value) = definition(&self.kernel.body, *variable) {
                         self.set(*variable, value);
@@ -366,7 +366,7 @@ impl Writer<'_> {
         self.builder.switch_to_block(end);
         self.item_end = None;
         for variable in &phase.used {
-            if self.home(*variable) == Home::Kept && phase.sets.contains(variable) {
+            if self.home_of(*variable) == Home::Kept && phase.sets.contains(variable) {
                 let (_, address) = self.kept(*variable);
                 let value = self.builder.use_var(self.variables[variable.0 as usize]);
                 self.builder.ins().store(MEMORY, value, address, 0);
@@ -374,7 +374,7 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn home(&self, variable: VarId) -> Home {
+    pub(crate) fn home_of(&self, variable: VarId) -> Home {
         self.phases.homes.get(variable.0 as usize).copied().unwrap_or(Home::Phase)
     }
 

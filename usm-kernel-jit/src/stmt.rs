@@ -126,7 +126,7 @@ impl Writer<'_> {
     ) {
         let blocks = self.open(condition);
         then(self);
-        self.middle(blocks);
+        self.begin_else(blocks);
         other(self);
         self.close(blocks);
     }
@@ -140,7 +140,7 @@ impl Writer<'_> {
         [two, out]
     }
 
-    pub(crate) fn middle(&mut self, [two, out]: [Block; 2]) {
+    pub(crate) fn begin_else(&mut self, [two, out]: [Block; 2]) {
         self.builder.ins().jump(out, &[]);
         self.builder.switch_to_block(two);
     }

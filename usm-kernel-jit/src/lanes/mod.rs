@@ -54,9 +54,9 @@ impl Writer<'_> {
     }
 
     /// Runs sixteen items, starting at the current one.
-    pub(crate) fn sixteen(&mut self, row: &mut Row, used: &[VarId], sets: &[VarId], body: &[&Stmt]) {
+    pub(crate) fn run_sixteen(&mut self, row: &mut Row, used: &[VarId], sets: &[VarId], body: &[&Stmt]) {
         for variable in used {
-            match self.home(*variable) {
+            match self.home_of(*variable) {
                 Home::Again => {
                     if let Some(value) = definition(&self.kernel.body, *variable) {
                         self.set_lanes(row, *variable, value);
@@ -74,7 +74,7 @@ impl Writer<'_> {
             self.stmt_lanes(row, stmt);
         }
         for variable in used {
-            if self.home(*variable) == Home::Kept && sets.contains(variable) {
+            if self.home_of(*variable) == Home::Kept && sets.contains(variable) {
                 let (ty, address) = self.kept(*variable);
                 let values = self.take_lanes(row, *variable);
                 self.store_row(ty, address, &values);
@@ -98,7 +98,7 @@ impl Writer<'_> {
                     // Separate calls, because both closures would borrow the row.
                     let blocks = self.open(condition);
                     self.block_lanes(row, then);
-                    self.middle(blocks);
+                    self.begin_else(blocks);
                     self.block_lanes(row, other);
                     self.close(blocks);
                 } else {

@@ -16,11 +16,11 @@ impl Writer<'_> {
         match row.shapes.of(self.kernel, expr) {
             Shape::One => Lanes::One(self.expr(expr)),
             Shape::Line(step) => Lanes::Line(self.expr(expr), step),
-            Shape::Many => Lanes::Many(self.many(row, expr)),
+            Shape::Many => Lanes::Many(self.value_of_each_item(row, expr)),
         }
     }
 
-    fn many(&mut self, row: &mut Row, expr: &Expr) -> Vec<Value> {
+    fn value_of_each_item(&mut self, row: &mut Row, expr: &Expr) -> Vec<Value> {
         match &expr.kind {
             ExprKind::Variable(variable) => self.take_lanes(row, *variable),
             ExprKind::Load(array, index) => self.load_lanes(row, *array, index),
@@ -299,7 +299,7 @@ impl Writer<'_> {
             _ if from.is_integer() && to.is_integer() => {
                 let (mut values, mut bytes) = (self.spread(value, from), have);
                 while bytes < want {
-                    values = self.doubled(values, from.is_signed());
+                    values = self.with_double_width(values, from.is_signed());
                     bytes *= 2;
                 }
                 while bytes > want {

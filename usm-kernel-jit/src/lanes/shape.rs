@@ -108,7 +108,7 @@ impl Shapes {
             for variable in used {
                 if homes.get(variable.0 as usize) == Some(&Home::Again) {
                     let shape = planner.shapes.of(kernel, definition(&kernel.body, *variable)?);
-                    planner.note(*variable, shape);
+                    planner.widen_shape(*variable, shape);
                 }
             }
             for stmt in body {
@@ -116,7 +116,7 @@ impl Shapes {
             }
         }
         let mut rows = used.iter().any(|variable| homes.get(variable.0 as usize) == Some(&Home::Kept));
-        let goes = body.iter().all(|stmt| planner.goes(stmt, false, &mut rows));
+        let goes = body.iter().all(|stmt| planner.runs_together(stmt, false, &mut rows));
         (goes && rows).then_some(planner.shapes)
     }
 }
@@ -139,7 +139,7 @@ struct Planner<'k> {
 }
 
 impl Planner<'_> {
-    fn note(&mut self, variable: VarId, shape: Shape) {
+    fn widen_shape(&mut self, variable: VarId, shape: Shape) {
         let place = variable.0 as usize;
         let mut shape = self.shapes.0[place].join(shape);
         if self.sets[place] > 1 && matches!(shape, Shape::Line(_)) {
@@ -153,10 +153,10 @@ impl Planner<'_> {
         match &stmt.kind {
             StmtKind::Set(variable, value) => {
                 let shape = self.shapes.of(self.kernel, value);
-                self.note(*variable, shape);
+                self.widen_shape(*variable, shape);
             }
             StmtKind::Atomic(.., Some(old)) | StmtKind::CompareExchange(.., Some(old)) => {
-                self.note(*old, Shape::Many);
+                self.widen_shape(*old, Shape::Many);
             }
             StmtKind::If(condition, ..) if self.shapes.of(self.kernel, condition) != Shape::One => {
                 // A variable that only some items set differs, unless no item reads it afterwards.
@@ -165,7 +165,7 @@ impl Planner<'_> {
                 for variable in &sets {
                     let here = found.iter().chain(&sets).filter(|other| *other == variable).count();
                     if here < self.total[variable.0 as usize] as usize {
-                        self.note(*variable, Shape::Many);
+                        self.widen_shape(*variable, Shape::Many);
                     }
                 }
             }
@@ -178,11 +178,12 @@ impl Planner<'_> {
 
     /// Whether the items can run a statement together. `apart` means under a condition within the
     /// innermost loop that they decide differently. Records accesses to rows of elements.
-    fn goes(&self, stmt: &Stmt, apart: bool, rows: &mut bool) -> bool {
+    fn runs_together(&self, stmt: &Stmt, apart: bool, rows: &mut bool) -> bool {
         let alike = |expr: &Expr| self.shapes.of(self.kernel, expr) == Shape::One;
         let mut goes = true;
         stmt.for_each_expr(&mut |expr| goes &= self.evaluates(expr, rows));
-        let mut block = |block: &[Stmt], apart| block.iter().all(|stmt| self.goes(stmt, apart, rows));
+        let mut block =
+            |block: &[Stmt], apart| block.iter().all(|stmt| self.runs_together(stmt, apart, rows));
         goes && match &stmt.kind {
             StmtKind::Set(..) | StmtKind::Fence { .. } | StmtKind::Barrier { .. } => true,
             StmtKind::Store(array, index, _) => {
@@ -221,15 +222,15 @@ impl Planner<'_> {
             }
             // All operands are evaluated, so none may access memory that only some items may
             // access.
-            ExprKind::Binary(Binary::AndThen | Binary::OrElse, _, right) => !loads(right),
-            ExprKind::Select(_, one, two) => !loads(one) && !loads(two),
+            ExprKind::Binary(Binary::AndThen | Binary::OrElse, _, right) => !has_load(right),
+            ExprKind::Select(_, one, two) => !has_load(one) && !has_load(two),
             _ => true,
         };
         here && expr.operands().into_iter().all(|operand| self.evaluates(operand, rows))
     }
 }
 
-fn loads(expr: &Expr) -> bool {
+fn has_load(expr: &Expr) -> bool {
     let mut found = false;
     expr.for_each(&mut |expr| found |= matches!(expr.kind, ExprKind::Load(..)));
     found

@@ -163,10 +163,10 @@ impl Writer<'_> {
     pub(super) fn masks(&mut self, ty: Scalar, values: Vec<Value>) -> Vec<Value> {
         match lane_bytes(ty) {
             1 => {
-                let wide = self.doubled(values, true);
-                self.doubled(wide, true)
+                let wide = self.with_double_width(values, true);
+                self.with_double_width(wide, true)
             }
-            2 => self.doubled(values, true),
+            2 => self.with_double_width(values, true),
             4 => values,
             _ => self.narrowed(values, 8, types::I32X4),
         }
@@ -181,12 +181,12 @@ impl Writer<'_> {
             }
             2 => self.narrowed(values, 4, types::I16X8),
             4 => values,
-            _ => self.doubled(values, true),
+            _ => self.with_double_width(values, true),
         }
     }
 
     /// Doubles the number of registers, and the width of their lanes.
-    pub(super) fn doubled(&mut self, values: Vec<Value>, signed: bool) -> Vec<Value> {
+    pub(super) fn with_double_width(&mut self, values: Vec<Value>, signed: bool) -> Vec<Value> {
         let mut wide = Vec::new();
         for value in values {
             for high in [false, true] {
