@@ -196,7 +196,7 @@ fn join(
     // too early.
     let follows =
         reach.is_none_or(|reach| target.ops.iter().all(|&other| other == op || reach.precedes(op, other)));
-    let disturbs = disturbs(graph, op, (from, delta), to, place);
+    let overwrites = overwrites_input(graph, op, (from, delta), to, place);
     // Two outputs over one input, or an output and a view that is made here, would overwrite each
     // other.
     let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
@@ -206,7 +206,7 @@ fn join(
         || !ordered
         || !begins_here
         || !follows
-        || disturbs
+        || overwrites
         || taken
         || looped
         || delta % target.alignment != 0
@@ -236,7 +236,7 @@ fn join(
 /// Whether `op` would overwrite an input that it may still read if the block `to` was at `delta` in
 /// the block `from`. A permit names one input: each other one that an output touches needs its own,
 /// also a view of the same bytes.
-fn disturbs(
+fn overwrites_input(
     graph: &Graph,
     op: usize,
     (from, delta): (usize, u64),

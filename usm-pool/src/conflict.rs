@@ -171,7 +171,7 @@ impl ConflictGraph {
 
     /// The buffers in conflict with `i`, ascending.
     pub fn neighbours(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
-        ones(self.row(i))
+        set_bits(self.row(i))
     }
 
     /// Number of conflicting pairs, each counted once.
@@ -295,7 +295,7 @@ pub(crate) fn zeroed_words(len: usize) -> Result<Vec<u64>, Error> {
 
 /// Positions of the set bits, ascending.
 #[cfg(feature = "alloc")]
-pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(w, &word)| {
         let mut bits = word;
         core::iter::from_fn(move || {

@@ -101,16 +101,16 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
             plan.offsets[i],
             plan.placement[i].name()
         );
-        few(&mut text, &with);
+        write_first_ids(&mut text, &with);
         text.push_str(" | ");
-        few(&mut text, &apart);
+        write_first_ids(&mut text, &apart);
         text.push('\n');
     }
     text
 }
 
 /// The first ids, and the number of the others.
-fn few(text: &mut String, ids: &[u64]) {
+fn write_first_ids(text: &mut String, ids: &[u64]) {
     const SHOWN: usize = 8;
     for (k, id) in ids.iter().take(SHOWN).enumerate() {
         let _ = write!(text, "{}{id}", if k == 0 { "" } else { " " });

@@ -7,7 +7,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::conflict::{ConflictGraph, ones};
+use crate::conflict::{ConflictGraph, set_bits};
 use crate::lifetime::align_up;
 use crate::{Buffer, Error};
 
@@ -126,7 +126,7 @@ fn cover_relation(
         let mut left: Vec<u64> = after.row(k).to_vec();
         let mut found = Vec::new();
         loop {
-            let next = ones(&left).next();
+            let next = set_bits(&left).next();
             let Some(next) = next else { break };
             found.push(next as u32);
             left[next / 64] &= !(1 << (next % 64));

@@ -260,7 +260,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
         let Network { graph, plan, .. } = self.network;
         let mut checked = Checked::default();
         let mut wrong = BTreeSet::new();
-        for tensor in schedule::given(graph) {
+        for tensor in schedule::filled_before_the_run(graph) {
             self.write(tensor)?;
         }
         for step in schedule::steps(graph, plan, self.salt) {

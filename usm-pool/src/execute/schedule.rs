@@ -41,7 +41,7 @@ fn in_order(graph: &Graph, first: usize, end: usize, of: Option<usize>, steps: &
         });
         match inner.max_by_key(|&(at, &(_, last))| (last, core::cmp::Reverse(at))) {
             Some((at, &(begin, last))) => {
-                steps.extend(carried(graph, begin, last).map(Step::Fill));
+                steps.extend(read_before_written(graph, begin, last).map(Step::Fill));
                 in_order(graph, begin, last + 1, Some(at), steps);
                 in_order(graph, begin, last + 1, Some(at), steps);
                 op = last + 1;
@@ -55,7 +55,7 @@ fn in_order(graph: &Graph, first: usize, end: usize, of: Option<usize>, steps: &
 }
 
 /// Tensors that the body of a loop reads before it writes them.
-fn carried(graph: &Graph, first: usize, last: usize) -> impl Iterator<Item = usize> + '_ {
+fn read_before_written(graph: &Graph, first: usize, last: usize) -> impl Iterator<Item = usize> + '_ {
     let body = first..=last;
     graph.tensors().iter().enumerate().filter_map(move |(tensor, node)| {
         let writer = node.producer.filter(|writer| body.contains(writer))?;
@@ -99,7 +99,7 @@ fn overlapping(graph: &Graph, plan: &Plan, seed: u64, steps: &mut Vec<Step>) {
 
 /// Placed tensors whose bytes somebody filled before the run: nothing writes them before they are
 /// read.
-pub(super) fn given(graph: &Graph) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn filled_before_the_run(graph: &Graph) -> impl Iterator<Item = usize> + '_ {
     (0..graph.tensors().len()).filter(|&tensor| {
         let node = &graph.tensors()[tensor];
         let family = || graph.family(node.root).iter().map(|&member| &graph.tensors()[member]);

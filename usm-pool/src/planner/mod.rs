@@ -302,8 +302,8 @@ fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, 
     let Some(conflicts) = problem.conflicts().filter(|_| many && problem.is_exact()) else {
         return Ok((None, Heaviest::of(problem, &early)?));
     };
-    let offsets = portfolio::single(instance, options.strategy, &early)
-        .or_else(|| portfolio::single(instance, Strategy::GreedyBySize, &early))
+    let offsets = portfolio::plan_by_strategy(instance, options.strategy, &early)
+        .or_else(|| portfolio::plan_by_strategy(instance, Strategy::GreedyBySize, &early))
         .unwrap_or_default();
     let quick = Heaviest::in_the_order_given(buffers, conflicts);
     let met = instance.peak(&offsets) <= quick.bytes;
@@ -327,7 +327,7 @@ fn solve(
         Some(offsets) if !searches => return (options.strategy, offsets, search::Outcome::default()),
         begun => begun,
     };
-    if let Some(offsets) = portfolio::single(instance, options.strategy, &early) {
+    if let Some(offsets) = portfolio::plan_by_strategy(instance, options.strategy, &early) {
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
@@ -340,7 +340,7 @@ fn solve(
     let (peak, count) = (instance.peak(&offsets), instance.buffers.len() as u64);
     let late = portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
     let stop = || options.stop.is_some_and(|stop| stop());
-    match late.then(|| portfolio::below(instance, target, peak, &stop)).flatten() {
+    match late.then(|| portfolio::simple_plan_below(instance, target, peak, &stop)).flatten() {
         Some((strategy, offsets)) => (strategy, offsets, outcome),
         None => (strategy, offsets, outcome),
     }

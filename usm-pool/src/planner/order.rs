@@ -12,7 +12,7 @@ use core::cmp::Reverse;
 
 use crate::alias::{Block, Blocks, InPlace};
 use crate::bound;
-use crate::conflict::ones;
+use crate::conflict::set_bits;
 use crate::dependency::{Reachability, first_accesses, last_accesses};
 use crate::graph::Graph;
 use crate::problem::Problem;
@@ -404,5 +404,5 @@ impl Cut {
 fn complete_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
     let Some(&any) = last.first() else { return Vec::new() };
     let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));
-    core::iter::once(any).chain(ones(reach.row(any))).filter(covers).collect()
+    core::iter::once(any).chain(set_bits(reach.row(any))).filter(covers).collect()
 }

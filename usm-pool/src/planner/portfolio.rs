@@ -99,7 +99,7 @@ const WORK: u64 = 1 << 24;
 
 /// The plan of one strategy. If `stop` returns true, only the first of several orders counts, with
 /// the remaining buffers on top.
-pub(super) fn single(
+pub(super) fn plan_by_strategy(
     instance: Instance<'_>,
     strategy: Strategy,
     stop: &dyn Fn() -> bool,
@@ -153,7 +153,7 @@ pub(super) fn simple(
 }
 
 /// The simple strategies of a large instance, if one of them is below `peak`.
-pub(super) fn below(
+pub(super) fn simple_plan_below(
     instance: Instance<'_>,
     target: u64,
     peak: u64,

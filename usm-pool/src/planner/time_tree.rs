@@ -124,7 +124,7 @@ impl<'a> TimeTree<'a> {
         let life = self.ranks.lives[buffer];
         let item = &self.instance.buffers[buffer];
         self.gather(life);
-        let offset = self.hole(item.size, item.alignment, fit);
+        let offset = self.find_offset(item.size, item.alignment, fit);
         self.add(life, (offset, offset.saturating_add(item.size)));
         offset
     }
@@ -135,7 +135,7 @@ impl<'a> TimeTree<'a> {
     }
 
     /// The nodes whose leaves are exactly `from..to`.
-    fn cover(&self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
+    fn visit_nodes(&self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
         let (mut low, mut high) = (from + self.leaves, to + self.leaves);
         while low < high {
             if low & 1 == 1 {
@@ -163,7 +163,7 @@ impl<'a> TimeTree<'a> {
         let mut lists = core::mem::take(&mut self.lists);
         lists.clear();
         lists.push((List::Partners, 0));
-        self.cover(from, to, |node| lists.push((List::Any(node), 0)));
+        self.visit_nodes(from, to, |node| lists.push((List::Any(node), 0)));
         let (mut low, mut high) = (first + self.leaves, last + self.leaves);
         while low > 0 {
             lists.extend(one_or_two(low, high).map(|node| (List::Whole(node), 0)));
@@ -182,7 +182,7 @@ impl<'a> TimeTree<'a> {
     }
 
     /// The place for a buffer between the stretches of the lists.
-    fn hole(&mut self, size: u64, alignment: u64, fit: Fit) -> u64 {
+    fn find_offset(&mut self, size: u64, alignment: u64, fit: Fit) -> u64 {
         let mut lists = core::mem::take(&mut self.lists);
         // No lower offset fits.
         let mut at = 0_u64;
@@ -238,7 +238,7 @@ impl<'a> TimeTree<'a> {
             }
         }
         let mut nodes = core::mem::take(&mut self.nodes);
-        self.cover(from, to, |node| {
+        self.visit_nodes(from, to, |node| {
             nodes[node].whole.add(span);
             nodes[node].any.add(span);
         });

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::conflict::ones;
+use crate::conflict::set_bits;
 use crate::{ConflictGraph, Error, Problem};
 
 /// Why an order proves nothing.
@@ -82,7 +82,7 @@ pub fn prove(problem: &Problem, pairs: &[(usize, usize)]) -> Result<Vec<(usize, 
         let missing =
             relation.row(one).iter().zip(reach.row(one)).map(|(together, ordered)| together & !ordered);
         let missing: Vec<u64> = missing.collect();
-        let other = ones(&missing).next();
+        let other = set_bits(&missing).next();
         if let Some(other) = other {
             return Err(Unordered::Pair(one, other));
         }

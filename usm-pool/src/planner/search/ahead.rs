@@ -100,17 +100,17 @@ pub(super) fn minimise<'m>(model: &'m Model, run: &mut Run<'m>, goal: &Goal<'_>)
     thread::scope(|scope| {
         let finish = Finish(&shared);
         let stop = goal.stop;
-        let work = || work(&shared, model, stop);
+        let work = || run_other_thread(&shared, model, stop);
         // The system may refuse a thread. A single thread runs the same course.
         let begun = (1..goal.threads).filter(|_| thread::Builder::new().spawn_scoped(scope, work).is_ok());
         let threads = 1 + begun.count();
-        lead(&shared, model, run, lane, threads, goal);
+        run_first_thread(&shared, model, run, lane, threads, goal);
         drop(finish);
     });
 }
 
 /// Creates tasks, works on them like the other threads, and uses their results in order.
-fn lead<'m>(
+fn run_first_thread<'m>(
     shared: &Shared<'m>,
     model: &'m Model,
     run: &mut Run<'m>,
@@ -212,7 +212,7 @@ fn run_task<'m>(
     }
 }
 
-fn work<'m>(shared: &Shared<'m>, model: &'m Model, stop: Stop<'_>) {
+fn run_other_thread<'m>(shared: &Shared<'m>, model: &'m Model, stop: Stop<'_>) {
     let _finish = Finish(shared);
     let mut search = Search::new(model);
     loop {

@@ -133,14 +133,14 @@ impl<'m> Search<'m> {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
                         // Parts that were solved before refute nothing.
-                        log.back(*mark);
+                        log.undo_to(*mark);
                         // Totals change as buffers are placed; on large instances the rank at the
                         // start must do.
                         if self.state.exact || self.state.mark() == 0 {
                             self.rank_part(part, order);
                         }
                         let (start, end) = self.parts[part as usize].members;
-                        log.part(self.model, &self.members[start as usize..end as usize]);
+                        log.limit_to(self.model, &self.members[start as usize..end as usize]);
                         self.expand(part, offset, 0);
                     } else {
                         self.frames.pop();

@@ -92,7 +92,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
                 self.halvings = self.halvings.saturating_sub(1).max(SHARE);
             }
             let upper = (peak - 1) / unit * unit;
-            self.aim(best, (upper - (((upper - lower) / unit) >> self.halvings) * unit).max(lower));
+            self.restart_below(best, (upper - (((upper - lower) / unit) >> self.halvings) * unit).max(lower));
         }
         while *nodes > 0 {
             if self.waiting.is_empty() {
@@ -111,7 +111,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
     }
 
     /// Restarts from a plan without the buffers that end above the capacity.
-    fn aim(&mut self, best: &[u64], capacity: u64) {
+    fn restart_below(&mut self, best: &[u64], capacity: u64) {
         self.capacity = capacity;
         self.steps = 0;
         self.offset.clear();

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use super::model::Model;
 use super::state::{Reason, State, UNPLACED};
 
-/// Receives every step. Steps before a mark that [`Self::back`] restores refute nothing.
+/// Receives every step. Steps before a mark that [`Self::undo_to`] restores refute nothing.
 pub(super) trait Log {
-    /// A mark for [`Self::back`].
+    /// A mark for [`Self::undo_to`].
     fn mark(&self) -> usize;
-    fn back(&mut self, mark: usize);
+    fn undo_to(&mut self, mark: usize);
     /// The decision is limited to these items.
-    fn part(&mut self, model: &Model, items: &[u32]);
+    fn limit_to(&mut self, model: &Model, items: &[u32]);
     /// The item is the lowest one.
     fn place(&mut self, model: &Model, item: u32);
     /// Items of this state end above the capacity.
@@ -27,8 +27,8 @@ impl Log for NoLog {
     fn mark(&self) -> usize {
         0
     }
-    fn back(&mut self, _: usize) {}
-    fn part(&mut self, _: &Model, _: &[u32]) {}
+    fn undo_to(&mut self, _: usize) {}
+    fn limit_to(&mut self, _: &Model, _: &[u32]) {}
     fn place(&mut self, _: &Model, _: u32) {}
     fn too_high(&mut self, _: &Model, _: &State<'_>) {}
     fn done(&mut self) {}
@@ -55,11 +55,11 @@ impl Log for Lines {
         self.0.len()
     }
 
-    fn back(&mut self, mark: usize) {
+    fn undo_to(&mut self, mark: usize) {
         self.0.truncate(mark);
     }
 
-    fn part(&mut self, model: &Model, items: &[u32]) {
+    fn limit_to(&mut self, model: &Model, items: &[u32]) {
         if model.chain {
             let lives = || items.iter().map(|&i| model.items[i as usize].life);
             let (begin, end) = (lives().map(|life| life.0).min(), lives().map(|life| life.1).max());
