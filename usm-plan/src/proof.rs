@@ -36,7 +36,7 @@ pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> 
     };
     let text = match prove_bound(problem, plan.lower_bound, options).map_err(Error::unable)? {
         Some(text) => text,
-        None => least(problem)?,
+        None => prove_without_search(problem)?,
     };
     let proven = replay(problem, &text).map_err(|error| {
         Error::unable(format!("the planner made a wrong proof, please report it: {error}"))
@@ -45,7 +45,7 @@ pub fn of(outcome: &Outcome, options: &Options<'_>) -> Result<(String, Proven)> 
 }
 
 /// The proof of the bound without a search.
-fn least(problem: &Problem) -> Result<String> {
+fn prove_without_search(problem: &Problem) -> Result<String> {
     let mut options = Options::default();
     options.strategy = Strategy::GreedyBySize;
     let bound = plan(problem, &options).map_err(Error::unable)?.lower_bound;

@@ -315,7 +315,7 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
         .shape(input)
         .zip(facts.shape(result))
         .is_some_and(|(from, to)| from.bits == to.bits && from.bytes().ok() == to.bytes().ok());
-    if is_standard(node, "Dropout") && trains(node, facts) {
+    if is_standard(node, "Dropout") && may_have_effect(node, facts) {
         Vec::new()
     } else if keeps_bytes(node) && whole {
         vec![(result.clone(), (input.clone(), 0))]
@@ -337,7 +337,7 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
 }
 
 /// Whether a Dropout may have an effect: by its input, or in the oldest sets by its attribute.
-fn trains(node: &NodeProto, facts: &Facts<'_>) -> bool {
+fn may_have_effect(node: &NodeProto, facts: &Facts<'_>) -> bool {
     let Some(mode) = node.input.get(2).filter(|name| !name.is_empty()) else { return false };
     let data = facts.constants.get(mode.as_str()).map(|tensor| (&tensor.raw_data, &tensor.int32_data));
     !data.is_some_and(|(raw, numbers)| match (&raw[..], &numbers[..]) {

@@ -187,7 +187,7 @@ impl All<'_> {
         let (own, Amount::Text(size)) = (bytes(name)?, &sizes[tensor]) else { return None };
         let (times, by) = (begins[0], own[0].max(1));
         let text = format!("({size})*{times}//{by}");
-        self.points.holds(&text, &begins).then_some(Amount::Text(text))
+        self.points.is_right(&text, &begins).then_some(Amount::Text(text))
     }
 
     /// Whether a result may be written over an input for all values.

@@ -38,11 +38,11 @@ impl Points<'_> {
                 vec![product, format!("{sum}-{}", base * u128::from(others))]
             }
         };
-        candidates.into_iter().find(|text| self.holds(text, numbers))
+        candidates.into_iter().find(|text| self.is_right(text, numbers))
     }
 
     /// Whether an expression has these numbers at the points.
-    pub(super) fn holds(&self, text: &str, numbers: &[u64]) -> bool {
+    pub(super) fn is_right(&self, text: &str, numbers: &[u64]) -> bool {
         let amount = crate::ranged::Amount::Text(text.to_owned());
         let Ok(terms) = amount.terms(self.dims) else { return false };
         let mut points = self.values.iter().zip(numbers);
@@ -168,26 +168,26 @@ mod tests {
     }
 
     /// The expression, if it is right at all points.
-    fn fitted(function: impl Fn(u64) -> u64) -> String {
+    fn expression_of(function: impl Fn(u64) -> u64) -> String {
         let dims = dims(&["w"]);
         let points = Points { dims: &dims, values: (16..80).map(|w| vec![w]).collect() };
         let numbers: Vec<u64> = (16..80).map(function).collect();
         let text = points.fit(&numbers).unwrap_or_default();
-        assert!(points.holds(&text, &numbers), "{text}");
+        assert!(points.is_right(&text, &numbers), "{text}");
         text
     }
 
     #[test]
     fn extents_of_operators_are_found() {
-        assert_eq!(fitted(|_| 7), "7");
-        assert_eq!(fitted(|w| w), "w");
-        assert_eq!(fitted(|w| 3 * w + 4), "3*w+4");
-        assert_eq!(fitted(|w| w - 9), "w-9");
-        assert_eq!(fitted(|w| w.div_ceil(8)), "(w+7)//8");
-        assert_eq!(fitted(|w| 2 * (w / 4)), "2*(w//4)");
-        assert_eq!(fitted(|w| 5 * ((w - 2) / 3) + 3), "5*((w-2)//3)+3");
-        assert_eq!(fitted(|w| w * w), "(1*w*w)//1");
-        assert_eq!(fitted(|w| w * (w - 1) / 2), "(1*w*w-1*w)//2");
+        assert_eq!(expression_of(|_| 7), "7");
+        assert_eq!(expression_of(|w| w), "w");
+        assert_eq!(expression_of(|w| 3 * w + 4), "3*w+4");
+        assert_eq!(expression_of(|w| w - 9), "w-9");
+        assert_eq!(expression_of(|w| w.div_ceil(8)), "(w+7)//8");
+        assert_eq!(expression_of(|w| 2 * (w / 4)), "2*(w//4)");
+        assert_eq!(expression_of(|w| 5 * ((w - 2) / 3) + 3), "5*((w-2)//3)+3");
+        assert_eq!(expression_of(|w| w * w), "(1*w*w)//1");
+        assert_eq!(expression_of(|w| w * (w - 1) / 2), "(1*w*w-1*w)//2");
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             [&(|n: u64, w: u64| 3 * n * (w / 8)) as &dyn Fn(u64, u64) -> u64, &|n, w| n + w + 5, &|n, _| n]
         {
             let numbers = numbers(of);
-            assert!(points.fit(&numbers).is_some_and(|text| points.holds(&text, &numbers)));
+            assert!(points.fit(&numbers).is_some_and(|text| points.is_right(&text, &numbers)));
         }
         assert_eq!(points.fit(&numbers(&|n, w| n.pow(3) ^ w)), None);
     }

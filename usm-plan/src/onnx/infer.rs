@@ -42,7 +42,8 @@ pub(super) fn complete(
     }
     for condition in control.conditions() {
         for truth in [true, false] {
-            let (mut light, mut control_left, mut found) = (light(graph), control.clone(), stated.clone());
+            let (mut light, mut control_left, mut found) =
+                (without_weights(graph), control.clone(), stated.clone());
             let truths = HashMap::from([(condition.clone(), truth)]);
             control_left.remove_dead_branches(&truths, [&mut light, &mut GraphProto::default()]);
             let _ = attempt(frame, &mut light, &mut control_left, &mut found, infer);
@@ -69,7 +70,7 @@ fn attempt(
     infer: &dyn Fn(&[u8]) -> Inferred,
 ) -> Option<String> {
     // The weights are no longer needed; inference needs a few values.
-    let mut light = light(graph);
+    let mut light = without_weights(graph);
     // Repeats while branches turn out to be dead or extents to be 1, because later shapes may
     // depend on them.
     let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
@@ -137,7 +138,7 @@ impl Inferred {
 /// Infers the shapes of the operators' results. Dimensions of the inputs already have values.
 fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inferred {
     if let Some(graph) = &mut model.graph {
-        if let Some(complaint) = beyond(graph) {
+        if let Some(complaint) = too_large_extent(graph) {
             return Inferred::nothing(complaint);
         }
         strip(graph);
@@ -146,7 +147,7 @@ fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inf
 }
 
 /// The parts of a graph that inference needs, without weights.
-fn light(graph: &GraphProto) -> GraphProto {
+fn without_weights(graph: &GraphProto) -> GraphProto {
     let bare = |tensor: &TensorProto| {
         if keep(tensor) {
             tensor.clone()
@@ -203,7 +204,7 @@ fn shape_inputs(node: &NodeProto) -> &[String] {
 }
 
 /// tract cuts some extents to 32 bits, so larger ones are refused.
-fn beyond(graph: &GraphProto) -> Option<String> {
+fn too_large_extent(graph: &GraphProto) -> Option<String> {
     let shapes: HashSet<&String> = graph.node.iter().flat_map(shape_inputs).collect();
     let constants = graph.initializer.iter().map(|tensor| (&tensor.name, tensor));
     let nodes = graph.node.iter().filter(|node| is_constant(node)).filter_map(|node| {
