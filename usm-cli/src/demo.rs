@@ -232,7 +232,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     };
     let plan = made(PlanQueue::InOrder)?;
     let out_of_order = made(PlanQueue::OutOfOrder)?;
-    let size = |bytes| output::human(bytes).unwrap_or_default();
+    let size = |bytes| output::in_binary_units(bytes).unwrap_or_default();
     line(format_args!(
         "   MobileNet v2, {} operators. Their results, each in memory of its own:",
         graph.ops().len()

@@ -144,7 +144,7 @@ fn device_lines(info: &DeviceInfo) -> String {
 }
 
 fn size(bytes: u64) -> String {
-    output::human(bytes).unwrap_or_else(|| format!("{bytes} bytes"))
+    output::in_binary_units(bytes).unwrap_or_else(|| format!("{bytes} bytes"))
 }
 
 fn flags(flags: AccessFlags) -> String {

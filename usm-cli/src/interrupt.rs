@@ -9,7 +9,7 @@ static CAME: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Interrupt(());
 
 /// Whether Ctrl-C was pressed.
-pub(crate) fn came() -> bool {
+pub(crate) fn is_pressed() -> bool {
     CAME.load(Ordering::Relaxed)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn failure(error: &Error) {
 }
 
 /// Whether standard output still has a reader.
-pub(crate) fn alive(result: io::Result<()>) -> Result<bool> {
+pub(crate) fn has_reader(result: io::Result<()>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -60,19 +60,19 @@ pub(crate) fn alive(result: io::Result<()>) -> Result<bool> {
 }
 
 fn finish(result: io::Result<()>) -> Result<()> {
-    alive(result).map(|_| ())
+    has_reader(result).map(|_| ())
 }
 
 /// The number of bytes with a readable unit and exactly: `95.25 MiB (99876928 bytes)`.
 pub(crate) fn bytes(bytes: u64) -> String {
-    match human(bytes) {
+    match in_binary_units(bytes) {
         Some(human) => format!("{human} ({bytes} bytes)"),
         None => format!("{bytes} bytes"),
     }
 }
 
 /// The number of bytes in the largest binary unit with a value of at least 1; `None` below 1 KiB.
-pub(crate) fn human(bytes: u64) -> Option<String> {
+pub(crate) fn in_binary_units(bytes: u64) -> Option<String> {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = (bytes.checked_ilog2()? / 10) as usize;
     let unit = units.get(power.checked_sub(1)?)?;

@@ -37,13 +37,13 @@ impl Progress {
     }
 
     /// Replaces the message.
-    pub(crate) fn say(&self, message: impl core::fmt::Display) {
+    pub(crate) fn set_message(&self, message: impl core::fmt::Display) {
         self.bar.set_message(Shown(message).to_string());
     }
 
     /// Shows the closed fraction of the first gap between `peak` and `bound` (bytes), and the
     /// remaining gap.
-    pub(crate) fn gap(&self, peak: u64, bound: u64, nodes: u64) {
+    pub(crate) fn show_gap(&self, peak: u64, bound: u64, nodes: u64) {
         let gap = peak.saturating_sub(bound);
         let widest = self.widest.fetch_max(gap, Ordering::Relaxed).max(gap);
         if self.bar.length().is_none() {
@@ -56,8 +56,8 @@ impl Progress {
         let closed = u128::from(PARTS) * u128::from(widest - gap) / u128::from(widest.max(1));
         self.bar.set_position(if gap == 0 { PARTS } else { closed as u64 });
         let percent = 100.0 * gap as f64 / bound.max(1) as f64;
-        let peak = output::human(peak).unwrap_or_else(|| format!("{peak} bytes"));
-        self.say(format!("searching: peak {peak}, {percent:.2} % above the bound, {nodes} nodes"));
+        let peak = output::in_binary_units(peak).unwrap_or_else(|| format!("{peak} bytes"));
+        self.set_message(format!("searching: peak {peak}, {percent:.2} % above the bound, {nodes} nodes"));
     }
 }
 

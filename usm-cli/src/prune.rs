@@ -183,11 +183,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             options.subgraph_limit = limit;
         }
         let answer = answer(&mut record, &options);
-        if !output::alive(output::json_to(&mut out, &answer))? {
+        if !output::has_reader(output::json_to(&mut out, &answer))? {
             return Ok(Exit::Done);
         }
     }
-    output::alive(out.flush())?;
+    output::has_reader(out.flush())?;
     Ok(Exit::Done)
 }
 

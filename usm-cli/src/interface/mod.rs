@@ -163,11 +163,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             // next question.
             if input.buffer().is_empty() { out.flush() } else { Ok(()) }
         });
-        if !crate::output::alive(result)? {
+        if !crate::output::has_reader(result)? {
             return Ok(Exit::Done);
         }
     }
-    crate::output::alive(out.flush())?;
+    crate::output::has_reader(out.flush())?;
     Ok(Exit::Done)
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         }
     }
     Ok(match outcome.plan.feasible() {
-        _ if interrupt::came() => Exit::Interrupted,
+        _ if interrupt::is_pressed() => Exit::Interrupted,
         true if ran.is_some_and(|ran| ran.wrong > 0) => Exit::Unable,
         true => Exit::Done,
         false => Exit::Unable,
@@ -155,7 +155,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     let part = |part| clock(arguments, start, part);
     let clock = part(1);
     let sign_of_life = Progress::start("planning");
-    let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
+    let better = |found: SearchProgress| sign_of_life.show_gap(found.peak, found.bound, found.nodes);
     let stop = || clock.must_stop();
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
@@ -178,13 +178,13 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     let named = |error| Error::bad(error).in_file(file);
     outcome.curve = match &outcome.graph {
         Some(graph) if arguments.curve => {
-            sign_of_life.say("planning along the curve");
+            sign_of_life.set_message("planning along the curve");
             Some(timed(&part(2), &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
         }
         _ => None,
     };
     outcome.compared = if arguments.compare {
-        sign_of_life.say("comparing the strategies");
+        sign_of_life.set_message("comparing the strategies");
         Some(
             timed(&part(2 + u32::from(arguments.curve)), &options, |options| {
                 compare(&outcome.problem, options)
@@ -195,8 +195,8 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
         None
     };
     if let Some(path) = &arguments.proof {
-        sign_of_life.say("writing the proof");
-        let last = part(parts(arguments));
+        sign_of_life.set_message("writing the proof");
+        let last = part(count_parts(arguments));
         timed(&last, &options, |options| proof::write(&mut outcome, options, path))?;
     }
     drop(sign_of_life);
@@ -222,11 +222,11 @@ fn pool_rules_apply(arguments: &Arguments, outcome: &Outcome) -> bool {
 
 /// A clock for one part of the work; all parts have equal shares of the user's limit.
 fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
-    let limit = arguments.time_limit.map(|limit| limit / parts(arguments) * part);
-    Clock::new(start, limit, arguments.strategy.into()).or_when(&interrupt::came)
+    let limit = arguments.time_limit.map(|limit| limit / count_parts(arguments) * part);
+    Clock::new(start, limit, arguments.strategy.into()).or_when(&interrupt::is_pressed)
 }
 
-fn parts(arguments: &Arguments) -> u32 {
+fn count_parts(arguments: &Arguments) -> u32 {
     1 + u32::from(arguments.curve) + u32::from(arguments.compare) + u32::from(arguments.proof.is_some())
 }
 

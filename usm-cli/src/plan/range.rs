@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
             output::line(format_args!("  {:<12} {}", "range plan", Shown(file.display())))?;
         }
     }
-    Ok(if crate::interrupt::came() { Exit::Interrupted } else { Exit::Done })
+    Ok(if crate::interrupt::is_pressed() { Exit::Interrupted } else { Exit::Done })
 }
 
 /// Refuses options that have no meaning for a plan of many values.
@@ -109,11 +109,11 @@ impl<'a> Report<'a> {
             high: dim.values.high,
             step: dim.values.step,
         });
-        Self { dims: dims.collect(), plans: found.plans, probes: &found.probes, worst: worst(found) }
+        Self { dims: dims.collect(), plans: found.plans, probes: &found.probes, worst: worst_ratio(found) }
     }
 }
 
-fn worst(found: &Found) -> f64 {
+fn worst_ratio(found: &Found) -> f64 {
     let share = found.probes.iter().map(|probe| probe.peak as f64 / probe.lower_bound.max(1) as f64);
     share.fold(0.0, f64::max)
 }
@@ -124,7 +124,7 @@ fn describe(found: &Found) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "  {:<12} {}", "dimensions", Shown(names.join(", ")));
     let _ = writeln!(text, "  {:<12} {}, proven for every value", "plans", found.plans);
-    let above = 100.0 * (worst(found) - 1.0);
+    let above = 100.0 * (worst_ratio(found) - 1.0);
     let _ =
         writeln!(text, "  {:<12} {above:.2} % above the bound, of {} values", "worst", found.probes.len());
     for probe in &found.probes {
