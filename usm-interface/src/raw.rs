@@ -370,7 +370,7 @@ impl<'a, 'f> Raw<'a, 'f> {
 mod tests {
     use super::*;
 
-    fn goes(raw: Raw<'_, '_>, protocol: Protocol) -> bool {
+    fn is_read(raw: Raw<'_, '_>, protocol: Protocol) -> bool {
         raw.straight::<8>(raw.dimensions(), protocol, &Policy::default()).is_some()
     }
 
@@ -388,26 +388,26 @@ mod tests {
     #[test]
     fn ordinary_fields_go_straight() {
         for protocol in [Protocol::Array, Protocol::Cuda, Protocol::Sycl] {
-            assert!(goes(ordinary(), protocol));
-            assert!(goes(Raw { strides: Some(&[12, -4]), ..ordinary() }, protocol));
-            assert!(goes(Raw { shape: Some(&[5, 4, 3, 2]), offset: Some(0), ..ordinary() }, protocol));
+            assert!(is_read(ordinary(), protocol));
+            assert!(is_read(Raw { strides: Some(&[12, -4]), ..ordinary() }, protocol));
+            assert!(is_read(Raw { shape: Some(&[5, 4, 3, 2]), offset: Some(0), ..ordinary() }, protocol));
         }
-        assert!(goes(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Sycl));
+        assert!(is_read(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Sycl));
     }
 
     #[test]
     fn everything_else_does_not() {
-        assert!(!goes(Raw { shape: Some(&[]), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { shape: Some(&[2, 0]), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { shape: Some(&[1; 5]), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { shape: Some(&[i64::MAX, 2]), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { strides: Some(&[4]), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { offset: Some(4), ..ordinary() }, Protocol::Sycl));
-        assert!(!goes(Raw { mask: true, ..ordinary() }, Protocol::Cuda));
-        assert!(!goes(Raw { data: Data::Absent, ..ordinary() }, Protocol::Array));
-        assert!(!goes(Raw { version: Some(9), ..ordinary() }, Protocol::Cuda));
+        assert!(!is_read(Raw { shape: Some(&[]), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { shape: Some(&[2, 0]), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { shape: Some(&[1; 5]), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { shape: Some(&[i64::MAX, 2]), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { strides: Some(&[4]), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { offset: Some(4), ..ordinary() }, Protocol::Sycl));
+        assert!(!is_read(Raw { mask: true, ..ordinary() }, Protocol::Cuda));
+        assert!(!is_read(Raw { data: Data::Absent, ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { version: Some(9), ..ordinary() }, Protocol::Cuda));
         let last = Data::Pointer { address: u64::MAX - 22, flag: false };
-        assert!(!goes(Raw { data: last, ..ordinary() }, Protocol::Array));
+        assert!(!is_read(Raw { data: last, ..ordinary() }, Protocol::Array));
     }
 }

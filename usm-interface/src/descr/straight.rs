@@ -125,7 +125,7 @@ fn shape(cursor: &mut Cursor<'_>, dtype: Dtype) -> Option<SubShape> {
 mod tests {
     use super::*;
 
-    fn goes(text: &str) -> bool {
+    fn is_read(text: &str) -> bool {
         let mut table = [Field::EMPTY; 3];
         let read = |mut cursor| read(&mut cursor, &Policy::default(), &mut table).filter(|_| cursor.at_end());
         Cursor::new(text).and_then(read).is_some()
@@ -133,23 +133,23 @@ mod tests {
 
     #[test]
     fn flat_structures_go_straight() {
-        assert!(goes("[('', '<f8')]"));
-        assert!(goes("[('a', '<i4'), ('', '|V4'), ('longer than a word', '<f8')]"));
-        assert!(goes("[('a', '|S5'), (('title', 'b'), '<M8[us]', (2, 3)), ('c', '>u2', 4)]"));
-        assert!(goes(r#"[["a", "<i4"], ["b", "|b1", [7]]]"#));
+        assert!(is_read("[('', '<f8')]"));
+        assert!(is_read("[('a', '<i4'), ('', '|V4'), ('longer than a word', '<f8')]"));
+        assert!(is_read("[('a', '|S5'), (('title', 'b'), '<M8[us]', (2, 3)), ('c', '>u2', 4)]"));
+        assert!(is_read(r#"[["a", "<i4"], ["b", "|b1", [7]]]"#));
     }
 
     #[test]
     fn nested_wrong_and_unusual_ones_do_not() {
-        assert!(!goes("[('a', [('b', '<i4')])]"));
-        assert!(!goes("[('a', ('<i4', (2,)), (3,))]"));
-        assert!(!goes("[('', '<f8'), ('a', '<f8')]"));
-        assert!(!goes("[('a', '<f8'), ('a', '<f8')]"));
-        assert!(!goes("[('a', '<f8'), ('b', '<f8'), ('c', '<f8'), ('d', '<f8')]"));
-        assert!(!goes("[('a', '|V2147483647'), ('b', '<f8')]"));
-        assert!(!goes("[('a\\n', '<f8')]"));
-        assert!(!goes("[('a', '<f3')]"));
-        assert!(!goes("[('a', '|V0', (2,))]"));
-        assert!(!goes("[('a', '<f8')"));
+        assert!(!is_read("[('a', [('b', '<i4')])]"));
+        assert!(!is_read("[('a', ('<i4', (2,)), (3,))]"));
+        assert!(!is_read("[('', '<f8'), ('a', '<f8')]"));
+        assert!(!is_read("[('a', '<f8'), ('a', '<f8')]"));
+        assert!(!is_read("[('a', '<f8'), ('b', '<f8'), ('c', '<f8'), ('d', '<f8')]"));
+        assert!(!is_read("[('a', '|V2147483647'), ('b', '<f8')]"));
+        assert!(!is_read("[('a\\n', '<f8')]"));
+        assert!(!is_read("[('a', '<f3')]"));
+        assert!(!is_read("[('a', '|V0', (2,))]"));
+        assert!(!is_read("[('a', '<f8')"));
     }
 }

@@ -141,7 +141,7 @@ fn structure<'a, const N: usize>(
 mod tests {
     use super::*;
 
-    fn goes(text: &str) -> bool {
+    fn is_read(text: &str) -> bool {
         let mut table = [Field::EMPTY; 8];
         let read = |cursor| read(cursor, &Policy::default(), &mut Keys::<8>::new(), &mut table);
         Cursor::new(text).and_then(read).is_some()
@@ -149,12 +149,12 @@ mod tests {
 
     #[track_caller]
     fn taken(text: &str) {
-        assert!(goes(text), "{text}");
+        assert!(is_read(text), "{text}");
     }
 
     #[track_caller]
-    fn left(text: &str) {
-        assert!(!goes(text), "{text}");
+    fn refuse(text: &str) {
+        assert!(!is_read(text), "{text}");
     }
 
     #[test]
@@ -183,23 +183,23 @@ mod tests {
 
     #[test]
     fn everything_else_is_left_to_the_general_parser() {
-        left(" {'shape': (2,)}");
-        left("{'shape': (2,)} ");
-        left("{'shape':  (2,)}");
-        left("{'shape': (2)}");
-        left("{'shape': (2,), 'shape': (2,)}");
-        left("{'shape': (02,)}");
-        left("{'shape': (1000000000000000000,)}");
-        left("{'shape': (2.0,)}");
-        left("{'shapes': (2,)}");
-        left("{'shape\": (2,)}");
-        left("{'typestr': '<f\\x38'}");
-        left("{'typestr': b'<f8'}");
-        left("{'descr': [('a', '<i4')], 'typedescr': [('a', '<i4')]}");
-        left("{'syclobj': <queue>}");
-        left("{'version': Nonesuch}");
-        left("{'data': (1, Falsy)}");
-        left("{'shape': (2,)");
-        left("{'shape': (2,),}");
+        refuse(" {'shape': (2,)}");
+        refuse("{'shape': (2,)} ");
+        refuse("{'shape':  (2,)}");
+        refuse("{'shape': (2)}");
+        refuse("{'shape': (2,), 'shape': (2,)}");
+        refuse("{'shape': (02,)}");
+        refuse("{'shape': (1000000000000000000,)}");
+        refuse("{'shape': (2.0,)}");
+        refuse("{'shapes': (2,)}");
+        refuse("{'shape\": (2,)}");
+        refuse("{'typestr': '<f\\x38'}");
+        refuse("{'typestr': b'<f8'}");
+        refuse("{'descr': [('a', '<i4')], 'typedescr': [('a', '<i4')]}");
+        refuse("{'syclobj': <queue>}");
+        refuse("{'version': Nonesuch}");
+        refuse("{'data': (1, Falsy)}");
+        refuse("{'shape': (2,)");
+        refuse("{'shape': (2,),}");
     }
 }

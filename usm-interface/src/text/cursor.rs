@@ -272,7 +272,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads one of two words of four letters, if it is at the cursor.
     #[inline]
-    fn four(&mut self, python: u64, json: u64) -> bool {
+    fn take_four_letters(&mut self, python: u64, json: u64) -> bool {
         let word = lowest(self.word(), 4);
         let found = word == python || word == json;
         self.skip(if found { 4 } else { 0 });
@@ -282,16 +282,16 @@ impl<'a> Cursor<'a> {
     /// Reads `None` or `null`, if it is there.
     #[inline]
     pub(crate) fn none(&mut self) -> bool {
-        self.four(const { name("None") }, const { name("null") })
+        self.take_four_letters(const { name("None") }, const { name("null") })
     }
 
     /// Reads `True`, `true`, `False` or `false`.
     #[inline]
     pub(crate) fn boolean(&mut self) -> Option<bool> {
-        if self.four(const { name("True") }, const { name("true") }) {
+        if self.take_four_letters(const { name("True") }, const { name("true") }) {
             return Some(true);
         }
-        if self.four(const { name("Fals") }, const { name("fals") }) {
+        if self.take_four_letters(const { name("Fals") }, const { name("fals") }) {
             self.take(b'e')?;
             return Some(false);
         }

@@ -359,7 +359,7 @@ impl<'a> Lexer<'a> {
 
     /// `<...>`: Python's output for an object.
     #[cold]
-    fn angle(&mut self) -> Result<Token<'a>> {
+    fn read_angle_brackets(&mut self) -> Result<Token<'a>> {
         let mut depth = 0usize;
         loop {
             match self.byte(self.pos) {
@@ -405,7 +405,7 @@ impl<'a> Source<'a> for Lexer<'a> {
             b'[' => return self.open(false, false),
             b'{' => return self.open(true, false),
             b')' | b']' | b'}' if self.state != State::Value => return self.close(byte),
-            b'<' => self.angle()?,
+            b'<' => self.read_angle_brackets()?,
             _ => self.word()?,
         };
         if self.key {
