@@ -23,14 +23,14 @@ pub(crate) static DEAD: Mutex<HashSet<usize, Spread>> = Mutex::new(HashSet::with
 pub(crate) static STANDARD: Mutex<()> = Mutex::new(());
 
 /// Records that a block is allocated.
-pub(crate) fn born(block: NonNull<u8>) {
+pub(crate) fn record_new(block: NonNull<u8>) {
     fork::watch();
     DEAD.lock().remove(&block.addr().get());
 }
 
 /// Records that a block is about to be freed. Without memory for the record, later uses are not
 /// detected.
-pub(crate) fn died(block: NonNull<u8>, what: &str) {
+pub(crate) fn record_free(block: NonNull<u8>, what: &str) {
     let address = block.addr().get();
     let mut dead = DEAD.lock();
     if dead.try_reserve(1).is_ok() && !dead.insert(address) {

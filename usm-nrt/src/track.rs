@@ -119,16 +119,16 @@ impl Registry {
 
 /// Records that a block was made with its memory.
 #[inline]
-pub(crate) fn born(mi: NonNull<MemInfo>) {
+pub(crate) fn record_new(mi: NonNull<MemInfo>) {
     // Also for foreign memory: a freed block of this runtime may have had its address.
     #[cfg(feature = "debug")]
-    misuse::born(mi.cast());
+    misuse::record_new(mi.cast());
     observe(mi, [Event::Alloc, Event::MiAlloc], true);
 }
 
 /// Records that a block is about to be freed with its memory.
 #[inline]
-pub(crate) fn died(mi: NonNull<MemInfo>) {
+pub(crate) fn record_free(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free, Event::MiFree], false);
 }
 
@@ -143,11 +143,11 @@ static FOREIGN: AtomicUsize = AtomicUsize::new(0);
 
 /// Records that another runtime destroyed a block and is about to free its memory. Otherwise the
 /// registry would read that memory later.
-pub(crate) fn left(mi: NonNull<MemInfo>) {
+pub(crate) fn record_foreign_free(mi: NonNull<MemInfo>) {
     if system::stats_enabled() {
         FOREIGN.fetch_add(1, Ordering::Relaxed);
     }
-    died(mi);
+    record_free(mi);
 }
 
 /// Number of blocks that another runtime destroyed while counting was on ([`crate::set_stats`]).
@@ -162,7 +162,7 @@ pub fn foreign_frees() -> usize {
 pub(crate) fn adopted(mi: NonNull<MemInfo>) {
     // Also for foreign memory: a freed block of this runtime may have had its address.
     #[cfg(feature = "debug")]
-    misuse::born(mi.cast());
+    misuse::record_new(mi.cast());
     observe(mi, [Event::MiAlloc], true);
 }
 
@@ -228,7 +228,7 @@ fn forget(address: usize) {
 
 /// Removes the record of a header that a freed plain block may contain.
 #[inline]
-pub(crate) fn freed(block: NonNull<u8>) {
+pub(crate) fn forget_header(block: NonNull<u8>) {
     if system::switches().is_tracked() {
         forget(block.addr().get());
     }

@@ -39,7 +39,7 @@ impl Turn {
     #[inline(always)]
     pub fn enter(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
-        light();
+        compiler_barrier();
         if self.closed.load(Ordering::Acquire) {
             self.leave();
             return false;
@@ -102,7 +102,7 @@ pub fn take_all<T: Sync + 'static>(
 /// The owner's half of the barrier. The other half orders the processor; this one orders the
 /// compiler.
 #[inline(always)]
-fn light() {
+fn compiler_barrier() {
     #[cfg(not(loom))]
     compiler_fence(Ordering::SeqCst);
     #[cfg(loom)]

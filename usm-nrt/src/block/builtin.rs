@@ -43,10 +43,10 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
         // SAFETY: a live block, as the caller promises.
         if unsafe { has_head(block) } {
             // This runtime frees its own blocks directly, so another runtime destroyed a header.
-            track::left(block.cast());
+            track::record_foreign_free(block.cast());
         } else {
             count([Event::Free]);
-            track::freed(block);
+            track::forget_header(block);
         }
         // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
         unsafe { free(block) }
@@ -115,7 +115,7 @@ pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<Non
     misuse::check_block(old, "reallocate");
     // SAFETY: a live block.
     let was_small = unsafe { prefix_of(old) }.room() < size_of::<MemInfo>();
-    track::freed(old);
+    track::forget_header(old);
     // SAFETY: same contract.
     let new = unsafe { reallocate(block, size) }?;
     if was_small {

@@ -86,13 +86,13 @@ pub(super) unsafe fn reallocate(
     let resized = functions.realloc.and_then(|realloc| {
         // Before the call: afterwards another thread may own the address.
         #[cfg(feature = "debug")]
-        misuse::died(block, "reallocate");
+        misuse::record_free(block, "reallocate");
         // SAFETY: the allocator's own function, with its block and its opaque pointer.
         NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
     });
     let Some(base) = resized else {
         #[cfg(feature = "debug")]
-        misuse::born(block);
+        misuse::record_new(block);
         // No `realloc`, or it refused: allocate, copy, free.
         let new = allocate(allocator, 0, size, MIN_ALIGN)?;
         // SAFETY: both blocks are live and distinct, and hold `kept` bytes.

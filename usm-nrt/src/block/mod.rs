@@ -56,7 +56,7 @@ pub(crate) const MAX_PADDED_SIZE: usize = isize::MAX as usize - 1024;
 pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let block = allocate_any(head, size, align)?;
     #[cfg(feature = "debug")]
-    misuse::born(block);
+    misuse::record_new(block);
     Ok(block)
 }
 
@@ -168,7 +168,7 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
 #[inline(always)]
 pub(crate) unsafe fn free_usual(block: NonNull<u8>, switches: Switches) -> bool {
     #[cfg(feature = "debug")]
-    misuse::died(block, "free");
+    misuse::record_free(block, "free");
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
     if prefix.is_of_class() {
@@ -240,7 +240,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     // SAFETY: same contract.
     let new = unsafe { reallocate_any(block, size) };
     #[cfg(feature = "debug")]
-    misuse::born(*new.as_ref().unwrap_or(&block));
+    misuse::record_new(*new.as_ref().unwrap_or(&block));
     new
 }
 
@@ -277,7 +277,7 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
     let base = unsafe { block.sub(lead) };
     // Before the call: afterwards another thread may own the address. The caller knows the outcome.
     #[cfg(feature = "debug")]
-    misuse::died(block, "reallocate");
+    misuse::record_free(block, "reallocate");
     // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
     let base =
         NonNull::new(unsafe { realloc(base.as_ptr(), old, total) }).ok_or(Error::OutOfMemory { size })?;

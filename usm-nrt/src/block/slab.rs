@@ -79,7 +79,7 @@ pub(crate) fn counts() -> (usize, usize) {
     let central = CENTRAL.lock();
     let (slabs, out) = (central.slabs, central.out);
     drop(central);
-    (slabs, out.saturating_sub(local::shelved()))
+    (slabs, out.saturating_sub(local::blocks_on_shelves()))
 }
 
 /// Starts a generation after an installation: returns the blocks that threads keep, and frees

@@ -144,7 +144,7 @@ export! {
     fn NRT_Free(block: *mut c_void) {
         if let Some(block) = NonNull::new(block.cast()) {
             count([Event::Free]);
-            track::freed(block);
+            track::forget_header(block);
             // SAFETY: a block of `NRT_Allocate`, given up.
             unsafe { block::free(block) }
         }

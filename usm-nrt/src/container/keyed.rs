@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use super::layout::{Shape, Slot, by_width};
 use super::memory::{Memory, copy, zero};
 use super::search::{Search, find};
-use super::table::{Probe, Table, clean};
+use super::table::{Probe, Table, row_hash};
 use super::{
     CountFn, DICT_COMPARE_FAILED, DICT_EMPTY, DICT_MUTATED, DICT_NO_MEMORY, EqualFn, LOOKUP_FAILED, MISSING,
     OK, REPLACED, call,
@@ -76,8 +76,9 @@ impl Keyed {
             return DICT_NO_MEMORY;
         }
         let table = slots.zip(Shape::new(key, value)).and_then(|(slots, shape)| Table::new(slots, shape));
-        let held =
-            table.and_then(|table| Memory::hold(Self { table, methods: Methods::default(), busy: false }));
+        let held = table.and_then(|table| {
+            Memory::store_in_block(Self { table, methods: Methods::default(), busy: false })
+        });
         let Some(held) = held else { return DICT_NO_MEMORY };
         // SAFETY: room, as the caller promises.
         unsafe { out.write(held.as_ptr()) };
@@ -147,7 +148,7 @@ impl Keyed {
             return MISSING;
         }
         // SAFETY: as the caller promises.
-        let search = unsafe { find(this, key, clean(hash)) };
+        let search = unsafe { find(this, key, row_hash(hash)) };
         // SAFETY: live.
         let table = unsafe { &(*this).table };
         match search {
@@ -185,7 +186,7 @@ impl Keyed {
         }
         // SAFETY: live.
         let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
-        let hash = clean(hash);
+        let hash = row_hash(hash);
         // SAFETY: as the caller promises.
         match unsafe { find(this, key, hash) } {
             // SAFETY: as the caller promises; the search ended at `vacant`, and nothing has changed
@@ -241,7 +242,7 @@ impl Keyed {
             // SAFETY: live.
             let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
             // SAFETY: as the caller promises.
-            unsafe { find(this, key, clean(hash)) }
+            unsafe { find(this, key, row_hash(hash)) }
         };
         match search {
             // SAFETY: as the caller promises.

@@ -233,7 +233,7 @@ export! {
         }
         let methods = ListMethods::default();
         let list = List { size: 0, item_size, allocated, mutable: 1, busy: false, methods, items, room: bytes };
-        let Some(list) = Memory::hold(list) else { return LIST_NO_MEMORY };
+        let Some(list) = Memory::store_in_block(list) else { return LIST_NO_MEMORY };
         // SAFETY: room for a pointer.
         unsafe { out.write(list.as_ptr()) };
         OK

@@ -39,7 +39,7 @@ impl Memory {
 
     /// Stores `value` in a block of its own, which [`Memory::take`] frees; `None` if memory is
     /// short.
-    pub(super) fn hold<T>(value: T) -> Option<NonNull<T>> {
+    pub(super) fn store_in_block<T>(value: T) -> Option<NonNull<T>> {
         const { assert!(align_of::<T>() <= block::MIN_ALIGN) };
         let memory = Self::new(size_of::<T>())?;
         let place = memory.0.cast::<T>();
@@ -49,10 +49,10 @@ impl Memory {
         Some(place)
     }
 
-    /// Takes the value of [`Memory::hold`] and frees its block.
+    /// Takes the value of [`Memory::store_in_block`] and frees its block.
     ///
     /// # Safety
-    /// `place` came from [`Memory::hold`], and nothing uses it afterwards.
+    /// `place` came from [`Memory::store_in_block`], and nothing uses it afterwards.
     pub(super) unsafe fn take<T>(place: NonNull<T>) -> T {
         // SAFETY: written there, and read once.
         let value = unsafe { place.read() };

@@ -20,7 +20,7 @@ const NONE: usize = usize::MAX;
 
 /// Maps the mark of removed rows to another hash, as Python does: -1 becomes -2.
 #[inline]
-pub(super) const fn clean(hash: isize) -> usize {
+pub(super) const fn row_hash(hash: isize) -> usize {
     if hash == -1 { -2_isize as usize } else { hash as usize }
 }
 

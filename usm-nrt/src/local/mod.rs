@@ -22,7 +22,7 @@ pub(crate) use cache::Cache;
 #[cfg(feature = "std")]
 pub(crate) use cache_default::answer as thread_cache_answered;
 #[cfg(feature = "std")]
-pub(crate) use shelf::{CLOSING, clear_all as clear_all_shelves, set_generation, shelved};
+pub(crate) use shelf::{CLOSING, blocks_on_shelves, clear_all as clear_all_shelves, set_generation};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]

@@ -161,7 +161,7 @@ impl Shelf {
 }
 
 /// Number of blocks on all shelves.
-pub(crate) fn shelved() -> usize {
+pub(crate) fn blocks_on_shelves() -> usize {
     SHELVES.iter().map(|shelf| shelf.blocks.load(Ordering::Relaxed)).sum()
 }
 

@@ -261,7 +261,7 @@ impl MemInfo {
     #[inline]
     pub unsafe fn free(mi: NonNull<Self>) {
         track::check(mi, "destroy");
-        track::died(mi);
+        track::record_free(mi);
         // SAFETY: same contract.
         unsafe { Self::free_memory(mi) }
     }

@@ -99,7 +99,7 @@ impl MemInfo {
         let block = block::allocate(HEADER_ROOM, size, align).ok()?;
         // SAFETY: a fresh block with that much room.
         let mi = unsafe { Self::place(block, size) };
-        track::born(mi);
+        track::record_new(mi);
         Some(mi)
     }
 
@@ -139,7 +139,7 @@ impl MemInfo {
         let header = unsafe { Self::from_parts(data, request.size, dtor, info, allocator) };
         // SAFETY: the block starts with room for an aligned header.
         unsafe { mi.write(header) };
-        track::born(mi);
+        track::record_new(mi);
         Ok(mi)
     }
 
@@ -159,7 +159,7 @@ impl MemInfo {
         let header = unsafe { Self::from_parts(data, size, dtor, dtor_info, allocator) };
         // SAFETY: fresh room for an aligned header.
         unsafe { mi.write(header) };
-        track::born(mi);
+        track::record_new(mi);
         Ok(mi)
     }
 
