@@ -27,7 +27,7 @@ pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
 
 /// The error for a value of the wrong type.
 #[cold]
-pub(crate) fn wrong(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
+pub(crate) fn type_error(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
     let class = value.get_type().name().map(|class| class.to_string()).unwrap_or_default();
     let class = Shown(class);
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
@@ -37,7 +37,7 @@ pub(crate) fn wrong(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {
 /// such as a `KeyboardInterrupt`, comes from the program itself, which the conversion ran, and goes
 /// on.
 #[cold]
-pub(crate) fn unfit(py: Python<'_>, error: PyErr, ours: impl FnOnce() -> PyErr) -> PyErr {
+pub(crate) fn conversion_error(py: Python<'_>, error: PyErr, ours: impl FnOnce() -> PyErr) -> PyErr {
     let of_conversion = error.is_instance_of::<PyTypeError>(py)
         || error.is_instance_of::<PyAttributeError>(py)
         || error.is_instance_of::<PyValueError>(py)
@@ -79,7 +79,7 @@ numbers! {
 pub(crate) fn misfit(name: &str, value: &Bound<'_, PyAny>, error: PyErr, fits: &str) -> PyErr {
     let py = value.py();
     if !error.is_instance_of::<PyOverflowError>(py) {
-        return unfit(py, error, || wrong(name, value, fits));
+        return conversion_error(py, error, || type_error(name, value, fits));
     }
     // The text of a long integer may be an error of its own.
     let number = value.extract::<i128>().map_or_else(|_| "the number".to_owned(), |n| n.to_string());
@@ -105,7 +105,7 @@ impl<'py> FromPyObject<'_, 'py> for Kind {
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match value.cast::<PyString>() {
             Ok(word) => import::kind(word.to_str()?).map(Self),
-            Err(_) => Err(wrong("kind", &value, "\"host\", \"device\" or \"shared\"")),
+            Err(_) => Err(type_error("kind", &value, "\"host\", \"device\" or \"shared\"")),
         }
     }
 }

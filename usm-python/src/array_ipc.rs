@@ -85,7 +85,7 @@ pub(crate) fn open_ipc(
     queue: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
     let Ok(bytes) = handle.cast::<PyBytes>() else {
-        return Err(argument::wrong("handle", handle, "the bytes that Array.ipc_handle gave"));
+        return Err(argument::type_error("handle", handle, "the bytes that Array.ipc_handle gave"));
     };
     let (native, text) = bytes.as_bytes().split_at(IpcHandle::BYTES.min(bytes.as_bytes().len()));
     let named =
@@ -99,6 +99,6 @@ pub(crate) fn open_ipc(
     // SAFETY: the documentation demands that the other process keeps the memory. No runtime can
     // check it.
     let opened = py.detach(|| unsafe { context.open_ipc(&named) }).or_raise()?;
-    let storage = Storage::opened(opened).restricted(readonly);
+    let storage = Storage::of_other_process(opened).restricted(readonly);
     Ok(Array::new(Side { storage, stream, view }))
 }

@@ -106,7 +106,7 @@ pub(crate) fn _rebuild_array<'py>(
         return Err(Class::Interface
             .error(format!("pickle of an array: content has {has} bytes, the elements need {needs}")));
     }
-    let stream = home(py, &selector)?;
+    let stream = queue_of_pickle(py, &selector)?;
     let may_be_shared = readonly || held.raw().readonly == 0;
     if stream.is_host() && kind != AllocKind::Device && may_be_shared && held.len() > 0 {
         return adopt(py, content, held, stream, kind, view, readonly);
@@ -140,7 +140,7 @@ fn adopt<'py>(
 
 /// The default queue of the device that a pickle names. If the device does not exist, the default
 /// device's queue, with one warning.
-fn home(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
+fn queue_of_pickle(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if let Err(error) = selector.parse::<Selector>() {
         return Err(Class::Interface.error(format!("pickle of an array: selector {selector:?}: {error}")));

@@ -25,8 +25,8 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
         true => Class::Request.error("shape: an extent does not fit 63 bits"),
         false => {
-            let wrong = || argument::wrong("shape", value, "an integer or a sequence of integers");
-            argument::unfit(value.py(), error, wrong)
+            let wrong = || argument::type_error("shape", value, "an integer or a sequence of integers");
+            argument::conversion_error(value.py(), error, wrong)
         }
     };
     match value.extract::<i64>() {
@@ -136,8 +136,8 @@ fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
     match value.getattr_opt(intern!(value.py(), "dtype"))? {
         Some(dtype) => PyDtype::of(&dtype),
         None => {
-            let wrong = || argument::wrong("fill_value", value, "a bool, int, float or complex");
-            Err(argument::unfit(value.py(), refused, wrong))
+            let wrong = || argument::type_error("fill_value", value, "a bool, int, float or complex");
+            Err(argument::conversion_error(value.py(), refused, wrong))
         }
     }
 }

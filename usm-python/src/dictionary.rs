@@ -320,8 +320,9 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
         return Ok(value.clone());
     }
     let method = value.getattr(intern!(value.py(), "__index__"));
-    let method =
-        method.map_err(|error| argument::unfit(value.py(), error, || wrong_type(path, expected, value)))?;
+    let method = method.map_err(|error| {
+        argument::conversion_error(value.py(), error, || wrong_type(path, expected, value))
+    })?;
     ends::call(&method, &PyTuple::empty(value.py()), None)
 }
 

@@ -136,7 +136,7 @@ impl PyDtype {
         let numpy = if is_numpys(value)? { numpy(py)? } else { None };
         match numpy {
             Some(numpy) => Self::of_numpy(&numpy.getattr(intern!(py, "dtype"))?.call1((value,))?),
-            None => Err(argument::wrong("dtype", value, FITS)),
+            None => Err(argument::type_error("dtype", value, FITS)),
         }
     }
 

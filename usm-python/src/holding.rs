@@ -104,7 +104,7 @@ impl Holding {
     /// The `size` bytes from `pointer` are memory of that kind in the stream's context. They live
     /// until the owner's keeper is dropped.
     #[inline]
-    pub(crate) unsafe fn lent(
+    pub(crate) unsafe fn from_loan(
         (kind, pointer, size): (AllocKind, NonNull<u8>, usize),
         owner: Owner,
         stream: Arc<Stream>,

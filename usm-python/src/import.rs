@@ -65,7 +65,7 @@ pub(crate) unsafe fn adopt(
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
     // SAFETY: the caller's promise.
-    let holding = unsafe { Holding::lent((kind, pointer, size), owner, stream, view, readonly) };
+    let holding = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
     Bound::new(py, Array::new(holding))
 }
 
@@ -155,7 +155,7 @@ pub(crate) unsafe fn adopt_host(
     }
     let low = address.wrapping_add_signed(extent.low) as usize;
     let size = extent.high.wrapping_sub(extent.low) as usize;
-    let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
+    let (kind, stream) = nrt_route::kind_and_queue(low, size).unwrap_or((AllocKind::Host, stream));
     // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host
     // memory of the host's context. The caller guarantees the rest.
     unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }

@@ -176,7 +176,7 @@ fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
         ))
     };
     let index = value.call_method0(intern!(value.py(), "__index__"));
-    let index = index.map_err(|error| argument::unfit(value.py(), error, wrong))?;
+    let index = index.map_err(|error| argument::conversion_error(value.py(), error, wrong))?;
     match index.extract::<i128>() {
         Ok(nbytes) if nbytes > 0 => usize::try_from(nbytes)
             .map_err(|_| Class::Allocation.error(format!("{nbytes} bytes do not fit the address space"))),
@@ -298,7 +298,7 @@ impl Memory {
     fn copy_from_device(&self, py: Python<'_>, sycl_usm_ary: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(source) = Self::source(sycl_usm_ary)? else {
             let fits = "an object with __sycl_usm_array_interface__";
-            return Err(argument::wrong("sycl_usm_ary", sycl_usm_ary, fits));
+            return Err(argument::type_error("sycl_usm_ary", sycl_usm_ary, fits));
         };
         self.check_room("source", source.nbytes <= self.nbytes, source.nbytes)?;
         let mut target = self.share();

@@ -56,7 +56,7 @@ unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
         GIVEN.fetch_sub(1, Ordering::SeqCst);
     } else {
         nrt_origin::note(block as usize, size);
-        nrt_trace::born(block as usize, size);
+        nrt_trace::record_new(block as usize, size);
     }
     block
 }
@@ -66,7 +66,7 @@ unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
         return;
     }
     nrt_origin::forget(block as usize);
-    nrt_trace::died(block as usize);
+    nrt_trace::record_free(block as usize);
     if let Some(free) = FREE.get() {
         let _inside = fork::enter::<{ fork::SOURCE }>();
         // SAFETY: a block of `source_malloc`, freed once; the function finds the source in the
@@ -185,7 +185,7 @@ pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
 }
 
 /// The kind and queue of host-accessible bytes in a block of the source.
-pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
+pub(crate) fn kind_and_queue(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
     if GIVEN.load(Ordering::Relaxed) == 0 {
         return None;
     }

@@ -39,7 +39,7 @@ fn functions() -> Option<&'static Functions> {
 
 /// Records an allocation of `size` bytes at `address`. Ignores threads without the interpreter:
 /// tracing waits for it, and the thread that holds it may be waiting for them.
-pub(crate) fn born(address: usize, size: usize) {
+pub(crate) fn record_new(address: usize, size: usize) {
     if let Some(functions) = functions().filter(|_| has_interpreter()) {
         // SAFETY: this thread has the interpreter; any numbers are allowed. Without tracing the
         // call does nothing.
@@ -48,7 +48,7 @@ pub(crate) fn born(address: usize, size: usize) {
 }
 
 /// Records that the memory is about to be freed.
-pub(crate) fn died(address: usize) {
+pub(crate) fn record_free(address: usize) {
     if let Some(functions) = functions() {
         // SAFETY: needs no interpreter; an unknown address has no effect.
         let _ = unsafe { (functions.untrack)(DOMAIN, address) };

@@ -136,7 +136,8 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
     let mut buffers = Vec::new();
     let rows = table.try_iter();
     let fits = "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment])";
-    let misfit = |error| argument::unfit(table.py(), error, || argument::wrong("input", table, fits));
+    let misfit =
+        |error| argument::conversion_error(table.py(), error, || argument::type_error("input", table, fits));
     let rows = rows.map_err(misfit)?;
     for (index, row) in rows.enumerate() {
         let row = row?;
@@ -174,5 +175,5 @@ fn py_text(name: &str) -> String {
 /// The same error with its row before it. What is no error of the conversion stays as it is.
 fn place(py: Python<'_>, error: PyErr, what: String, row: usize) -> PyErr {
     let ours = Class::Request.error(format!("row {row}: {what}: {error}"));
-    argument::unfit(py, error, || ours)
+    argument::conversion_error(py, error, || ours)
 }

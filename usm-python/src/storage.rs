@@ -88,7 +88,7 @@ impl Storage {
     }
 
     /// Memory of another process.
-    pub(crate) fn opened(allocation: Allocation<Dyn>) -> Self {
+    pub(crate) fn of_other_process(allocation: Allocation<Dyn>) -> Self {
         Self::from_allocation(allocation, true, None, Tracked::default())
     }
 

@@ -23,7 +23,7 @@ use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
-use crate::sycl_seen::{remember, seen};
+use crate::sycl_seen::{cached_queue, remember};
 
 /// dpctl's own classes, if it is imported.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
@@ -66,7 +66,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     if let Ok(context) = value.cast::<PyContext>() {
         return context.get().0.queue();
     }
-    if let Some(stream) = seen(value) {
+    if let Some(stream) = cached_queue(value) {
         return Ok(stream);
     }
     if let Ok(filter) = value.cast_exact::<PyString>() {

@@ -46,7 +46,7 @@ fn table() -> &'static Mutex<Seen> {
 }
 
 /// The queue of an object, if it is cached.
-pub(crate) fn seen(value: &Bound<'_, PyAny>) -> Option<Arc<Stream>> {
+pub(crate) fn cached_queue(value: &Bound<'_, PyAny>) -> Option<Arc<Stream>> {
     let seen = table().lock().unwrap_or_else(PoisonError::into_inner);
     seen.entries.get(&(value.as_ptr() as usize)).map(|entry| Arc::clone(&entry.stream))
 }

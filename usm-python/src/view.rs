@@ -251,7 +251,8 @@ impl View {
                 if key.is_instance_of::<PyBool>() {
                     return Err(wrong());
                 }
-                let index: isize = key.extract().map_err(|error| argument::unfit(key.py(), error, wrong))?;
+                let index: isize =
+                    key.extract().map_err(|error| argument::conversion_error(key.py(), error, wrong))?;
                 let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
                 let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
                     let message =

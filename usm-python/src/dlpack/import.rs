@@ -61,7 +61,7 @@ pub(crate) fn import<'py>(
         None => None,
     };
     let capsule = match (&stream, request) {
-        (None, Request { dl_device: None, copy: None }) => plainly(object)?,
+        (None, Request { dl_device: None, copy: None }) => call_dlpack(object)?,
         _ => with_options(object, request, stream.as_deref())?,
     };
     let Some(capsule) = capsule else { return Ok(None) };
@@ -90,7 +90,7 @@ pub(crate) fn import<'py>(
 }
 
 /// `__dlpack__(max_version=...)`, the usual request. `None` if there is no such method.
-fn plainly<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn call_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static ARGUMENT: PyOnceLock<(Py<PyTuple>, Py<PyTuple>)> = PyOnceLock::new();
     let py = object.py();
     let (names, version) = ARGUMENT.get_or_try_init(py, || {
@@ -146,7 +146,7 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let wrong = || Class::Interface.error("__dlpack_device__() gave no pair of integers");
     let pair = answer.cast::<PyTuple>().map_err(|_| wrong())?;
     let pair = pair.extract::<(i32, i32)>();
-    let (kind, id) = pair.map_err(|error| argument::unfit(object.py(), error, wrong))?;
+    let (kind, id) = pair.map_err(|error| argument::conversion_error(object.py(), error, wrong))?;
     Device::from_codes(kind, id).or_raise().map(Some)
 }
 

@@ -125,7 +125,7 @@ impl Code {
     }
 
     /// The error of an index outside of an array of the nodes, at this place.
-    pub(crate) fn outside(
+    pub(crate) fn index_error(
         &self,
         (array, place): (ArrayId, Place),
         index: u64,
@@ -188,7 +188,7 @@ impl Code {
         let wide = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
         let (index, len) = (wide(found[0], found[1]), wide(found[2], found[3]));
         Err(match checked::places(&self.claims_of(open)).get(number) {
-            Some(at) => self.outside(*at, index, len, arguments),
+            Some(at) => self.index_error(*at, index, len, arguments),
             None => self.error("an index outside of its array"),
         })
     }

@@ -130,7 +130,7 @@ impl Compiled {
                         Some(bounds) => emit::checked::host_c(kernel, bounds, apart),
                         None => emit::host_c(kernel, apart),
                     };
-                    Self::made(&text, compiler)
+                    Self::compile_text(&text, compiler)
                 }
                 None => Err("USM_KERNEL_HOST is \"cc\", and there is no cc, gcc or clang".to_owned()),
             };
@@ -148,10 +148,10 @@ impl Compiled {
         Ok(made.ok().map(|code| Self::Builtin(Box::new(code))))
     }
 
-    fn made(text: &str, compiler: &Path) -> Result<Self, String> {
+    fn compile_text(text: &str, compiler: &Path) -> Result<Self, String> {
         let name = name_of(text, compiler);
         let Some(folder) = kept::folder() else {
-            let folder = env::temp_dir().join(kept::own("usm-kernel"));
+            let folder = env::temp_dir().join(kept::temporary_name("usm-kernel"));
             kept::make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             let made = compile(text, compiler, &folder, &name).and_then(|file| Self::load(&file));
             let _ = fs::remove_dir_all(&folder);
@@ -253,7 +253,7 @@ fn machine() -> &'static String {
 /// Compiles to a temporary file and then renames it, so that another process finds the whole file
 /// or none.
 fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> {
-    let own = kept::own(name);
+    let own = kept::temporary_name(name);
     let (made, file) = (folder.join(format!("{own}.so")), folder.join(format!("{name}.so")));
     let mut command = Command::new(compiler);
     command

@@ -79,7 +79,7 @@ impl PyKernelFunction {
     /// divergent barrier is a `KernelError` with both places and work-items.
     #[getter]
     fn check(slf: Py<Self>, py: Python<'_>) -> Self {
-        slf.get().other(py, Mode::Check)
+        slf.get().with_mode(py, Mode::Check)
     }
 
     /// ``k.proof[global, local](*arguments)`` runs nothing. It returns ``"proven"``, or the
@@ -87,7 +87,7 @@ impl PyKernelFunction {
     /// race.
     #[getter]
     fn proof(slf: Py<Self>, py: Python<'_>) -> Self {
-        slf.get().other(py, Mode::Proof)
+        slf.get().with_mode(py, Mode::Proof)
     }
 
     /// The kernel's code for arguments of these types, such as ``"float32[:,:], int64"``, over a
@@ -101,7 +101,7 @@ impl PyKernelFunction {
         signature: &str,
         #[pyo3(from_py_with = arguments::ndim)] ndim: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let code = self.made(py, &self.signed(signature, ndim)?)?;
+        let code = self.code_of(py, &self.signed(signature, ndim)?)?;
         let text = match target {
             "ir" => text::write(&code.ir),
             "opencl-c" => emit::opencl_c(&code.ir),
@@ -146,7 +146,7 @@ impl PyKernelFunction {
 }
 
 impl PyKernelFunction {
-    fn other(&self, py: Python<'_>, mode: Mode) -> Self {
+    fn with_mode(&self, py: Python<'_>, mode: Mode) -> Self {
         Self {
             function: self.function.clone_ref(py),
             make: self.make.clone_ref(py),
@@ -224,7 +224,7 @@ impl PyKernelFunction {
     }
 
     /// The code for a key; the first caller generates it.
-    pub(crate) fn made(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
+    pub(crate) fn code_of(&self, py: Python<'_>, key: &Key) -> PyResult<Arc<Code>> {
         let broken = || self.error("making its code was interrupted");
         let cell = {
             let mut codes = self.codes.lock_py_attached(py).map_err(|_| broken())?;

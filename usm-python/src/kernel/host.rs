@@ -37,7 +37,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
         let ran = run.run_while(&mut go_on).map_err(CheckError::Fault)?;
         Ok((ran.unwrap_or_default(), signal))
     });
-    let (ran, signal) = ran.map_err(|error| raised(error, prepared))?;
+    let (ran, signal) = ran.map_err(|error| check_error(error, prepared))?;
     signal?;
     for ((source, writes), after) in arrays(prepared).zip(ran) {
         if let (Source::Array(_), true) = (source, writes) {
@@ -120,7 +120,7 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
         let checked = ir::check_while(&code.ir, &prepared.global, local, &arguments, STEPS, &mut go_on);
         signal.map(|()| checked)
     });
-    checked?.map_err(|error| raised(error, prepared))
+    checked?.map_err(|error| check_error(error, prepared))
 }
 
 /// Whether no signal handler raised; asks every [`SLICE`].
@@ -133,12 +133,12 @@ fn goes_on(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
 }
 
 /// The error of the interpreter, with a place in front.
-fn raised(error: CheckError, prepared: &Prepared) -> PyErr {
+fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
     let code = &prepared.code;
     let said = |text: String| crate::error::Class::Kernel.error(text);
     match error {
         CheckError::Fault(ir::Fault::Outside { id, at, index, len, .. }) => {
-            code.outside((id, at.place), index, len, &prepared.arguments)
+            code.index_error((id, at.place), index, len, &prepared.arguments)
         }
         CheckError::Fault(ir::Fault::Race { array, index, accesses }) => {
             let [(one, did), (two, does)] = &*accesses;

@@ -56,14 +56,14 @@ pub(crate) fn name_of(parts: impl Hash) -> String {
 }
 
 /// A number that is unique in this process.
-pub(crate) fn fresh() -> u32 {
+pub(crate) fn unique_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The temporary name of a file while it is written.
-pub(crate) fn own(name: &str) -> String {
-    format!("{name}.{}.{}", std::process::id(), fresh())
+pub(crate) fn temporary_name(name: &str) -> String {
+    format!("{name}.{}.{}", std::process::id(), unique_number())
 }
 
 /// Length and hash of bytes.
@@ -86,7 +86,7 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
 /// Caches bytes under a name. A full disk is not an error.
 pub(crate) fn write(name: &str, bytes: &[u8]) {
     let Some(folder) = folder() else { return };
-    let made = folder.join(own(name));
+    let made = folder.join(temporary_name(name));
     let text = [sum_of(bytes).as_bytes(), b"\n", bytes].concat();
     let kept = make_folder(folder).and_then(|()| fs::write(&made, text));
     if kept.and_then(|()| fs::rename(&made, folder.join(format!("{name}.bin")))).is_err() {

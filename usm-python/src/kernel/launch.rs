@@ -128,7 +128,7 @@ impl PyLaunch {
         self.check_groups(&arguments, &name)?;
         let stream = stream(py, &arguments, &name, &|message| function.error(message))?;
         let key = key(&self.sizes, &arguments);
-        let code = function.made(py, &key)?;
+        let code = function.code_of(py, &key)?;
         for (place, source) in code.sources.iter().enumerate() {
             let Source::Array(argument) = source else { continue };
             if code.writes(place) && code.memory(*source, &arguments)?.is_readonly() {
@@ -142,7 +142,7 @@ impl PyLaunch {
         // Most copies are dense, so the key may have changed.
         let code = match key == self::key(&self.sizes, &arguments) {
             true => code,
-            false => function.made(py, &self::key(&self.sizes, &arguments))?,
+            false => function.code_of(py, &self::key(&self.sizes, &arguments))?,
         };
         let local = self.local(&code, &stream)?;
         Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
