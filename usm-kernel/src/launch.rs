@@ -70,7 +70,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
     /// A launch over work-items without groups, for kernels without local memory. The runtime
     /// chooses the groups; on the host the body gets the whole range as one group.
     pub fn with_range(queue: &'l Queue<B>, range: Range<D>) -> Self {
-        Self { grouped: false, ..Self::new(queue, NdRange::whole(range)) }
+        Self { grouped: false, ..Self::new(queue, NdRange::one_group(range)) }
     }
 }
 

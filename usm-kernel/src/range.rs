@@ -197,7 +197,7 @@ impl<const D: usize> NdRange<D> {
     }
 
     /// All of `range` as one group.
-    pub(crate) fn whole(range: Range<D>) -> Self {
+    pub(crate) fn one_group(range: Range<D>) -> Self {
         let local = Range { sizes: range.sizes.map(|size| size.max(1)), items: range.items.max(1) };
         // An empty dimension has no groups; all others have one.
         let groups = Range { sizes: range.sizes.map(|size| size.min(1)), items: range.items.min(1) };

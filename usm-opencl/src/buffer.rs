@@ -24,12 +24,12 @@ pub struct OpenClBuffer {
 
 impl OpenClBuffer {
     /// A buffer that is not a sub-buffer.
-    fn whole(handle: Handle) -> Self {
+    fn without_offset(handle: Handle) -> Self {
         let place = (handle.raw() as usize, 0);
         Self { handle, place }
     }
 
-    pub(super) fn part(handle: Handle, place: (usize, usize)) -> Self {
+    pub(super) fn sub_buffer(handle: Handle, place: (usize, usize)) -> Self {
         Self { handle, place }
     }
 
@@ -105,7 +105,7 @@ impl Buffers<Self> for OpenCl {
             });
         };
         // SAFETY: we own the reference.
-        Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
+        Ok(OpenClBuffer::without_offset(unsafe { Handle::new(library, raw, library.release_buffer) }))
     }
 
     fn argument(raw: &OpenClBuffer) -> Option<usize> {

@@ -215,7 +215,7 @@ impl OpenClBuffer {
         let buffer = object("clRetainMemObject", buffer, unsafe { (library.retain_buffer)(buffer) })?;
         // SAFETY: the reference was just taken.
         let handle = unsafe { Handle::new(library, buffer, library.release_buffer) };
-        Ok((Self::part(handle, place), size))
+        Ok((Self::sub_buffer(handle, place), size))
     }
 }
 

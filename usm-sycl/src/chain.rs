@@ -276,7 +276,7 @@ impl<O: EventOps> Chain<O> {
     /// is none and the event has no other predecessor, it is complete and leaves the chain.
     fn first_incomplete_before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
         loop {
-            let earlier = self.earlier(event, number)?;
+            let earlier = self.operations_before(event, number)?;
             if earlier.is_empty() {
                 return Ok(None);
             }
@@ -293,7 +293,7 @@ impl<O: EventOps> Chain<O> {
     }
 
     /// The kept operations before `event`.
-    fn earlier(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
+    fn operations_before(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
         // Dropped after the lock is released.
         let mut gone = [Few::None, Few::None];
         let mut state = self.state.lock();

@@ -69,7 +69,7 @@ pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     order: O,
     proven: bool,
 ) {
-    let whole = NdRange::whole(*range.global());
+    let whole = NdRange::one_group(*range.global());
     let range = if K::WHOLE { &whole } else { range };
     let count = range.groups().items();
     for step in 0..count {
