@@ -3,7 +3,7 @@
 //! Comments, docstrings and the prose of pages keep to 100 columns. Paragraphs of pages keep to
 //! 120 words, and links of pages work outside rustdoc too. The map is short and names existing
 //! files. A decision record has its four parts. Code and pages use the terms of GLOSSARY.md, and a
-//! name says what the function does.
+//! name says what the function does. Subjects of commits are short and name the part.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +18,10 @@ const COLUMNS: usize = 100;
 const PARAGRAPH: usize = 120;
 /// The longest map, in words.
 const MAP: usize = 1200;
+/// The longest subject of a commit, in characters.
+const SUBJECT: usize = 72;
+/// The commits whose subjects are checked: a longer one that slipped in stays in the history.
+const COMMITS: &str = "-20";
 /// The parts of a decision record, in order.
 const PARTS: [&str; 4] = ["## Context", "## Decision", "## Alternatives", "## Measured"];
 /// Words that a term of GLOSSARY.md or of the field has replaced, in lower case.
@@ -54,6 +58,15 @@ const OLD_NAMES: [&str; 4] =
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
     parts(&mut report);
+    // Not a part of the tests: a change's subject is not in its tree.
+    report.check("prose: subjects", || {
+        let listed = command("git")
+            .args(["log", COMMITS, "--format=%s"])
+            .current_dir(environment::root())
+            .output()
+            .map_err(|error| format!("git log: {error}"))?;
+        verdict(subjects(&String::from_utf8_lossy(&listed.stdout)))
+    });
     report.finish()
 }
 
@@ -288,6 +301,21 @@ fn map(text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     faults
 }
 
+/// Subjects of commits that are too long, or that name no part and what is done to it.
+fn subjects(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for subject in text.lines() {
+        let length = subject.chars().count();
+        if length > SUBJECT {
+            faults.push(format!("{subject}: {length} characters, at most {SUBJECT}"));
+        }
+        if !subject.contains(": ") {
+            faults.push(format!("{subject}: no `part: verb object`"));
+        }
+    }
+    faults
+}
+
 /// The parts of a decision record that are missing or out of order.
 fn decision(text: &str) -> Vec<String> {
     let mut from = 0;
@@ -303,7 +331,7 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comments, decision, docstrings, map, names, page, words};
+    use super::{comments, decision, docstrings, map, names, page, subjects, words};
 
     #[test]
     fn retired_words_are_found_in_text_and_in_names() {
@@ -369,6 +397,12 @@ mod tests {
         assert_eq!(map("**A walk** (`a`)\n1. `src/b.rs` and `a/src/b.rs`", &exists), [""; 0]);
         assert_eq!(map("`a/src/c.rs`", &exists), ["ARCHITECTURE.md:1: no file a/src/c.rs"]);
         assert_eq!(map(&"word ".repeat(1201), &exists).len(), 1);
+    }
+
+    #[test]
+    fn long_subjects_and_those_without_a_part_are_found() {
+        assert_eq!(subjects("usm-core: check ranges once\n"), [""; 0]);
+        assert_eq!(subjects(&format!("a: {}\nFix it\n", "word ".repeat(14))).len(), 2);
     }
 
     #[test]
