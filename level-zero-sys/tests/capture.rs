@@ -3,12 +3,10 @@
 //!
 //! `USM_DEBIAN_LIBRARIES` names the folder with the loader and the driver (`cargo xtask setup`).
 
-mod common;
-
 use std::process::{Command, ExitCode};
 
-use common::skip::missing;
 use level_zero_sys::*;
+use skip::missing;
 
 /// One environment of the driver, and the expected findings in it.
 struct Configuration {

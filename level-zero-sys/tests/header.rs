@@ -2,14 +2,12 @@
 //! writes a C file of static assertions and redeclarations, which does not compile when one of them
 //! differs.
 
-mod common;
-
 use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip::missing;
 use level_zero_sys::*;
+use skip::missing;
 
 /// The folder that holds `level_zero/ze_api.h`.
 fn include_dir() -> Option<PathBuf> {

@@ -2,15 +2,13 @@
 //! installed.
 #![cfg(all(feature = "std", target_os = "linux"))]
 
-mod common;
-
 use core::fmt::Write as _;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip::missing;
 use level_zero_sys::*;
+use skip::missing;
 
 /// A library that exports the given names. `zeInit` answers `init`; every other function ends the
 /// process, so that a call that should not happen cannot go unseen.

@@ -4,8 +4,6 @@
 use core::fmt::Display;
 use std::process::ExitCode;
 
-use crate::skip;
-
 /// Whether the command line selects the case: a word selects by a part of the name, and no word
 /// selects all. Arguments that cargo passes to all harnesses begin with a dash.
 #[must_use]

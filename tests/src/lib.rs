@@ -14,7 +14,7 @@ pub mod process;
 pub mod programs;
 pub mod provider;
 pub mod scarce;
-pub mod skip;
+pub use ::skip;
 
 pub use provider::{Failing, Fixture, Provider};
 

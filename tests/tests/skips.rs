@@ -27,32 +27,16 @@ fn workspace() -> (PathBuf, Vec<PathBuf>) {
     (root, found)
 }
 
-/// A published crate contains it in its package.
-#[test]
-fn every_crate_skips_by_the_same_file() {
-    let (root, sources) = workspace();
-    let read = |path: &PathBuf| fs::read_to_string(root.join(path)).expect("a file");
-    let ours = Path::new("tests/src/skip.rs");
-    let copies: Vec<PathBuf> =
-        sources.into_iter().filter(|path| path.ends_with("skip.rs") && path != ours).collect();
-    let first = read(copies.first().expect("a copy"));
-    assert!(first.contains("skipped: {case}: {what}: {reason}"), "the form that xtask reads");
-    for path in &copies {
-        assert!(read(path) == first, "{} is not as {}", path.display(), copies[0].display());
-    }
-    assert!(copies.len() >= 7, "{copies:?}");
-}
-
 /// Not in other words, which xtask does not count, and not by reading `USM_REQUIRE` directly.
 #[test]
 fn no_other_file_announces_a_skip() {
     let (root, sources) = workspace();
     // Exceptions: the counting code, files without tests, code that passes the variable on, and
     // this file.
-    let others = ["xtask/", "benches/", "fuzz/", "tests/tests/skips.rs"];
+    let others = ["xtask/", "benches/", "fuzz/", "tests/skip/", "tests/tests/skips.rs"];
     let is_test = |path: &Path| !others.iter().any(|other| path.starts_with(other));
     let mut found = Vec::new();
-    for path in sources.iter().filter(|path| is_test(path) && !path.ends_with("skip.rs")) {
+    for path in sources.iter().filter(|path| is_test(path)) {
         let text = fs::read_to_string(root.join(path)).expect("a file");
         for (number, line) in text.lines().enumerate() {
             let said =

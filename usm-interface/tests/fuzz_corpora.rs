@@ -1,7 +1,5 @@
 //! The corpora of the fuzz targets, as ordinary tests.
 
-#[path = "common/skip.rs"]
-mod skip;
 mod targets;
 
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Arbitrary text.
 
-#[path = "common/skip.rs"]
-mod skip;
 #[path = "common/target.rs"]
 mod target;
 

@@ -5,8 +5,8 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip::missing;
 use common::{cc, crate_dir, library, run, scratch};
+use skip::missing;
 use usm_nrt::api::{NUMBA_API, NumbaApi};
 
 type Consumer = unsafe extern "C" fn(*const NumbaApi) -> i32;

@@ -3,8 +3,6 @@
 #![cfg(feature = "capi")]
 
 mod containers_target;
-#[path = "common/skip.rs"]
-mod skip;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,6 @@
 //! The corpus of the fuzz target, as an ordinary test.
 #![cfg(feature = "capi")]
 
-#[path = "common/skip.rs"]
-mod skip;
 mod targets;
 
 use std::path::Path;

@@ -5,8 +5,8 @@ mod common;
 
 use std::process::Command;
 
-use common::skip::missing;
 use common::{crate_dir, library};
+use skip::missing;
 
 /// Checks too that `HELPERS.md` lists every one of Numba's names.
 #[test]

@@ -63,7 +63,7 @@ fn wrong_calls_are_errors() {
     std::fs::write(&empty, "int main(void) { return 0; }").unwrap();
     probe.arg("-fsanitize=address,undefined").arg(&empty).arg("-o").arg(folder.join("probe"));
     if !probe.output().is_ok_and(|output| output.status.success()) {
-        return common::skip::missing("cc", "the C compiler has no AddressSanitizer: the rest ran");
+        return skip::missing("cc", "the C compiler has no AddressSanitizer: the rest ran");
     }
     let Some(mut checked) = cc() else { return };
     checked.args(["-g", "-fsanitize=address,undefined"]);

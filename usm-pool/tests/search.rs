@@ -212,7 +212,7 @@ fn published_instances_are_solved_at_their_capacity() {
     {
         let table = shared.join(format!("data/minimalloc/{name}.1048576.csv"));
         if !table.exists() {
-            common::skip::missing("shared data", format_args!("no {}", table.display()));
+            skip::missing("shared data", format_args!("no {}", table.display()));
             continue;
         }
         let problem = Problem::from_buffers(common::buffers(&table)).expect("problem");

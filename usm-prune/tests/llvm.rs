@@ -1,7 +1,5 @@
 //! The LLVM text front-end: accepted input, output and refusals.
 
-#[path = "common/skip.rs"]
-mod skip;
 #[path = "common/target.rs"]
 mod target;
 

@@ -3,8 +3,6 @@
 
 #[path = "common/records.rs"]
 mod records;
-#[path = "common/skip.rs"]
-mod skip;
 
 use records::{graph, oracle};
 use serde_json::Value as Json;

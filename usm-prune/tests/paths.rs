@@ -10,8 +10,6 @@
 
 #[path = "common/records.rs"]
 mod records;
-#[path = "common/skip.rs"]
-mod skip;
 
 use std::collections::BTreeMap;
 

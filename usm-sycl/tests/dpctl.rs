@@ -1,9 +1,6 @@
 //! The SYCL backend on whatever devices dpctl's library finds. Skipped, with the reason, if the
 //! library is missing; a failure if `USM_REQUIRE` names `sycl`.
 
-#[path = "common/skip.rs"]
-mod skip;
-
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;

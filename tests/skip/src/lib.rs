@@ -1,6 +1,9 @@
 //! Reports a case that cannot run on this machine, in the form that `cargo xtask test` counts:
 //! `skipped: CASE: REASON` on standard error, past the capture of the test harness, which counts
-//! such a case as passed.
+//! such a case as passed. The tests of every crate use this one file.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::std_instead_of_alloc, reason = "a crate with std")]
 
 use core::cell::RefCell;
 use core::fmt::Display;

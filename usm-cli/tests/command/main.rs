@@ -29,6 +29,5 @@ mod run;
 mod run_devices;
 mod runtimes;
 mod shell;
-mod skip;
 mod support;
 mod usage;

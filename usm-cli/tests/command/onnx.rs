@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::onnx_files::{FLOAT, INT64, bytes, chain, floats, int64s, node, plan, plan_bytes, value};
 use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto};
-use crate::skip::missing;
 use crate::support::{file, folder, shared, text, usm};
+use skip::missing;
 
 const STRING: i32 = 8;
 

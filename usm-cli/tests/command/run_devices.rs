@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::run::KERNELS;
-use crate::skip::missing;
 use crate::support::{Ran, file, folder, text, usm, usm_with};
+use skip::missing;
 
 /// Sizes with few divisors, and groups that divide them.
 const SIZES: [(&str, &str); 2] = [("96", "8"), ("35", "7")];

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::skip::missing;
 use crate::support::{Ran, file, folder, text, usm_with};
+use skip::missing;
 
 /// Variables that name the file of a runtime, and the runtime's name.
 const FILES: [(&str, &str); 5] = [

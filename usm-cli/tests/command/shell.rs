@@ -184,7 +184,7 @@ fn bash_completes_a_verb_and_an_option() {
         output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let Ok(verbs) = offered("usm pl", 1, "pl") else {
-        return crate::skip::missing("bash", "it completes nothing where it is not");
+        return skip::missing("bash", "it completes nothing where it is not");
     };
     assert_eq!(verbs.trim(), "plan");
     assert_eq!(offered("usm plan --cap", 2, "--cap").unwrap().trim(), "--capacity");

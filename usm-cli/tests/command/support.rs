@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::skip::missing;
+use skip::missing;
 
 /// The result of one run.
 pub(crate) struct Ran {

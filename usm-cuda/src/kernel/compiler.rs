@@ -254,10 +254,6 @@ impl Source {
 }
 
 #[cfg(test)]
-#[path = "../../tests/common/skip.rs"]
-mod skip;
-
-#[cfg(test)]
 mod tests {
     extern crate std;
 

@@ -1,7 +1,5 @@
 //! The corpus of real exports.
 
-pub(crate) mod skip;
-
 use std::path::PathBuf;
 
 use serde_json::Value;

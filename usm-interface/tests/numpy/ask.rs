@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::skip::missing;
+use skip::missing;
 
 /// A NumPy version of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,8 +8,6 @@ mod ask;
 mod differences;
 mod formats;
 mod generate;
-#[path = "../common/skip.rs"]
-mod skip;
 
 use ask::NumPy;
 use generate::{Choices, structure, type_string};

@@ -1,8 +1,6 @@
 //! Compiling C at test time.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-pub(crate) mod skip;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -4,7 +4,6 @@
 
 pub(crate) mod executor;
 pub(crate) mod random_graph;
-pub(crate) mod skip;
 pub(crate) mod tables;
 pub(crate) mod views;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use usm_prune::{Cfg, CfgBuilder, OpKind, Value};
 
-use crate::skip::missing;
+use skip::missing;
 
 /// The folder of recorded answers. Reports it if it is missing.
 #[track_caller]

@@ -19,9 +19,6 @@ use kernels::{kernel, kernels_run, launch, memory_behind_pointers_needs_its_flag
 #[path = "../../../src/harness.rs"]
 mod harness;
 mod kernels;
-#[allow(dead_code, unreachable_pub, clippy::std_instead_of_alloc, reason = "for the others")]
-#[path = "../../../src/skip.rs"]
-mod skip;
 
 /// Name, environment and body of a case.
 type Case = (&'static str, &'static [(&'static str, &'static str)], fn(&Session));

@@ -4,8 +4,6 @@
 mod arithmetic;
 mod constants;
 mod refused;
-#[path = "../../../../../usm-cuda/tests/common/skip.rs"]
-mod skip;
 mod warp;
 
 use core::ffi::c_char;

@@ -1,3 +1,0 @@
-//! Code that the tests share.
-
-pub(crate) mod skip;
