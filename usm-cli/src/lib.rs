@@ -17,6 +17,7 @@ mod prune;
 mod run;
 #[cfg(test)]
 mod target;
+mod threads;
 
 use std::ffi::OsString;
 use std::sync::OnceLock;

@@ -5,10 +5,16 @@
 //! containers would end the process by a signal. All allocations pass through this file.
 
 use core::alloc::{GlobalAlloc, Layout};
+#[cfg(unix)]
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::alloc::System;
 
 #[global_allocator]
 static ALLOCATOR: OrEnd = OrEnd;
+
+/// Whether a thread ends the process.
+#[cfg(unix)]
+static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// The system's allocator; a refusal ends the process.
 struct OrEnd;
@@ -74,6 +80,11 @@ fn refused(size: usize) -> ! {
     digits[first] = b'0' + rest as u8;
     put(&digits[first..]);
     put(b" bytes were asked for and not given\n");
+    // Another thread may lack memory at the same time: the first one's line is enough. It ends the
+    // process, this thread with it.
+    while ENDS.swap(true, Ordering::Relaxed) {
+        core::hint::spin_loop();
+    }
     // A closed standard error has no reader.
     // SAFETY: the first `length` bytes of the text are initialised.
     let _ = unsafe { write(2, text.as_ptr(), length) };

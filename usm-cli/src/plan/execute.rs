@@ -2,7 +2,6 @@
 //! every read.
 
 use core::fmt;
-use std::thread;
 
 use serde::Serialize;
 use usm_core::QueueOrder;
@@ -14,7 +13,7 @@ use usm_pool::{Graph, Plan, Problem, Queue, TensorKind};
 use super::Arguments;
 use crate::backends;
 use crate::error::{Error, Result};
-use crate::output;
+use crate::{output, threads};
 
 /// The JSON document of a plan, with that of its run.
 #[derive(Serialize)]
@@ -77,19 +76,7 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         let mut stream = network.stream(&queue, number)?;
         Ok((stream.pool(), stream.run()?))
     };
-    let ran: Vec<_> = thread::scope(|scope| {
-        let stream = &stream;
-        let begin = |number| {
-            let begun = thread::Builder::new().spawn_scoped(scope, move || stream(number));
-            let refused = |error| Error::unable(format!("no thread for stream {number}: {error}"));
-            begun.map_err(|error| refused(error).in_field("--run"))
-        };
-        let streams: Vec<_> = (0..arguments.streams).map(begin).collect();
-        let end = |thread: Result<thread::ScopedJoinHandle<'_, _>>| {
-            thread?.join().map_err(|_| Error::unable("a stream panicked"))
-        };
-        streams.into_iter().map(end).collect()
-    });
+    let ran = threads::together(arguments.streams, stream);
     let Moved { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } = network.moved();
     let constants = ConstantsReport { count, transfers, host_bytes_before, host_bytes_after, device_bytes };
     let mut report = RunReport {
@@ -101,7 +88,8 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         wrong: 0,
     };
     for (number, ran) in (0..).zip(ran) {
-        let (Pool { padded, non_padded, dynamic, bytes, .. }, checked) = ran?.map_err(failed)?;
+        let (Pool { padded, non_padded, dynamic, bytes, .. }, checked) =
+            ran.map_err(|error| error.in_field("--run"))?.map_err(failed)?;
         report.pools.push(PoolReport { stream: number, padded, non_padded, dynamic, bytes });
         report.reads_checked += checked.reads;
         report.wrong += checked.wrong;
