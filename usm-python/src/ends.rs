@@ -6,13 +6,19 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-unsafe extern "C-unwind" {
-    #[allow(clashing_extern_declarations, reason = "pyo3 declares it as a function that never unwinds")]
-    fn PyObject_Call(
-        callable: *mut ffi::PyObject,
-        args: *mut ffi::PyObject,
-        names: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
+/// `PyObject_Call`, which may unwind.
+type Call = unsafe extern "C-unwind" fn(
+    callable: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// `PyObject_Call` as a function that may unwind. pyo3 declares it as one that never does, and
+/// link-time optimisation would take over that promise for every call whose target it can see.
+fn object_call() -> Call {
+    let declared: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
+    // SAFETY: the same function and arguments. The two conventions differ in unwinding alone.
+    std::hint::black_box(unsafe { std::mem::transmute::<_, Call>(declared) })
 }
 
 /// Stops the thread for good when it is dropped.
@@ -48,7 +54,7 @@ pub(crate) fn call<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let named = named.map_or(std::ptr::null_mut(), |named| named.as_ptr());
     // SAFETY: live objects, and this thread is attached to the interpreter.
-    let result = guard(|| unsafe { PyObject_Call(function.as_ptr(), arguments.as_ptr(), named) });
+    let result = guard(|| unsafe { object_call()(function.as_ptr(), arguments.as_ptr(), named) });
     // SAFETY: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }

@@ -88,6 +88,47 @@ def threads_that_build():
     sys.exit(3)
 
 
+class Slow:
+    """A library's object whose methods take time."""
+
+    def __init__(self):
+        self.inner = usm.zeros(4, dtype="u1", device="host")
+
+    def __dlpack__(self, **options):
+        time.sleep(0.0004)
+        return self.inner.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        time.sleep(0.0004)
+        return self.inner.__dlpack_device__()
+
+
+class SlowDictionary(Slow):
+    __dlpack__ = __dlpack_device__ = None
+
+    @property
+    def __array_interface__(self):
+        time.sleep(0.0004)
+        return self.inner.__array_interface__
+
+
+def threads_in_python():
+    """Threads are in Python code that the library calls when the interpreter ends."""
+    begun = []
+
+    def use(turn):
+        one = (Slow, SlowDictionary)[turn % 2]()
+        while True:
+            usm.from_dlpack(one, copy=True) if turn % 4 == 0 else usm.asarray(one)
+            begun.append(turn)
+
+    for turn in range(12):
+        threading.Thread(target=use, args=(turn,), daemon=True).start()
+    while len(set(begun)) < 12:
+        time.sleep(0.001)
+    sys.exit(3)
+
+
 def end_in_a_thread():
     threading.Thread(target=lambda: os._exit(5)).start()
     time.sleep(60)
@@ -220,6 +261,7 @@ ENDS = {
     "threads_that_wait": (endless(lambda lane: lane.copy().wait()), 3),
     "threads_that_open_and_drop": (endless(lambda _: Lane(4096).copy()), 3),
     "threads_that_build": (threads_that_build, 3),
+    "threads_in_python": (threads_in_python, 3),
     "atexit_before": (lambda: sys.exit(3), 3),
     "atexit_after": (at_exit, 3),
     "del": (at_del, 3),
