@@ -251,6 +251,20 @@ impl From<ErrorKind> for Error {
     }
 }
 
+// Here, so that the kinds below do not know the error that names them.
+impl TryFrom<AllocKind> for MemoryType {
+    type Error = Error;
+
+    fn try_from(kind: AllocKind) -> Result<Self> {
+        match kind {
+            AllocKind::Host => Ok(Self::UsmHost),
+            AllocKind::Shared => Ok(Self::UsmShared),
+            AllocKind::Device => Ok(Self::UsmDevice),
+            AllocKind::Unknown => Err(ErrorKind::UnknownKind.into()),
+        }
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -1,14 +1,13 @@
 //! Memory shared with other processes: the handle, its export and its import.
 
+#[doc(inline)]
+pub use crate::backend::ability::NATIVE_BYTES;
 #[cfg(feature = "alloc")]
 use crate::backend::{Backend, ContextOps, Ipc};
 use crate::error::{ErrorKind, Result};
 #[cfg(feature = "alloc")]
 use crate::{Access, Allocation, Block, Context};
 use crate::{AllocKind, BackendKind};
-
-/// Bytes of a runtime's own handle: 64 in CUDA, HIP and Level Zero.
-pub const NATIVE_BYTES: usize = 64;
 
 /// Names an allocation of another process: a runtime's own handle, and the allocation's place in
 /// the runtime's block.

@@ -122,19 +122,6 @@ impl MemoryType {
     }
 }
 
-impl TryFrom<AllocKind> for MemoryType {
-    type Error = crate::Error;
-
-    fn try_from(kind: AllocKind) -> Result<Self, Self::Error> {
-        match kind {
-            AllocKind::Host => Ok(Self::UsmHost),
-            AllocKind::Shared => Ok(Self::UsmShared),
-            AllocKind::Device => Ok(Self::UsmDevice),
-            AllocKind::Unknown => Err(crate::ErrorKind::UnknownKind.into()),
-        }
-    }
-}
-
 impl fmt::Display for MemoryType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

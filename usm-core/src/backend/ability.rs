@@ -10,7 +10,9 @@ use core::ptr::NonNull;
 use crate::AllocKind;
 use crate::backend::{Backend, Block, QueueOps};
 use crate::error::{ErrorKind, Result};
-use crate::ipc::NATIVE_BYTES;
+
+/// Bytes of a runtime's own handle for other processes: 64 in CUDA, HIP and Level Zero.
+pub const NATIVE_BYTES: usize = 64;
 
 /// Opaque memory objects in the manner of `cl_mem`: no address, only copies and kernels.
 pub trait Buffers<B: Backend> {

@@ -37,7 +37,7 @@
 //!     foreign handles, so the core checks this, once. Functions that take handles of two origins
 //!     are `unsafe`, and backends check nothing.
 
-mod ability;
+pub(crate) mod ability;
 #[cfg(feature = "alloc")]
 mod erased;
 pub mod host;

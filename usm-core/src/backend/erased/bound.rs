@@ -11,13 +11,13 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
+use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
     Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice,
     Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
 use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
-use crate::ipc::NATIVE_BYTES;
 use crate::{AllocKind, DeviceInfo};
 
 /// A closure for a queue, erased.

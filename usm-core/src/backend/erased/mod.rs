@@ -20,6 +20,7 @@ use bound::{
     QueueOf, Work,
 };
 
+use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
     Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks,
     Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
@@ -28,7 +29,6 @@ use crate::context_state::ContextState;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::event::EventTimes;
-use crate::ipc::NATIVE_BYTES;
 use crate::{AllocKind, DeviceInfo};
 
 /// A backend chosen at run time.

@@ -9,9 +9,9 @@ use super::backend::MockContext;
 use super::engine::Engine;
 use super::script::Operation;
 use crate::AllocKind;
+use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::{ErrorKind, Result};
-use crate::ipc::NATIVE_BYTES;
 
 /// A block opened by an IPC handle; dropping this closes it.
 #[derive(Debug)]
