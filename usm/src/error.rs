@@ -50,11 +50,11 @@ pub enum OpenError {
 pub struct Tried {
     /// The runtime's name in selectors.
     pub runtime: String,
-    /// Why it has not the device.
+    /// Why it does not have the device.
     pub reason: Reason,
 }
 
-/// Why a runtime has not the device that is asked for.
+/// Why a runtime does not have the requested device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
