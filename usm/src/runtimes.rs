@@ -37,6 +37,15 @@ const ORDER: [BackendKind; 6] = [
 #[derive(Debug)]
 pub struct Runtimes(Vec<Runtime>);
 
+impl<'r> IntoIterator for &'r Runtimes {
+    type Item = &'r Runtime;
+    type IntoIter = core::slice::Iter<'r, Runtime>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 impl Default for Runtimes {
     fn default() -> Self {
         Self::new()
@@ -226,6 +235,15 @@ fn attempt(runtime: &Runtime) -> Tried {
 }
 
 /// The runtimes of this process. Each is opened once, at first need.
+///
+/// ```
+/// for runtime in usm::runtimes() {
+///     match runtime.devices() {
+///         Ok(devices) => println!("{}: {} devices", runtime.name(), devices.len()),
+///         Err(reason) => println!("{}: {reason}", runtime.name()),
+///     }
+/// }
+/// ```
 pub fn runtimes() -> &'static Runtimes {
     static RUNTIMES: OnceLock<Runtimes> = OnceLock::new();
     RUNTIMES.get_or_init(Runtimes::new)
