@@ -15,7 +15,7 @@ use crate::report::Report;
 use crate::{environment, folder};
 
 /// The libraries.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 18] = [
     "level-zero-sys",
     "usm-interface",
     "usm-prune",
@@ -25,6 +25,7 @@ const CRATES: [&str; 16] = [
     "usm-kernel-ir",
     "usm-kernel-jit",
     "usm-kernel-rust",
+    "usm-kernel-macros",
     "usm-kernel",
     "usm-opencl",
     "usm-level-zero",
@@ -32,6 +33,7 @@ const CRATES: [&str; 16] = [
     "usm-sycl",
     "usm-nrt",
     "usm",
+    "usm-cli",
 ];
 
 /// A foreign crate that ours re-export under its own name.
@@ -41,7 +43,8 @@ const OF_OTHERS: &str = "bytemuck";
 const EXEMPT: [&str; 2] = ["usm_core::driver", "usm::driver"];
 
 /// The kinds of items, with which the names of rustdoc's pages begin.
-const SORTS: [&str; 9] = ["constant", "enum", "fn", "macro", "static", "struct", "trait", "type", "union"];
+const SORTS: [&str; 10] =
+    ["attr", "constant", "enum", "fn", "macro", "static", "struct", "trait", "type", "union"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let write = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
