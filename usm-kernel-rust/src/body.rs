@@ -24,7 +24,7 @@ pub(crate) fn block_and(
     let mut out = Vec::new();
     for stmt in &block.stmts {
         if !scope.called.is_empty() {
-            scope.put_in(stmt.span())?;
+            scope.count_inlined(stmt.span())?;
         }
         match stmt {
             RustStmt::Local(local) => declare(local, scope, &mut out)?,

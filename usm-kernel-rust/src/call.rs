@@ -23,7 +23,7 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
         }
     }
     may_run(call.func.span(), scope)?;
-    scope.put_in(call.span())?;
+    scope.count_inlined(call.span())?;
     if scope.called.iter().any(|called| called.name == name) {
         return refuse(
             call.span(),

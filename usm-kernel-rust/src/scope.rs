@@ -99,7 +99,7 @@ impl Scope {
     }
 
     /// Counts an inlined call or statement.
-    pub(crate) fn put_in(&mut self, at: Span) -> Result<()> {
+    pub(crate) fn count_inlined(&mut self, at: Span) -> Result<()> {
         self.put_in += 1;
         if self.put_in > PUT_IN {
             return refuse(
