@@ -121,11 +121,11 @@ pub fn with_extents_at<'k>(kernel: Cow<'k, Kernel>, places: &[(ArrayId, Place)])
     let is_extent: Vec<bool> =
         kernel.arrays.iter().map(|array| matches!(array.space, Space::Extent(_))).collect();
     let goes = |array: ArrayId, place| is_extent[array.0 as usize] && !places.contains(&(array, place));
-    indices_alone(&mut kernel.body, &goes);
+    replace_loads_by_indices(&mut kernel.body, &goes);
     Cow::Owned(kernel)
 }
 
-fn indices_alone(body: &mut [Stmt], goes: &dyn Fn(ArrayId, Place) -> bool) {
+fn replace_loads_by_indices(body: &mut [Stmt], goes: &dyn Fn(ArrayId, Place) -> bool) {
     fn of(expr: &mut Expr, goes: &dyn Fn(ArrayId, Place) -> bool) {
         while let ExprKind::Load(array, index) = &mut expr.kind {
             if !goes(*array, expr.place) {
@@ -138,7 +138,7 @@ fn indices_alone(body: &mut [Stmt], goes: &dyn Fn(ArrayId, Place) -> bool) {
     }
     for stmt in body {
         stmt.for_each_expr_mut(&mut |expr| of(expr, goes));
-        stmt.blocks_mut().into_iter().for_each(|block| indices_alone(block, goes));
+        stmt.blocks_mut().into_iter().for_each(|block| replace_loads_by_indices(block, goes));
     }
 }
 
@@ -246,7 +246,7 @@ impl Writer {
     ) {
         let place = site.place;
         match (self.by, collection) {
-            (By::One, _) => self.by_one(site, collection == Collection::Reduce, operator, out),
+            (By::One, _) => self.combine_by_one_item(site, collection == Collection::Reduce, operator, out),
             (By::All, Collection::Reduce) => self.tree(site, operator, out),
             (By::All, _) => self.rounds(site, operator, out),
         }
@@ -269,7 +269,7 @@ impl Writer {
     }
 
     /// One item combines all values.
-    fn by_one(&mut self, site: &Site, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
+    fn combine_by_one_item(&mut self, site: &Site, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
         let place = site.place;
         let (sum, count) = (self.fresh(site.ty, place), self.fresh(Scalar::U64, place));
         let so_far = || Expr::variable(sum, site.ty, place);

@@ -70,7 +70,10 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
         uses(&parts, &mut phase, &mut users, &mut fresh);
         for (index, users) in users.iter().enumerate() {
             let variable = VarId(index as u32);
-            if users.len() > 1 && splitter.uniformity.is_uniform(variable) && !splitter.is_again(variable) {
+            if users.len() > 1
+                && splitter.uniformity.is_uniform(variable)
+                && !splitter.is_recomputed(variable)
+            {
                 fresh.push(variable);
             }
         }
@@ -80,7 +83,7 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
                 let variable = VarId(index as u32);
                 match () {
                     () if splitter.grouped[index] => Home::Group,
-                    () if splitter.is_again(variable) => Home::Again,
+                    () if splitter.is_recomputed(variable) => Home::Again,
                     () if users.len() <= 1 => Home::Phase,
                     () => Home::Kept,
                 }
@@ -167,7 +170,7 @@ impl<'k> Splitter<'k> {
     }
 
     /// Whether a variable can be recomputed from ids at every read.
-    fn is_again(&self, variable: VarId) -> bool {
+    fn is_recomputed(&self, variable: VarId) -> bool {
         let mut count = 0;
         self.kernel.for_each(&mut |stmt| count += u32::from(stmt.sets() == Some(variable)), &mut |_| ());
         // One value only. It cannot depend on itself, because it would have no initial value.
@@ -177,7 +180,7 @@ impl<'k> Splitter<'k> {
     fn is_pure(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Load(..) => false,
-            ExprKind::Variable(variable) => self.is_again(*variable),
+            ExprKind::Variable(variable) => self.is_recomputed(*variable),
             _ => expr.operands().into_iter().all(|operand| self.is_pure(operand)),
         }
     }

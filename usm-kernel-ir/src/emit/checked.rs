@@ -50,7 +50,7 @@ impl Checks {
     }
 
     /// Whether a statement has a checked index.
-    pub(super) fn are_in(&self, stmt: &Stmt) -> bool {
+    pub(super) fn has_checked_index(&self, stmt: &Stmt) -> bool {
         let mut found = false;
         let stmts = core::slice::from_ref(stmt);
         for_each(

@@ -243,7 +243,8 @@ impl Host<'_, '_> {
             ));
             self.line(&format!("const ulong usm_gid_{axis} = usm_base_{axis} + usm_lid_{axis};"));
         }
-        let checked = self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.are_in(stmt)));
+        let checked =
+            self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
         let strips = if checked { None } else { Strips::of(kernel, &self.phases.homes, body) };
         let from = format!("usm_from_{end}");
         match &strips {

@@ -87,7 +87,7 @@ impl Writer<'_> {
         let mut pieces: Vec<Vec<&Stmt>> = Vec::new();
         let mut alone = true;
         for stmt in body {
-            let cuts = self.is_narrow(stmt) || self.goes_around(stmt);
+            let cuts = self.is_narrow(stmt) || self.surrounds_rows(stmt);
             match pieces.last_mut() {
                 Some(last) if !cuts && !alone => last.push(stmt),
                 _ => pieces.push(vec![stmt]),
@@ -159,7 +159,7 @@ impl Writer<'_> {
 
     /// Whether a loop may surround the loop over the last dimension: its bounds are the same for a
     /// row of items, and values that its rounds change live across phases anyway.
-    pub(super) fn goes_around(&self, stmt: &Stmt) -> bool {
+    pub(super) fn surrounds_rows(&self, stmt: &Stmt) -> bool {
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
         let plain = |stmt: &Stmt| match stmt.kind {
             StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] != Home::Group,
@@ -207,7 +207,7 @@ impl Writer<'_> {
     pub(super) fn rows(&mut self, piece: &[&Stmt]) -> bool {
         let [stmt] = piece else { return false };
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
-        let Some(width) = self.row_width().filter(|_| self.goes_around(stmt)) else { return false };
+        let Some(width) = self.row_width().filter(|_| self.surrounds_rows(stmt)) else { return false };
         let (kernel, d) = (self.kernel, self.kernel.dimensions);
         let last = d - 1;
         self.line("{");
