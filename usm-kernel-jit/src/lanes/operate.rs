@@ -155,9 +155,9 @@ impl Writer<'_> {
                     self.blended(&masks, &two, &one)
                 }
             }
-            Binary::Rem => self.each_of_two(operator, ty, out, one, two),
-            Binary::Div if !ty.is_float() => self.each_of_two(operator, ty, out, one, two),
-            Binary::Mul if narrow => self.each_of_two(operator, ty, out, one, two),
+            Binary::Rem => self.combine_lanes(operator, ty, out, one, two),
+            Binary::Div if !ty.is_float() => self.combine_lanes(operator, ty, out, one, two),
+            Binary::Mul if narrow => self.combine_lanes(operator, ty, out, one, two),
             _ => self.paired(ty, [one, two], |writer, one, two| {
                 let (ins, signed) = (writer.builder.ins(), ty.is_signed());
                 match (operator, ty.is_float()) {
@@ -199,7 +199,7 @@ impl Writer<'_> {
         values.into_iter().map(|value| shift(self, value)).collect()
     }
 
-    fn each_of_two(
+    fn combine_lanes(
         &mut self,
         operator: Binary,
         ty: Scalar,
