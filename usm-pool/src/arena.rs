@@ -110,7 +110,7 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    fn let_go(&self, range: &Range, id: u64) {
+    fn release_range(&self, range: &Range, id: u64) {
         let mut ranges = self.ranges.lock();
         if let Some(at) = ranges.held.iter().position(|(held, holder)| held == range && *holder == id) {
             ranges.held.swap_remove(at);
@@ -332,7 +332,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
 impl<B: Backend> Drop for Claim<B> {
     fn drop(&mut self) {
         if !*self.taken.get_mut() {
-            self.inner.let_go(&self.range, self.id);
+            self.inner.release_range(&self.range, self.id);
         }
     }
 }
@@ -354,7 +354,7 @@ impl<B: Backend> Reclaim<B> for Part<B> {
             }
             self.inner.ranges.lock().released.push((self.range, pending));
         }
-        self.inner.let_go(&self.range, self.id);
+        self.inner.release_range(&self.range, self.id);
     }
 
     fn is_of_queue(&self) -> bool {

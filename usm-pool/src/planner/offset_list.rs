@@ -104,7 +104,7 @@ impl<'a> OffsetList<'a> {
         let life = item.lifetime();
         let row = self.instance.conflicts.map(|graph| graph.row(buffer));
         let mut walk = Walk { item, fit, floor: 0, at: 0, best: None };
-        if row.is_some_and(|row| self.few_partners(row)) {
+        if row.is_some_and(|row| self.has_few_partners(row)) {
             for &(offset, end) in &self.partners {
                 if walk.is_past(offset) {
                     break;
@@ -143,7 +143,7 @@ impl<'a> OffsetList<'a> {
 
     /// Whether few placed buffers are in the row of a conflict graph. They are then in `partners`,
     /// in ascending offset.
-    fn few_partners(&mut self, row: &[u64]) -> bool {
+    fn has_few_partners(&mut self, row: &[u64]) -> bool {
         let both = || row.iter().zip(&self.placed).map(|(theirs, placed)| theirs & placed);
         let partners: usize = both().map(|word| word.count_ones() as usize).sum();
         if partners >= self.count / SPARSE {

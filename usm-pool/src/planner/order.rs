@@ -112,18 +112,18 @@ pub(super) fn ordering_edges_until(
     lever: &Lever,
     stop: &dyn Fn() -> bool,
 ) -> Result<Ordering, Error> {
-    let free = take_apart(graph, lever, false, stop)?;
+    let free = separate_antichains(graph, lever, false, stop)?;
     let bound = |found: &Ordering| found.curve.last().map_or(u64::MAX, |point| point.bound);
     if bound(&free) <= lever.target || stop() {
         return Ok(free);
     }
     // An edge against the processing order can prevent better ones; an edge along it never does.
-    let forward = take_apart(graph, lever, true, stop)?;
+    let forward = separate_antichains(graph, lever, true, stop)?;
     let better = (bound(&forward), forward.edges.len()) < (bound(&free), free.edges.len());
     Ok(if better { forward } else { free })
 }
 
-fn take_apart(
+fn separate_antichains(
     graph: &Graph,
     lever: &Lever,
     forward: bool,

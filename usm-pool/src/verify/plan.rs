@@ -45,7 +45,7 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
             None => sweep(&buffers, &offsets, u64::MAX)?,
             Some(relation) => {
                 let peak = each(&buffers, &offsets, u64::MAX)?;
-                apart_where_in_conflict(plan, problem, relation, &here)?;
+                check_conflicts(plan, problem, relation, &here)?;
                 peak
             }
         };
@@ -55,7 +55,7 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
 
 /// One pass over the addresses: a buffer that begins must not conflict with any that holds the
 /// byte, 64 of them at a time.
-fn apart_where_in_conflict(
+fn check_conflicts(
     plan: &Plan,
     problem: &Problem,
     relation: &ConflictGraph,

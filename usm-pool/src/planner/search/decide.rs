@@ -158,7 +158,7 @@ impl<'m> Search<'m> {
                     }
                     if choice.next == choice.sorted {
                         let (next, end) = (choice.next as usize, choice.end as usize);
-                        choice.sorted += Self::sort_ahead(&mut self.candidates[next..end]);
+                        choice.sorted += Self::sort_next_candidates(&mut self.candidates[next..end]);
                     }
                     let Candidate { offset, rank, item } = self.candidates[choice.next as usize];
                     choice.next += 1;
@@ -261,7 +261,7 @@ impl<'m> Search<'m> {
                 }
             }
         }
-        let sorted = first as u32 + Self::sort_ahead(&mut self.candidates[first..]);
+        let sorted = first as u32 + Self::sort_next_candidates(&mut self.candidates[first..]);
         self.frames.push(Frame::Choice(Choice {
             part,
             first: first as u32,
@@ -276,7 +276,7 @@ impl<'m> Search<'m> {
 
     /// Moves the next candidates to the front, in order of offset and rank. Returns their number.
     /// Sorts piecewise: most choices are left after a few candidates.
-    fn sort_ahead(candidates: &mut [Candidate]) -> u32 {
+    fn sort_next_candidates(candidates: &mut [Candidate]) -> u32 {
         let key = |candidate: &Candidate| (candidate.offset, candidate.rank);
         let ahead = candidates.len().min(AHEAD);
         if ahead < candidates.len() {

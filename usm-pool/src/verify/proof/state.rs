@@ -89,7 +89,7 @@ impl<'p> State<'p> {
                 let counts = self.problem.conflicts().is_none();
                 self.too_high((0..self.open.len()).filter(|&i| counts && live(&self.problem.buffers()[i])))?;
             }
-            Line::Over(ids) => self.check_over(&ids)?,
+            Line::Over(ids) => self.check_too_high(&ids)?,
             Line::Tall(id) => {
                 let i = self.open(id)?;
                 self.too_high(core::iter::once(i))?;
@@ -131,7 +131,7 @@ impl<'p> State<'p> {
         Ok(())
     }
 
-    fn check_over(&self, ids: &[u64]) -> Checked {
+    fn check_too_high(&self, ids: &[u64]) -> Checked {
         let mut set = Vec::with_capacity(ids.len());
         for &id in ids {
             let i = self.open(id)?;
@@ -187,7 +187,7 @@ impl<'p> State<'p> {
     /// Begins the node in which this buffer is the lowest open one.
     fn place(&mut self, id: u64) -> Checked {
         let i = self.open(id)?;
-        self.know_partners()?;
+        self.list_partners()?;
         let node = self.node();
         let (floor, offset) = (node.floor, self.low[i]);
         if offset < floor {
@@ -263,7 +263,7 @@ impl<'p> State<'p> {
     }
 
     /// Lists the conflicts of each buffer, and the buffers with equal conflicts.
-    fn know_partners(&mut self) -> Checked {
+    fn list_partners(&mut self) -> Checked {
         let buffers = self.problem.buffers();
         if self.partners.len() == buffers.len() {
             return Ok(());
