@@ -15,19 +15,19 @@ mod imp {
 
     /// A lock that is held across a fork.
     trait Held: Sync {
-        fn hold(&self);
+        fn acquire(&self);
         /// # Safety
-        /// Locked by [`hold`](Self::hold) on this thread, or on the thread that this one is the
+        /// Locked by [`acquire`](Self::acquire) on this thread, or on the thread that this one is the
         /// copy of.
-        unsafe fn let_go(&self);
+        unsafe fn release(&self);
     }
 
     impl<T: Send> Held for Mutex<T> {
-        fn hold(&self) {
+        fn acquire(&self) {
             core::mem::forget(self.lock());
         }
 
-        unsafe fn let_go(&self) {
+        unsafe fn release(&self) {
             // SAFETY: as the caller promises.
             unsafe { self.force_unlock() };
         }
@@ -48,12 +48,12 @@ mod imp {
     }
 
     unsafe extern "C" fn before() {
-        each(|lock| lock.hold());
+        each(|lock| lock.acquire());
     }
 
     unsafe extern "C" fn after() {
         // SAFETY: held by `before`.
-        each(|lock| unsafe { lock.let_go() });
+        each(|lock| unsafe { lock.release() });
     }
 
     pub(crate) fn watch() {

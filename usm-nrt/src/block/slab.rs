@@ -106,7 +106,7 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
     let class = class_for(head, size, align)?;
     let shelf = local::shelf()?;
     let kept = shelf.take(class).or_else(|| {
-        let (mut fresh, generation) = take_home(class, switches.allocator())?;
+        let (mut fresh, generation) = take_from_slabs(class, switches.allocator())?;
         let first = fresh.pop();
         give_back(shelf.put_all(class, fresh, generation));
         first
@@ -139,7 +139,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
 /// no longer installed: its slab would be counted to the next generation.
 #[cold]
 #[inline(never)]
-fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
+fn take_from_slabs(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     let wanted = (BATCH / class_size(class)).max(1);
     let mut central = CENTRAL.lock();
     let generation = central.generation;

@@ -63,7 +63,7 @@ impl Cache {
         let before = self.at_hand.replace(MaybeUninit::new(kept));
         if displaced != 0 {
             // SAFETY: as in `take`.
-            self.put_away(displaced, unsafe { before.assume_init() });
+            self.return_to_list(displaced, unsafe { before.assume_init() });
         }
     }
 
@@ -85,7 +85,7 @@ impl Cache {
 
     /// Moves the block that was freed before the last one to its list.
     #[inline(never)]
-    fn put_away(&self, class: u8, kept: Kept) {
+    fn return_to_list(&self, class: u8, kept: Kept) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
         if self.room.get() < class_size(class) {
             self.give_back();
