@@ -51,7 +51,7 @@ pub(crate) fn asarray<'py>(
         && device.is_none()
         && queue.is_none()
         && copy != Some(true)
-        && let Some(array) = as_it_is(obj)?
+        && let Some(array) = existing_memory(obj)?
     {
         return Ok(array);
     }
@@ -60,7 +60,7 @@ pub(crate) fn asarray<'py>(
 }
 
 /// The memory that the object already has; an array is returned as it is.
-fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+fn existing_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if let Ok(array) = obj.cast_exact::<Array>() {
         return Ok(Some(array.clone()));
     }
@@ -142,7 +142,7 @@ impl Side {
 
 /// Numbers and nested sequences of numbers, in host memory.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
-    let mut walk = Walk { extents: Vec::new(), values: room_of(obj)?, barren: HashSet::new() };
+    let mut walk = Walk { extents: Vec::new(), values: announced_values(obj)?, barren: HashSet::new() };
     walk.flatten(obj, 0)?;
     let Walk { extents, values, .. } = walk;
     let dtype = match dtype {
@@ -164,7 +164,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
 /// The number of values that the first sequences of each depth announce: all others have the same
 /// length. A short text can announce more than any memory holds, because one object may occur many
 /// times. It is refused here, before any walk.
-fn room_of<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn announced_values<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut count = 1_usize;
     let mut first = obj.clone();
     for depth in 0.. {

@@ -133,7 +133,7 @@ impl PyDtype {
         if let Some((_, name)) = classes.iter().find(|(class, _)| value.is(class)) {
             return Self::of_text(name);
         }
-        let numpy = if is_numpys(value)? { numpy(py)? } else { None };
+        let numpy = if is_numpy_object(value)? { numpy(py)? } else { None };
         match numpy {
             Some(numpy) => Self::of_numpy(&numpy.getattr(intern!(py, "dtype"))?.call1((value,))?),
             None => Err(argument::type_error("dtype", value, FITS)),
@@ -251,7 +251,7 @@ fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 
 /// Whether a value is a type by NumPy's rules: its own types, classes of scalars, those of
 /// ml_dtypes, or a list of members.
-fn is_numpys(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_numpy_object(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_instance_of::<PyList>() {
         return Ok(true);
     }

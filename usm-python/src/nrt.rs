@@ -86,7 +86,7 @@ fn byte() -> PyResult<Dtype> {
 
 /// Releases a Python object that owns a block's memory. Without an interpreter the object no longer
 /// exists.
-fn let_go(object: *mut c_void) {
+fn drop_object(object: *mut c_void) {
     Python::try_attach(|py| {
         // SAFETY: the reference that the block owned.
         drop(unsafe { Bound::from_owned_ptr_or_opt(py, object.cast()) });
@@ -95,13 +95,13 @@ fn let_go(object: *mut c_void) {
 
 /// The release function of blocks that own the given object.
 unsafe extern "C" fn release_object(object: *mut c_void) {
-    let_go(object);
+    drop_object(object);
     GIVEN.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The release function of blocks that own a view of the given object.
 unsafe extern "C" fn release_view(object: *mut c_void) {
-    let_go(object);
+    drop_object(object);
     VIEWED.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -142,7 +142,7 @@ impl PyMemInfo {
         let status =
             unsafe { (runtime.api.wrap_owned_of_kind)(data, size, &raw const owner, kind, &raw mut block) };
         if let Err(error) = check(status, size) {
-            let_go(object.cast());
+            drop_object(object.cast());
             return Err(error);
         }
         nrt_origin::note_block(block, runtime);

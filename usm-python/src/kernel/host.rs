@@ -32,7 +32,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
         let input = ir::Input::new(&code.ir, &prepared.global, local, &arguments);
         let input = input.map_err(CheckError::Input)?;
         let (mut start, mut signal) = (Instant::now(), Ok(()));
-        let mut go_on = || goes_on(&mut start, &mut signal);
+        let mut go_on = || may_continue(&mut start, &mut signal);
         let run = Interpreter::new(&code.ir, input, Order::Forwards, u64::MAX).unwatched();
         let ran = run.run_while(&mut go_on).map_err(CheckError::Fault)?;
         Ok((ran.unwrap_or_default(), signal))
@@ -116,7 +116,7 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let code = &prepared.code;
     let checked = py.detach(|| {
         let (mut start, mut signal) = (Instant::now(), Ok(()));
-        let mut go_on = || goes_on(&mut start, &mut signal);
+        let mut go_on = || may_continue(&mut start, &mut signal);
         let checked = ir::check_while(&code.ir, &prepared.global, local, &arguments, STEPS, &mut go_on);
         signal.map(|()| checked)
     });
@@ -124,7 +124,7 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
 }
 
 /// Whether no signal handler raised; asks every [`SLICE`].
-fn goes_on(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
+fn may_continue(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
     if start.elapsed() >= SLICE {
         *signal = Python::attach(|py| py.check_signals());
         *start = Instant::now();
