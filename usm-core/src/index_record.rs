@@ -105,7 +105,7 @@ impl Outcome {
     fn take_report(&self) -> Option<Result<()>> {
         let mut state = self.state.lock();
         // A host view keeps copies away for a time only.
-        let is_final = !matches!(state.found, Some(Err(error)) if is_for_a_time(&error));
+        let is_final = !matches!(state.found, Some(Err(error)) if is_temporary(&error));
         state.reported |= state.found.is_some() && is_final;
         state.found
     }
@@ -125,7 +125,7 @@ impl Outcome {
         let mut again = Again { context: &context, block, serial, outcome: &self, words: Some(words) };
         let Some(words) = &again.words else { return };
         let found = self.found_in(&context, words);
-        let is_final = !matches!(found, Err(error) if is_for_a_time(&error));
+        let is_final = !matches!(found, Err(error) if is_temporary(&error));
         self.state.lock().found = Some(found);
         if is_final {
             drop(again.words.take());
@@ -168,7 +168,7 @@ impl<B: Backend> Drop for Again<'_, B> {
     }
 }
 
-fn is_for_a_time(error: &Error) -> bool {
+fn is_temporary(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::HostViewLive { .. })
 }
 

@@ -155,7 +155,7 @@ impl Pool {
 }
 
 impl DevicePool {
-    fn is_of(&self, driver: &Driver, device: DeviceId) -> bool {
+    fn belongs_to(&self, driver: &Driver, device: DeviceId) -> bool {
         ptr::eq(self.pool.driver, driver) && self.pool.device == device
     }
 }
@@ -165,7 +165,7 @@ pub(super) fn join(device: &CudaDevice, work: Arc<dyn Work>) -> Result<Share> {
     let driver = device.driver();
     let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
     let mut pools = POOLS.lock();
-    let index = match pools.iter().position(|shared| shared.is_of(driver, device.id())) {
+    let index = match pools.iter().position(|shared| shared.belongs_to(driver, device.id())) {
         Some(index) => index,
         None => {
             let pool = Arc::new(Pool::create(device, calls)?);
@@ -192,7 +192,7 @@ pub(super) fn find(driver: &Driver, address: usize) -> Option<Option<PointerInfo
 pub(super) fn trim(device: &CudaDevice) -> bool {
     // Held during the call, so that the pool is not destroyed meanwhile.
     let pools = POOLS.lock();
-    let found = pools.iter().find(|shared| shared.is_of(device.driver(), device.id()));
+    let found = pools.iter().find(|shared| shared.belongs_to(device.driver(), device.id()));
     found.inspect(|shared| shared.pool.trim()).is_some()
 }
 
@@ -200,7 +200,7 @@ pub(super) fn trim(device: &CudaDevice) -> bool {
 /// time.
 #[cold]
 pub(super) fn wait_for_users(device: &CudaDevice, mut deadline: Deadline) {
-    let of = |shared: &&DevicePool| shared.is_of(device.driver(), device.id());
+    let of = |shared: &&DevicePool| shared.belongs_to(device.driver(), device.id());
     let members = POOLS.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
     for work in &members {
         // Failed or running work keeps its memory; the rest can still be trimmed.

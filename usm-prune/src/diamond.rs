@@ -106,7 +106,7 @@ impl Diamonds {
                 removed += gone;
                 self.follow(index, walker, next);
             }
-            self.ask_again(index, walker, place, next);
+            self.schedule_next(index, walker, place, next);
         }
         removed
     }
@@ -135,7 +135,7 @@ impl Diamonds {
             return 0;
         }
         self.find_tails(index, walker, busy);
-        if !all_have(index, &self.tails, inc.value) {
+        if !all_release(index, &self.tails, inc.value) {
             return 0;
         }
         let repeats = |extension: &Extension| extension.back.returns_through(busy, head) != Some(true);
@@ -179,11 +179,11 @@ impl Diamonds {
 
     /// Schedules the next increment, behind `place` in this pass, that waits for a decrement of the
     /// same value.
-    fn ask_again(&mut self, index: &Index<'_>, walker: &mut Walker, place: u32, next: u32) {
+    fn schedule_next(&mut self, index: &Index<'_>, walker: &mut Walker, place: u32, next: u32) {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);
         self.find_tails(index, walker, busy);
-        if all_have(index, &self.tails, inc.value) {
+        if all_release(index, &self.tails, inc.value) {
             self.ask(busy, inc.value, next, u32::MAX);
         }
     }
@@ -265,7 +265,7 @@ impl Diamonds {
         if index.is_longer(tail, new.len()) {
             let mut last = None;
             for &(value, _) in new {
-                if last.replace(value) != Some(value) && all_have(index, &self.tails, value) {
+                if last.replace(value) != Some(value) && all_release(index, &self.tails, value) {
                     values.push(value);
                 }
             }
@@ -273,7 +273,7 @@ impl Diamonds {
             let given = index.live(tail, OpKind::Dec).map(|op| op.value);
             values.extend(given.filter(|&value| {
                 new.range((value, 0)..=(value, u32::MAX)).next().is_some()
-                    && all_have(index, &self.tails, value)
+                    && all_release(index, &self.tails, value)
             }));
         }
         values
@@ -281,6 +281,6 @@ impl Diamonds {
 }
 
 /// Whether there are tails, and all of them release `value`.
-fn all_have(index: &Index<'_>, tails: &[u32], value: Value) -> bool {
+fn all_release(index: &Index<'_>, tails: &[u32], value: Value) -> bool {
     !tails.is_empty() && tails.iter().all(|&tail| index.has(OpKind::Dec, tail, value))
 }
