@@ -17,8 +17,8 @@ mod imp {
     trait Held: Sync {
         fn acquire(&self);
         /// # Safety
-        /// Locked by [`acquire`](Self::acquire) on this thread, or on the thread that this one is the
-        /// copy of.
+        /// Locked by [`acquire`](Self::acquire) on this thread, or on the thread that this one is
+        /// the copy of.
         unsafe fn release(&self);
     }
 
