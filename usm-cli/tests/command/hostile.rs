@@ -340,3 +340,22 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     assert_eq!((code, stderr.lines().count()), (1, 1), "{stderr}");
     assert!(stderr.contains("4294967296"), "{stderr}");
 }
+
+/// A replay keeps each refuted buffer once: a copy for each node would take the square of the text.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deep_proof_is_replayed_in_little_memory() {
+    let folder = folder("deep_proof");
+    let count = 12_000;
+    let rows: String = (0..2 * count).map(|id| format!("{id},{id},{},1\n", id + 1)).collect();
+    let high = 2 * count;
+    let table = format!("id,lower,upper,size\n{rows}{high},{high},{},10\n", high + 1);
+    let tall = format!("tall {high}\n");
+    let refuted: String = (0..count).map(|id| format!("place {id}\n{tall}")).collect();
+    let deep: String = (count..2 * count).map(|id| format!("place {id}\n")).collect();
+    let tree = [refuted, deep, tall.repeat(count + 1)].concat();
+    let proof = format!("usm proof 1\nbuffers {}\nbound 10\n{tree}", high + 1);
+    let (table, proof) = (file(&folder, "table.csv", table), file(&folder, "deep.proof", proof));
+    let ended = limited(524_288, &["plan", &table, "--check", &proof], "/dev/null");
+    assert_eq!(ended, Some((0, String::new())));
+}

@@ -21,8 +21,6 @@ struct Node {
     mark: usize,
     /// The buffer that was placed for this node.
     placed: Option<usize>,
-    /// Buffers that no best plan of this node has at the floor.
-    banned: Vec<usize>,
     /// Buffers that are not the lowest one, with the offset that they would have.
     refuted: Vec<(usize, u64)>,
     /// No buffer at or above this offset is the lowest one.
@@ -132,18 +130,29 @@ impl<'p> State<'p> {
     }
 
     fn check_too_high(&self, ids: &[u64]) -> Checked {
-        let mut set = Vec::with_capacity(ids.len());
-        for &id in ids {
-            let i = self.open(id)?;
-            for &other in &set {
-                if other == i {
-                    return Err(ProofFault::Twice { id });
-                }
-                if !self.conflict(other, i) {
-                    return Err(ProofFault::NoConflict { first: self.id(other), second: id });
+        let set = ids.iter().map(|&id| self.open(id)).collect::<Checked<Vec<usize>>>()?;
+        let mut sorted = set.clone();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(ProofFault::Twice { id: self.id(twice[0]) });
+        }
+        let buffers = self.problem.buffers();
+        let refuse = |i: usize, j: usize| ProofFault::NoConflict { first: self.id(i), second: self.id(j) };
+        if self.problem.conflicts().is_none() {
+            // Lives overlap in pairs if the last one to begin overlaps the first one to end.
+            let last = set.iter().copied().max_by_key(|&i| buffers[i].lower);
+            let first = set.iter().copied().min_by_key(|&i| buffers[i].upper);
+            if let (Some(last), Some(first)) = (last, first)
+                && !self.conflict(last, first)
+            {
+                return Err(refuse(first, last));
+            }
+        } else {
+            for (at, &i) in set.iter().enumerate() {
+                if let Some(&other) = set[..at].iter().find(|&&other| !self.conflict(other, i)) {
+                    return Err(refuse(other, i));
                 }
             }
-            set.push(i);
         }
         self.too_high(set.into_iter())
     }
@@ -196,8 +205,6 @@ impl<'p> State<'p> {
         if node.refuted.iter().any(|&(other, _)| other == i) {
             return Err(ProofFault::Twice { id });
         }
-        let mut banned = if offset == floor { node.banned.clone() } else { Vec::new() };
-        banned.extend(node.refuted.iter().filter(|&&(_, low)| low == offset).map(|&(other, _)| other));
         let mark = self.trail.len();
         self.open[i] = false;
         self.trail.push(Change::Open(i));
@@ -212,7 +219,7 @@ impl<'p> State<'p> {
                 self.low[other] = raised;
             }
         }
-        self.nodes.push(Node { floor: offset, mark, placed: Some(i), banned, ..Node::default() });
+        self.nodes.push(Node { floor: offset, mark, placed: Some(i), ..Node::default() });
         Ok(())
     }
 
@@ -227,12 +234,22 @@ impl<'p> State<'p> {
             let low = self.low[i];
             let stands_for = |other: usize| other == i || self.open[other] && self.are_twins(i, other);
             let refuted = node.refuted.iter().any(|&(other, at)| at == low && stands_for(other));
-            let banned = low == node.floor && node.banned.iter().any(|&other| stands_for(other));
+            let banned = low == node.floor && self.banned().any(stands_for);
             if !refuted && !banned && node.free.is_none_or(|free| low < free) {
                 return Err(ProofFault::Missing { id: self.id(i), offset: low });
             }
         }
         Ok(())
+    }
+
+    /// Buffers that no best plan of this node has at the floor: they were refuted there before a
+    /// buffer was placed at the same offset, for this node or for a node above it with this floor.
+    fn banned(&self) -> impl Iterator<Item = usize> {
+        let floor = self.node().floor;
+        let above = self.nodes.iter().rev().zip(self.nodes.iter().rev().skip(1));
+        let same = above.take_while(move |(node, _)| node.floor == floor);
+        same.flat_map(move |(_, parent)| parent.refuted.iter().filter(move |&&(_, low)| low == floor))
+            .map(|&(other, _)| other)
     }
 
     /// Whether two buffers could take each other's place.
