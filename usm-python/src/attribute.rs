@@ -91,11 +91,10 @@ pub(crate) fn call<'py>(
     let py = object.py();
     let Some(function) = method_call() else {
         let Some(method) = get(object, name)? else { return Ok(None) };
-        let none = PyTuple::empty(py);
-        let Some((names, value)) = named else { return ends::call(&method, &none, None).map(Some) };
+        let Some((names, value)) = named else { return method.call0().map(Some) };
         let arguments = PyDict::new(py);
         arguments.set_item(names.get_item(0)?, value)?;
-        return ends::call(&method, &none, Some(&arguments)).map(Some);
+        return method.call((), Some(&arguments)).map(Some);
     };
     let (names, value) = match named {
         Some((names, value)) => (names.as_ptr(), value.as_ptr()),

@@ -15,7 +15,6 @@ use usm_interface::{
 
 use crate::argument;
 use crate::buffer::Held;
-use crate::ends;
 use crate::error::{Class, OrRaise};
 use crate::literal;
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
@@ -323,7 +322,7 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
     let method = method.map_err(|error| {
         argument::conversion_error(value.py(), error, || wrong_type(path, expected, value))
     })?;
-    ends::call(&method, &PyTuple::empty(value.py()), None)
+    method.call0()
 }
 
 fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {

@@ -2,24 +2,7 @@
 //! their resources are freed. The end of the process waits for later work, from `__del__` for
 //! instance.
 
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-
-/// `PyObject_Call`, which may unwind.
-type Call = unsafe extern "C-unwind" fn(
-    callable: *mut ffi::PyObject,
-    args: *mut ffi::PyObject,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject;
-
-/// `PyObject_Call` as a function that may unwind. pyo3 declares it as one that never does, and
-/// link-time optimisation would take over that promise for every call whose target it can see.
-fn object_call() -> Call {
-    let declared: unsafe extern "C" fn(_, _, _) -> _ = ffi::PyObject_Call;
-    // SAFETY: the same function and arguments. The two conventions differ in unwinding alone.
-    std::hint::black_box(unsafe { std::mem::transmute::<_, Call>(declared) })
-}
 
 /// Stops the thread for good when it is dropped.
 struct Stop;
@@ -32,31 +15,19 @@ impl Drop for Stop {
     }
 }
 
-/// Calls a function of the interpreter that may run Python code for any time, such as a method of
-/// another library's object. `enter` calls it by its type with `extern "C-unwind"`.
+/// Calls a function of the interpreter by a pointer whose type is `extern "C-unwind"`. Functions
+/// that pyo3 declares come here by `calls.rs`.
 ///
 /// Before Python 3.14 the end of the interpreter makes the C library unwind a daemon thread that
 /// runs Python code. To go through the frames of this crate would abort the process, so the thread
-/// stops here, as later versions of Python have it.
+/// stops here, as later versions of Python have it. A function that the optimiser sees declared
+/// as one that never unwinds would have no guard: the two declarations become one.
 #[inline]
 pub(crate) fn guard<R>(enter: impl FnOnce() -> R) -> R {
     let stop = Stop;
     let result = enter();
     std::mem::forget(stop);
     result
-}
-
-/// Calls Python code that may run for any time; see [`guard`].
-pub(crate) fn call<'py>(
-    function: &Bound<'py, PyAny>,
-    arguments: &Bound<'py, PyTuple>,
-    named: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let named = named.map_or(std::ptr::null_mut(), |named| named.as_ptr());
-    // SAFETY: live objects, and this thread is attached to the interpreter.
-    let result = guard(|| unsafe { object_call()(function.as_ptr(), arguments.as_ptr(), named) });
-    // SAFETY: a new reference, or null with an exception.
-    unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
 }
 
 /// Waits for the work of all contexts without the interpreter, at most each one's wait limit.

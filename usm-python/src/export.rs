@@ -10,7 +10,6 @@ use usm_core::AllocKind;
 use usm_interface::Kind;
 
 use crate::array::Array;
-use crate::ends;
 use crate::error::Class;
 use crate::memory::Memory;
 use crate::nrt::PyMemInfo;
@@ -153,11 +152,11 @@ pub(crate) fn numpy_function<'py>(
     if TAKES_ERRORS_FOR_ANSWERS.iter().any(|known| called.eq(*known).unwrap_or(false)) {
         for argument in arguments.iter().chain(keywords.values()) {
             if is_of_this_module(&argument.get_type())? {
-                ends::call(&numpy.getattr(intern!(py, "asarray"))?, &PyTuple::new(py, [argument])?, None)?;
+                numpy.call_method1(intern!(py, "asarray"), (argument,))?;
             }
         }
     }
-    ends::call(&implementation, arguments, Some(keywords))
+    implementation.call(arguments, Some(keywords))
 }
 
 fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {

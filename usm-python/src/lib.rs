@@ -17,6 +17,7 @@ mod attribute;
 mod axes;
 mod bounds;
 mod buffer;
+mod calls;
 mod capsule;
 mod command;
 mod construct;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyType};
 use usm_core::backend::DynQueue;
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
@@ -18,7 +18,6 @@ use crate::bounds;
 use crate::capsule::{self, Content};
 use crate::context::PyContext;
 use crate::dictionary::{self, Checked};
-use crate::ends;
 use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::queue::PyQueue;
@@ -80,7 +79,7 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
             "syclobj: a filter string, a queue, a context, a capsule or an object with _get_capsule() expected",
         ));
     };
-    let capsule = ends::call(&method, &PyTuple::empty(value.py()), None)?;
+    let capsule = method.call0()?;
     let capsule = capsule
         .cast::<PyCapsule>()
         .map_err(|_| Class::Interface.error("syclobj: _get_capsule() gave an object that is no capsule"))?;

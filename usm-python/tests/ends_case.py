@@ -129,6 +129,112 @@ def threads_in_python():
     sys.exit(3)
 
 
+class SlowValue:
+    """A value whose every method takes time, as a program's may."""
+
+    def _number(self):
+        time.sleep(0.0004)
+        return 2
+
+    __index__ = __int__ = __len__ = _number
+
+    def __float__(self):
+        return float(self._number())
+
+    def __complex__(self):
+        return complex(self._number())
+
+    def __bool__(self):
+        return bool(self._number())
+
+    def __str__(self):
+        return str(self._number())
+
+    __repr__ = __fspath__ = __str__
+
+    def __iter__(self):
+        return iter([(0, self._number(), 4), (1, 3, self._number())])
+
+    def __eq__(self, other):
+        return bool(self._number())
+
+    def __hash__(self):
+        return self._number()
+
+    def __getattr__(self, name):
+        self._number()
+        raise AttributeError(name)
+
+    def __del__(self):
+        self._number()
+
+
+class SlowNumbers:
+    """Memory whose dictionary has slow numbers."""
+
+    def __init__(self, **changed):
+        self.kept = bytearray(8)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.kept))
+        self.changed = {"shape": (2,), "typestr": "|u1", "data": (address, False), "version": 3, **changed}
+
+    @property
+    def __array_interface__(self):
+        time.sleep(0.0004)
+        return self.changed
+
+
+def conversions():
+    """Calls of the package that run Python code of their arguments."""
+    slow, memory = SlowValue(), usm.memory.MemoryUSMHost(64, queue="host")
+    arrays = {word: usm.zeros((2, 2, 2), dtype=word, device="host") for word in ("u1", "f4", "f8", "c16", "?")}
+    ints = arrays["u1"]
+    calls = [lambda array=array: array.fill(slow) for array in arrays.values()]
+    calls += [lambda given=given: usm.asarray(given) for given in (slow, [slow], [[slow]], SlowValue(), SlowNumbers(shape=(slow,)))]
+    calls += [lambda name=name: usm.zeros(2, **{"device": "host", name: slow}) for name in ("device", "dtype", "kind", "queue", "alignment")]
+    return calls + [
+        lambda: usm.memory.MemoryUSMHost(slow, queue="host"),
+        lambda: usm.memory.MemoryUSMHost(64, alignment=slow, queue="host"),
+        lambda: memory.memset(slow),
+        lambda: usm.zeros(slow, device="host"),
+        lambda: usm.zeros((slow, slow), device="host"),
+        lambda: usm.zeros(SlowValue(), device="host"),
+        lambda: usm.full(2, slow, dtype="f8", device="host"),
+        lambda: ints.reshape(slow, 4),
+        lambda: ints[slow],
+        lambda: ints[slow:, ::slow],
+        lambda: ints.__setitem__(slow, slow),
+        lambda: usm.NdRange((slow,), (slow,)),
+        lambda: usm.Local(slow, "f4"),
+        lambda: usm.plan(slow),
+        lambda: usm.plan([(slow, slow, slow)]),
+        lambda: usm.plan([(0, 1, 4)], capacity=slow),
+        lambda: ints.__dlpack__(dl_device=(slow, slow)),
+        lambda: ints.__dlpack__(max_version=(slow, slow)),
+        lambda: usm.DType("u1") == slow,
+        lambda: ints.to_device(slow),
+        lambda: usm.copy(ints, slow),
+    ]
+
+
+def threads_in_values():
+    """Threads are in Python code of arguments when the interpreter ends."""
+    begun, calls = set(), conversions()
+
+    def use(turn):
+        for call in itertools.cycle(calls[turn:] + calls[:turn]):
+            try:
+                call()
+            except (usm.Error, TypeError, ValueError, AttributeError, IndexError):
+                pass
+            begun.add(turn)
+
+    for turn in range(len(calls)):
+        threading.Thread(target=use, args=(turn,), daemon=True).start()
+    while len(begun) < len(calls):
+        time.sleep(0.001)
+    sys.exit(3)
+
+
 def end_in_a_thread():
     threading.Thread(target=lambda: os._exit(5)).start()
     time.sleep(60)
@@ -262,6 +368,7 @@ ENDS = {
     "threads_that_open_and_drop": (endless(lambda _: Lane(4096).copy()), 3),
     "threads_that_build": (threads_that_build, 3),
     "threads_in_python": (threads_in_python, 3),
+    "threads_in_values": (threads_in_values, 3),
     "atexit_before": (lambda: sys.exit(3), 3),
     "atexit_after": (at_exit, 3),
     "del": (at_del, 3),

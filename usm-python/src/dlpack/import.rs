@@ -19,7 +19,6 @@ use crate::attribute;
 use crate::axes::Axes;
 use crate::bounds;
 use crate::cuda;
-use crate::ends;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
 use crate::import;
@@ -128,11 +127,9 @@ fn with_options<'py>(
     let optional = arguments.len() == least.len();
     arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
     let none = PyTuple::empty(py);
-    match ends::call(&method, &none, Some(&arguments)) {
+    match method.call(&none, Some(&arguments)) {
         // A producer that does not support this argument.
-        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => {
-            ends::call(&method, &none, Some(&least))
-        }
+        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => method.call(&none, Some(&least)),
         other => other,
     }
     .map(Some)

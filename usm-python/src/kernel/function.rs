@@ -13,7 +13,6 @@ use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
 use crate::argument as arguments;
-use crate::ends;
 use crate::error::Class;
 use crate::fork::Replaced;
 
@@ -239,7 +238,7 @@ impl PyKernelFunction {
             return Ok(Arc::clone(code));
         }
         let apart = key.first().is_some_and(|head| head >> 16 == 0);
-        let made = ends::call(self.make.bind(py).as_any(), &PyTuple::new(py, [key.clone()])?, None)?;
+        let made = self.make.bind(py).call1((key.clone(),))?;
         let made = Code::new(&made, apart)?;
         Ok(Arc::clone(cell.insert(Arc::new(made))))
     }
