@@ -1,6 +1,6 @@
 //! Starts threads one by one, so that a system that refuses memory ends the command with one line.
 
-use std::hint::black_box;
+use core::hint::black_box;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
@@ -47,7 +47,7 @@ pub(crate) fn together<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> V
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use core::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
     fn results_come_in_order() {
