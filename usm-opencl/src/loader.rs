@@ -181,7 +181,8 @@ fn load_companions(path: &Path) {
     }
 }
 
-/// An object of the runtime, released with its last owner.
+/// An object of the runtime, released with its last owner. Any thread may use and release one; only
+/// `clSetKernelArg` is no call for several threads, and it is not made on these.
 pub(super) type Handle = handle::Handle<Library>;
 
 impl handle::Counting for Library {

@@ -225,7 +225,8 @@ pub unsafe fn use_opencl_runtime_beside(path: &Path) -> bool {
     found.is_some()
 }
 
-/// An object of the library, deleted with its last owner.
+/// An object of the library, deleted with its last owner. SYCL's classes are thread safe, and the
+/// library keeps no thread state, so any thread may use and delete one.
 pub(super) type Handle = handle::Handle<Library>;
 
 impl handle::Counting for Library {

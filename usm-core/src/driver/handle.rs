@@ -1,5 +1,4 @@
-//! Reference-counted objects of a runtime, released with their last owner: OpenCL's and SYCL's
-//! handles have this form.
+//! Reference-counted objects of a runtime, released with their last owner.
 
 use core::ffi::c_void;
 use core::fmt;
@@ -22,7 +21,8 @@ pub struct Handle<L: Counting> {
 impl<L: Counting> Handle<L> {
     /// # Safety
     /// `raw` is an object of `library`. The caller owns a reference to it, which `release`
-    /// releases. Several threads may call the runtime with it at the same time.
+    /// releases. Several threads may call the runtime with it at the same time, and any of them may
+    /// release it.
     pub unsafe fn new(
         library: &'static L,
         raw: NonNull<c_void>,
@@ -63,9 +63,41 @@ impl<L: Counting> fmt::Debug for Handle<L> {
     }
 }
 
-// SAFETY: both runtimes' objects are counted references that any thread may use (OpenCL: all but
-// clSetKernelArg, which is not called on these; SYCL: its classes are thread safe and the library
-// keeps no thread state).
+// SAFETY: the caller of `new` promised that several threads may call the runtime with the object,
+// and any of them may release the reference.
 unsafe impl<L: Counting + Sync> Send for Handle<L> {}
 // SAFETY: as above; calls with a shared handle do not change the reference itself.
 unsafe impl<L: Counting + Sync> Sync for Handle<L> {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Library;
+
+    impl Counting for Library {
+        type Answer = i32;
+    }
+
+    static LIBRARY: Library = Library;
+    static RELEASED: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn release(_: *mut c_void) -> i32 {
+        RELEASED.fetch_add(1, Ordering::Relaxed);
+        -1
+    }
+
+    #[test]
+    fn an_object_is_released_once_with_its_owner() {
+        let object = NonNull::from(&LIBRARY).cast();
+        // SAFETY: the function only counts.
+        let handle = unsafe { Handle::new(&LIBRARY, object, release) };
+        assert_eq!((handle.raw(), handle.not_null()), (object.as_ptr(), object));
+        let moved = handle;
+        assert_eq!(RELEASED.load(Ordering::Relaxed), 0);
+        drop(moved);
+        assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
+    }
+}

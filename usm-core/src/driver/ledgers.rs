@@ -33,3 +33,22 @@ pub fn of<L>(backend: BackendKind, library: &'static L, device: usize) -> Arc<Le
     ledgers.push((key, Arc::clone(&ledger)));
     ledger
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_one_ledger_and_shares_it_with_no_other() {
+        static ONE: u8 = 1;
+        static TWO: u8 = 2;
+        let ledger = of(BackendKind::OpenCl, &ONE, 7);
+        assert!(Arc::ptr_eq(&ledger, &of(BackendKind::OpenCl, &ONE, 7)));
+        let others = [
+            of(BackendKind::Sycl, &ONE, 7),
+            of(BackendKind::OpenCl, &TWO, 7),
+            of(BackendKind::OpenCl, &ONE, 8),
+        ];
+        assert!(others.iter().all(|other| !Arc::ptr_eq(&ledger, other)));
+    }
+}

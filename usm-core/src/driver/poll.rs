@@ -36,3 +36,27 @@ pub fn until_complete(limit: Duration, status: impl Fn() -> Result<EventStatus>)
     }
     Ok(())
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn a_wait_ends_with_the_work_its_failure_or_the_limit() {
+        let left = Cell::new(SPINS + 8);
+        let status = || {
+            let now = left.get();
+            left.set(now.saturating_sub(1));
+            Ok(if now == 0 { EventStatus::Complete } else { EventStatus::Pending })
+        };
+        assert_eq!(until_complete(Duration::MAX, status), Ok(()));
+        let none = Duration::ZERO;
+        assert_eq!(until_complete(none, || Ok(EventStatus::Complete)), Ok(()));
+        assert_eq!(until_complete(none, || Ok(EventStatus::Pending)), Err(Error::timeout(none)));
+        let lost = || Err(Error::from(ErrorKind::DeviceLost));
+        assert_eq!(until_complete(Duration::MAX, lost), lost().map(drop::<EventStatus>));
+    }
+}

@@ -1,6 +1,6 @@
 //! Delayed release of dropped queues.
 //!
-//! Intel's CPU runtime drops its last reference to an out-of-order queue on the worker thread that
+//! A CPU runtime may drop its last reference to an out-of-order queue on the worker thread that
 //! has just completed the queue's last command. The queue's destructor then waits for that command,
 //! so the worker, and with it the device, hangs for ever. So the last reference is kept in a list
 //! [after](crate::After) an event that reports complete only when the worker must have finished the
@@ -44,5 +44,45 @@ impl<E: EventOps> EventOps for Rested<E> {
 
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    struct Switch(Cell<EventStatus>);
+
+    impl EventOps for Switch {
+        fn status(&self) -> Result<EventStatus> {
+            Ok(self.0.get())
+        }
+
+        fn wait(&self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_delay_begins_when_the_event_is_first_found_complete() {
+        let rested = Rested::new(Switch(Cell::new(EventStatus::Pending)));
+        assert_eq!(rested.status(), Ok(EventStatus::Pending));
+        assert_eq!(rested.complete_since.get(), None);
+        rested.event.0.set(EventStatus::Complete);
+        assert_eq!(rested.status(), Ok(EventStatus::Pending));
+        let since = rested.complete_since.get().copied();
+        assert!(since.is_some() && rested.wait(Duration::ZERO).is_err());
+        assert_eq!(rested.complete_since.get().copied(), since);
+    }
+
+    #[test]
+    fn a_rested_event_is_complete() {
+        let past = Instant::now().checked_sub(2 * PATIENCE).expect("the system runs longer");
+        let event = Switch(Cell::new(EventStatus::Complete));
+        let rested = Rested { event, complete_since: OnceLock::from(past) };
+        assert_eq!(rested.status(), Ok(EventStatus::Complete));
+        assert_eq!(rested.wait(Duration::ZERO), Ok(()));
     }
 }
