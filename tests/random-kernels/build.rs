@@ -19,6 +19,8 @@ mod random;
 
 /// Programs with each planted fault, at most.
 const PLANTED: usize = 4;
+/// Programs that read memory which nobody wrote, at most.
+const FORGETFUL: usize = 12;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
@@ -52,6 +54,16 @@ fn main() {
             let _ = write!(table, "({fault}, {place}, {name}::run as Run), ");
         }
     }
+    let mut forgetful = String::new();
+    for (place, program) in plants::forgetful(first, FORGETFUL).into_iter().enumerate() {
+        let mut kernel = program.kernel;
+        kernel.trusted = true;
+        let name = format!("forgetful_{place}");
+        text += &module(&name, &kernel, &proof::Claims::default());
+        let _ = write!(forgetful, "{name}::run as Run, ");
+    }
+    let _ = writeln!(text, "pub const FORGETFUL: usize = {FORGETFUL};");
+    let _ = writeln!(text, "pub static FORGOT: &[Run] = &[{forgetful}];");
     let _ = writeln!(text, "pub const PLANTED: usize = {PLANTED};");
     let _ = writeln!(text, "pub static WRONG: &[(usize, usize, Run)] = &[{table}];");
     let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it")).join("kernels.rs");

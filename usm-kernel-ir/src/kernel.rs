@@ -92,9 +92,10 @@ pub enum Space {
     /// A table of this many elements in constant memory.
     Constant(u64),
     /// Local memory of a group. Range and scalars determine its length. Elements have no value when
-    /// a group starts.
+    /// a group starts: to read one is a fault of [`check`](crate::check), and gives zero in code.
     Local(Expr),
-    /// Private memory of an item with this many elements. They have no value when an item starts.
+    /// Private memory of an item with this many elements. They have no value when an item starts,
+    /// as those of local memory.
     Private(u64),
     /// No memory: element `i` of this many is `i`, a `u64`. An index in one of several dimensions
     /// of an array is loaded from it, so that it is proven or checked as every index is.

@@ -20,6 +20,8 @@ mod sub_group;
 pub mod text;
 mod uniform;
 mod verify;
+mod written;
+mod zero;
 
 pub use error::Refusal;
 pub use inline::without_returns;
@@ -38,3 +40,4 @@ pub use scalar::{Literal, Scalar};
 pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;
 pub use verify::verify;
+pub use written::zeroed;

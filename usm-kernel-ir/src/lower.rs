@@ -15,6 +15,7 @@ use crate::kernel::{
 };
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
+use crate::zero::with_zeros;
 
 /// The items that collect.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,17 +29,20 @@ pub(crate) enum By {
 /// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an
 /// additional array of local memory for each collected type. These arrays follow the others, in an
 /// order that does not depend on `By`.
+///
+/// Local and private memory that nobody wrote is zero in it.
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
+    let kernel = with_zeros(kernel, by);
     let mut collects = false;
     let mut note =
         |stmt: &Stmt| collects |= matches!(stmt.kind, StmtKind::Collect(..) | StmtKind::Broadcast(..));
     kernel.for_each(&mut note, &mut |_| ());
     if !collects {
-        return Cow::Borrowed(kernel);
+        return kernel;
     }
-    let mut lowered = kernel.clone();
+    let mut lowered = kernel.into_owned();
     let body = core::mem::take(&mut lowered.body);
-    let mut writer = Writer { own: kernel.arrays.len(), kernel: lowered, by };
+    let mut writer = Writer { own: lowered.arrays.len(), kernel: lowered, by };
     let body = writer.block(body);
     writer.kernel.body = body;
     Cow::Owned(writer.kernel)
@@ -212,28 +216,12 @@ impl Writer {
         VarId(self.kernel.variables.len() as u32 - 1)
     }
 
-    /// Number of items in a group.
     fn items(&self, place: Place) -> Expr {
-        if let Some(group) = self.kernel.group.as_ref().filter(|group| !group.contains(&0)) {
-            return number(group.iter().product(), place);
-        }
-        let sizes =
-            (0..self.kernel.dimensions).map(|dimension| Expr::query(Query::LocalSize, dimension, place));
-        let product = sizes.reduce(|all, size| Expr::binary(Binary::Mul, all, size, place));
-        product.unwrap_or_else(|| number(1, place))
+        items(&self.kernel, place)
     }
 
-    /// Linear local id.
     fn item(&self, place: Place) -> Expr {
-        let mut linear = Expr::query(Query::LocalId, 0, place);
-        for dimension in 1..self.kernel.dimensions {
-            let said = self.kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
-            let size =
-                if said == 0 { Expr::query(Query::LocalSize, dimension, place) } else { number(said, place) };
-            linear = Expr::binary(Binary::Mul, linear, size, place);
-            linear = Expr::binary(Binary::Add, linear, Expr::query(Query::LocalId, dimension, place), place);
-        }
-        linear
+        item(&self.kernel, place)
     }
 
     fn collect(
@@ -365,6 +353,29 @@ impl Site {
     }
 }
 
-fn number(value: u64, place: Place) -> Expr {
+/// Number of items in a group.
+pub(crate) fn items(kernel: &Kernel, place: Place) -> Expr {
+    if let Some(group) = kernel.group.as_ref().filter(|group| !group.contains(&0)) {
+        return number(group.iter().product(), place);
+    }
+    let sizes = (0..kernel.dimensions).map(|dimension| Expr::query(Query::LocalSize, dimension, place));
+    let product = sizes.reduce(|all, size| Expr::binary(Binary::Mul, all, size, place));
+    product.unwrap_or_else(|| number(1, place))
+}
+
+/// Linear local id.
+pub(crate) fn item(kernel: &Kernel, place: Place) -> Expr {
+    let mut linear = Expr::query(Query::LocalId, 0, place);
+    for dimension in 1..kernel.dimensions {
+        let said = kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
+        let size =
+            if said == 0 { Expr::query(Query::LocalSize, dimension, place) } else { number(said, place) };
+        linear = Expr::binary(Binary::Mul, linear, size, place);
+        linear = Expr::binary(Binary::Add, linear, Expr::query(Query::LocalId, dimension, place), place);
+    }
+    linear
+}
+
+pub(crate) fn number(value: u64, place: Place) -> Expr {
     Expr::literal(Literal::integer(Scalar::U64, value), place)
 }

@@ -7,13 +7,13 @@ use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Parameter, Space, verify};
 use usm_kernel_jit::Code;
-use usm_random_kernels::plants::{FAULTS, Shows, planted};
+use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, long_program, number};
 
 #[path = "../../tests/random-kernels/tests/common/mod.rs"]
 mod common;
 
-use common::{differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_kernels};
 
 #[test]
 fn random_kernels_agree() {
@@ -30,6 +30,22 @@ fn random_kernels_agree() {
         // All groups at once, and one group at a time.
         for (code, step) in [(&code, u64::MAX), (&code, 1), (&checked, u64::MAX)] {
             if let Some(text) = differ(&program, &expected, &run(code, &program, step)) {
+                panic!("{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_that_nobody_wrote_is_zero_in_machine_code() {
+    let programs = forgetful(first_seed(), 100);
+    assert!(programs.len() >= 50, "{} programs", programs.len());
+    for program in &programs {
+        let expected = Expected(with_zeros(program));
+        let code = Code::new(&program.kernel).unwrap();
+        let checked = Code::checked(&program.kernel, &bounds(&program.kernel)).unwrap();
+        for (code, step) in [(&code, u64::MAX), (&code, 1), (&checked, u64::MAX)] {
+            if let Some(text) = differ(program, &expected, &run(code, program, step)) {
                 panic!("{text}");
             }
         }
@@ -108,7 +124,8 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
                 };
                 if scratch.is_none() {
                     let bytes = call(core::ptr::null_mut());
-                    scratch = Some(vec![0; bytes as usize / 8 + 1]);
+                    // Old bytes, as of a launch before it.
+                    scratch = Some(vec![0xA5A5_A5A5_A5A5_A5A5; bytes as usize / 8 + 1]);
                 }
                 let scratch =
                     scratch.as_mut().map_or(core::ptr::null_mut(), |words| words.as_mut_ptr().cast());

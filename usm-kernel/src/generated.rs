@@ -97,6 +97,7 @@ impl<K: Written<D>, const D: usize> Kernel<D> for K {
     const NAME: &'static str = <K as Written<D>>::NAME;
     const NEEDS_GROUPS: bool = <K as Written<D>>::NEEDS_GROUPS;
     const WHOLE: bool = !<K as Written<D>>::NEEDS_GROUPS;
+    const WRITES_FIRST: bool = true;
     type Arguments = <K as Written<D>>::Arguments;
     type Local = <K as Written<D>>::Local;
 

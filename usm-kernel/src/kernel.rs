@@ -65,6 +65,10 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     #[doc(hidden)]
     const WHOLE: bool = false;
 
+    /// Whether the body writes each element of [`Local`](Self::Local) before it reads it.
+    #[doc(hidden)]
+    const WRITES_FIRST: bool = false;
+
     /// The parameters, a tuple.
     type Arguments: Signature;
 

@@ -2,8 +2,9 @@
 //! heap.
 //!
 //! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, gives the length of each at
-//! launch, and receives `(&mut [f32], &mut [u32])`. Groups never share values; the content of
-//! [`Local`] at the start of a group is unspecified, as on every device.
+//! launch, and receives `(&mut [f32], &mut [u32])`. Groups never share values. On a device the
+//! content of [`Local`] at the start of a group is unspecified. On the host it is zero, and never
+//! what a group before it or the caller's region held.
 
 use core::marker::PhantomData;
 
@@ -11,7 +12,9 @@ use bytemuck::Pod;
 
 use crate::argument::Sealed;
 
-/// An array in local memory with unspecified values at the start of a group: `&mut [T]`.
+/// An array in local memory with unspecified values at the start of a group: `&mut [T]`. On the
+/// host they are zero, or noise in another [`Order`](crate::Order) than
+/// [`InOrder`](crate::InOrder).
 #[derive(Debug)]
 pub struct Local<T>(PhantomData<T>);
 
@@ -37,13 +40,16 @@ pub trait LocalParameter: Sealed {
     /// The same view for one group.
     fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
 
-    /// Sets the initial values of a group; noise if they are unspecified and `noise` is set.
-    fn prepare(view: &mut Self::View<'_>, noise: bool);
+    /// Sets the initial values of a group; unspecified ones get this byte, if there is one.
+    fn prepare(view: &mut Self::View<'_>, byte: Option<u8>);
 }
 
-/// Fills memory with bytes that are neither zero nor a small number.
-pub(crate) fn make_noise<T: Pod>(array: &mut [T]) {
-    bytemuck::cast_slice_mut::<T, u8>(array).fill(0xA5);
+/// Fills memory with a byte.
+#[inline]
+pub(crate) fn fill<T: Pod>(array: &mut [T], byte: Option<u8>) {
+    if let Some(byte) = byte {
+        bytemuck::cast_slice_mut::<T, u8>(array).fill(byte);
+    }
 }
 
 /// The properties that all arrays of a group have in common.
@@ -73,10 +79,8 @@ impl<T: Pod> LocalParameter for Local<T> {
     array_items!();
 
     #[inline]
-    fn prepare(view: &mut &mut [T], noise: bool) {
-        if noise {
-            make_noise(view);
-        }
+    fn prepare(view: &mut &mut [T], byte: Option<u8>) {
+        fill(view, byte);
     }
 }
 
@@ -85,7 +89,7 @@ impl<T: Pod> LocalParameter for Zeroed<T> {
     array_items!();
 
     #[inline]
-    fn prepare(view: &mut &mut [T], _: bool) {
+    fn prepare(view: &mut &mut [T], _: Option<u8>) {
         view.fill(T::zeroed());
     }
 }
@@ -128,8 +132,9 @@ pub trait LocalSignature: Sealed {
     /// The same views for one group.
     fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s>;
 
-    /// Sets the initial values of every array for a group.
-    fn prepare(views: &mut Self::Views<'_>, noise: bool);
+    /// Sets the initial values of every array for a group; unspecified ones get this byte, if there
+    /// is one.
+    fn prepare(views: &mut Self::Views<'_>, byte: Option<u8>);
 
     /// Number of arrays in local memory, without private ones.
     #[doc(hidden)]
@@ -173,7 +178,7 @@ impl LocalSignature for () {
 
     fn reborrow((): &mut ()) {}
 
-    fn prepare((): &mut (), _: bool) {}
+    fn prepare((): &mut (), _: Option<u8>) {}
 
     const LOCALS: usize = 0;
 
@@ -215,8 +220,8 @@ macro_rules! local_signature {
             }
 
             #[inline]
-            fn prepare(views: &mut Self::Views<'_>, noise: bool) {
-                $($parameter::prepare(&mut views.$index, noise);)+
+            fn prepare(views: &mut Self::Views<'_>, byte: Option<u8>) {
+                $($parameter::prepare(&mut views.$index, byte);)+
             }
 
             const LOCALS: usize = 0 $(+ $parameter::IS_LOCAL as usize)+;

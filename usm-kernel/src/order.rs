@@ -11,7 +11,7 @@ mod sealed {
 
 /// An order of work-items and work-groups; sealed.
 pub trait Order: sealed::Sealed + Copy + Debug + Send + Sync + 'static {
-    /// Whether uninitialised local memory gets noise before each group.
+    /// Whether local memory without initial values gets noise before each group.
     const NOISE: bool;
 
     /// Index of the item, of `count`, that runs at `step`: a permutation of `0..count`.

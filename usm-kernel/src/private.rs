@@ -9,11 +9,11 @@ use core::marker::PhantomData;
 use bytemuck::Pod;
 
 use crate::argument::Sealed;
-use crate::local::{LocalParameter, make_noise};
+use crate::local::{LocalParameter, fill};
 use crate::range::Item;
 
 /// An array for each work-item, with unspecified values at the start of a group: [`PrivateArrays`].
-/// Its length is that of one item.
+/// Its length is that of one item. On the host the values are those of [`Local`](crate::Local).
 #[derive(Debug)]
 pub struct Private<T>(PhantomData<T>);
 
@@ -62,9 +62,7 @@ impl<T: Pod> LocalParameter for Private<T> {
     }
 
     #[inline]
-    fn prepare(view: &mut PrivateArrays<'_, T>, noise: bool) {
-        if noise {
-            make_noise(view.arrays);
-        }
+    fn prepare(view: &mut PrivateArrays<'_, T>, byte: Option<u8>) {
+        fill(view.arrays, byte);
     }
 }

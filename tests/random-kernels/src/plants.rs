@@ -2,8 +2,8 @@
 
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::{
-    Argument, Binary, Expr, ExprKind, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar,
-    Space, Stmt, StmtKind,
+    Argument, Array, Binary, Expr, ExprKind, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter,
+    Scalar, Space, Stmt, StmtKind,
 };
 
 use crate::generate::{Given, Program, long_program, program};
@@ -82,6 +82,80 @@ pub fn planted(
         planted.shows(shows).then_some(planted)
     });
     programs.take(most).collect()
+}
+
+/// At most `most` programs, from a seed on, that read local or private memory which nobody wrote:
+/// they lack some of their writes. With zeros in such memory their results are the same in each of
+/// three orders.
+pub fn forgetful(first: u64, most: usize) -> Vec<Program> {
+    let programs =
+        (first..first + 800).map(|seed| if seed % 2 == 0 { program(seed) } else { long_program(seed) });
+    let lacking = programs.flat_map(|whole| {
+        let variants = (0..own_stores(&whole.kernel)).map(move |number| {
+            let mut program = whole.clone();
+            drop_own_store(&mut program.kernel, number);
+            program
+        });
+        // One of each, so that a small sample has many programs.
+        variants.filter(reads_unwritten).take(1).collect::<Vec<_>>()
+    });
+    let same_in_every_order = |program: &Program| {
+        let run = |order| interpreter(program, order)?.unwatched().run().ok();
+        let Some(found) = run(Order::Forwards) else { return false };
+        [Order::Backwards, Order::Shuffled(5)]
+            .into_iter()
+            .all(|order| run(order).is_some_and(|other| alike(program, &found, &other)))
+    };
+    lacking.filter(same_in_every_order).take(most).collect()
+}
+
+/// The results of a program, with zeros in memory that nobody wrote.
+#[must_use]
+pub fn with_zeros(program: &Program) -> Vec<Vec<u8>> {
+    let run = interpreter(program, Order::Forwards).map(|run| run.unwatched().run());
+    run.and_then(Result::ok).unwrap_or_default()
+}
+
+/// The name of an array that is read before it is written.
+#[must_use]
+pub fn unwritten(program: &Program) -> Option<String> {
+    match interpreter(program, Order::Forwards)?.run() {
+        Err(Fault::Unwritten { array, .. }) => Some(array),
+        _ => None,
+    }
+}
+
+fn reads_unwritten(program: &Program) -> bool {
+    unwritten(program).is_some()
+}
+
+/// Number of statements that write local or private memory.
+#[must_use]
+pub fn own_stores(kernel: &Kernel) -> usize {
+    drop_own_store(&mut kernel.clone(), usize::MAX)
+}
+
+/// Drops the statement with this number that writes local or private memory. Returns their number.
+pub fn drop_own_store(kernel: &mut Kernel, number: usize) -> usize {
+    fn block(body: &mut Vec<Stmt>, own: &[bool], number: usize, seen: &mut usize) {
+        body.retain(|stmt| {
+            let StmtKind::Store(array, ..) = stmt.kind else { return true };
+            if !own[array.0 as usize] {
+                return true;
+            }
+            *seen += 1;
+            *seen - 1 != number
+        });
+        let _ = inner(body, &mut |body| {
+            block(body, own, number, seen);
+            0
+        });
+    }
+    let is_own = |array: &Array| matches!(array.space, Space::Local(_) | Space::Private(_));
+    let own: Vec<bool> = kernel.arrays.iter().map(is_own).collect();
+    let mut seen = 0;
+    block(&mut kernel.body, &own, number, &mut seen);
+    seen
 }
 
 impl Planted {

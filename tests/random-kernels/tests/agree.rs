@@ -10,7 +10,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::{Launch, NdRange, Shuffled};
 use usm_kernel_ir::verify;
-use usm_random_kernels::plants::{FAULTS, Shows, planted};
+use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, program};
 
 use common::{Expected, bytes_of, differ, expected, first_kernels};
@@ -55,6 +55,20 @@ fn random_kernels_agree_on_the_host() {
         let expected = expected(&program);
         let found = run(&queue, &program.global, &program.local, &program.arguments);
         if let Some(text) = differ(&program, &expected, &found) {
+            panic!("host: {text}");
+        }
+    }
+}
+
+/// Before each group local memory has noise.
+#[test]
+fn memory_that_nobody_wrote_is_zero_on_the_host() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    let programs = forgetful(first_seed(), compiled::FORGETFUL);
+    assert!(!programs.is_empty() && programs.len() == compiled::FORGOT.len());
+    for (program, run) in programs.iter().zip(compiled::FORGOT) {
+        let found = run(&queue, &program.global, &program.local, &program.arguments);
+        if let Some(text) = differ(program, &Expected(with_zeros(program)), &found) {
             panic!("host: {text}");
         }
     }

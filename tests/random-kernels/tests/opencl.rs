@@ -9,11 +9,11 @@ use usm_core::{AllocKind, Context};
 use usm_kernel::{Code, Module};
 use usm_kernel_ir::{Kernel, emit};
 use usm_opencl::OpenCl;
-use usm_random_kernels::plants::{FAULTS, planted};
+use usm_random_kernels::plants::{FAULTS, forgetful, planted, with_zeros};
 use usm_random_kernels::{Program, first_seed, program};
 use usm_tests::skip;
 
-use common::{differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_kernels};
 use device::{run, seen};
 
 /// Programs of one module: a build takes long, whatever its size.
@@ -93,22 +93,43 @@ fn open() -> Option<Context<OpenCl>> {
     }
 }
 
+const TARGETS: [(&str, Make); 2] = [
+    ("OpenCL C", |kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels)))),
+    ("SPIR-V", |kernels, build| build(Code::SpirV(&emit::spirv_module(kernels)))),
+];
+
 /// Programs of one module with a planted fault, at most.
 const PLANTED: usize = 24;
+
+/// Programs that lack some of their writes.
+const FORGETFUL: usize = 40;
+
+#[test]
+fn memory_that_nobody_wrote_is_zero_on_the_device() {
+    let Some(context) = open() else { return };
+    let programs = forgetful(first_seed(), FORGETFUL);
+    assert!(programs.len() >= FORGETFUL / 2, "{} programs", programs.len());
+    for (target, make) in TARGETS {
+        let kernels: Vec<Kernel> = programs.iter().map(|program| program.kernel.clone()).collect();
+        let module = make(&kernels, &|code| Module::build(&context, code).unwrap());
+        for program in &programs {
+            let found = run(&context, &module, program);
+            if let Some(text) = differ(program, &Expected(with_zeros(program)), &found) {
+                panic!("{target}: {text}");
+            }
+        }
+    }
+}
 
 /// If a kernel has a fault, the code of each writer has another result on the device.
 #[test]
 fn every_planted_fault_is_seen_on_the_device() {
     let Some(context) = open() else { return };
-    let targets: [(&str, Make); 2] = [
-        ("OpenCL C", |kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels)))),
-        ("SPIR-V", |kernels, build| build(Code::SpirV(&emit::spirv_module(kernels)))),
-    ];
     for fault @ (name, _, shows) in FAULTS {
         let programs = planted(fault, first_seed(), PLANTED, &[]);
         assert!(!programs.is_empty(), "{name}: no program has a place for it");
         let kernels: Vec<Kernel> = programs.iter().map(|planted| planted.wrong.kernel.clone()).collect();
-        for (target, make) in targets {
+        for (target, make) in TARGETS {
             let module = make(&kernels, &|code| Module::build(&context, code).unwrap());
             let (seen, all) = (seen(&context, &module, &programs), programs.len());
             println!("{name}, {target}: seen in {seen} of {all} programs");

@@ -126,7 +126,8 @@ impl<'k> Machine<'k> {
         Ok(Some(self.words))
     }
 
-    /// Local and private memory has no value when a group starts.
+    /// Local and private memory has no value when a group starts. As in all code, it is zero where
+    /// reads are not recorded.
     fn prepare(&mut self) {
         for (index, array) in self.kernel.arrays.iter().enumerate() {
             let len = match array.space {
@@ -136,7 +137,7 @@ impl<'k> Machine<'k> {
                 _ => continue,
             } as usize;
             self.words[index].clear();
-            self.words[index].resize(len, 0xA5A5_A5A5);
+            self.words[index].resize(len, 0);
             self.shadows[index].clear();
             self.shadows[index].resize(if self.watched { len } else { 0 }, Element::default());
         }

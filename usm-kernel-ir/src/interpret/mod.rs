@@ -20,7 +20,7 @@ use crate::error::Refusal;
 use crate::kernel::Kernel;
 use crate::verify::verify_items;
 use machine::Machine;
-pub(crate) use value::neutral;
+pub(crate) use value::{cast, compute, is_less, neutral, next_of_loop, unary};
 
 /// The order of items between two barriers, and of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl<'k> Interpreter<'k> {
         Self { kernel, input, order, steps, watched: true }
     }
 
-    /// Detects only indices outside, not races and uninitialised memory.
+    /// Detects only indices outside, not races and uninitialised memory, which is zero.
     #[must_use]
     pub const fn unwatched(mut self) -> Self {
         self.watched = false;

@@ -3,12 +3,12 @@
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
-pub(super) fn is_less(ty: Scalar, one: u64, two: u64) -> bool {
+pub(crate) fn is_less(ty: Scalar, one: u64, two: u64) -> bool {
     if ty.is_signed() { (one as i64) < two as i64 } else { one < two }
 }
 
 /// The next value of a counting loop; `None` if it would pass the end.
-pub(super) fn next_of_loop(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
+pub(crate) fn next_of_loop(ty: Scalar, here: u64, end: u64, step: u64) -> Option<u64> {
     let unsigned = |word: u64| Literal::integer(ty.unsigned(), word).bits;
     let step = unsigned(step).max(1);
     (unsigned(end.wrapping_sub(here)) > step).then(|| Literal::integer(ty, here.wrapping_add(step)).bits)
@@ -25,7 +25,7 @@ fn rounded(ty: Scalar, value: f64) -> u64 {
     if ty == Scalar::F32 { Literal::f32(value as f32).bits } else { Literal::f64(value).bits }
 }
 
-pub(super) fn unary(operator: Unary, ty: Scalar, word: u64) -> u64 {
+pub(crate) fn unary(operator: Unary, ty: Scalar, word: u64) -> u64 {
     match operator {
         Unary::Neg if ty.is_float() => rounded(ty, -float(ty, word)),
         Unary::Neg => Literal::integer(ty, word.wrapping_neg()).bits,
@@ -104,7 +104,7 @@ pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
     Literal::integer(ty, value).bits
 }
 
-pub(super) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
+pub(crate) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
     match (from.is_float(), to.is_float()) {
         (true, true) => rounded(to, float(from, word)),
         (true, false) => {

@@ -72,9 +72,10 @@ pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     let whole = NdRange::one_group(*range.global());
     let range = if K::WHOLE { &whole } else { range };
     let count = range.groups().items();
+    let start = if O::NOISE { Some(0xA5) } else { (!K::WRITES_FIRST).then_some(0) };
     for step in 0..count {
         let group = Group::new(range, order.place(step, count), order, proven);
-        K::Local::prepare(&mut local, O::NOISE);
+        K::Local::prepare(&mut local, start);
         kernel.group(&group, K::Arguments::reborrow(&mut arguments), K::Local::reborrow(&mut local));
     }
 }

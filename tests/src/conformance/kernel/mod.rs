@@ -13,6 +13,7 @@ mod outside;
 mod programs;
 mod results;
 mod samples;
+mod unwritten;
 
 use core::fmt::Debug;
 use std::sync::OnceLock;
@@ -33,6 +34,7 @@ pub use order::*;
 pub use outside::*;
 pub use programs::*;
 pub use results::*;
+pub use unwritten::*;
 
 use crate::{Fixture, skip};
 

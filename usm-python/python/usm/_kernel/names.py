@@ -56,8 +56,8 @@ get_num_groups = Word("get_num_groups", "``get_num_groups(d)``: groups of the ra
 barrier = Word("barrier", "``barrier(flags)``: waits for all items of the group; both flags by default.")
 mem_fence = Word("mem_fence", "``mem_fence(flags)``: orders the item's own accesses, without a wait.")
 
-local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``: uninitialised when a group starts."})
-private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: uninitialised when an item starts."})
+local = Words("local", "Memory of a group.", {"array": "``array(shape, dtype)``: zeros when a group starts."})
+private = Words("private", "Memory of an item.", {"array": "``array(shape, dtype)``: zeros when an item starts."})
 constant = Words("constant", "Constant memory.", {"array_like": "``array_like(array)``: a table of values that are known when the kernel is made."})
 ATOMICS = {"add": "add", "sub": "sub", "min": "min", "max": "max", "and_": "and", "or_": "or", "xor": "xor", "exch": "exchange"}
 atomic = Words(
