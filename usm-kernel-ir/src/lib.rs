@@ -35,7 +35,7 @@ pub use kernel::{
 };
 pub use lower::{with_extents_at, without_collections, without_extents};
 pub use operator::{Binary, Math, Unary};
-pub use phase::{Home, Part, Phases, definition, needs_item, phases};
+pub use phase::{Home, Part, Phases, definition, needed, needs_item, phases};
 pub use scalar::{Literal, Scalar};
 pub use sub_group::{Lane, SubGroups};
 pub use uniform::Uniformity;

@@ -58,6 +58,7 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
         kernel,
         grouped: vec![false; kernel.variables.len()],
         barriers: kernel.body.iter().any(Stmt::has_barrier),
+        again: recomputed(kernel),
         uniformity,
     };
     // The group's variables depend on the parts that are split, and those depend on the group's
@@ -101,6 +102,8 @@ struct Splitter<'k> {
     uniformity: Uniformity,
     grouped: Vec<bool>,
     barriers: bool,
+    /// Variables that can be recomputed from ids at every read.
+    again: Vec<bool>,
 }
 
 impl<'k> Splitter<'k> {
@@ -169,20 +172,33 @@ impl<'k> Splitter<'k> {
         sets
     }
 
-    /// Whether a variable can be recomputed from ids at every read.
     fn is_recomputed(&self, variable: VarId) -> bool {
-        let mut count = 0;
-        self.kernel.for_each(&mut |stmt| count += u32::from(stmt.sets() == Some(variable)), &mut |_| ());
-        // One value only. It cannot depend on itself, because it would have no initial value.
-        count == 1 && definition(&self.kernel.body, variable).is_some_and(|value| self.is_pure(value))
+        self.again[variable.0 as usize]
     }
+}
 
-    fn is_pure(&self, expr: &Expr) -> bool {
-        match &expr.kind {
-            ExprKind::Load(..) => false,
-            ExprKind::Variable(variable) => self.is_recomputed(*variable),
-            _ => expr.operands().into_iter().all(|operand| self.is_pure(operand)),
+/// The variables with one value only, which is a function of ids. Such a value reads variables that
+/// are set before it, so one pass suffices.
+fn recomputed(kernel: &Kernel) -> Vec<bool> {
+    let mut counts = vec![0_u32; kernel.variables.len()];
+    let mut count = |stmt: &Stmt| stmt.sets().into_iter().for_each(|id| counts[id.0 as usize] += 1);
+    kernel.for_each(&mut count, &mut |_| ());
+    let mut again = vec![false; kernel.variables.len()];
+    let mut note = |stmt: &Stmt| {
+        if let StmtKind::Set(variable, value) = &stmt.kind {
+            let at = variable.0 as usize;
+            again[at] = counts[at] == 1 && is_pure(value, &again);
         }
+    };
+    kernel.for_each(&mut note, &mut |_| ());
+    again
+}
+
+fn is_pure(expr: &Expr, again: &[bool]) -> bool {
+    match &expr.kind {
+        ExprKind::Load(..) => false,
+        ExprKind::Variable(variable) => again[variable.0 as usize],
+        _ => expr.operands().into_iter().all(|operand| is_pure(operand, again)),
     }
 }
 
@@ -261,18 +277,55 @@ fn of_group(expr: &Expr, grouped: &mut Vec<VarId>) {
     });
 }
 
+/// Adds a variable to those that a phase uses, after those that its recomputation reads.
+pub fn needed(kernel: &Kernel, homes: &[Home], variable: VarId, used: &mut Vec<VarId>) {
+    // A chain of variables may be longer than the stack.
+    let mut open = vec![(variable, reads(kernel, homes, variable))];
+    while let Some((variable, reads_left)) = open.last_mut() {
+        let variable = *variable;
+        if used.contains(&variable) {
+            open.pop();
+        } else if let Some(next) = reads_left.pop() {
+            open.push((next, reads(kernel, homes, next)));
+        } else {
+            used.push(variable);
+            open.pop();
+        }
+    }
+}
+
+/// The variables that a recomputation reads, the first one last.
+fn reads(kernel: &Kernel, homes: &[Home], variable: VarId) -> Vec<VarId> {
+    let mut found = Vec::new();
+    if homes.get(variable.0 as usize) == Some(&Home::Again) {
+        if let Some(value) = definition(&kernel.body, variable) {
+            of_group(value, &mut found);
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// The variables that are the same for the items of a row of a group.
+pub(crate) fn of_row(kernel: &Kernel, homes: &[Home]) -> Vec<bool> {
+    let mut rows: Vec<bool> = homes.iter().map(|home| *home == Home::Group).collect();
+    let mut note = |stmt: &Stmt| {
+        if let StmtKind::Set(variable, value) = &stmt.kind {
+            let at = variable.0 as usize;
+            rows[at] |= homes[at] == Home::Again && is_of_row(kernel, &rows, value);
+        }
+    };
+    kernel.for_each(&mut note, &mut |_| ());
+    rows
+}
+
 /// Whether a value is the same for the items of a row of a group.
-pub(crate) fn is_of_row(kernel: &Kernel, homes: &[Home], expr: &Expr) -> bool {
-    let of = |expr: &Expr| is_of_row(kernel, homes, expr);
+pub(crate) fn is_of_row(kernel: &Kernel, rows: &[bool], expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Load(..) => false,
         ExprKind::Query(Query::LocalId | Query::GlobalId, dimension) => *dimension + 1 != kernel.dimensions,
-        ExprKind::Variable(id) => match homes.get(id.0 as usize) {
-            Some(Home::Group) => true,
-            Some(Home::Again) => definition(&kernel.body, *id).is_some_and(of),
-            _ => false,
-        },
-        _ => expr.operands().into_iter().all(of),
+        ExprKind::Variable(id) => rows[id.0 as usize],
+        _ => expr.operands().into_iter().all(|operand| is_of_row(kernel, rows, operand)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The variables that a phase reads and sets.
 
-use usm_kernel_ir::{Expr, ExprKind, Home, Kernel, Stmt, VarId, definition};
+use usm_kernel_ir::{Expr, ExprKind, Home, Kernel, Stmt, VarId, needed};
 
 /// The variables of a phase, each after those that its recomputation reads, and the variables that
 /// the phase sets.
@@ -14,20 +14,6 @@ pub(crate) fn used(kernel: &Kernel, homes: &[Home], body: &[&Stmt]) -> (Vec<VarI
         needed(kernel, homes, *variable, &mut used);
     }
     (used, sets)
-}
-
-fn needed(kernel: &Kernel, homes: &[Home], variable: VarId, used: &mut Vec<VarId>) {
-    if used.contains(&variable) {
-        return;
-    }
-    if homes.get(variable.0 as usize) == Some(&Home::Again)
-        && let Some(value) = definition(&kernel.body, variable)
-    {
-        let mut found = Vec::new();
-        read(value, &mut found);
-        found.into_iter().for_each(|variable| needed(kernel, homes, variable, used));
-    }
-    used.push(variable);
 }
 
 fn read(expr: &Expr, found: &mut Vec<VarId>) {

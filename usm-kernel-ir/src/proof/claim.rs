@@ -95,6 +95,18 @@ impl Condition {
         }
     }
 
+    /// Counts its numbers' nodes down from `left`; false if there are more.
+    pub(super) fn counts(&self, left: &mut u32) -> bool {
+        match self {
+            Self::AtMost(low, high) => low.counts(left) && high.counts(left),
+            Self::Distinct(digits, shift) => {
+                shift.counts(left)
+                    && digits.iter().all(|digit| digit.weight.counts(left) && digit.extent.counts(left))
+            }
+            Self::Any(lists) => lists.iter().flatten().all(|one| one.counts(left)),
+        }
+    }
+
     /// Whether it holds for every launch.
     pub(super) fn known(&self) -> Option<bool> {
         match self {

@@ -75,6 +75,11 @@ impl Linear {
         rest.add(&by.scale(&weight))
     }
 
+    /// Counts its numbers' nodes down from `left`; false if there are more.
+    pub(super) fn counts(&self, left: &mut u32) -> bool {
+        self.constant.counts(left) && self.terms.iter().all(|(_, weight)| weight.counts(left))
+    }
+
     /// With atoms renamed.
     pub(super) fn rename(&self, name: impl Fn(Atom) -> Atom) -> Self {
         let mut renamed = Self::number(self.constant.clone());

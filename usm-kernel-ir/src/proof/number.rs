@@ -8,7 +8,7 @@ use crate::kernel::{ArrayId, ValueId};
 
 /// A number that range, lengths and scalars determine. All arithmetic is that of `i64` and gives
 /// nothing on overflow, so no conclusion depends on wrapping.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Number {
     /// This number.
     Constant(i64),
@@ -159,6 +159,22 @@ impl Number {
             Self::Div(pair) => (pair.0.least()? >= 0).then_some(0),
             Self::Min(pair) => Some(pair.0.least()?.min(pair.1.least()?)),
             Self::Max(pair) => pair.0.least().max(pair.1.least()),
+        }
+    }
+
+    /// Counts its nodes down from `left`, shared ones each time; false if there are more. Numbers
+    /// share nodes, so a short chain of sums may have more nodes than any memory holds.
+    pub(super) fn counts(&self, left: &mut u32) -> bool {
+        let Some(less) = left.checked_sub(1) else { return false };
+        *left = less;
+        match self {
+            Self::Add(pair)
+            | Self::Sub(pair)
+            | Self::Mul(pair)
+            | Self::Div(pair)
+            | Self::Min(pair)
+            | Self::Max(pair) => pair.0.counts(left) && pair.1.counts(left),
+            _ => true,
         }
     }
 

@@ -13,6 +13,11 @@ use super::walk::{Access, Guard, Info, Kind, Walker, unknown};
 use crate::error::Refusal;
 use crate::kernel::Space;
 
+/// Maximum number of conditions on a launch.
+const RACES: usize = 1024;
+/// Says that a kernel is refused because its proof would take too long.
+pub(super) const TOO_MANY: &str = "too many accesses, or barriers in too many loops, to look at in pairs";
+
 pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
     let mut pairs = Vec::new();
     for one in 0..walker.accesses.len() {
@@ -51,6 +56,9 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
                 ),
             ));
         };
+        if races.len() >= RACES {
+            return Err(Refusal::new(write.place, TOO_MANY));
+        }
         if condition.known() != Some(true)
             && !races.iter().any(|race| race.condition.as_ref() == Some(&condition))
         {

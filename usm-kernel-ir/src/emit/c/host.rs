@@ -11,7 +11,7 @@ use super::strip::Strips;
 use super::{Dialect, Writer, plain};
 use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
 use crate::lower::{By, lower, with_extents_at};
-use crate::phase::{Home, Part, Phases, definition, phases};
+use crate::phase::{Home, Part, Phases, definition, needed, of_row, phases};
 use crate::scalar::Scalar;
 
 /// The name of the function.
@@ -48,7 +48,8 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
     let phases = phases(&kernel);
     let writer = Writer { checks, host: true, ..Writer::new(&kernel, Dialect::OpenCl) };
-    let mut host = Host { writer, grouped, phases: &phases, ends: 0, macros: String::new() };
+    let rows = of_row(&kernel, &phases.homes);
+    let mut host = Host { writer, grouped, phases: &phases, rows, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;
     let helpers: String = writer.helpers.iter().map(String::as_str).collect();
@@ -60,6 +61,8 @@ pub(super) struct Host<'w, 'k> {
     /// Whether the kernel needs groups, which are then all of the same size.
     grouped: bool,
     phases: &'w Phases<'k>,
+    /// Variables that are the same for the items of a row.
+    rows: Vec<bool>,
     /// Number of item loops so far.
     ends: u32,
     /// Names of the values in group memory.
@@ -245,7 +248,7 @@ impl Host<'_, '_> {
         }
         let checked =
             self.writer.checks.is_some_and(|checks| body.iter().any(|stmt| checks.has_checked_index(stmt)));
-        let strips = if checked { None } else { Strips::of(kernel, &self.phases.homes, body) };
+        let strips = if checked { None } else { Strips::of(kernel, (&self.phases.homes, &self.rows), body) };
         let from = format!("usm_from_{end}");
         match &strips {
             Some(strips) => self.strips(strips, &from),
@@ -343,20 +346,6 @@ impl Host<'_, '_> {
     }
 
     fn needed(&self, variable: VarId, used: &mut Vec<VarId>) {
-        if used.contains(&variable) {
-            return;
-        }
-        if self.phases.homes.get(variable.0 as usize) == Some(&Home::Again) {
-            if let Some(value) = definition(&self.writer.kernel.body, variable) {
-                let mut named = Vec::new();
-                value.for_each(&mut |expr| {
-                    if let ExprKind::Variable(variable) = expr.kind {
-                        named.push(variable);
-                    }
-                });
-                named.into_iter().for_each(|variable| self.needed(variable, used));
-            }
-        }
-        used.push(variable);
+        needed(self.writer.kernel, &self.phases.homes, variable, used);
     }
 }

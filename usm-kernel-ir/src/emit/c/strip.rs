@@ -35,7 +35,7 @@ enum Piece<'k> {
 
 impl<'k> Strips<'k> {
     /// The division of a phase without checks; `None` if no loop goes around its items.
-    pub(super) fn of(kernel: &Kernel, homes: &[Home], body: &[&'k Stmt]) -> Option<Self> {
+    pub(super) fn of(kernel: &Kernel, (homes, rows): (&[Home], &[bool]), body: &[&'k Stmt]) -> Option<Self> {
         let mut goes = true;
         let mut private = false;
         let mut note = |space: &Space| private |= matches!(space, Space::Private(_));
@@ -62,7 +62,7 @@ impl<'k> Strips<'k> {
             return None;
         }
         let mut strips = Self { pieces: Vec::new(), arrays: Vec::new(), counters: Vec::new() };
-        strips.pieces = strips.divide((kernel, homes, body), body);
+        strips.pieces = strips.divide((kernel, homes, rows, body), body);
         if strips.counters.is_empty() {
             return None;
         }
@@ -102,20 +102,20 @@ impl<'k> Strips<'k> {
     }
 }
 
-/// A kernel, the places of its variables, and a phase.
-type Phase<'p> = (&'p Kernel, &'p [Home], &'p [&'p Stmt]);
+/// A kernel, the places of its variables, those that are the same for a row, and a phase.
+type Phase<'p> = (&'p Kernel, &'p [Home], &'p [bool], &'p [&'p Stmt]);
 /// A loop's variable, its bounds and its statements.
 type Around<'k> = (VarId, [&'k Expr; 3], Vec<&'k Stmt>);
 
 /// The parts of a loop that may go around the items of a row.
-fn outer_loop<'k>((kernel, homes, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around<'k>> {
+fn outer_loop<'k>((kernel, homes, rows, body): Phase<'_>, stmt: &'k Stmt) -> Option<Around<'k>> {
     let StmtKind::For(variable, start, end, step, inner) = &stmt.kind else { return None };
     let is_short = match (&start.kind, &end.kind) {
         (ExprKind::Literal(start), ExprKind::Literal(end)) => end.bits.wrapping_sub(start.bits) <= ROUNDS,
         _ => false,
     };
     let bounds = [start, end, step];
-    let is_same = bounds.iter().all(|bound| is_of_row(kernel, homes, bound));
+    let is_same = bounds.iter().all(|bound| is_of_row(kernel, rows, bound));
     let is_own = homes.get(variable.0 as usize) == Some(&Home::Phase);
     let mut sets = 0;
     for stmt in body {

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use super::{SpirV, c, checked, function};
 use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
 use crate::lower::{By, lower};
-use crate::phase::{Home, Phases, phases};
+use crate::phase::{Home, Phases, of_row, phases};
 use crate::proof::Claims;
 use names::{count_users, stored, zero};
 
@@ -41,6 +41,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         labels: 0,
         loops: Vec::new(),
         rows: Vec::new(),
+        of_row: of_row(&lowered, &phases.homes),
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
     writer.line(PRIMITIVE);
@@ -83,6 +84,8 @@ struct Writer<'k> {
     loops: Vec<bool>,
     /// Variables that are stored in an array for the current row of items.
     rows: Vec<VarId>,
+    /// Variables that are the same for the items of a row.
+    of_row: Vec<bool>,
 }
 
 impl Writer<'_> {

@@ -8,7 +8,7 @@ use super::Writer;
 use super::names::{sets_count, stored, zero_stored};
 use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
-use crate::phase::{Home, definition};
+use crate::phase::{Home, definition, needed};
 
 impl Writer<'_> {
     pub(super) fn write_statements(&mut self, body: &[&Stmt]) {
@@ -124,18 +124,8 @@ impl Writer<'_> {
         if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
             return;
         }
-        if let Some(value) = definition(&self.kernel.body, id) {
-            let mut needs = Vec::new();
-            value.for_each(&mut |expr| {
-                if let ExprKind::Variable(id) = expr.kind {
-                    needs.push(id);
-                }
-            });
-            for need in needs {
-                self.add_recomputed(need, &[], again);
-            }
-        }
-        again.push(id);
+        needed(self.kernel, &self.phases.homes, id, again);
+        again.retain(|id| self.phases.homes[id.0 as usize] == Home::Again);
     }
 
     /// Removes conditions on ids from a phase and makes them bounds of its loops.

@@ -186,8 +186,7 @@ impl Writer<'_> {
             }
         });
         let home = self.phases.homes[variable.0 as usize];
-        let is_same =
-            [start, end, step].into_iter().all(|bound| is_of_row(self.kernel, &self.phases.homes, bound));
+        let is_same = [start, end, step].into_iter().all(|bound| is_of_row(self.kernel, &self.of_row, bound));
         !private
             && home == Home::Phase
             && sums

@@ -24,6 +24,12 @@ const NESTED: u32 = 4;
 /// Maximum number of accesses that are compared in pairs.
 const ACCESSES: usize = 512;
 
+/// Maximum number of nodes of a value and its conditions. A longer one counts as unknown, so that
+/// no proof takes long.
+const NODES: u32 = 2048;
+/// Maximum number of expressions that are looked at again, for what conditions imply.
+const AGAIN: u32 = 1 << 16;
+
 /// The facts about an [`Atom::Other`].
 #[derive(Clone, Debug)]
 pub(super) struct Info {
@@ -95,6 +101,8 @@ pub(super) struct Walker<'k> {
     free: u32,
     nested: u32,
     recording: bool,
+    /// Expressions that may still be looked at again.
+    left: u32,
     /// Number of enclosing loops that are walked for the second time.
     again: u32,
     too_many: Option<Place>,
@@ -110,10 +118,7 @@ pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
     }
     let mut walker = walked(kernel);
     if let Some(place) = walker.too_many {
-        return Err(Refusal::new(
-            place,
-            "too many accesses, or barriers in too many loops, to look at in pairs",
-        ));
+        return Err(Refusal::new(place, race::TOO_MANY));
     }
     let races = race::races(&mut walker)?;
     Ok(Claims { bounds: walker.bounds, races })
@@ -136,6 +141,7 @@ fn walked(kernel: &Kernel) -> Walker<'_> {
         free: 0,
         nested: 0,
         recording: true,
+        left: AGAIN,
         again: 0,
         too_many: None,
     };
@@ -147,7 +153,9 @@ fn walked(kernel: &Kernel) -> Walker<'_> {
 }
 
 impl Walker<'_> {
-    pub(super) fn fresh(&mut self, info: Info) -> Atom {
+    pub(super) fn fresh(&mut self, mut info: Info) -> Atom {
+        let is_short = |number: &Number| number.counts(&mut NODES.clone());
+        (info.low, info.high) = (info.low.filter(is_short), info.high.filter(is_short));
         self.infos.push(info);
         Atom::Other(self.infos.len() as u32 - 1, false)
     }

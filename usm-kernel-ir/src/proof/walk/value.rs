@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Info, Kind, Known, State, Walker, unknown};
+use super::{Guard, Info, Kind, Known, NODES, State, Walker, unknown};
 use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Unary};
 use crate::proof::claim::Condition;
@@ -13,6 +13,20 @@ use crate::scalar::Scalar;
 impl Walker<'_> {
     /// The facts about an integer; other types have none. Records the loads inside.
     pub(super) fn value(&mut self, expr: &Expr, state: &mut State) -> Known {
+        if !self.recording {
+            // A condition in a condition is looked at for each way of the outer one.
+            let Some(left) = self.left.checked_sub(1) else {
+                return self.unknown_of(expr, None, None, Vec::new());
+            };
+            self.left = left;
+        }
+        let known = self.value_of(expr, state);
+        let mut left = NODES;
+        let is_short = known.sum.counts(&mut left) && known.requires.iter().all(|one| one.counts(&mut left));
+        if is_short { known } else { self.unknown_of(expr, None, None, Vec::new()) }
+    }
+
+    fn value_of(&mut self, expr: &Expr, state: &mut State) -> Known {
         let plain = |sum| Known { sum, requires: Vec::new() };
         match &expr.kind {
             ExprKind::Literal(literal) => match literal.to_i64() {
@@ -134,8 +148,9 @@ impl Walker<'_> {
         requires: Vec<Condition>,
     ) -> Known {
         let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
-        let low = low.or(Some(Number::Constant(expr.ty.min())));
-        let high = high.or(expr.ty.max().map(Number::Constant));
+        let is_short = |number: &Number| number.counts(&mut NODES.clone());
+        let low = low.filter(is_short).or(Some(Number::Constant(expr.ty.min())));
+        let high = high.filter(is_short).or(expr.ty.max().map(Number::Constant));
         let atom = self.fresh(Info { low, high, shared, steps: None });
         Known { sum: Linear::atom(atom), requires }
     }
