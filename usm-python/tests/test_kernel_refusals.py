@@ -416,3 +416,48 @@ def test_arrays_of_two_queues_are_refused_with_both():
         add[4](host, device)
     add[4](device, np.ones(4))
     assert usm.to_numpy(device).tolist() == [1.0] * 4
+
+
+@usm.device_func
+def level_0(x):
+    return x + 1
+
+
+@usm.device_func
+def level_1(x):
+    return level_0(level_0(level_0(level_0(x))))
+
+
+@usm.device_func
+def level_2(x):
+    return level_1(level_1(level_1(level_1(x))))
+
+
+@usm.device_func
+def level_3(x):
+    return level_2(level_2(level_2(level_2(x))))
+
+
+@usm.device_func
+def level_4(x):
+    return level_3(level_3(level_3(level_3(x))))
+
+
+@usm.device_func
+def level_5(x):
+    return level_4(level_4(level_4(level_4(x))))
+
+
+@usm.device_func
+def level_6(x):
+    return level_5(level_5(level_5(level_5(x))))
+
+
+@usm.kernel
+def calls_too_many(a):
+    a[0] = level_6(a[0])
+
+
+def test_functions_that_multiply_their_calls_are_refused_where_they_are_called():
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: more than 4096 calls of functions are put in here"):
+        calls_too_many[1](np.zeros(1, np.int64))

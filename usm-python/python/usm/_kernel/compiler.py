@@ -87,6 +87,7 @@ class Compiler(
         self.depth = 0
         self.loops = []
         self.stack = [self.source.function]
+        self.inlined = 0
         self.known = set()
         self.out = []
         tree = self.source.tree

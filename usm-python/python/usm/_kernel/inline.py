@@ -7,6 +7,9 @@ from .values import Frame, Static, Tup, Val
 
 #: How deep functions may call each other.
 _DEPTH = 16
+#: Maximum number of calls whose code is put in. Functions that call each other twice double it at
+#: each level.
+_CALLS = 4096
 
 
 class DeviceFunction:
@@ -33,6 +36,9 @@ class Inline:
         source = function.source
         if source.function in self.stack or len(self.stack) > _DEPTH:
             raise self.error(node, f"a recursion of `{function.__name__}`: kernels have none; write a loop")
+        self.inlined += 1
+        if self.inlined > _CALLS:
+            raise self.error(node, f"more than {_CALLS} calls of functions are put in here: call them fewer times")
         tree = source.tree
         if isinstance(tree, ast.AsyncFunctionDef):
             raise source.error(tree, "an async function is not for kernels: write `def`")
