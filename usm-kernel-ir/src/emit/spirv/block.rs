@@ -63,6 +63,10 @@ impl Writer<'_> {
     }
 
     pub(super) fn store(&mut self, pointer: Word, ty: Scalar, value: Word) {
+        self.store_by(MemoryAccess::ALIGNED, pointer, ty, value);
+    }
+
+    pub(super) fn store_by(&mut self, access: MemoryAccess, pointer: Word, ty: Scalar, value: Word) {
         let value = if ty == Scalar::Bool {
             let (byte, one, zero) =
                 (self.ty(Scalar::U8), self.number(Scalar::U8, 1), self.number(Scalar::U8, 0));
@@ -71,7 +75,7 @@ impl Writer<'_> {
             value
         };
         let aligned = [Operand::LiteralBit32(ty.bytes() as u32)];
-        self.builder.store(pointer, value, Some(MemoryAccess::ALIGNED), aligned).expect("a block is open");
+        self.builder.store(pointer, value, Some(access), aligned).expect("a block is open");
     }
 
     pub(super) fn element(&mut self, array: ArrayId, index: Word) -> Word {

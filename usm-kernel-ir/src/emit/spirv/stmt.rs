@@ -1,10 +1,10 @@
 //! Statements: blocks and the jumps between them.
 
-use rspirv::spirv::Op;
+use rspirv::spirv::{MemoryAccess, Op};
 
 use super::super::checked::{ALONE, TOGETHER};
 use super::{DEVICE, Writer};
-use crate::kernel::{Expr, Stmt, StmtKind, VarId};
+use crate::kernel::{ArrayId, Expr, ExprKind, Space, Stmt, StmtKind, VarId};
 use crate::scalar::Scalar;
 use crate::uniform::address;
 
@@ -26,6 +26,25 @@ impl Writer<'_> {
         }
     }
 
+    /// How a statement stores to an array.
+    ///
+    /// Intel's CPU runtime 2026.2.0 joins stores of equal bytes to a private array to one
+    /// instruction. In SPIR-V it then runs that for one of the items that a vector holds, and the
+    /// others read old bytes. It does not join volatile stores.
+    fn access_of(&self, array: ArrayId, value: &Expr) -> MemoryAccess {
+        let found = self.kernel.array(array);
+        let width = found.element.bytes() as usize;
+        let is_alike = match value.kind {
+            ExprKind::Literal(literal) => {
+                let bytes = literal.bits.to_le_bytes();
+                bytes[..width].iter().all(|byte| *byte == bytes[0])
+            }
+            _ => width == 1,
+        };
+        let joins = matches!(found.space, Space::Private(_)) && is_alike;
+        if joins { MemoryAccess::ALIGNED | MemoryAccess::VOLATILE } else { MemoryAccess::ALIGNED }
+    }
+
     fn stmt(&mut self, stmt: &Stmt) {
         let is_together = self.together.contains(&address(stmt));
         self.noted = if is_together { ALONE | TOGETHER } else { ALONE };
@@ -35,10 +54,11 @@ impl Writer<'_> {
                 self.set(*variable, value);
             }
             StmtKind::Store(array, index, value) => {
+                let access = self.access_of(*array, value);
                 let (index, value) = (self.expr(index), self.expr(value));
                 let store = |writer: &mut Self| {
                     let pointer = writer.element(*array, index);
-                    writer.store(pointer, writer.kernel.array(*array).element, value);
+                    writer.store_by(access, pointer, writer.kernel.array(*array).element, value);
                 };
                 self.change((*array, index, stmt.place), store, |_| ());
             }
