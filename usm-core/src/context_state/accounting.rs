@@ -64,7 +64,7 @@ impl ContextState {
     /// Counts a block from the driver whose bytes were not reserved, and records nothing. Returns
     /// its serial number, which [`free`](Self::free) takes. Returns `None` and counts nothing if
     /// other threads took the rest of the memory meanwhile.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocated_within(&self, block: &Block) -> Option<u64> {
         self.count_block_within(block, Some(self.info.global_mem_size)).map(|(serial, _)| serial)
     }
