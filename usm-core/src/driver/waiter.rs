@@ -9,8 +9,8 @@
 //! sleeps until that thread is done. Reading the clock is part of the cost of a short wait, so
 //! while the machine is not busy few waits read it before their fifth query.
 //!
-//! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room
-//! for one thread beside its workers. A second one finds none, and the runtime then has a thread
+//! **One** thread for the process, whatever the number of callers: a CPU runtime may keep room for
+//! one thread beside its workers. A second one finds none, and the runtime then has a thread
 //! that already waits do its wait. If that thread is just running the same queue, it waits for
 //! itself: a deadlock, seen with two waits on out-of-order queues on two processors. The thread
 //! also works on the operations that other callers wait for: a caller whose turn has not come
