@@ -9,7 +9,7 @@ import pytest
 EXPORTER = """
 import multiprocessing, subprocess, sys
 import usm
-from ipc_case import opened, read
+from ipc_case import ROUTES, opened, read, writes
 
 if __name__ == "__main__":
     device = sys.argv[1]
@@ -30,6 +30,13 @@ if __name__ == "__main__":
             short = usm.full(1000, turn, "<i4", kind="device", device=device)
             assert pool.apply(read, (short.ipc_handle(), device))[4] == [turn] * 1000
         assert pool.apply(opened, (array.ipc_handle(), device)) is None
+        # What may only be read here is so there, by every route.
+        base = usm.zeros(24, dtype="|u1", kind="device", device=device)
+        kept = usm._usm._nrt_window(base, base.pointer, (24,), (1,), "|u1", True)
+        for view in (kept, kept[4:-4], kept[::-1], kept.reshape(4, 6), usm.from_dlpack(kept, copy=False), usm.asarray(usm.memory.as_usm_memory(kept))):
+            assert pool.apply(writes, (view.ipc_handle(), device)) == []
+        assert base.tolist() == [0] * 24
+        assert pool.apply(writes, (base.ipc_handle(), device)) == [name for name in ROUTES if name != "dictionary" or device.startswith("cuda")]
     try:
         usm.open_ipc(array.ipc_handle(), device=device)
     except usm.DeviceError:
@@ -70,6 +77,37 @@ def opened(handle, device, value=None):
     except (usm.DeviceError, usm.RequestError):
         return None
     return "handed on"
+
+
+class Dictionary:
+    def __init__(self, of):
+        self.__cuda_array_interface__ = of.__cuda_array_interface__
+
+
+ROUTES = {
+    "fill": lambda it: it.fill(3),
+    "item": lambda it: it.__setitem__(..., 3),
+    "part": lambda it: it[1:].fill(3),
+    "device": lambda it: it.to_device(it.device).fill(3),
+    "memory": lambda it: usm.memory.as_usm_memory(it).memset(3),
+    "memory of a tensor": lambda it: usm.memory.as_usm_memory(usm.from_dlpack(it, copy=False)).memset(3),
+    "tensor": lambda it: usm.from_dlpack(it, copy=False).fill(3),
+    "dictionary": lambda it: usm.asarray(Dictionary(it)).fill(3),
+    "copy": lambda it: usm.copy(it, bytes(it.nbytes)),
+}
+
+
+# The routes by which an array is written.
+def writes(handle, device):
+    done = []
+    for name, route in ROUTES.items():
+        try:
+            route(usm.open_ipc(handle, device=device))
+            done.append(name)
+        except (usm.Error, AttributeError):
+            # HIP has no dictionaries.
+            pass
+    return done
 """
 
 OPENER = """
