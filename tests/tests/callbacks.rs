@@ -24,6 +24,8 @@ use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 /// the process if a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
+    // A release for the unit tests of handles.
+    ("usm-core/src/driver/handle.rs", "release", Below::OurOwn),
     // The waits run on a thread of their own, which a panic ends.
     ("usm-core/src/process/system.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),

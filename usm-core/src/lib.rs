@@ -74,7 +74,7 @@ mod view;
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
-    pub use crate::process::{Inside, ask, finish_work, register_after_build, watch_forks, work};
+    pub use crate::process::{Build, Inside, ask, finish_work, watch_forks, work};
 }
 
 /// The locks for models and valgrind, and memcheck's requests, for usm-pool. No part of the

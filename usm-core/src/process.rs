@@ -9,6 +9,7 @@
 //! cost one load of a number that rarely changes and two plain stores to a cache line of the
 //! calling thread.
 
+mod build;
 pub(crate) mod exit;
 pub(crate) mod fork;
 #[cfg_attr(not(unix), path = "process/no_system.rs")]
@@ -25,7 +26,8 @@ use std::time::Instant;
 
 use crate::error::{ErrorKind, Result};
 
-pub use exit::{finish_work, register_after_build};
+pub use build::Build;
+pub use exit::finish_work;
 pub use fork::watch_forks;
 
 /// All calls are allowed.
@@ -84,6 +86,7 @@ impl Drop for Lease {
         if is_inside() {
             return;
         }
+        build::wait_for_first(exit::OF_A_CALL);
         // SAFETY: places are never freed.
         if let Some(place) = unsafe { HERE.get().as_ref() } {
             place.release();
@@ -206,6 +209,7 @@ fn all_places() -> impl Iterator<Item = &'static Place> {
 /// For a forked child: the other threads do not exist there, so none is in a call.
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
 fn forget_others() {
+    build::forget();
     let here = HERE.get();
     for other in all_places().filter(|place| !ptr::eq(*place, here)) {
         other.depth.store(0, Ordering::Relaxed);

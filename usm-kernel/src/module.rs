@@ -7,6 +7,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+#[cfg(feature = "std")]
+use usm_core::ends;
 use usm_core::{BackendKind, Context};
 
 use crate::backend::{Programmable, spir_v};
@@ -268,7 +270,7 @@ impl<B: Programmable> Module<B> {
             _ => spir_v::Kernels::new(),
         };
         #[cfg(feature = "std")]
-        let _inside = Building::begin(context)?;
+        let _inside = enter(context, || ends::Build::begin(context.info().backend))?;
         let raw = B::build(context.raw(), &code, options)?;
         Ok(Self { raw, context: context.clone(), kernels })
     }
@@ -279,7 +281,7 @@ impl<B: Programmable> Module<B> {
     #[must_use]
     pub fn native(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "std")]
-        let _inside = Building::begin(&self.context).ok()?;
+        let _inside = enter(&self.context, ends::work).ok()?;
         B::native(&self.raw)
     }
 
@@ -291,7 +293,7 @@ impl<B: Programmable> Module<B> {
     /// As [`build`](Self::build).
     pub fn build_native(context: &Context<B>, code: &[u8]) -> Result<Self, BuildError> {
         #[cfg(feature = "std")]
-        let _inside = Building::begin(context)?;
+        let _inside = enter(context, || ends::Build::begin(context.info().backend))?;
         let raw = B::build_native(context.raw(), code)?;
         Ok(Self { raw, context: context.clone(), kernels: spir_v::Kernels::new() })
     }
@@ -303,7 +305,7 @@ impl<B: Programmable> Module<B> {
     pub fn function(&self, name: &str) -> Result<Function<B>, BuildError> {
         let native = text("name of the function", name)?;
         #[cfg(feature = "std")]
-        let _inside = Building::begin(&self.context)?;
+        let _inside = enter(&self.context, ends::work)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
         if let Some(known) = self.kernels.get(name) {
             info.parameters = Some(joined(info.parameters, &known.parameters));
@@ -314,27 +316,14 @@ impl<B: Programmable> Module<B> {
     }
 }
 
-/// A call of the runtime's compiler, if there is a runtime.
+/// Begins calls of the context's runtime, if it has one.
 #[cfg(feature = "std")]
-struct Building {
-    inside: Option<usm_core::ends::Inside>,
-}
-
-#[cfg(feature = "std")]
-impl Building {
-    fn begin<B: Programmable>(context: &Context<B>) -> usm_core::Result<Self> {
-        let on_host = context.info().backend == usm_core::BackendKind::Host;
-        (!on_host).then(usm_core::ends::work).transpose().map(|inside| Self { inside })
-    }
-}
-
-#[cfg(feature = "std")]
-impl Drop for Building {
-    fn drop(&mut self) {
-        if self.inside.is_some() {
-            usm_core::ends::register_after_build();
-        }
-    }
+fn enter<B: Programmable, G>(
+    context: &Context<B>,
+    begin: impl FnOnce() -> usm_core::Result<G>,
+) -> usm_core::Result<Option<G>> {
+    let on_host = context.info().backend == BackendKind::Host;
+    (!on_host).then(begin).transpose()
 }
 
 /// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same

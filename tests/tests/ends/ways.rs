@@ -8,10 +8,21 @@ use std::time::Duration;
 
 use usm_core::backend::{Dyn, EventOps as _, HostTasks as _};
 use usm_core::{BackendKind, ErrorKind};
+use usm_kernel::Executable;
+use usm_kernel::prelude::*;
 
 use crate::program::{Lane, Program};
 use crate::runtimes::Runtime;
 use crate::{LINE, forks, signals};
+
+/// Reverses the array.
+#[kernel]
+fn turned(a: &mut [f32], from: &[f32]) {
+    let i = global_id(0);
+    if i < a.len() {
+        a[i] = from[a.len() - 1 - i] * 2.0 + 1.0;
+    }
+}
 
 pub(crate) struct Way {
     pub(crate) name: &'static str,
@@ -118,6 +129,16 @@ pub(crate) const WAYS: &[Way] = &[
         }
         keep(program);
         thread::sleep(Duration::from_millis(20));
+        exit(3)
+    }),
+    way("threads_that_build", THREE, |program| {
+        for _ in 0..3 {
+            let context = program.contexts[0].clone();
+            thread::spawn(move || while Executable::<turned, _, 1>::build(&context).is_ok() {});
+        }
+        keep(program);
+        // Any moment of the first build, which loads the runtime's compiler.
+        thread::sleep(Duration::from_millis(u64::from(std::process::id() % 300)));
         exit(3)
     }),
     way("exit_in_an_observer", THREE, |program| {

@@ -3,8 +3,8 @@
 //!
 //! There is one hook for all backends. Handlers run in reverse order of registration, so the hook
 //! is registered when a context opens, after the handlers that the runtime's library registered
-//! while it was loaded. Libraries register more handlers later, and a build of code may load a
-//! compiler, so further contexts, queues and builds register the hook again. If a wait times out
+//! while it was loaded. Libraries register more handlers later, so further contexts and queues
+//! register the hook again, and so do [builds](super::build). If a wait times out
 //! and the C library passes the exit status to handlers (glibc's `on_exit`), the hook ends the
 //! process with that status, because the runtime's own handlers would crash. Elsewhere the other
 //! handlers run.
@@ -61,7 +61,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// Maximum time to wait for all contexts if a host task called `exit`, inside a call of a runtime.
 const FROM_INSIDE: Duration = Duration::from_secs(1);
 /// Maximum time to wait for threads inside a call, if no context has a wait limit.
-const OF_A_CALL: Duration = Duration::from_secs(30);
+pub(super) const OF_A_CALL: Duration = Duration::from_secs(30);
 /// The pause between two calls of `may_go_on`.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -254,25 +254,16 @@ fn leave(status: Option<c_int>) {
 /// Registers the hook at a new context or queue.
 pub(crate) fn register_for_object() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    register_again(&COUNT);
-}
-
-/// Registers the hook after a build, which may have loaded the runtime's compiler. The destructors
-/// of that library would otherwise run before the hook, while threads are still in the compiler.
-pub fn register_after_build() {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    register_again(&COUNT);
-}
-
-/// Registers the hook at calls number 1 to 8, 16, 32 and so on.
-fn register_again(count: &AtomicUsize) {
-    let count = count.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    if count <= 8 || count.is_power_of_two() {
-        if count == 1 {
-            system::keep_loaded();
-        }
+    if is_time(&COUNT) {
+        system::keep_loaded();
         register();
     }
+}
+
+/// Counts a call. Whether it is number 1 to 8, 16, 32 and so on.
+pub(super) fn is_time(count: &AtomicUsize) -> bool {
+    let count = count.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    count <= 8 || count.is_power_of_two()
 }
 
 /// Delays forks: otherwise the C library's lock of its handlers could stay locked in the child,

@@ -1,0 +1,96 @@
+//! Builds of code. For its first build a runtime loads a compiler, whose parts register exit
+//! handlers of their own when they are loaded or first used. They would run before the hook of
+//! [`exit`](super::exit), and Intel's compiler crashes if a thread is in it then.
+//!
+//! The C library drops the values of the exiting thread before it calls any handler. So each thread
+//! that has called a runtime waits there for the first builds; after them the hook is registered
+//! again. A thread that merely ends waits too, because it cannot tell. For a thread that exits and
+//! never called a runtime there is no such place: a helper thread registers the hook every
+//! millisecond while a first build runs, which leaves it a small chance to miss a handler.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::thread;
+use std::time::Instant;
+
+use super::{Inside, RUNS, STAGE, exit, work};
+use crate::BackendKind;
+use crate::error::Result;
+
+/// The kinds of backend that have finished a build, a bit each.
+static BUILT: AtomicU32 = AtomicU32::new(0);
+/// Running builds of other kinds.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+const PAUSE: Duration = Duration::from_millis(1);
+/// Registrations during one build: each takes 32 bytes until the process ends.
+const REGISTRATIONS: u32 = 5000;
+
+/// While this lives, the thread may call a runtime's compiler.
+#[derive(Debug)]
+#[must_use = "the runtime may be unloaded as soon as it is dropped"]
+pub struct Build {
+    kind: u32,
+    /// Set at the end of a first build.
+    ended: Option<Arc<AtomicBool>>,
+    _inside: Inside,
+}
+
+impl Build {
+    /// Call before a build.
+    ///
+    /// # Errors
+    /// As [`work`].
+    pub fn begin(backend: BackendKind) -> Result<Self> {
+        let (kind, inside) = (1 << backend as u32, work()?);
+        let is_first = BUILT.load(Ordering::Acquire) & kind == 0;
+        Ok(Self { kind, ended: is_first.then(begin_first), _inside: inside })
+    }
+}
+
+impl Drop for Build {
+    fn drop(&mut self) {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        if let Some(ended) = &self.ended {
+            exit::register();
+            ended.store(true, Ordering::Relaxed);
+            BUILT.fetch_or(self.kind, Ordering::Release);
+            FIRST.fetch_sub(1, Ordering::Release);
+        } else if exit::is_time(&COUNT) {
+            exit::register();
+        }
+    }
+}
+
+fn begin_first() -> Arc<AtomicBool> {
+    FIRST.fetch_add(1, Ordering::Relaxed);
+    let ended = Arc::new(AtomicBool::new(false));
+    let build = Arc::clone(&ended);
+    let register = move || {
+        for _ in 0..REGISTRATIONS {
+            if build.load(Ordering::Relaxed) || STAGE.load(Ordering::Relaxed) != RUNS {
+                break;
+            }
+            exit::register();
+            thread::sleep(PAUSE);
+        }
+    };
+    // The build needs no answer of the thread, which ends soon after it.
+    let _ = thread::Builder::new().name("usm-build".into()).spawn(register);
+    ended
+}
+
+/// Waits for the first builds, at most `limit`. For a thread that drops its values.
+pub(super) fn wait_for_first(limit: Duration) {
+    let begin = Instant::now();
+    while FIRST.load(Ordering::Acquire) > 0 && begin.elapsed() < limit {
+        thread::sleep(PAUSE);
+    }
+}
+
+/// For a forked child: the threads that build do not exist there.
+#[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
+pub(super) fn forget() {
+    FIRST.store(0, Ordering::Relaxed);
+}
