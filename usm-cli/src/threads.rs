@@ -1,4 +1,5 @@
-//! Starts threads one by one, so that a system that refuses memory ends the command with one line.
+//! Starts the threads of streams one by one, so that a system that refuses memory ends the command
+//! with one line.
 
 use core::hint::black_box;
 use std::sync::{Mutex, mpsc};
@@ -11,11 +12,11 @@ use crate::error::{Error, Result};
 /// last of them.
 const START: usize = 72 << 20;
 
-/// Runs `work` with each number below `count` at the same time; the results in this order. No
-/// thread begins its work before all have started.
+/// Runs `work` for each stream, numbered from 0, at the same time. Returns the results in this
+/// order. No stream begins its work before the threads of all have started.
 ///
 /// # Errors
-/// For a number whose thread the system refuses, or whose work panics.
+/// For a stream whose thread the system refuses, or whose work panics.
 pub(crate) fn together<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> Vec<Result<T>> {
     let all_started = Mutex::new(());
     thread::scope(|scope| {
@@ -31,15 +32,15 @@ pub(crate) fn together<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> V
                 drop(all_started.lock());
                 work(number)
             };
-            let refused = |error| Error::unable(format!("no thread for number {number}: {error}"));
+            let refused = |error| Error::unable(format!("no thread for stream {number}: {error}"));
             let begun = thread::Builder::new().spawn_scoped(scope, body).map_err(refused)?;
-            starts.recv().map_err(|_| Error::unable(format!("thread {number} did not start")))?;
+            starts.recv().map_err(|_| Error::unable(format!("stream {number} did not start")))?;
             Ok(begun)
         };
         let begun: Vec<_> = (0..count).map(begin).collect();
         drop(wait);
         let end = |thread: Result<thread::ScopedJoinHandle<'_, T>>| {
-            thread?.join().map_err(|_| Error::unable("a thread panicked"))
+            thread?.join().map_err(|_| Error::unable("a stream panicked"))
         };
         begun.into_iter().map(end).collect()
     })
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_of_its_number() {
+    fn a_panic_is_an_error_of_its_stream() {
         let ran = super::together(3, |number| assert_ne!(number, 1, "planted"));
         let failed: Vec<_> = ran.iter().map(Result::is_err).collect();
         assert_eq!(failed, [false, true, false]);

@@ -2,11 +2,12 @@
 //! handlers of their own when they are loaded or first used. They would run before the hook of
 //! [`exit`](super::exit), and Intel's compiler crashes if a thread is in it then.
 //!
-//! The C library drops the values of the exiting thread before it calls any handler. So each thread
-//! that has called a runtime waits there for the first builds; after them the hook is registered
-//! again. A thread that merely ends waits too, because it cannot tell. For a thread that exits and
-//! never called a runtime there is no such place: a helper thread registers the hook every
-//! millisecond while a first build runs, which leaves it a small chance to miss a handler.
+//! The C library drops the thread-local values of the exiting thread before it calls any handler.
+//! So each thread that has called a runtime waits there for the running first builds, which
+//! register the hook again. A thread that merely ends waits too, because it cannot tell an exit
+//! from its end. For a thread that exits and never called a runtime there is no such place: a
+//! helper thread registers the hook every millisecond while a first build runs, which leaves it a
+//! small chance to miss a handler.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use crate::error::Result;
 
 /// The kinds of backend that have finished a build, a bit each.
 static BUILT: AtomicU32 = AtomicU32::new(0);
-/// Running builds of other kinds.
+/// Running builds whose kind of backend had finished none when they began.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 
 const PAUSE: Duration = Duration::from_millis(1);
