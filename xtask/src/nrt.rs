@@ -29,7 +29,7 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
         "-p",
         "usm-nrt",
         "--profile",
-        "optimized",
+        "library",
         "--crate-type",
         "cdylib",
         "--features",
@@ -43,8 +43,6 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
         "usm_nrt_export",
         // No panic may enter C. With this flag no function prepares for one: 1 ns of 6 for a block.
         "-Cpanic=abort",
-        // Keeps the exported names; the others would be nine tenths of the file.
-        "-Cstrip=symbols",
     ]);
     if cfg!(target_os = "linux") {
         // A program that links to the file needs its name, not its path at build time.
@@ -58,7 +56,7 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
     let name = format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let library = target.join("optimized").join(name);
+    let library = target.join("library").join(name);
     if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 
