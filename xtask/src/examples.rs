@@ -9,7 +9,7 @@ use crate::folder;
 use crate::report::Report;
 
 /// Minimum number of examples: a search that finds none would check nothing.
-const LEAST: usize = 16;
+const LEAST: usize = 23;
 
 /// Runs each example; `cargo test` has compiled it just before.
 pub(crate) fn parts(report: &mut Report) {
@@ -66,11 +66,16 @@ mod tests {
             "usm-core",
             "usm-interface",
             "usm-kernel",
+            "usm-kernel-ir",
+            "usm-kernel-jit",
+            "usm-kernel-macros",
+            "usm-kernel-rust",
             "usm-opencl",
             "usm-level-zero",
             "usm-cuda",
             "usm-sycl",
             "usm-nrt",
+            "usm-plan",
             "usm-pool",
             "usm-prune",
             "usm",
