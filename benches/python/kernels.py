@@ -1,5 +1,5 @@
-"""Kernels of `@usm.kernel`: launches beside dpctl's, and code for the host beside loops of C; rows
-of JSON.
+"""Kernels of `@usm.kernel`: launches beside those of dpctl and CuPy, and code for the host beside
+loops of C; rows of JSON.
 
 Microseconds of the caller's CPU time, medians of batches taken in turns. `USM_KERNEL_HOST` says
 which code of the host is measured, else both are, each in a process of its own.
@@ -145,6 +145,32 @@ def launches():
         )
 
 
+def launches_on_cuda():
+    """The launch and its wait, and the launch alone, beside CuPy's `RawKernel`."""
+    try:
+        import cupy
+
+        queue = usm.Queue("cuda:gpu:0")
+    except Exception as error:
+        print(f"skipped: launches on CUDA: {type(error).__name__}: {error}", file=sys.stderr)
+        return
+    source = """extern "C" __global__ void scale(double a, float *x) {
+        unsigned long i = (unsigned long)blockIdx.x * blockDim.x + threadIdx.x; x[i] = (float)a * x[i]; }"""
+    theirs, stream = cupy.RawKernel(source, "scale"), cupy.cuda.Stream(non_blocking=True)
+    x, y = usm.asarray(np.ones(64, "f4"), queue=queue, kind="device", copy=True), cupy.ones(64, "f4")
+    peer = "CuPy's RawKernel and synchronize"
+
+    def waited():
+        theirs((1,), (64,), (1.0, y))
+        stream.synchronize()
+
+    with stream:
+        compare("Python: launch and wait, cuda", peer, lambda: scale[64](1.0, x), waited, 200)
+        launch = usm.call_kernel_async
+        compare("Python: launch, cuda", peer, lambda: launch(scale, usm.Range(64), 1.0, x), lambda: theirs((1,), (64,), (1.0, y)), 200)
+        queue.wait()
+
+
 def host(way):
     folder = pathlib.Path(tempfile.mkdtemp())
     (folder / "loops.c").write_text(LOOPS)
@@ -175,5 +201,6 @@ if __name__ == "__main__":
         host(chosen)
     else:
         launches()
+        launches_on_cuda()
         for way in ("builtin", "cc") if shutil.which("cc") else ():
             subprocess.run([sys.executable, __file__], env={**os.environ, "USM_KERNEL_HOST": way}, check=True)
