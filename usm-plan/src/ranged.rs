@@ -177,9 +177,10 @@ impl Tables {
         &self.ids
     }
 
-    /// Whether a proof for one value holds for all: every permit was used in a block of tensors
-    /// that all fill it and have bytes for that value. Other tensors of a block overlap for some
-    /// values, and tensors without bytes for none.
+    /// Whether a proof for one value holds for all. Every permit was used in a block of tensors
+    /// that all fill it and have bytes for that value: other tensors of a block overlap for some
+    /// values, and tensors without bytes for none. And the operators follow each other alike for
+    /// all values.
     pub(crate) fn fits_by_order(&self) -> bool {
         self.fits_by_order
     }
@@ -261,7 +262,26 @@ impl Planned {
 
     /// The tables for evaluation. The order is proven for a graph with its sizes.
     pub(crate) fn tables_for(&self, graph: &Graph, queue: Queue) -> Result<Tables> {
-        self.tables(&problem(graph, queue)?)
+        let mut tables = self.tables(&problem(graph, queue)?)?;
+        tables.fits_by_order &= queue == Queue::InOrder || self.order_is_fixed(graph);
+        Ok(tables)
+    }
+
+    /// Whether the data dependencies are the same for all values. A tensor that no operator makes
+    /// follows the writers of the bytes under it, so all places in its block must be numbers.
+    fn order_is_fixed(&self, graph: &Graph) -> bool {
+        let is_number = |terms: &[Term]| terms.iter().all(|term| !matches!(term, Term::Dimension(_)));
+        let is_fixed = |&tensor: &usize| {
+            self.places.get(tensor).is_some_and(|place| {
+                is_number(&place.size) && place.base.iter().all(|(_, offset)| is_number(offset))
+            })
+        };
+        graph.tensors().iter().all(|tensor| {
+            let family = graph.family(tensor.root);
+            let is_made = tensor.producer.is_some() || tensor.users.is_empty();
+            let is_written = family.iter().any(|&other| graph.tensors()[other].producer.is_some());
+            is_made || !is_written || family.iter().all(is_fixed)
+        })
     }
 
     fn tables(&self, problem: &Problem) -> Result<Tables> {

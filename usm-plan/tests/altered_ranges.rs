@@ -18,8 +18,9 @@ fn random(state: &mut u64, end: u64) -> u64 {
     (*state >> 33) % end
 }
 
-/// Operators on tensors and views of few sizes, which are 0 for some values; permits, some of them
-/// taken; plans in random orders, some of them with pairs that are missing or the wrong way round.
+/// Operators on tensors and views of few sizes, which are 0 for some values; blocks that two
+/// operators fill and a view of bytes of the one or the other; permits, some of them taken; plans
+/// in random orders, some of them with pairs that are missing or the wrong way round.
 fn altered(state: &mut u64) -> String {
     let low = random(state, 2);
     let sizes = ["4*n", "4*n", "n*m", "8", "max(4*n, 4)", "4*m"];
@@ -34,6 +35,26 @@ fn altered(state: &mut u64) -> String {
         let id = tensors.len() as u64;
         let mut size = sizes[random(state, 6) as usize];
         let (mut permits, mut over) = (Vec::new(), String::new());
+        if random(state, 3) == 0 {
+            let part = ["4*n", "8", "4*(3 - n)"][random(state, 3) as usize];
+            let at = ["0", "min(4*n, PART)", "(n - 2*(n//2))*(PART)"][random(state, 3) as usize];
+            let at = at.replace("PART", part);
+            tensors.push(format!(r#"{{"id": {id}, "size": "2*({part})"}}"#));
+            for (offset, size) in [("0", part), (part, part), (&at, &format!("min(4, {part})"))] {
+                let view = tensors.len();
+                tensors.push(format!(
+                    r#"{{"id": {view}, "size": "{size}", "alias_of": {id}, "alias_offset": "{offset}"}}"#
+                ));
+            }
+            roots.push(id);
+            let mut read: Vec<String> = inputs.iter().map(|(input, _)| input.to_string()).collect();
+            for written in [id + 1, id + 2] {
+                let given = read.pop().unwrap_or_default();
+                ops.push(format!(r#"{{"inputs": [{given}], "outputs": [{written}]}}"#));
+            }
+            known.push((id + 3, "0"));
+            continue;
+        }
         for &(input, of) in &inputs {
             if random(state, 2) == 0 {
                 permits.push(format!("[{input}, {id}]"));
@@ -131,5 +152,31 @@ fn a_permit_that_no_byte_needs_for_the_least_value_is_needed_for_others() {
         assert_eq!(every.at(&[0], &mut [0; 3]).unwrap().peak, 0);
         let error = every.at(&[1], &mut [0; 3]).unwrap_err().to_string();
         assert!(error.contains("the tensor with id 2: over"), "{error}");
+    }
+}
+
+/// The view lies over bytes of one operator for even values and over those of another for odd ones.
+/// The first tensor dies with the one operator.
+#[test]
+fn a_view_follows_the_operators_that_write_its_bytes_for_each_value() {
+    let text = br#"{"dims": [{"name": "n", "low": 0, "high": 3}],
+        "tensors": [{"id": 0, "size": 128}, {"id": 1, "size": 64, "alias_of": 0},
+            {"id": 2, "size": 64, "alias_of": 0, "alias_offset": 64},
+            {"id": 3, "size": 64, "alias_of": 0, "alias_offset": "64*(n - 2*(n//2))"},
+            {"id": 4, "size": 64}, {"id": 5, "size": 64}],
+        "ops": [{"outputs": [4]}, {"inputs": [4], "outputs": [1]}, {"outputs": [2]},
+            {"inputs": [3], "outputs": [5]}],
+        "outputs": [5], "plans": [{"below": [[0, 4], [0, 5]]}]}"#;
+    for queue in [Queue::InOrder, Queue::OutOfOrder] {
+        let every = RangePlan::parse(text, queue, None).unwrap();
+        assert_eq!(every.at(&[0], &mut [0; 6]).unwrap().peak, 192);
+        let odd = every.at(&[1], &mut [0; 6]);
+        match queue {
+            Queue::InOrder => assert_eq!(odd.unwrap().peak, 192),
+            _ => {
+                let error = odd.unwrap_err().to_string();
+                assert!(error.contains("tensors 4 and 5 may live together"), "{error}");
+            }
+        }
     }
 }
