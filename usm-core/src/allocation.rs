@@ -229,7 +229,12 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
-        self.body.uses.pending(self.context.id())
+        let id = self.context.id();
+        if self.context.shared().is_synchronous() {
+            Pending::of(id, alloc::vec::Vec::new())
+        } else {
+            self.body.uses.pending(id)
+        }
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources
@@ -269,6 +274,10 @@ impl<B: Backend> Allocation<B> {
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
+        #[cfg(feature = "alloc")]
+        if self.context.shared().is_synchronous() {
+            return Ok(());
+        }
         #[cfg(feature = "alloc")]
         let unreported = self.unreported(access);
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "only for helgrind's requests"))]

@@ -36,6 +36,9 @@ pub struct ContextState {
     entry: EntryId,
     /// Whether the device's gate is used.
     gated: bool,
+    /// Whether an operation has finished when its call returns, also behind an erased backend.
+    #[cfg(feature = "alloc")]
+    synchronous: bool,
     history: History,
     wait_limit_ms: AtomicU32,
     /// Outcomes of checked launches that were not reported yet.
@@ -86,6 +89,8 @@ impl ContextState {
             id: next_id(),
             library: 0,
             gated: info.capabilities.needs_gate(),
+            #[cfg(feature = "alloc")]
+            synchronous: false,
             info,
             entry: ledger.open(),
             ledger,
@@ -96,6 +101,20 @@ impl ContextState {
             #[cfg(feature = "std")]
             member: None,
         }
+    }
+
+    /// The state of a context whose operations have finished when their calls return.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn of_synchronous(mut self) -> Self {
+        self.synchronous = true;
+        self
+    }
+
+    /// Whether no operation is ever in flight.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.synchronous
     }
 
     #[cfg(feature = "alloc")]

@@ -28,7 +28,7 @@ use crate::error::{ErrorKind, Result};
 
 pub use build::Build;
 pub use exit::finish_work;
-pub use fork::watch_forks;
+pub use fork::{in_arena, watch_forks};
 
 /// All calls are allowed.
 const RUNS: u8 = 0;

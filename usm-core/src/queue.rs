@@ -149,7 +149,9 @@ impl<B: Backend> Queue<B> {
         after: &[Event<B>],
         run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
     ) -> Result<B::Event> {
-        if B::SYNCHRONOUS {
+        // Without records a shared array of an erased host backend needs no lock, which a fork
+        // could leave locked in the child.
+        if B::SYNCHRONOUS || self.context.shared().is_synchronous() {
             return run(&self.raw, &[]);
         }
         let mut events = alloc::vec::Vec::new();

@@ -15,7 +15,7 @@ use usm_core::{
 };
 
 use crate::plan::{Memory, Plan, Row};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, in_arena};
 
 /// Why the arena refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +110,18 @@ impl<B: Backend> Inner<B> {
         }
     }
 
+    /// Runs a few instructions on the ranges, which drop no events. A fork leaves the ranges free
+    /// in the child.
+    fn with_ranges<R>(&self, call: impl FnOnce(&mut Ranges<B>) -> R) -> R {
+        in_arena(|| call(&mut self.ranges.lock()))
+    }
+
     fn release_range(&self, range: &Range, id: u64) {
-        let mut ranges = self.ranges.lock();
-        if let Some(at) = ranges.held.iter().position(|(held, holder)| held == range && *holder == id) {
-            ranges.held.swap_remove(at);
-        }
+        self.with_ranges(|ranges| {
+            if let Some(at) = ranges.held.iter().position(|(held, holder)| held == range && *holder == id) {
+                ranges.held.swap_remove(at);
+            }
+        });
     }
 }
 
@@ -235,11 +242,13 @@ impl<B: Backend> Arena<B> {
             return Err(ArenaError::Empty { id });
         }
         let range = Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) };
-        let mut ranges = self.inner.ranges.lock();
-        if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.meets(&range)) {
-            return Err(ArenaError::InUse { id, held_by });
-        }
-        ranges.held.push((range, id));
+        self.inner.with_ranges(|ranges| {
+            if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.meets(&range)) {
+                return Err(ArenaError::InUse { id, held_by });
+            }
+            ranges.held.push((range, id));
+            Ok(())
+        })?;
         Ok(Claim { inner: self.inner.clone(), range, id, taken: Mutex::new(false) })
     }
 }
@@ -308,13 +317,16 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         *taken = true;
         drop(taken);
         let mut earlier = Vec::new();
-        self.inner.ranges.lock().released.retain(|(range, pending)| {
-            if range.meets(&self.range) {
-                earlier.push(pending.clone());
-            }
-            // From now on this allocation keeps the uses of the bytes inside it.
-            !range.is_inside(&self.range)
+        // From now on this allocation keeps the uses of the bytes inside it.
+        let inside = self.inner.with_ranges(|ranges| {
+            let meeting = ranges.released.iter().filter(|(range, _)| range.meets(&self.range));
+            earlier.extend(meeting.map(|(_, pending)| pending.clone()));
+            let all = core::mem::take(&mut ranges.released).into_iter();
+            let (inside, kept) = all.partition::<Vec<_>, _>(|(range, _)| range.is_inside(&self.range));
+            ranges.released = kept;
+            inside
         });
+        drop(inside);
         // Pending operations may still read the old content.
         #[cfg(usm_valgrind)]
         if earlier.is_empty() {
@@ -352,7 +364,7 @@ impl<B: Backend> Reclaim<B> for Part<B> {
                 // Cannot fail: part and base belong to one context.
                 let _ = base.absorb(pending.clone());
             }
-            self.inner.ranges.lock().released.push((self.range, pending));
+            self.inner.with_ranges(|ranges| ranges.released.push((self.range, pending)));
         }
         self.inner.release_range(&self.range, self.id);
     }

@@ -1,7 +1,15 @@
-//! The only source of the lock, so that the models (`tests/loom.rs`) and valgrind can substitute
+//! The only source of locks, so that the models (`tests/loom.rs`) and valgrind can substitute
 //! theirs.
 
 #[cfg(not(any(loom, usm_valgrind)))]
 pub(crate) use spin::mutex::SpinMutex as Mutex;
 #[cfg(any(loom, usm_valgrind))]
 pub(crate) use usm_core::substitute::Mutex;
+
+#[cfg(feature = "std")]
+pub(crate) use usm_core::ends::in_arena;
+/// Runs a few instructions on an arena. Without `std` no process forks.
+#[cfg(not(feature = "std"))]
+pub(crate) fn in_arena<R>(call: impl FnOnce() -> R) -> R {
+    call()
+}

@@ -105,6 +105,17 @@ mod imp {
         locks.known.push(weak);
     }
 
+    /// The lock of all arenas in host memory, which no list names because they may be borrowed.
+    static ARENAS: Mutex<()> = Mutex::new(());
+
+    /// Runs a few instructions on an arena, one thread at a time, and never during a fork. `call`
+    /// takes no other lock that is held across forks, and calls no foreign code.
+    pub fn in_arena<R>(call: impl FnOnce() -> R) -> R {
+        watch();
+        let _held = ARENAS.lock();
+        call()
+    }
+
     /// Delays forks of other threads until `call` returns. `call` takes no lock of this crate.
     pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
         watch();
@@ -116,14 +127,17 @@ mod imp {
         let mut locks = LOCKS.lock();
         locks.held = locks.known.iter().filter_map(Weak::upgrade).collect();
         locks.held.iter().for_each(|held| held.hold());
+        ARENAS.hold();
         core::mem::forget(locks);
     }
 
     unsafe extern "C" fn parent() {
         // SAFETY: this thread has held the lock since `before`, so no other code accesses the data.
         let held = unsafe { core::mem::take(&mut (*LOCKS.as_mut_ptr()).held) };
+        // SAFETY: `before` locked it.
+        unsafe { ARENAS.release() };
         for lock in &held {
-            // SAFETY: `before` locked it.
+            // SAFETY: as above.
             unsafe { lock.release() };
         }
         // SAFETY: as above.
@@ -156,6 +170,10 @@ mod imp {
 mod imp {
     pub(crate) fn guard<H>(_: &alloc::sync::Arc<H>) {}
 
+    pub fn in_arena<R>(call: impl FnOnce() -> R) -> R {
+        call()
+    }
+
     pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
         call()
     }
@@ -173,3 +191,4 @@ pub fn watch_forks() {
 pub(super) use imp::delay;
 /// Registers a lock, which forks then leave free.
 pub(crate) use imp::guard;
+pub use imp::in_arena;

@@ -95,8 +95,20 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
         Context::from_raw(self)
     }
 
+    /// Runs `call` on the table. A fork leaves the table free in the child.
+    fn with_table<R>(&self, call: impl FnOnce(&mut Table<BLOCKS>) -> R) -> R {
+        let locked = || call(&mut self.table.lock());
+        #[cfg(feature = "std")]
+        return crate::process::in_arena(locked);
+        #[cfg(not(feature = "std"))]
+        locked()
+    }
+
     fn place(&self, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
-        let mut table = self.table.lock();
+        self.with_table(|table| self.place_in(table, layout, kind))
+    }
+
+    fn place_in(&self, table: &mut Table<BLOCKS>, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
         let count = table.len;
         if count == BLOCKS {
             return Err(ErrorKind::TooManyBlocks { limit: BLOCKS }.into());
@@ -131,28 +143,29 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
 
     fn give_back(&self, block: &Block) {
         let offset = block.address() - self.base.as_ptr() as usize;
-        let mut table = self.table.lock();
-        let count = table.len;
-        if let Some(index) = table.live[..count].iter().position(|live| live.offset == offset) {
-            table.live.copy_within(index + 1..count, index);
-            table.len -= 1;
-        }
+        self.with_table(|table| {
+            let count = table.len;
+            if let Some(index) = table.live[..count].iter().position(|live| live.offset == offset) {
+                table.live.copy_within(index + 1..count, index);
+                table.len -= 1;
+            }
+        });
     }
 
     fn find(&self, address: usize) -> PointerInfo {
         let base = self.base.as_ptr() as usize;
         let Some(offset) = address.checked_sub(base) else { return PointerInfo::UNKNOWN };
-        let table = self.table.lock();
-        table.live[..table.len]
-            .iter()
-            .find(|live| offset >= live.offset && offset - live.offset < live.size)
-            .map_or(PointerInfo::UNKNOWN, |live| PointerInfo {
+        let holds = |live: &&Live| offset >= live.offset && offset - live.offset < live.size;
+        self.with_table(|table| table.live[..table.len].iter().find(holds).copied()).map_or(
+            PointerInfo::UNKNOWN,
+            |live| PointerInfo {
                 kind: live.kind,
                 base: base + live.offset,
                 size: live.size,
                 device: (live.kind != AllocKind::Host).then_some(self.shared.info().ordinal),
                 context: self.shared.id(),
-            })
+            },
+        )
     }
 }
 

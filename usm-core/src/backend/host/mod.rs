@@ -34,7 +34,10 @@ static LIBRARY: u8 = 0;
 
 /// The state of a host context.
 fn state(info: DeviceInfo) -> ContextState {
-    ContextState::new(info).of_library((&raw const LIBRARY).addr())
+    let state = ContextState::new(info).of_library((&raw const LIBRARY).addr());
+    #[cfg(feature = "alloc")]
+    let state = state.of_synchronous();
+    state
 }
 
 /// A queue of a host backend, without state: its work runs during the call.
