@@ -125,4 +125,62 @@ fn sub_groups_of_any_size(a: &mut [f32]) {
     a[global_id(0)] = sub_group_reduce(1.0_f32, ADD);
 }
 
+#[kernel]
+fn unknown_constant(a: &mut [u32]) {
+    a[global_id(0)] = u32::LARGEST;
+}
+
+#[kernel]
+fn constant_of_another_crate(a: &mut [f32]) {
+    a[global_id(0)] = core::f32::consts::PI;
+}
+
+#[kernel]
+fn unknown_label(a: &mut [u32]) {
+    'rows: for y in 0..4_u32 {
+        a[global_id(0)] = y;
+    }
+    loop {
+        break 'rows;
+    }
+}
+
+#[kernels]
+mod labels {
+    #[kernel_fn]
+    fn leaves(x: u32) -> u32 {
+        while x > 0 {
+            break 'outer;
+        }
+        x
+    }
+
+    #[kernel]
+    fn label_of_a_caller(a: &mut [u32]) {
+        'outer: for y in 0..4_u32 {
+            a[global_id(0)] = leaves(y);
+        }
+    }
+}
+
+#[kernel]
+fn label_of_a_block(a: &mut [u32]) {
+    'block: {
+        a[global_id(0)] = 1;
+    }
+}
+
+#[kernel]
+fn break_with_a_value(a: &mut [u32]) {
+    loop {
+        break 5;
+    }
+    a[global_id(0)] = 1;
+}
+
+#[kernel]
+fn kind_of_an_integer(a: &mut [u32]) {
+    a[global_id(0)] = a[0].is_nan() as u32;
+}
+
 fn main() {}

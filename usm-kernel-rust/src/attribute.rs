@@ -13,7 +13,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
-use crate::{body, call, instance, nesting, signature};
+use crate::{body, constant, instance, nesting, signature};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -202,12 +202,12 @@ impl Module {
                 Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
                     module.functions.push(Rc::new(function.clone()));
                 }
-                Item::Const(constant) if scalar(&constant.ty).is_ok() => {
+                Item::Const(item) if scalar(&item.ty).is_ok() => {
                     // A constant that is no number belongs to Rust only, until a kernel uses it.
                     let known = Self { functions: Vec::new(), constants: module.constants.clone() };
                     let mut scope = Scope::of_constants(Rc::new(known));
-                    if let Ok(value) = call::constant(constant, &mut scope) {
-                        module.constants.push((constant.ident.to_string(), value));
+                    if let Ok(value) = constant::of_item(item, &mut scope) {
+                        module.constants.push((item.ident.to_string(), value));
                     }
                 }
                 _ => {}

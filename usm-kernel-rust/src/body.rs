@@ -7,6 +7,7 @@ use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarI
 use crate::atomic::{atomic, is_atomic};
 use crate::declaration::declare;
 use crate::expression::{self, typed};
+use crate::label::{self, Jump};
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
 
@@ -52,52 +53,45 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         },
         Rust::If(branch) => conditional(branch, scope, out),
         Rust::While(repeat) => {
-            unlabelled(repeat.label.as_ref())?;
             let at = place_of(repeat.while_token.span);
             let condition = typed(&repeat.cond, Scalar::Bool, scope)?;
             // The statements that the condition needs run in each round.
             let mut rounds = core::mem::take(&mut scope.before);
-            let body = block(&repeat.body, scope)?;
-            if rounds.is_empty() {
-                out.push(Stmt::new(StmtKind::While(condition, body), at));
-                return Ok(());
-            }
-            let leave = vec![Stmt::new(StmtKind::Break, at)];
-            rounds.push(Stmt::new(StmtKind::If(condition, Vec::new(), leave), at));
-            rounds.extend(body);
-            out.push(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), rounds), at));
-            Ok(())
+            label::enclosing(repeat.label.as_ref(), scope, out, |scope| {
+                let body = block(&repeat.body, scope)?;
+                if rounds.is_empty() {
+                    return Ok(Stmt::new(StmtKind::While(condition, body), at));
+                }
+                let leave = vec![Stmt::new(StmtKind::Break, at)];
+                rounds.push(Stmt::new(StmtKind::If(condition, Vec::new(), leave), at));
+                rounds.extend(body);
+                Ok(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), rounds), at))
+            })
         }
-        Rust::Loop(repeat) => {
-            unlabelled(repeat.label.as_ref())?;
+        Rust::Loop(repeat) => label::enclosing(repeat.label.as_ref(), scope, out, |scope| {
             let at = place_of(repeat.loop_token.span);
             let body = block(&repeat.body, scope)?;
-            out.push(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at));
-            Ok(())
-        }
+            Ok(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at))
+        }),
         Rust::ForLoop(counted) => counting(counted, scope, out),
         Rust::Block(inner) => {
+            if let Some(label) = &inner.label {
+                return refuse(
+                    label.name.span(),
+                    "only loops have labels: write `loop` with a `break` at its end",
+                );
+            }
             out.extend(block(&inner.block, scope)?);
             Ok(())
         }
         Rust::Break(word) => {
-            if let Some(more) = word
-                .label
-                .as_ref()
-                .map(syn::spanned::Spanned::span)
-                .or(word.expr.as_ref().map(|value| value.span()))
-            {
-                return refuse(more, "`break` leaves the innermost loop, without a value");
+            if let Some(value) = &word.expr {
+                return refuse(value.span(), "`break` leaves a loop without a value");
             }
-            out.push(Stmt::new(StmtKind::Break, place_of(word.span())));
-            Ok(())
+            label::jump(Jump::Break, word.label.as_ref(), place_of(word.span()), scope, out)
         }
         Rust::Continue(word) => {
-            if let Some(label) = &word.label {
-                return refuse(label.span(), "`continue` goes on with the innermost loop");
-            }
-            out.push(Stmt::new(StmtKind::Continue, place_of(word.span())));
-            Ok(())
+            label::jump(Jump::Continue, word.label.as_ref(), place_of(word.span()), scope, out)
         }
         Rust::Return(word) => crate::call::returned(word.expr.as_deref(), word.span(), scope, out),
         Rust::Call(call) => {
@@ -147,16 +141,6 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
     }
 }
 
-fn unlabelled(label: Option<&syn::Label>) -> Result<()> {
-    match label {
-        Some(label) => refuse(
-            label.span(),
-            "loops of a kernel have no labels: set a variable, and test it in the outer loop",
-        ),
-        None => Ok(()),
-    }
-}
-
 fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     if let Rust::Let(word) = &*branch.cond {
         return refuse(word.span(), "a kernel has no patterns: write a comparison");
@@ -176,7 +160,6 @@ fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Resul
 }
 
 fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    unlabelled(counted.label.as_ref())?;
     let mut of = &*counted.expr;
     let mut step = None;
     while let Rust::Paren(inner) = of {
@@ -219,10 +202,11 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
         Pat::Wild(wild) => scope.variable(&syn::Ident::new("_count", wild.span()), ty, false),
         other => return refuse(other.span(), "the variable of a loop is a name"),
     };
-    let body = block(&counted.body, scope)?;
-    scope.forget(mark);
-    out.push(Stmt::new(StmtKind::For(variable, start, end, step, body), at));
-    Ok(())
+    label::enclosing(counted.label.as_ref(), scope, out, |scope| {
+        let body = block(&counted.body, scope)?;
+        scope.forget(mark);
+        Ok(Stmt::new(StmtKind::For(variable, start, end, step, body), at))
+    })
 }
 
 /// The memory that a barrier or fence names: local, global or both.

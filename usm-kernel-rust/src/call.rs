@@ -5,7 +5,7 @@ use alloc::rc::Rc;
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type};
-use usm_kernel_ir::{Binary, Collection, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, without_returns};
+use usm_kernel_ir::{Binary, Collection, Expr, Scalar, Stmt, StmtKind, without_returns};
 
 use crate::expression::{expr, may_run, typed};
 use crate::scope::{Called, Meaning, Scope, refuse, scalar};
@@ -236,35 +236,4 @@ pub(crate) fn returned(
     }
     out.push(Stmt::new(StmtKind::Return, at));
     Ok(())
-}
-
-/// Reads the value of a constant.
-pub(crate) fn constant(item: &syn::ItemConst, scope: &mut Scope) -> Result<Literal> {
-    let value = typed(&item.expr, scalar(&item.ty)?, scope)?;
-    fold(&value).map_or_else(
-        || refuse(item.expr.span(), "a constant of kernels is a number, or a sum or product of numbers"),
-        Ok,
-    )
-}
-
-fn fold(value: &Expr) -> Option<Literal> {
-    match &value.kind {
-        ExprKind::Literal(literal) => Some(*literal),
-        ExprKind::Cast(inner) if value.ty.is_integer() && inner.ty.is_integer() => {
-            fold(inner).map(|inner| Literal::integer(value.ty, inner.bits))
-        }
-        ExprKind::Binary(operator, one, two) if value.ty.is_integer() => {
-            let (one, two) = (fold(one)?, fold(two)?);
-            let bits = match operator {
-                Binary::Add => one.bits.wrapping_add(two.bits),
-                Binary::Sub => one.bits.wrapping_sub(two.bits),
-                Binary::Mul => one.bits.wrapping_mul(two.bits),
-                Binary::Div if !one.ty.is_signed() => one.bits.checked_div(two.bits)?,
-                Binary::Shl => one.bits.checked_shl(two.bits as u32)?,
-                _ => return None,
-            };
-            Some(Literal::integer(value.ty, bits))
-        }
-        _ => None,
-    }
 }

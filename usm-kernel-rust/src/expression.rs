@@ -3,12 +3,12 @@
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
-use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Math, Query, Scalar, Unary};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
 
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, call, literal};
+use crate::{atomic, call, constant, literal};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -43,7 +43,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         }
         Rust::Path(path) => {
             let Some(name) = path.path.get_ident() else {
-                return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+                return Ok(Expr::literal(constant::of_type(path)?, at));
             };
             match scope.find(name)? {
                 Meaning::Variable { id, .. } => Ok(Expr::variable(id, scope.kernel.variable(id).ty, at)),
@@ -366,6 +366,9 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         }
         return Ok(Expr::binary(operator, left, right, at));
     }
+    if let Some(found) = classified(call, &name, scope)? {
+        return Ok(found);
+    }
     let function = match name.as_str() {
         "powf" => Some(Math::Pow),
         "pow" => None,
@@ -376,7 +379,7 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             call.method.span(),
             format!(
                 "`{name}` is unknown here; numbers have min, max, wrapping_add, _sub, _mul, and floating point numbers abs, sqrt, floor, ceil, trunc, round, exp, \
-                 ln, sin, cos, powf, mul_add and others of std"
+                 ln, sin, cos, powf, mul_add, is_nan, is_finite and others of std"
             ),
         );
     };
@@ -395,6 +398,31 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         return refuse(call.method.span(), format!("`{name}` has {} arguments", function.arguments() - 1));
     }
     Ok(Expr { kind: ExprKind::Math(function, all), ty, place: at })
+}
+
+/// `is_nan`, `is_infinite` and `is_finite`: the absolute value beside infinity.
+fn classified(call: &syn::ExprMethodCall, name: &str, scope: &mut Scope) -> Result<Option<Expr>> {
+    let operator = match name {
+        "is_nan" => Binary::Le,
+        "is_infinite" => Binary::Eq,
+        "is_finite" => Binary::Lt,
+        _ => return Ok(None),
+    };
+    let at = place_of(call.method.span());
+    let value = expr(&call.receiver, None, scope)?;
+    let ty = value.ty;
+    let infinity = match ty {
+        Scalar::F32 => Literal::f32(f32::INFINITY),
+        Scalar::F64 => Literal::f64(f64::INFINITY),
+        other => return refuse(call.method.span(), format!("{other} has no `{name}`")),
+    };
+    if !call.args.is_empty() {
+        return refuse(call.method.span(), format!("`{name}` has no arguments"));
+    }
+    let size = Expr { kind: ExprKind::Math(Math::Abs, vec![value]), ty, place: at };
+    let found = Expr::binary(operator, size, Expr::literal(infinity, at), at);
+    // Only a number is at most infinite.
+    Ok(Some(if name == "is_nan" { Expr::unary(Unary::Not, found, at) } else { found }))
 }
 
 fn array_of(index: &syn::ExprIndex, scope: &Scope) -> Result<Meaning> {

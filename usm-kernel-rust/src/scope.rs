@@ -11,6 +11,7 @@ use usm_kernel_ir::{
 };
 
 use crate::attribute::place;
+use crate::label::Loop;
 
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct Scope {
     pub(crate) sub_groups: Option<SubGroups>,
     /// Enclosing functions, innermost last.
     pub(crate) called: Vec<Called>,
+    /// Enclosing loops, innermost last.
+    pub(crate) loops: Vec<Loop>,
     /// Number of inlined calls and their statements.
     put_in: usize,
 }
@@ -94,6 +97,7 @@ impl Scope {
             neighbours,
             sub_groups: None,
             called: Vec::new(),
+            loops: Vec::new(),
             put_in: 0,
         }
     }

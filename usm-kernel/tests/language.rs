@@ -168,6 +168,43 @@ fn sums_and_private_arrays_outlive_barriers() {
 }
 
 #[test]
+fn loops_are_left_by_their_labels() {
+    let queue = &queue();
+    let values: Vec<u32> = (0..48).map(|i| i * 7 % 37).collect();
+    let a = &array(queue, &values);
+    for n in [0_u32, 1, 5, 7, 30] {
+        let plain = language::labels_plain(n, &values);
+        every_order!(
+            queue,
+            NdRange::new([48], [16]).unwrap(),
+            language::labels,
+            array(queue, &[0_u32; 48]),
+            |out| (n, a, &mut out),
+            |out: &Array<u32>| assert_eq!(out.read().unwrap()[..], plain, "{n}")
+        );
+    }
+}
+
+#[test]
+fn types_have_limits_and_numbers_have_kinds() {
+    let queue = &queue();
+    let plain = language::limits_plain();
+    let a = &array(queue, &plain.map(|row| row.0));
+    every_order!(
+        queue,
+        NdRange::new([6], [6]).unwrap(),
+        language::limits,
+        (array(queue, &[0_u32; 6]), array(queue, &[0.0_f32; 6]), array(queue, &[0_u64; 6])),
+        |arrays| (a, &mut arrays.0, &mut arrays.1, &mut arrays.2),
+        |arrays: &(Array<u32>, Array<f32>, Array<u64>)| {
+            assert_eq!(arrays.0.read().unwrap()[..], plain.map(|row| row.1));
+            assert_eq!(arrays.1.read().unwrap()[..], plain.map(|row| row.2));
+            assert_eq!(arrays.2.read().unwrap()[..], plain.map(|row| row.3));
+        }
+    );
+}
+
+#[test]
 fn a_scalar_gives_the_length_of_local_memory() {
     let queue = &queue();
     let values: Vec<u32> = (0..64).collect();

@@ -145,7 +145,7 @@ macro_rules! conformance_cases {
             one_source_collects_in_groups_of_any_size one_source_collects_in_sub_groups_of_its_own_size
             one_source_builds_checks_when_needed one_source_leaves_loops_with_all_of_a_group
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
-            one_source_with_type_parameters one_source_with_orders
+            one_source_with_type_parameters one_source_with_orders one_source_with_labels one_source_with_limits
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
             programs_over_planes programs_in_groups programs_of_numbers
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop

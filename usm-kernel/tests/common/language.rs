@@ -270,6 +270,74 @@ pub(crate) mod nodes {
         }
     }
 
+    /// Loops that are left and continued from loops inside of them, also around barriers.
+    #[kernel(group = 16)]
+    pub(crate) fn labels(n: u32, a: &[u32], out: &mut [u32]) {
+        #[local]
+        let mut lm: [u32; 16];
+        let (l, i) = (local_id(0), global_id(0));
+        let mut sum = 0_u32;
+        'rows: for y in 0..n {
+            let mut x = 0_u32;
+            'cells: while x < n {
+                x += 1;
+                for z in 0..4_u32 {
+                    if a[i] == x * z {
+                        continue 'rows;
+                    }
+                    if a[i] + z == x + 7 {
+                        continue 'cells;
+                    }
+                    if x + y + z > a[i] + 6 {
+                        break 'rows;
+                    }
+                    sum += x * 3 + z + y * 100;
+                }
+                sum += 1000;
+            }
+            sum += 100_000;
+        }
+        'rounds: for t in 0..8_u32 {
+            barrier(LOCAL);
+            lm[l] = sum;
+            barrier(LOCAL);
+            sum += lm[15 - l] + t;
+            'own: loop {
+                for k in 0..3_u32 {
+                    if t + k == n {
+                        break 'rounds;
+                    }
+                    if t * 2 + k == 5 {
+                        continue 'rounds;
+                    }
+                    if k == t {
+                        break 'own;
+                    }
+                }
+                break;
+            }
+            sum += 7;
+        }
+        out[i] = sum;
+    }
+
+    const LOWEST: f32 = -f32::MAX;
+    const BYTES: u64 = u32::MAX as u64 * 2;
+
+    /// Constants of types, and kinds of floating point numbers.
+    #[kernel]
+    pub(crate) fn limits(a: &[f32], kinds: &mut [u32], floats: &mut [f32], words: &mut [u64]) {
+        let i = global_id(0);
+        let x = a[i];
+        let mut kind = x.is_nan() as u32 + x.is_infinite() as u32 * 2 + (x * 0.5).is_finite() as u32 * 4;
+        kind += (x == f32::NEG_INFINITY) as u32 * 8 + (x == f32::INFINITY) as u32 * 16;
+        kind += (x >= LOWEST && x <= f32::MAX) as u32 * 32 + (x < f32::MIN) as u32 * 64;
+        kinds[i] = kind + (1.0 + f32::EPSILON > 1.0) as u32 * 128;
+        floats[i] = if x.is_nan() { f32::MIN_POSITIVE } else { min(max(x, f32::MIN), f32::MAX) };
+        let word = BYTES + (i8::MIN as u64) * 3 + (i16::MAX as u64) * 5 + (i32::MIN as u64) * 7;
+        words[i] = word + (i64::MAX as u64) * 11 + usize::MAX / 13 + u8::MAX as u64 + u16::BITS as u64;
+    }
+
     /// The last item that has stored its part sees all parts.
     #[kernel]
     pub(crate) fn ordered(a: &[u32], parts: &[Atomic<u32>], done: &[Atomic<u32>], total: &[Atomic<u32>]) {
@@ -390,6 +458,68 @@ pub(crate) fn sums_plain(n: usize, a: &[u32]) -> Vec<u32> {
         .iter()
         .map(|(one, two, seen)| one.wrapping_mul(31).wrapping_add(*two).wrapping_add(seen[1]))
         .collect()
+}
+
+/// The results of [`labels`].
+pub(crate) fn labels_plain(n: u32, a: &[u32]) -> Vec<u32> {
+    let one = |a: u32| {
+        let mut sum = 0;
+        'rows: for y in 0..n {
+            'cells: for x in 1..=n {
+                for z in 0..4 {
+                    if a == x * z {
+                        continue 'rows;
+                    }
+                    if a + z == x + 7 {
+                        continue 'cells;
+                    }
+                    if x + y + z > a + 6 {
+                        break 'rows;
+                    }
+                    sum += x * 3 + z + y * 100;
+                }
+                sum += 1000;
+            }
+            sum += 100_000;
+        }
+        sum
+    };
+    let mut out: Vec<u32> = a.iter().map(|a| one(*a)).collect();
+    for group in out.chunks_mut(16) {
+        'rounds: for t in 0..8 {
+            let lm = group.to_vec();
+            group.iter_mut().zip(lm.iter().rev()).for_each(|(sum, other)| *sum += other + t);
+            for k in 0..3 {
+                match k {
+                    k if t + k == n => break 'rounds,
+                    k if t * 2 + k == 5 => continue 'rounds,
+                    k if k == t => break,
+                    _ => {}
+                }
+            }
+            group.iter_mut().for_each(|sum| *sum += 7);
+        }
+    }
+    out
+}
+
+/// Arguments of [`limits`], and their kinds, numbers and words.
+pub(crate) fn limits_plain() -> [(f32, u32, f32, u64); 6] {
+    let word = (u64::from(u32::MAX) * 2)
+        .wrapping_add((i8::MIN as u64).wrapping_mul(3))
+        .wrapping_add((i16::MAX as u64).wrapping_mul(5))
+        .wrapping_add((i32::MIN as u64).wrapping_mul(7))
+        .wrapping_add((i64::MAX as u64).wrapping_mul(11))
+        .wrapping_add(u64::MAX / 13 + 255 + 16);
+    [
+        (f32::NAN, 129, f32::MIN_POSITIVE),
+        (f32::INFINITY, 2 + 16 + 128, f32::MAX),
+        (f32::NEG_INFINITY, 2 + 8 + 64 + 128, f32::MIN),
+        (f32::MAX, 4 + 32 + 128, f32::MAX),
+        (f32::MIN, 4 + 32 + 128, f32::MIN),
+        (0.5, 4 + 32 + 128, 0.5),
+    ]
+    .map(|(x, kind, number)| (x, kind, number, word))
 }
 
 /// The results of [`nodes::mix_f32_u32`] and the other instances.

@@ -149,6 +149,36 @@ pub fn one_source_with_sums_across_barriers<B: Programmable>(fixture: &Fixture<'
     }
 }
 
+/// Loops that are left by their labels.
+pub fn one_source_with_labels<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let values: Vec<u32> = (0..48).map(|i| i * 7 % 37).collect();
+    for ready in ready_in_every_format::<kernels::labels, B, 1>(fixture.context) {
+        for n in [0_u32, 5, 30] {
+            let (a, mut out) = (shared(&queue, &values), shared(&queue, &[0_u32; 48]));
+            let launch = Launch::new(&queue, range([48], [16]));
+            let _ = launch.run_on(&ready, kernels::labels, (n, &a, &mut out)).expect("a launch");
+            assert_eq!(out.read().expect("a view")[..], kernels::labels_plain(n, &values), "{n}");
+        }
+    }
+}
+
+/// Constants of types, infinity and what is no number.
+pub fn one_source_with_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let plain = kernels::limits_plain();
+    for ready in ready_in_every_format::<kernels::limits, B, 1>(fixture.context) {
+        let (a, mut kinds) = (shared(&queue, &plain.map(|row| row.0)), shared(&queue, &[0_u32; 6]));
+        let (mut floats, mut words) = (shared(&queue, &[0.0_f32; 6]), shared(&queue, &[0_u64; 6]));
+        let launch = Launch::new(&queue, range([6], [6]));
+        let arguments = (&a, &mut kinds, &mut floats, &mut words);
+        let _ = launch.run_on(&ready, kernels::limits, arguments).expect("a launch");
+        assert_eq!(kinds.read().expect("a view")[..], plain.map(|row| row.1));
+        assert_eq!(floats.read().expect("a view")[..], plain.map(|row| row.2));
+        assert_eq!(words.read().expect("a view")[..], plain.map(|row| row.3));
+    }
+}
+
 /// Local memory whose length a scalar gives.
 pub fn one_source_with_sized_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);

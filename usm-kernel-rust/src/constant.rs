@@ -1,0 +1,109 @@
+//! Constants: items beside kernels, and those of the scalar types, such as `u32::MAX`.
+
+use syn::Result;
+use syn::spanned::Spanned as _;
+use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Scalar, Unary};
+
+use crate::expression::typed;
+use crate::scope::{Scope, refuse, scalar};
+
+/// The constant of a type, by its path of two names.
+pub(crate) fn of_type(path: &syn::ExprPath) -> Result<Literal> {
+    let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let ty = match &names[..] {
+        [ty, _] if path.path.leading_colon.is_none() && path.qself.is_none() => {
+            Scalar::from_name(if ty == "usize" { "u64" } else { ty })
+        }
+        _ => None,
+    };
+    let Some(ty) = ty else {
+        return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+    };
+    let name = names[1].as_str();
+    let found = match ty {
+        Scalar::Bool => None,
+        Scalar::F32 => float(name, [f32::MIN_POSITIVE, f32::MAX, f32::EPSILON, f32::INFINITY, f32::NAN])
+            .map(Literal::f32),
+        Scalar::F64 => float(name, [f64::MIN_POSITIVE, f64::MAX, f64::EPSILON, f64::INFINITY, f64::NAN])
+            .map(Literal::f64),
+        ty => integer(name, ty),
+    };
+    found.map_or_else(
+        || {
+            let known = match ty {
+                Scalar::Bool => "bool has no constants".to_string(),
+                ty if ty.is_float() => {
+                    format!("{ty} has MIN, MAX, MIN_POSITIVE, EPSILON, INFINITY, NEG_INFINITY and NAN here")
+                }
+                ty => format!("{ty} has MIN, MAX and BITS here"),
+            };
+            refuse(path.span(), format!("`{name}` is unknown: {known}"))
+        },
+        Ok,
+    )
+}
+
+fn integer(name: &str, ty: Scalar) -> Option<Literal> {
+    let lowest = if ty.is_signed() { 1_u64 << (ty.bits() - 1) } else { 0 };
+    Some(match name {
+        "MIN" => Literal::integer(ty, lowest),
+        "MAX" => Literal::integer(ty, !lowest),
+        "BITS" => Literal::integer(Scalar::U32, ty.bits().into()),
+        _ => return None,
+    })
+}
+
+fn float<T: core::ops::Neg<Output = T>>(
+    name: &str,
+    [least, largest, epsilon, infinity, nan]: [T; 5],
+) -> Option<T> {
+    Some(match name {
+        "MIN" => -largest,
+        "MAX" => largest,
+        "MIN_POSITIVE" => least,
+        "EPSILON" => epsilon,
+        "INFINITY" => infinity,
+        "NEG_INFINITY" => -infinity,
+        "NAN" => nan,
+        _ => return None,
+    })
+}
+
+/// Reads the value of a constant.
+pub(crate) fn of_item(item: &syn::ItemConst, scope: &mut Scope) -> Result<Literal> {
+    let value = typed(&item.expr, scalar(&item.ty)?, scope)?;
+    fold(&value).map_or_else(
+        || refuse(item.expr.span(), "a constant of kernels is a number, or a sum or product of numbers"),
+        Ok,
+    )
+}
+
+fn fold(value: &Expr) -> Option<Literal> {
+    match &value.kind {
+        ExprKind::Literal(literal) => Some(*literal),
+        ExprKind::Unary(Unary::Neg, inner) => {
+            let inner = fold(inner)?;
+            Some(match value.ty {
+                Scalar::F32 => Literal::f32(-inner.to_f32()),
+                Scalar::F64 => Literal::f64(-inner.to_f64()),
+                ty => Literal::integer(ty, inner.bits.wrapping_neg()),
+            })
+        }
+        ExprKind::Cast(inner) if value.ty.is_integer() && inner.ty.is_integer() => {
+            fold(inner).map(|inner| Literal::integer(value.ty, inner.bits))
+        }
+        ExprKind::Binary(operator, one, two) if value.ty.is_integer() => {
+            let (one, two) = (fold(one)?, fold(two)?);
+            let bits = match operator {
+                Binary::Add => one.bits.wrapping_add(two.bits),
+                Binary::Sub => one.bits.wrapping_sub(two.bits),
+                Binary::Mul => one.bits.wrapping_mul(two.bits),
+                Binary::Div if !one.ty.is_signed() => one.bits.checked_div(two.bits)?,
+                Binary::Shl => one.bits.checked_shl(two.bits as u32)?,
+                _ => return None,
+            };
+            Some(Literal::integer(value.ty, bits))
+        }
+        _ => None,
+    }
+}
