@@ -206,6 +206,26 @@ fn a_race_of_this_range_is_refused_with_both_places() {
     assert_eq!(a.read().unwrap()[..], [1; 64], "nothing has run");
 }
 
+/// It states a group that nothing in it needs.
+#[kernel(group = 4)]
+fn doubled(a: &mut [f32]) {
+    a[global_id(0)] *= 2.0;
+}
+
+#[test]
+fn a_stated_group_that_nothing_needs_changes_nothing() {
+    let queue = queue();
+    in_every_order(
+        &queue,
+        &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0_f32],
+        |order, a| {
+            let range = NdRange::new([8], [4]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), doubled, (a,)).unwrap();
+        },
+        |found| assert_eq!(found, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]),
+    );
+}
+
 #[test]
 fn a_kernel_with_groups_is_not_launched_over_items() {
     let queue = queue();

@@ -339,11 +339,13 @@ impl Writer<'_> {
 
     /// The sizes of the range, as variables.
     fn sizes(&mut self) {
+        // A body that needs no groups may get the whole range as one.
+        let group = self.kernel.group.as_ref().filter(|_| self.kernel.needs_groups());
         for dimension in 0..self.kernel.dimensions {
             self.line(&format!(
                 "let __global_size_{dimension}: u64 = __range.global().sizes()[{dimension}];"
             ));
-            let said = self.kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
+            let said = group.map_or(0, |group| group[usize::from(dimension)]);
             if said == 0 {
                 self.line(&format!(
                     "let __local_size_{dimension}: u64 = __range.local().sizes()[{dimension}];"
