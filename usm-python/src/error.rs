@@ -39,6 +39,11 @@ impl Class {
         })
     }
 
+    /// Whether an exception is of this class.
+    pub(crate) fn is_of(self, error: &PyErr, py: Python<'_>) -> bool {
+        self.class(py).is_ok_and(|class| error.is_instance(py, &class))
+    }
+
     fn class(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
         let classes = CLASSES.get_or_try_init(py, || {

@@ -65,7 +65,15 @@ impl Argument {
             let dtype = PyDtype::of(&given.getattr(intern!(py, "dtype"))?)?;
             return Ok(Self::Local(scalar(&dtype.dtype, name)?, shape));
         }
-        let Some(array) = import::without_copy(given)? else {
+        let array = import::without_copy(given).map_err(|error| {
+            // The exceptions of a foreign object's own code pass.
+            if Class::Interface.is_of(&error, py) {
+                Class::Kernel.error(format!("{}: {}", name(), error.value(py)))
+            } else {
+                error
+            }
+        })?;
+        let Some(array) = array else {
             let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
             return Err(Class::Kernel.error(format!(
                 "{}: an object of type {class} is no argument; arrays of usm, NumPy, dpctl, CuPy, and \

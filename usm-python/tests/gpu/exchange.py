@@ -263,7 +263,10 @@ def cupy_on_the_second_device():
 @case("second_gpu", "torch")
 def torch_on_the_second_device():
     theirs = torch.arange(24, dtype=torch.float32, device="cuda:1").reshape(4, 6)
-    for ours in (usm.asarray(theirs), usm.from_dlpack(theirs)):
+    # torch exports by DLPack only from its current device.
+    with torch.cuda.device(1):
+        all_ours = usm.asarray(theirs), usm.from_dlpack(theirs)
+    for ours in all_ours:
         assert (ours.pointer, ours.device.selector, ours.tolist()) == (theirs.data_ptr(), "cuda:gpu:1", theirs.tolist())
     seen = torch.from_dlpack(usm.full((4, 6), 2, "<f4", kind="device", queue="cuda:gpu:1"))
     assert seen.device.index == 1 and (seen == 2).all().item()
