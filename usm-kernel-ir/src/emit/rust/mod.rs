@@ -20,7 +20,8 @@ use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
 use crate::lower::{By, lower};
 use crate::phase::{Home, Phases, of_row, phases};
 use crate::proof::Claims;
-use names::{count_users, stored, zero};
+use crate::scalar::Scalar;
+use names::{count_users, stored, zero, zero_stored};
 
 /// An implementation of usm-kernel's `Written`, which makes a `Kernel` with `DeviceCode` of a unit
 /// structure. `name` is the structure, `path` the path of the crate usm-kernel, `spir_v` the
@@ -65,6 +66,9 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
 const PRIMITIVE: &str = "use ::core::{convert::TryInto, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};
 const _: (bool, f32, f64, i8, i16, i32, i64, isize) = (true, 0_f32, 0_f64, 0_i8, 0_i16, 0_i32, 0_i64, 0_isize);
 const _: (u8, u16, u32, u64, usize) = (0_u8, 0_u16, 0_u32, 0_u64, 0_usize);";
+
+/// Maximum bytes of a group's arrays on the stack. Further arrays are in the launch's memory.
+const ON_STACK: u64 = 4096;
 
 /// The minimum or maximum of two integers. A trait's method would depend on the traits in scope.
 fn extreme(is_least: bool, ty: &str, one: &str, two: &str) -> String {
@@ -159,6 +163,8 @@ impl Writer<'_> {
         let (mut locals, mut local_views, mut local_names, mut lengths) =
             (String::new(), String::new(), String::new(), String::new());
         let mut count = 0;
+        // Arrays of constant size: name, type of the elements, number.
+        let mut sized: Vec<(String, Scalar, u64)> = Vec::new();
         for (index, array) in kernel.arrays.iter().enumerate() {
             let id = ArrayId(index as u32);
             let Space::Local(len) = &array.space else { continue };
@@ -176,6 +182,7 @@ impl Writer<'_> {
                         self.array(id),
                         literal.bits
                     );
+                    sized.push((self.array(id), array.element, literal.bits));
                 }
                 _ => {
                     parameters += &format!("{}: &mut [{element}], ", self.array(id));
@@ -187,26 +194,39 @@ impl Writer<'_> {
         // Values that live across phases: an array for each type, with the items of one variable as
         // neighbours.
         let mut splits = String::new();
-        let variables = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1));
+        let variables = kept.iter().map(|id| (self.variable(*id), kernel.variable(*id).ty, 1));
         let arrays = kept_arrays.iter().map(|id| {
             let array = kernel.array(*id);
             let len = if let Space::Private(len) = array.space { len } else { 0 };
-            (self.array(*id), stored(array.element), len)
+            (self.array(*id), array.element, len)
         });
-        let mut privates: Vec<(String, &str, u64)> = variables.chain(arrays).collect();
-        privates.sort_by_key(|(_, element, _)| *element);
-        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| one == two) {
-            let element = of_type[0].1;
+        let mut privates: Vec<(String, Scalar, u64)> = variables.chain(arrays).collect();
+        privates.sort_by_key(|(_, element, _)| stored(*element));
+        // In arrays of constant size, the compiler sees that items are inside.
+        let group = kernel.group.as_ref().filter(|group| !group.contains(&0));
+        let items = group.map(|group| group.iter().fold(1_u64, |all, size| all.saturating_mul(*size)));
+        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| stored(*one) == stored(*two)) {
+            let element = stored(of_type[0].1);
             locals += &format!("{path}::Private<{element}>, ");
             local_views += &format!("{path}::PrivateArrays<'_, {element}>, ");
             local_names += &format!("__kept_{element}, ");
             lengths += &format!("{}, ", of_type.iter().map(|(.., len)| len).sum::<u64>());
             splits += &format!("let __rest = __kept_{element}.into_slice();\n");
-            for (name, _, len) in of_type {
+            for (name, ty, len) in of_type {
                 splits +=
                     &format!("let (__kept_{name}, __rest) = __rest.split_at_mut(__group.size() * {len});\n");
-                parameters += &format!("__kept_{name}: &mut [{element}], ");
-                names += &format!("__kept_{name}, ");
+                match items {
+                    Some(items) => {
+                        let count = items.saturating_mul(*len);
+                        parameters += &format!("__kept_{name}: &mut [{element}; {count}], ");
+                        names += &format!("__kept_{name}.try_into().expect(\"as many were asked for\"), ");
+                        sized.push((format!("__kept_{name}"), *ty, count));
+                    }
+                    None => {
+                        parameters += &format!("__kept_{name}: &mut [{element}], ");
+                        names += &format!("__kept_{name}, ");
+                    }
+                }
             }
             count += 1;
         }
@@ -263,6 +283,18 @@ impl Writer<'_> {
             if *home == Home::Group {
                 let ty = kernel.variables[index].ty;
                 self.line(&format!("let mut __v{index}: {} = {};", ty.name(), zero(ty)));
+            }
+        }
+        // The compiler keeps such arrays in registers, and leaves out stores that nothing reads.
+        let mut bytes = 0;
+        for (name, ty, len) in sized {
+            let size = ty.bytes().saturating_mul(len);
+            if size <= ON_STACK - bytes {
+                bytes += size;
+                self.line(&format!(
+                    "let {name} = &mut if O::NOISE {{ *{name} }} else {{ [{}; {len}] }};",
+                    zero_stored(ty)
+                ));
             }
         }
         let phases = self.phases;
