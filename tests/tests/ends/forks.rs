@@ -1,18 +1,23 @@
 //! Forks, while threads allocate, free, submit and wait.
 
+use std::mem::MaybeUninit;
 use std::process::{ExitCode, exit};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use usm_core::backend::Dyn;
-use usm_core::backend::host::HostHeap;
+use usm_core::backend::host::{Arena as FixedArena, HostHeap};
 use usm_core::{
     AllocKind, BackendKind, Context, Error, ErrorKind, MemorySource, QueueOrder, Request, Result, UsmVec,
 };
+use usm_pool::arena::Arena;
+use usm_pool::{Buffer, Options, Problem, plan};
 
 use crate::program::{Lane, Program};
+use crate::ways::build;
 
-/// Kills a hung child.
+/// Kills a hung child. Less than the longest wait for a first build.
 const SECONDS: u32 = 20;
 
 /// The exit status of a child that runs `work` and returns from it, as the C library's number.
@@ -93,6 +98,86 @@ pub(crate) fn many(program: Program) -> ExitCode {
         eprintln!("{} of {count} children ended with {:?}", died.len(), died);
     }
     exit(if died.is_empty() { 3 } else { 1 })
+}
+
+/// Children of a program whose threads use arenas and an array that the children use too.
+pub(crate) fn beside_shared_objects(program: Program) -> ExitCode {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    const CHILDREN: usize = 200;
+    const THREADS: u64 = 2;
+    let memory: &'static mut [MaybeUninit<u8>] = Box::leak(Box::new([const { MaybeUninit::uninit() }; 4096]));
+    let fixed: &'static FixedArena<'_, 16> = Box::leak(Box::new(FixedArena::new(memory)));
+    let buffers = (0..=THREADS).map(|id| Buffer::new(id, 0, 1, 256)).collect();
+    let planned = plan(&Problem::from_buffers(buffers).expect("buffers"), &Options::default());
+    let planned = Arena::new(&planned.expect("a plan"), &HostHeap::new().context(), AllocKind::Host);
+    let planned = planned.expect("host memory");
+    let erased = Dyn::new(HostHeap::new()).devices().expect("devices")[0].context().expect("a heap");
+    let queue = erased.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let array = Arc::new(UsmVec::<u32, usm_core::Device, _>::zeroed(&queue, 16).expect("memory"));
+    let uses: [Box<dyn Fn(u64) + Send + Sync>; 3] = [
+        Box::new(move |_| {
+            let queue = fixed.context().queue(QueueOrder::InOrder).expect("a queue");
+            drop(UsmVec::<u32, usm_core::Host, _>::zeroed(&queue, 16).expect("memory of the arena"));
+        }),
+        Box::new(move |id| drop(planned.tensor(id).expect("a free tensor").allocation())),
+        Box::new(move |_| assert_eq!(array.to_vec(&queue).expect("a copy"), [0; 16])),
+    ];
+    let uses = Arc::new(uses);
+    let mut died = Vec::new();
+    for (number, work) in uses.iter().enumerate() {
+        STOP.store(false, Ordering::Relaxed);
+        let beside = |id: u64| {
+            let uses = Arc::clone(&uses);
+            thread::spawn(move || {
+                while !STOP.load(Ordering::Relaxed) {
+                    uses[number](id);
+                }
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(beside).collect();
+        for _ in 0..CHILDREN {
+            // SAFETY: ends the process, without the exit handlers.
+            let status = child(|| unsafe {
+                work(THREADS);
+                libc::_exit(0)
+            });
+            if status != 0 {
+                died.push((number, status));
+                break;
+            }
+        }
+        STOP.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    }
+    if !died.is_empty() {
+        eprintln!("children ended: {died:?}");
+    }
+    drop(program);
+    exit(if died.is_empty() { 3 } else { 1 })
+}
+
+/// Children of a program while a thread of it builds its first kernel. They end at once, although
+/// the thread that builds does not exist in them.
+pub(crate) fn while_building(program: Program) -> ExitCode {
+    static BUILT: AtomicBool = AtomicBool::new(false);
+    let context = program.contexts[0].clone();
+    let builds = thread::spawn(move || {
+        build(&context);
+        BUILT.store(true, Ordering::Relaxed);
+    });
+    let mut died = None;
+    while died.is_none() {
+        let status = child(|| 0);
+        died = (status != 0).then_some(status);
+        if BUILT.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    builds.join().expect("no panic");
+    if let Some(status) = died {
+        eprintln!("a child ended with {status}");
+    }
+    exit(if died.is_none() { 3 } else { 1 })
 }
 
 fn on_host(heap: &Context<HostHeap>) -> Result<()> {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use usm_core::backend::{Dyn, EventOps as _, HostTasks as _};
-use usm_core::{BackendKind, ErrorKind};
+use usm_core::{BackendKind, Context, ErrorKind};
 use usm_kernel::Executable;
 use usm_kernel::prelude::*;
 
@@ -22,6 +22,11 @@ fn turned(a: &mut [f32], from: &[f32]) {
     if i < a.len() {
         a[i] = from[a.len() - 1 - i] * 2.0 + 1.0;
     }
+}
+
+/// Builds a kernel. Some contexts take none, which is no error here.
+pub(crate) fn build(context: &Context<Dyn>) -> bool {
+    Executable::<turned, _, 1>::build(context).is_ok()
 }
 
 pub(crate) struct Way {
@@ -134,7 +139,7 @@ pub(crate) const WAYS: &[Way] = &[
     way("threads_that_build", THREE, |program| {
         for _ in 0..3 {
             let context = program.contexts[0].clone();
-            thread::spawn(move || while Executable::<turned, _, 1>::build(&context).is_ok() {});
+            thread::spawn(move || while build(&context) {});
         }
         keep(program);
         // Any moment of the first build, which loads the runtime's compiler.
@@ -212,6 +217,8 @@ pub(crate) const WAYS: &[Way] = &[
     }),
     way("child_of_a_fork", "exit status: 7", forks::child_ends),
     way("forks", THREE, forks::many),
+    way("forks_during_a_build", THREE, forks::while_building),
+    way("forks_beside_shared_objects", THREE, forks::beside_shared_objects),
     way("signals", THREE, signals::while_waiting),
 ];
 
@@ -231,9 +238,15 @@ impl Way {
         self.end == THREE && !drops
     }
 
-    /// A longer wait for work that never completes has no effect.
+    /// Whether the way says something about the runtime. A longer wait for work that never
+    /// completes does not.
     pub(crate) fn is_for(&self, runtime: &Runtime) -> bool {
-        !(runtime.never_answers && matches!(self.name, "signals" | "threads_that_wait"))
+        match self.name {
+            "signals" | "threads_that_wait" => !runtime.never_answers,
+            // Objects in host memory, whatever the runtime.
+            "forks_beside_shared_objects" => runtime.name == "host",
+            _ => true,
+        }
     }
 }
 

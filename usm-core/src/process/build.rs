@@ -95,3 +95,34 @@ pub(super) fn wait_for_first(limit: Duration) {
 pub(super) fn forget() {
     FIRST.store(0, Ordering::Relaxed);
 }
+
+#[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::super::ask;
+    use super::super::exit::tests::child_that_exits;
+    use super::Build;
+    use crate::BackendKind;
+
+    #[test]
+    fn children_do_not_wait_for_first_builds_of_their_parents_threads() {
+        let both = Barrier::new(2);
+        let status = thread::scope(|scope| {
+            scope.spawn(|| {
+                let build = Build::begin(BackendKind::Mock).expect("the process runs");
+                assert!(build.ended.is_some(), "no other test builds for this kind");
+                both.wait();
+                both.wait();
+            });
+            // A thread that has called a runtime, as the one that forks in a program.
+            drop(ask());
+            both.wait();
+            let status = child_that_exits();
+            both.wait();
+            status
+        });
+        assert_eq!(status, 0);
+    }
+}

@@ -275,7 +275,7 @@ pub(super) fn register() {
 }
 
 #[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
-mod tests {
+pub(super) mod tests {
     use alloc::vec::Vec;
     use core::ffi::c_int;
     use core::sync::atomic::{AtomicUsize, Ordering};
@@ -291,7 +291,7 @@ mod tests {
     }
 
     /// Forks a child that only calls `exit`, and returns its status as the C library encodes it.
-    fn child_that_exits() -> c_int {
+    pub(in crate::process) fn child_that_exits() -> c_int {
         // SAFETY: the child calls nothing but `alarm` and `exit`.
         match unsafe { fork() } {
             0 => {
