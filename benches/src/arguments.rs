@@ -8,6 +8,8 @@ pub(crate) struct Arguments {
     /// Benchmarks to run; all if there is none.
     pub(crate) names: Vec<String>,
     pub(crate) json: bool,
+    /// Whether this program was compiled for this machine's processor.
+    pub(crate) native: bool,
     /// Folders of `--instances`, for the planner.
     pub(crate) instances: Vec<PathBuf>,
     /// The file of `--table`, for the planner.
@@ -28,6 +30,7 @@ impl Arguments {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--json" => (all.json, folders) = (true, false),
+                "--native" => (all.native, folders) = (true, false),
                 "--instances" => folders = true,
                 "--table" => {
                     let file = arguments.next_if(|file| !file.starts_with("--"));
@@ -54,8 +57,8 @@ mod tests {
 
     #[test]
     fn folders_end_at_an_option_or_a_name() {
-        let all = of("planner --instances a b --table t.md --json").unwrap();
-        assert_eq!((all.names, all.json), (vec!["planner".to_owned()], true));
+        let all = of("planner --instances a b --table t.md --json --native").unwrap();
+        assert_eq!((all.names, all.json, all.native), (vec!["planner".to_owned()], true, true));
         assert_eq!((all.instances, all.table), (vec!["a".into(), "b".into()], Some("t.md".into())));
         let all = of("--instances a planner nrt").unwrap();
         assert_eq!((all.names.len(), all.instances.len()), (2, 1));

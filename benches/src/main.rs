@@ -1,4 +1,5 @@
-//! Benchmarks with their peers: `usm-bench NAME... [--json] [--instances DIR...] [--table FILE]`.
+//! Benchmarks with their peers:
+//! `usm-bench NAME... [--json] [--native] [--instances DIR...] [--table FILE]`.
 //!
 //! Each row compares one of our operations with one peer in the same process, measured in turns.
 //! Never part of the tests.
@@ -7,6 +8,7 @@
 
 mod arguments;
 mod backends;
+mod compile;
 mod cpu_time;
 mod formats;
 mod interface;
@@ -28,6 +30,7 @@ type Bench = (&'static str, fn() -> Vec<Row>);
 /// Every benchmark by name.
 const BENCHES: &[Bench] = &[
     ("backends", backends::rows),
+    ("compile", compile::rows),
     ("formats", formats::rows),
     ("interface", interface::rows),
     ("kernel", kernel::rows),
@@ -52,7 +55,10 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let chosen = BENCHES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-    let rows: Vec<Row> = chosen.flat_map(|(_, rows)| rows()).collect();
+    let mut rows: Vec<Row> = chosen.flat_map(|(_, rows)| rows()).collect();
+    if arguments.native {
+        rows.iter_mut().for_each(|row| row.target = Some("native".into()));
+    }
     if arguments.json {
         println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
     } else {

@@ -14,11 +14,22 @@ pub(crate) struct Row {
     pub(crate) ours: f64,
     pub(crate) theirs: f64,
     pub(crate) ratio: f64,
+    /// `native` where the code was compiled for this machine's processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
 }
 
 impl Row {
     pub(crate) fn new(case: &str, peer: &str, unit: &str, ours: f64, theirs: f64) -> Self {
-        Self { case: case.into(), peer: peer.into(), unit: unit.into(), ours, theirs, ratio: ours / theirs }
+        Self {
+            case: case.into(),
+            peer: peer.into(),
+            unit: unit.into(),
+            ours,
+            theirs,
+            ratio: ours / theirs,
+            target: None,
+        }
     }
 }
 
@@ -53,7 +64,7 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
 pub(crate) fn print(rows: &[Row]) {
     println!("{:40} {:24} {:>8} {:>12} {:>12} {:>8}", "case", "peer", "unit", "ours", "theirs", "ratio");
     for row in rows {
-        let Row { case, peer, unit, ours, theirs, ratio } = row;
+        let Row { case, peer, unit, ours, theirs, ratio, .. } = row;
         println!("{case:40} {peer:24} {unit:>8} {ours:12.3} {theirs:12.3} {ratio:8.2}");
     }
 }

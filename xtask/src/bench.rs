@@ -1,6 +1,6 @@
-//! `cargo xtask bench NAME [--json]`: runs a benchmark of usm-bench in a release build. With
-//! `--prebuilt FOLDER` it leaves the program in the folder, for a machine without cargo: run
-//! `./usm-bench NAME` there.
+//! `cargo xtask bench NAME [--json] [--native]`: runs a benchmark of usm-bench in a release build,
+//! with `--native` compiled for this machine's processor. With `--prebuilt FOLDER` it leaves the
+//! program in the folder, for a machine without cargo: run `./usm-bench NAME` there.
 
 use std::path::Path;
 
@@ -20,6 +20,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     python::virtual_environment()?;
     let mut bench = cargo(["run", "--quiet", "--profile", "optimized", "-p", "usm-bench", "--"]);
     bench.args(arguments);
+    if arguments.iter().any(|argument| argument == "--native") {
+        // In a folder of its own, or the next build would compile everything again.
+        bench.env("RUSTFLAGS", "-C target-cpu=native");
+        bench.env("CARGO_TARGET_DIR", environment::target_dir().join("native"));
+    }
     if arguments.iter().any(|argument| argument == "nrt") {
         // The runtime as compiled code uses it.
         bench.env("USM_NRT_LIBRARY", nrt::build()?);

@@ -38,7 +38,7 @@ fn text(rows: &[Row], beyond: &[String]) -> String {
     }
     let _ = writeln!(page, "| {} | none: the bytes that its own tests expect | – |\n", openvino::PEER);
     page += "| case | peer | unit | ours | theirs | ours / theirs |\n|---|---|---|---|---|---|\n";
-    for Row { case, peer, unit, ours, theirs, ratio } in rows {
+    for Row { case, peer, unit, ours, theirs, ratio, .. } in rows {
         let number = |number: &f64| match number.fract() == 0.0 {
             true => format!("{number}"),
             false => format!("{number:.4}"),
