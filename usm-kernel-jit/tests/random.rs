@@ -5,7 +5,7 @@ use core::ffi::c_void;
 
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::bounds;
-use usm_kernel_ir::{Parameter, Space, verify};
+use usm_kernel_ir::{Literal, Parameter, Scalar, Space, verify};
 use usm_kernel_jit::Code;
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, long_program, number};
@@ -48,6 +48,29 @@ fn memory_that_nobody_wrote_is_zero_in_machine_code() {
             if let Some(text) = differ(program, &expected, &run(code, program, step)) {
                 panic!("{text}");
             }
+        }
+    }
+}
+
+/// Jumps by labels, constants of types and kinds of numbers, from usm-kernel's own tests.
+#[test]
+fn kernels_of_the_language_agree() {
+    let source = include_str!("../../usm-kernel/tests/common/language.rs");
+    let kernels = usm_kernel_rust::read(source, "language.rs").unwrap();
+    let words = |values: &[u32]| Given::Array(values.iter().flat_map(|value| value.to_ne_bytes()).collect());
+    let zeros = |bytes| Given::Array(vec![0; bytes]);
+    let values: Vec<u32> = (0..48).map(|i| i * 7 % 37).collect();
+    let numbers = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.5].map(f32::to_bits);
+    let n = Given::Value(Literal::integer(Scalar::U32, 7));
+    for (name, global, local, arguments) in [
+        ("labels", 48, 16, vec![n, words(&values), zeros(48 * 4)]),
+        ("limits", 6, 6, vec![words(&numbers), zeros(24), zeros(24), zeros(48)]),
+    ] {
+        let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap().clone();
+        let program = Program { kernel, global: vec![global], local: vec![local], arguments };
+        let code = Code::new(&program.kernel).unwrap();
+        if let Some(text) = differ(&program, &expected(&program), &run(&code, &program, u64::MAX)) {
+            panic!("{text}");
         }
     }
 }
