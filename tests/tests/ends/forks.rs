@@ -158,8 +158,22 @@ pub(crate) fn beside_shared_objects(program: Program) -> ExitCode {
 
 /// Children of a program while a thread of it builds its first kernel. They end at once, although
 /// the thread that builds does not exist in them.
+///
+/// A first build opens libraries, which register functions for the exit. A child that was forked at
+/// that moment waits for ever in glibc, for a lock that `fork` does not free: such a child counts
+/// as ended if it ran no function of an exit.
 pub(crate) fn while_building(program: Program) -> ExitCode {
     static BUILT: AtomicBool = AtomicBool::new(false);
+    static EXITS: AtomicBool = AtomicBool::new(false);
+    extern "C" fn exits() {
+        EXITS.store(true, Ordering::Relaxed);
+    }
+    extern "C" fn on_alarm(_: libc::c_int) {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(if EXITS.load(Ordering::Relaxed) { 14 } else { 0 }) }
+    }
+    // SAFETY: the function only stores. It runs before this library's, because it comes later.
+    unsafe { libc::atexit(exits) };
     let context = program.contexts[0].clone();
     let builds = thread::spawn(move || {
         build(&context);
@@ -167,7 +181,11 @@ pub(crate) fn while_building(program: Program) -> ExitCode {
     });
     let mut died = None;
     while died.is_none() {
-        let status = child(|| 0);
+        let status = child(|| {
+            // SAFETY: the handler only loads and ends the process.
+            unsafe { libc::signal(libc::SIGALRM, on_alarm as *const () as libc::sighandler_t) };
+            0
+        });
         died = (status != 0).then_some(status);
         if BUILT.load(Ordering::Relaxed) {
             break;
