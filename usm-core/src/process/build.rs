@@ -98,16 +98,17 @@ pub(super) fn forget() {
 
 #[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
 mod tests {
-    use std::sync::Barrier;
+    use std::sync::{Barrier, PoisonError};
     use std::thread;
 
     use super::super::ask;
-    use super::super::exit::tests::child_that_exits;
+    use super::super::exit::tests::{ONE_AT_A_TIME, child_that_exits};
     use super::Build;
     use crate::BackendKind;
 
     #[test]
     fn children_do_not_wait_for_first_builds_of_their_parents_threads() {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let both = Barrier::new(2);
         let status = thread::scope(|scope| {
             scope.spawn(|| {

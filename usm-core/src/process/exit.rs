@@ -279,10 +279,13 @@ pub(super) mod tests {
     use alloc::vec::Vec;
     use core::ffi::c_int;
     use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::Barrier;
+    use std::sync::{Barrier, Mutex, PoisonError};
     use std::thread;
 
     use super::register;
+
+    /// Held by each test that forks: a child calls the handlers that other tests registered.
+    pub(in crate::process) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     unsafe extern "C" {
         fn fork() -> c_int;
@@ -295,8 +298,9 @@ pub(super) mod tests {
         // SAFETY: the child calls nothing but `alarm` and `exit`.
         match unsafe { fork() } {
             0 => {
-                // SAFETY: sets a timer that ends a hanging child.
-                unsafe { alarm(5) };
+                // SAFETY: sets a timer that ends a hanging child. It is shorter than a wait for a first
+                // build, and long enough for thousands of handlers on a busy machine.
+                unsafe { alarm(20) };
                 std::process::exit(0)
             }
             id => {
@@ -310,6 +314,7 @@ pub(super) mod tests {
 
     #[test]
     fn children_do_not_wait_for_calls_of_their_parents_threads() {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         register();
         let both = Barrier::new(2);
         let status = thread::scope(|scope| {
@@ -329,6 +334,7 @@ pub(super) mod tests {
     #[test]
     fn children_exit_although_threads_register_handlers() {
         const CHILDREN: usize = 200;
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = AtomicUsize::new(0);
         let ended = thread::scope(|scope| {
             for _ in 0..2 {
