@@ -298,8 +298,8 @@ pub(super) mod tests {
         // SAFETY: the child calls nothing but `alarm` and `exit`.
         match unsafe { fork() } {
             0 => {
-                // SAFETY: sets a timer that ends a hanging child. It is shorter than a wait for a first
-                // build, and long enough for thousands of handlers on a busy machine.
+                // SAFETY: sets a timer that ends a hanging child. It is shorter than a wait for a
+                // first build, and long enough for thousands of handlers on a busy machine.
                 unsafe { alarm(20) };
                 std::process::exit(0)
             }
