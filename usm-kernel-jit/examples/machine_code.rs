@@ -1,4 +1,4 @@
-//! Compiles the text form of a kernel to machine code and runs two of its groups.
+//! Compiles the text form of a kernel to machine code and runs two of three groups.
 
 use usm_kernel_ir::{text, verify};
 use usm_kernel_jit::Code;
@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
     verify(&kernel)?;
     let code = Code::new(&kernel)?;
     let mut a = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0];
-    // The fastest dimension first: six items, groups of two, and the groups from the first up to
-    // the second, which is not run any more.
+    // The fastest dimension first: six items, groups of two, the first group to run, and the group
+    // before which the run ends.
     let sizes = [6, 1, 1, 2, 1, 1, 0, 0, 0, 2, 1, 1];
     let (arrays, lengths) = ([a.as_mut_ptr().cast()], [6]);
     let mut scratch = [0_u8; 64];
