@@ -91,7 +91,8 @@ impl Range {
 /// The ranges in use, and released ranges that unfinished operations may still use.
 struct Ranges<B: Backend> {
     held: Vec<(Range, u64)>,
-    released: Vec<(Range, Pending<B>)>,
+    /// Shared, because a copy of an event may be the backend's own code, which the lock excludes.
+    released: Vec<(Range, Arc<Pending<B>>)>,
 }
 
 struct Inner<B: Backend> {
@@ -204,6 +205,7 @@ impl<B: Backend> Arena<B> {
             .into_iter()
             .filter_map(|(memory, base)| base.as_ref().map(|base| whole(memory, base)))
             .filter(|(_, pending)| !pending.events().is_empty())
+            .map(|(range, pending)| (range, Arc::new(pending)))
             .collect();
         Ok(Self {
             inner: Arc::new(Inner {
@@ -320,7 +322,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         // From now on this allocation keeps the uses of the bytes inside it.
         let inside = self.inner.with_ranges(|ranges| {
             let meeting = ranges.released.iter().filter(|(range, _)| range.meets(&self.range));
-            earlier.extend(meeting.map(|(_, pending)| pending.clone()));
+            earlier.extend(meeting.map(|(_, pending)| Arc::clone(pending)));
             let all = core::mem::take(&mut ranges.released).into_iter();
             let (inside, kept) = all.partition::<Vec<_>, _>(|(range, _)| range.is_inside(&self.range));
             ranges.released = kept;
@@ -332,7 +334,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         if earlier.is_empty() {
             usm_core::substitute::without_values(allocation.as_ptr(), allocation.size());
         }
-        earlier.into_iter().try_for_each(|pending| allocation.absorb(pending))?;
+        earlier.iter().try_for_each(|pending| allocation.absorb(Pending::clone(pending)))?;
         Ok(allocation)
     }
 
@@ -364,6 +366,7 @@ impl<B: Backend> Reclaim<B> for Part<B> {
                 // Cannot fail: part and base belong to one context.
                 let _ = base.absorb(pending.clone());
             }
+            let pending = Arc::new(pending);
             self.inner.with_ranges(|ranges| ranges.released.push((self.range, pending)));
         }
         self.inner.release_range(&self.range, self.id);
