@@ -23,6 +23,18 @@ try:
 except ImportError as error:
     torch = None
     print("skipped: torch:", error)
+try:
+    # NumPy 2.5 took this name away, which numba-cuda 0.30 still uses.
+    np.row_stack = np.vstack
+    from numba import cuda as numba_cuda
+except ImportError as error:
+    numba_cuda = None
+    print("skipped: numba-cuda:", error)
+try:
+    import jax
+except ImportError as error:
+    jax = None
+    print("skipped: jax:", error)
 
 CASES = []
 # A second GPU, for the cases that copy between two.
@@ -226,6 +238,53 @@ def torch_on_the_gpu():
     seen[2] = 3.0
     torch.cuda.synchronize()
     assert ours[2].tolist() == [3.0] * 6
+
+
+@case("numba_cuda")
+def numbas_kernels_work_in_place():
+    """A kernel of numba-cuda takes our arrays as they are, and we take its arrays."""
+
+    @numba_cuda.jit
+    def add(array, value):
+        at = numba_cuda.grid(1)
+        if at < array.size:
+            array[at] += value
+
+    for kind in ("device", "shared", "host"):
+        ours = usm.full(1000, 2.0, "<f4", kind=kind, queue="cuda:gpu:0")
+        for view, stride in ((ours, 1), (ours[100:], 1), (ours[::3], 3)):
+            seen = numba_cuda.as_cuda_array(view)
+            assert seen.device_ctypes_pointer.value == view.pointer, kind
+            assert seen.strides == (4 * stride,) and seen.shape == view.shape
+            add[8, 128](view, 1.0)
+            numba_cuda.synchronize()
+        expected = np.full(1000, 3.0, "<f4")
+        expected[100:] += 1
+        expected[::3] += 1
+        assert ours.tolist() == expected.tolist(), kind
+    theirs = numba_cuda.to_device(np.arange(24, dtype="i4").reshape(4, 6))
+    ours = usm.asarray(theirs)
+    assert ours.pointer == theirs.device_ctypes_pointer.value and ours.kind == "device"
+    assert ours.tolist() == theirs.copy_to_host().tolist()
+    ours[1] = 9
+    assert (theirs.copy_to_host()[1] == 9).all()
+    kept = weakref.ref(theirs)
+    del theirs
+    gc.collect()
+    assert kept() is not None and ours.tolist()[1] == [9] * 6
+
+
+@case("jax")
+def jax_reads_our_memory_and_we_its():
+    ours = usm.empty((4, 6), "<f4", kind="device", queue="cuda:gpu:0")
+    usm.copy(ours, usm.asarray(np.arange(24, dtype="<f4").reshape(4, 6)))
+    seen = jax.numpy.from_dlpack(ours)
+    assert seen.unsafe_buffer_pointer() == ours.pointer
+    assert np.asarray(seen + 1).tolist() == (np.arange(24, dtype="f4").reshape(4, 6) + 1).tolist()
+    theirs = jax.numpy.arange(6, dtype="int32") * 2
+    theirs.block_until_ready()
+    back = usm.from_dlpack(theirs)
+    assert back.pointer == theirs.unsafe_buffer_pointer() and back.tolist() == [0, 2, 4, 6, 8, 10]
 
 
 @case("second_gpu")
