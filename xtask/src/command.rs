@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: u64,
     /// The cases that did not run, a line for each reason.
     pub(crate) skips: Vec<String>,
+    /// The names of the failed tests.
+    pub(crate) failures: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
     /// Whether valgrind ended by an assertion of its own before any report. That says nothing about
@@ -120,6 +122,10 @@ struct Seen {
     cases: BTreeMap<String, BTreeSet<String>>,
     /// Other omitted parts.
     others: Vec<String>,
+    /// The names of failed tests, as the harness lists them.
+    failures: Vec<String>,
+    /// The names in the list of cargo's harness that is being read.
+    listed: Option<Vec<String>>,
     output: String,
     /// Whether valgrind reported something. Each line of a report begins with its sign and the
     /// process.
@@ -132,10 +138,19 @@ impl Seen {
     /// `3 passed, 1 skipped in 0.1s`, pytest's `SKIPPED [1] file:line: reason`, and our own
     /// `skipped: case: reason` and `skipped in part: case: reason`.
     fn count(&mut self, line: &str) {
+        if let (Some(listed), Some(name)) = (&mut self.listed, line.strip_prefix("    ")) {
+            listed.push(name.trim().to_owned());
+        }
         let line = line.trim();
-        if let Some((case, reason)) = line.strip_prefix("skipped: ").and_then(|rest| rest.split_once(": ")) {
+        if line == "failures:" {
+            // Cargo's harness says so twice: before the outputs and before the names.
+            self.listed = Some(Vec::new());
+        } else if let Some((case, reason)) =
+            line.strip_prefix("skipped: ").and_then(|rest| rest.split_once(": "))
+        {
             self.cases.entry(reason.to_owned()).or_default().insert(case.to_owned());
         } else if let Some(rest) = line.strip_prefix("test result: ") {
+            self.failures.extend(self.listed.take().into_iter().flatten());
             let counts = rest.split_once(". ").map_or(rest, |(_, counts)| counts);
             self.announced += self.add(counts.split(';'));
         } else if let Some(rest) = pytest_summary(line) {
@@ -144,6 +159,8 @@ impl Seen {
             self.also(&format!("in part: {rest}"));
         } else if let Some(reason) = line.strip_prefix("SKIPPED ") {
             self.also(reason);
+        } else if let Some(rest) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
+            self.failures.push(rest.to_owned());
         } else if line.starts_with("Helgrind: ") && line.contains(": Assertion '") {
             self.checker_ended = !self.reported;
         } else if line.starts_with("==") {
@@ -190,6 +207,7 @@ impl Seen {
             failed: self.failed,
             skipped: self.skipped + early,
             skips: reasons.chain(self.others).collect(),
+            failures: self.failures,
             output: self.output,
             checker_ended: self.checker_ended,
             ..Outcome::default()
@@ -261,6 +279,30 @@ mod tests {
         ]);
         assert_eq!((passed, failed, skipped), (46, 4, 1));
         assert_eq!(skips, ["[1] tests/test_gpu.py:7: no GPU"]);
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let mut seen = Seen::default();
+        for line in [
+            "failures:\n",
+            "\n",
+            "---- a::one stdout ----\n",
+            "    a line of its output\n",
+            "failures:\n",
+            "    a::one\n",
+            "    a::two\n",
+            "\n",
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n",
+            "    Running another program\n",
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+            "FAILED tests/test_a.py::test_b - assert 1 == 2\n",
+            "ERROR tests/test_c.py\n",
+        ] {
+            seen.count(line);
+        }
+        let named = ["a::one", "a::two", "tests/test_a.py::test_b - assert 1 == 2", "tests/test_c.py"];
+        assert_eq!(seen.outcome().failures, named);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{Failure, environment};
 pub(crate) struct Report {
     parts: Vec<Part>,
     skips: Vec<String>,
+    failures: Vec<String>,
     ci: bool,
     started: Instant,
 }
@@ -28,7 +29,13 @@ struct Part {
 
 impl Report {
     pub(crate) fn new() -> Self {
-        Self { parts: Vec::new(), skips: Vec::new(), ci: environment::is_ci(), started: Instant::now() }
+        Self {
+            parts: Vec::new(),
+            skips: Vec::new(),
+            failures: Vec::new(),
+            ci: environment::is_ci(),
+            started: Instant::now(),
+        }
     }
 
     /// A part that runs one program and counts its tests. A program without test counts is one
@@ -64,7 +71,8 @@ impl Report {
         if let Err(message) = &result {
             eprintln!("{name}: {message}");
         }
-        let outcome = Outcome { success: result.is_ok(), ..Outcome::default() };
+        let failures = result.clone().err().into_iter().collect();
+        let outcome = Outcome { success: result.is_ok(), failures, ..Outcome::default() };
         self.record(name, outcome, started.elapsed())
     }
 
@@ -72,11 +80,15 @@ impl Report {
     pub(crate) fn missing(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
         let failed = u64::from(self.ci);
+        if self.ci {
+            self.failures.push(format!("{name}: {reason}"));
+        }
         let verdict = if self.ci { "missing" } else { "skipped" };
         self.push(name, verdict, [0, failed, 1 - failed], Duration::ZERO);
     }
 
-    /// Prints the summary; the last line has the totals.
+    /// Prints the summary. The last lines name what failed and have the totals: a log that is cut
+    /// at its beginning still tells what broke.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -110,12 +122,15 @@ impl Report {
         for skip in &self.skips {
             println!("skipped: {skip}");
         }
+        for failure in &self.failures {
+            println!("failed: {failure}");
+        }
         println!("{passed} passed, {failed} failed, {skipped} skipped");
         if failed == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
-        let Outcome { success, mut passed, mut failed, skipped, skips, .. } = outcome;
+        let Outcome { success, mut passed, mut failed, skipped, skips, failures, status, .. } = outcome;
         if passed + failed + skipped == 0 && success {
             passed = 1;
         }
@@ -130,6 +145,10 @@ impl Report {
             }
         }
         let good = success && failed == 0;
+        self.failures.extend(failures.iter().map(|failure| format!("{name}: {failure}")));
+        if !good && failures.is_empty() {
+            self.failures.push(format!("{name}: {status}"));
+        }
         self.push(name, if good { "passed" } else { "FAILED" }, [passed, failed, skipped], time);
         good
     }
