@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use usm_core::bytemuck::allocation::try_zeroed_vec;
 
 #[cfg(feature = "alloc")]
-use crate::{Buffer, Error};
+use crate::{Buffer, Error, sort};
 
 /// Number of 64-bit words in one row for `n` buffers.
 #[must_use]
@@ -97,7 +97,7 @@ impl ConflictGraph {
         let mut graph = Self::new(buffers.len())?;
         let mut order: Vec<usize> =
             (0..buffers.len()).filter(|&i| !buffers[i].lifetime().is_empty()).collect();
-        order.sort_by_key(|&i| buffers[i].lower);
+        sort::by_key(&mut order, |i| buffers[i].lower);
         for (rank, &i) in order.iter().enumerate() {
             for &j in &order[rank + 1..] {
                 if buffers[j].lower >= buffers[i].upper {

@@ -49,6 +49,8 @@ pub mod report;
 #[cfg(feature = "alloc")]
 pub mod snapshot;
 #[cfg(feature = "alloc")]
+mod sort;
+#[cfg(feature = "alloc")]
 pub mod svg;
 #[cfg(feature = "alloc")]
 mod sync;

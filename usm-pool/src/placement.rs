@@ -17,6 +17,7 @@ use crate::graph::Graph;
 use crate::plan::{Certificate, Memory, Plan};
 use crate::planner::{Options, Strategy, plan, plan_graph};
 use crate::problem::Problem;
+use crate::sort;
 
 /// Sizes of device memory in bytes; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +115,7 @@ fn operators_fit(graph: &Graph, problem: &Problem, limits: &Limits) -> bool {
 fn spill_for_operators(graph: &Graph, problem: &Problem, limit: u64, placement: &mut [Memory]) {
     for mut operands in operands(graph, problem) {
         operands.retain(|&buffer| placement[buffer] == Memory::Device);
-        operands.sort_by_key(|&buffer| problem.buffers()[buffer].size);
+        sort::by_key(&mut operands, |buffer| problem.buffers()[buffer].size);
         let mut sum =
             operands.iter().map(|&buffer| problem.buffers()[buffer].size).fold(0, u64::saturating_add);
         while sum > limit {

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::conflict::{ConflictGraph, set_bits};
 use crate::lifetime::align_up;
+use crate::sort;
 use crate::{Buffer, Error};
 
 /// Indices of pairwise conflicting buffers of maximum total size, and the bound in bytes that they
@@ -35,7 +36,7 @@ pub(crate) fn antichain_until(
         return Err(Error::LengthMismatch { buffers: buffers.len(), other: conflicts.len() });
     }
     let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
-    order.sort_by_key(|&i| (buffers[i].lower, buffers[i].upper, i));
+    sort::by_key(&mut order, |i| (buffers[i].lower, buffers[i].upper, i));
     match antichain_of(buffers, conflicts, &order, stop)? {
         Some(found) => Ok(found),
         None => {

@@ -71,12 +71,13 @@ fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
 
 /// Buffers that need bytes, in order of begin and in order of end.
 fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
-    let mut begins: Vec<u32> =
-        (0..buffers.len() as u32).filter(|&i| buffers[i as usize].occupies()).collect();
-    let mut ends = begins.clone();
-    begins.sort_unstable_by_key(|&i| buffers[i as usize].lower);
-    ends.sort_unstable_by_key(|&i| buffers[i as usize].upper);
-    (begins, ends)
+    let sorted = |time: fn(&Buffer) -> u64| {
+        let live = buffers.iter().zip(0..).filter(|(buffer, _)| buffer.occupies());
+        let mut times: Vec<(u64, u32)> = live.map(|(buffer, i)| (time(buffer), i)).collect();
+        times.sort_unstable();
+        times.into_iter().map(|(_, i)| i).collect()
+    };
+    (sorted(|buffer| buffer.lower), sorted(|buffer| buffer.upper))
 }
 
 fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut {

@@ -7,6 +7,7 @@ use core::cmp::Reverse;
 use crate::alias::{Block, Blocks};
 use crate::conflict::{words_per_row, zeroed_words};
 use crate::graph::Graph;
+use crate::sort;
 use crate::{ConflictGraph, Error};
 
 /// Transitive closure of the operator graph as bitsets.
@@ -80,7 +81,7 @@ impl Reachability {
                 break;
             }
             // Nearest successors first, because operators that they reach need no second pass.
-            successors[op].sort_unstable_by_key(|&next| position[next]);
+            sort::by_key(&mut successors[op], |next| position[next]);
             row.fill(0);
             for &next in &successors[op] {
                 if row[next / 64] >> (next % 64) & 1 == 1 {

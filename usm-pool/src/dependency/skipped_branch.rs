@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::span;
 use crate::alias::Blocks;
 use crate::graph::Graph;
+use crate::sort;
 use crate::{ConflictGraph, Error};
 
 /// Conflicts between each block and all blocks that begin strictly between its first access and its
@@ -16,7 +17,7 @@ pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, 
     let mut found = ConflictGraph::new(blocks.blocks().len())?;
     let spans: Vec<(u64, u64)> = blocks.blocks().iter().map(span).collect();
     let mut order: Vec<usize> = (0..spans.len()).collect();
-    order.sort_by_key(|&block| spans[block].0);
+    sort::by_key(&mut order, |block| spans[block].0);
     for (rank, &block) in order.iter().enumerate() {
         let (begin, end) = spans[block];
         for &other in &order[rank + 1..] {

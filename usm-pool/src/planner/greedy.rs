@@ -100,20 +100,32 @@ fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
 
 /// Buffer indices sorted by a key; equal keys stay in the order of the problem, so plans are the
 /// same everywhere.
-pub(crate) fn sorted<K: Ord>(instance: Instance<'_>, key: impl Fn(&Buffer) -> K) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..instance.buffers.len() as u32).collect();
-    order.sort_by_cached_key(|&i| key(&instance.buffers[i as usize]));
-    order
+pub(crate) fn sorted(instance: Instance<'_>, key: impl Fn(&Buffer) -> Key) -> Vec<u32> {
+    let mut order: Vec<(Key, u32)> = instance.buffers.iter().map(key).zip(0..).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, i)| i).collect()
+}
+
+/// What buffers are sorted by. All orders have this type, because the code of a sort is large.
+pub(crate) type Key = (Reverse<u64>, Reverse<u64>, u64);
+
+pub(super) fn size_key(buffer: &Buffer) -> Key {
+    (Reverse(buffer.size), Reverse(buffer.lifetime().len()), buffer.lower)
+}
+
+pub(super) fn area_key(buffer: &Buffer) -> Key {
+    let area = u128::from(buffer.size) * u128::from(buffer.lifetime().len());
+    (Reverse((area >> u64::BITS) as u64), Reverse(area as u64), buffer.lower)
 }
 
 /// Descending size; of equals the longer life first.
 pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (Reverse(b.size), Reverse(b.lifetime().len()), b.lower))
+    sorted(instance, size_key)
 }
 
 /// Descending size times duration.
 pub(crate) fn by_area(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (Reverse(u128::from(b.size) * u128::from(b.lifetime().len())), b.lower))
+    sorted(instance, area_key)
 }
 
 /// Descending duration; of equals the larger first.
@@ -123,7 +135,7 @@ pub(crate) fn by_duration(instance: Instance<'_>) -> Vec<u32> {
 
 /// In order of begin; of equals the larger first.
 pub(crate) fn by_begin(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| (b.lower, Reverse(b.size), b.upper))
+    sorted(instance, |b| (Reverse(u64::MAX - b.lower), Reverse(b.size), b.upper))
 }
 
 #[cfg(test)]
@@ -145,7 +157,9 @@ mod tests {
             };
             let buffers: Vec<Buffer> = (0..).zip(lives).map(buffer).collect();
             let instance = Instance { buffers: &buffers, conflicts: None };
-            let shuffled = sorted(instance, |b| b.id.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let shuffled = sorted(instance, |b| {
+                (Reverse(b.id.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15)), Reverse(0), 0)
+            });
             for fit in [Fit::First, Fit::Best] {
                 for order in [by_size(instance), by_area(instance), by_begin(instance), shuffled.clone()] {
                     let mut all = OffsetList::new(instance);

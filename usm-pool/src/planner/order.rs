@@ -16,6 +16,7 @@ use crate::conflict::set_bits;
 use crate::dependency::{Reachability, first_accesses, last_accesses};
 use crate::graph::Graph;
 use crate::problem::Problem;
+use crate::sort;
 use crate::{Buffer, Error};
 
 /// Limits of the search for edges.
@@ -310,8 +311,8 @@ impl Cut {
         const TRIES: usize = 256;
         let ops = |side: &[u64]| (0..side.len()).filter(|&op| side[op] > 0).collect::<Vec<_>>();
         let (mut earlier, mut later) = (ops(&self.before), ops(&self.after));
-        earlier.sort_by_key(|&op| (Reverse(depths.head[op]), Reverse(self.before[op]), op));
-        later.sort_by_key(|&op| (Reverse(self.after[op]), Reverse(depths.head[op]), op));
+        sort::by_key(&mut earlier, |op| (Reverse(depths.head[op]), Reverse(self.before[op]), op));
+        sort::by_key(&mut later, |op| (Reverse(self.after[op]), Reverse(depths.head[op]), op));
         let mut best: Option<(u64, u64, usize, usize)> = None;
         for &v in &later {
             if best.is_some_and(|(gain, ..)| self.after[v] < gain) {
@@ -358,7 +359,7 @@ impl Cut {
     fn best_join(&self, reach: &Reachability, depths: &Depths, rule: &Rule, room: usize) -> Option<Step> {
         let mut best: Option<(u64, Reverse<usize>, usize, usize)> = None;
         let mut live: Vec<usize> = (0..self.sizes.len()).filter(|&k| self.sizes[k] > 0).collect();
-        live.sort_by_key(|&k| (Reverse(self.sizes[k]), k));
+        sort::by_key(&mut live, |k| (Reverse(self.sizes[k]), k));
         for (rank, &a) in live.iter().enumerate() {
             for &b in &live[rank + 1..] {
                 let gain = self.sizes[b];

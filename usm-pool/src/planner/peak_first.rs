@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
-use super::greedy::sorted;
+use super::greedy::{area_key, size_key, sorted};
+use crate::sort;
 
 /// The order of the stack, the first buffer lowest.
 #[derive(Clone, Copy, Debug)]
@@ -55,14 +56,14 @@ pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, res
     let mut order = sorted(instance, |b| {
         let length = b.lifetime().len();
         match rest {
-            Rest::Size => (Reverse(u128::from(b.size)), Reverse(length), b.lower),
+            Rest::Size => size_key(b),
             Rest::Octave => {
-                (Reverse(u128::from(b.size.checked_ilog2().unwrap_or(0))), Reverse(length), b.lower)
+                (Reverse(u64::from(b.size.checked_ilog2().unwrap_or(0))), Reverse(length), b.lower)
             }
-            Rest::Area => (Reverse(u128::from(b.size) * u128::from(length)), Reverse(0), b.lower),
+            Rest::Area => area_key(b),
         }
     });
-    order.sort_by_key(|&i| {
+    sort::by_key(&mut order, |i| {
         let buffer = &instance.buffers[i as usize];
         let key = match stack {
             Stack::End => u64::MAX - buffer.upper,

@@ -10,6 +10,7 @@ use crate::graph::Graph;
 use crate::lifetime::align_up;
 use crate::plan::{Memory, Plan};
 use crate::problem::Problem;
+use crate::sort;
 
 /// Key of the padded pool: everything but batch and feature must be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,7 +155,7 @@ pub fn pool(problem: &Problem, requests: &[PoolRequest]) -> Result<Vec<PoolEntry
         return Err(Error::LengthMismatch { buffers: buffers.len(), other: requests.len() });
     }
     let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
-    order.sort_by_key(|&i| (Reverse(buffers[i].size), i));
+    sort::by_key(&mut order, |i| (Reverse(buffers[i].size), i));
     let mut entries: Vec<PoolEntry> = Vec::new();
     for i in order {
         let (size, request) = (buffers[i].size, &requests[i]);

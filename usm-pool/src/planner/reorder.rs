@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use crate::alias::{Blocks, InPlace};
 use crate::bound;
 use crate::graph::{Graph, GraphError, TensorKind};
+use crate::sort;
 use crate::{Buffer, Error};
 
 /// A processing order and the least peak in bytes that it allows.
@@ -154,7 +155,7 @@ impl Links {
                 let mut needs: Vec<usize> =
                     self.before[op].iter().copied().filter(|&earlier| !done[earlier]).collect();
                 // The stack reverses them.
-                needs.sort_by_key(|&earlier| (made(earlier), core::cmp::Reverse(earlier)));
+                sort::by_key(&mut needs, |earlier| (made(earlier), core::cmp::Reverse(earlier)));
                 stack.extend(needs.into_iter().map(|earlier| (earlier, false)));
             }
         }

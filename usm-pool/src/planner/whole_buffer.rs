@@ -32,7 +32,7 @@ impl Entry {
 
 /// Requests in the order of OpenVINO: descending size.
 pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
-    sorted(instance, |b| Reverse(b.size))
+    sorted(instance, |b| (Reverse(b.size), Reverse(0), 0))
 }
 
 /// One offset for each buffer; the pooled buffers are consecutive. `None` as soon as they exceed

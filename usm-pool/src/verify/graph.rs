@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 
 use super::Violation;
 use super::held::Held;
+use super::sweep::events;
 use crate::dependency::Queue;
 use crate::graph::{Graph, TensorKind};
-use crate::plan::Row;
+use crate::plan::{Memory, Row};
 
 /// Address range of a tensor in one memory.
 #[derive(Clone, Copy)]
@@ -256,17 +257,13 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
     let tensors = graph.tensors();
     let order = Paths::new(graph, edges)?;
     let accesses: Vec<Accesses> = (0..tensors.len()).map(|tensor| Accesses::of(graph, tensor)).collect();
-    // At equal addresses ends (false) come before begins (true).
-    let mut events: Vec<(crate::plan::Memory, u64, bool, usize)> = Vec::new();
-    for (tensor, node) in tensors.iter().enumerate() {
-        if let (Some(range), true) = (ranges[tensor], node.alias.is_none() && node.size > 0) {
-            events.push((range.memory, range.low, true, tensor));
-            events.push((range.memory, range.high, false, tensor));
-        }
-    }
-    events.sort_unstable();
+    let in_memory = |memory: Memory| {
+        let roots = (0..tensors.len()).filter(|&i| tensors[i].alias.is_none() && tensors[i].size > 0);
+        let here = roots.filter_map(move |i| Some((i, ranges[i].filter(|range| range.memory == memory)?)));
+        events(tensors.len(), here.map(|(i, range)| (i, (range.low, range.high))))
+    };
     let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
-    for (_, _, begins, root) in events {
+    for (begins, root) in [Memory::Device, Memory::Host].into_iter().flat_map(in_memory) {
         // A root that is complete first has begun first; an operator in place ends one root and
         // begins the other.
         let place = |op: &usize| order.position[*op] + 1;

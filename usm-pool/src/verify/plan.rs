@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use super::sweep::events;
 use super::{Violation, each, sweep};
 use crate::ConflictGraph;
 use crate::plan::{Certificate, Memory, MemoryUse, Plan, Row};
@@ -62,16 +63,11 @@ fn check_conflicts(
     indices: &[usize],
 ) -> Result<(), Violation> {
     let buffers = problem.buffers();
-    // At equal addresses ends (false) come before begins (true).
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * indices.len());
-    for &i in indices.iter().filter(|&&i| buffers[i].size > 0) {
-        // The ends were checked not to overflow.
-        events.push((plan.offsets[i], true, i));
-        events.push((plan.offsets[i] + buffers[i].size, false, i));
-    }
-    events.sort_unstable();
+    let held = indices.iter().copied().filter(|&i| buffers[i].size > 0);
+    // The ends were checked not to overflow.
+    let held = held.map(|i| (i, (plan.offsets[i], plan.offsets[i] + buffers[i].size)));
     let mut holding = alloc::vec![0_u64; relation.len().div_ceil(64)];
-    for (offset, begins, i) in events {
+    for (begins, i) in events(buffers.len(), held) {
         let bit = 1 << (i % 64);
         if !begins {
             holding[i / 64] &= !bit;
@@ -80,7 +76,8 @@ fn check_conflicts(
         for (word, (&held, &row)) in holding.iter().zip(relation.row(i)).enumerate() {
             if held & row != 0 {
                 let other = word * 64 + (held & row).trailing_zeros() as usize;
-                return Err(Violation::Overlap { first: buffers[other].id, second: buffers[i].id, offset });
+                let (first, second) = (buffers[other].id, buffers[i].id);
+                return Err(Violation::Overlap { first, second, offset: plan.offsets[i] });
             }
         }
         holding[i / 64] |= bit;
@@ -221,9 +218,10 @@ fn named<'a>(problem: &'a Problem, ids: &[u64]) -> Result<Vec<&'a Member>, Viola
         let id = wanted.iter().copied().find(|id| !known(id)).unwrap_or_default();
         return Err(Violation::Missing { id });
     }
-    found.sort_unstable_by_key(|member| member.buffer);
-    match found.windows(2).find(|pair| pair[0].buffer == pair[1].buffer) {
-        Some(pair) => Err(overlap_without_conflict(pair[0], pair[1])),
+    let mut homes: Vec<(usize, usize)> = found.iter().map(|member| member.buffer).zip(0..).collect();
+    homes.sort_unstable();
+    match homes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(overlap_without_conflict(found[pair[0].1], found[pair[1].1])),
         None => Ok(found),
     }
 }

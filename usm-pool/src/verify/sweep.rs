@@ -12,17 +12,10 @@ use crate::Buffer;
 /// The first [`Violation`] found.
 pub fn sweep(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Violation> {
     let peak = each(buffers, offsets, capacity)?;
-    // Lives are half-open: at equal instants ends (false) come before begins (true).
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * buffers.len());
-    for (i, buffer) in buffers.iter().enumerate() {
-        if buffer.size > 0 && buffer.lower < buffer.upper {
-            events.push((buffer.lower, true, i));
-            events.push((buffer.upper, false, i));
-        }
-    }
-    events.sort_unstable();
+    let lives = buffers.iter().map(|buffer| (buffer.lower, buffer.upper)).enumerate();
+    let lives = lives.filter(|&(i, (lower, upper))| buffers[i].size > 0 && lower < upper);
     let mut live: BTreeMap<u64, usize> = BTreeMap::new();
-    for (_, begins, i) in events {
+    for (begins, i) in events(buffers.len(), lives) {
         let low = offsets[i];
         if !begins {
             live.remove(&low);
@@ -41,4 +34,18 @@ pub fn sweep(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, 
         live.insert(low, i);
     }
     Ok(peak)
+}
+
+/// Where numbered ranges begin (true) and end, in order. Ranges are half-open: at equal places,
+/// ends come first. The numbers are below `count`.
+pub(super) fn events(
+    count: usize,
+    ranges: impl Iterator<Item = (usize, (u64, u64))>,
+) -> impl Iterator<Item = (bool, usize)> {
+    let mut events = Vec::with_capacity(2 * count);
+    for (i, (low, high)) in ranges {
+        events.extend([(low, count + i), (high, i)]);
+    }
+    events.sort_unstable();
+    events.into_iter().map(move |(_, event)| event.checked_sub(count).map_or((false, event), |i| (true, i)))
 }

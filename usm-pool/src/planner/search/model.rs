@@ -9,6 +9,7 @@ use super::eject::Relation;
 use super::rows::Rows;
 use crate::ConflictGraph;
 use crate::lifetime::align_up;
+use crate::sort;
 
 /// Above this number of conflicting pairs, the exhaustive search's tables are not built.
 const PAIRS: u64 = 1 << 25;
@@ -64,7 +65,7 @@ impl Model {
         if buffers.is_empty() || u32::try_from(buffers.len()).is_err() {
             return None;
         }
-        buffers.sort_by_key(|&i| (instance.buffers[i].lower, i));
+        sort::by_key(&mut buffers, |i| (instance.buffers[i].lower, i));
         let least = buffers.iter().map(|&i| instance.buffers[i].alignment).min()?;
         let mut unit = 0;
         let mut items = Vec::with_capacity(buffers.len());
@@ -126,19 +127,20 @@ impl Model {
 
     fn fill_from_lives(&mut self, instance: Instance<'_>) -> Option<()> {
         let n = self.items.len();
-        // Ends before begins at the same instant; a section closes at the first end after a begin.
-        let mut events: Vec<(u64, bool, u32)> = Vec::with_capacity(2 * n);
+        // Ends, numbered from 0, before begins, numbered from `n`, at the same instant; a section
+        // closes at the first end after a begin.
+        let mut events: Vec<(u64, usize)> = Vec::with_capacity(2 * n);
         for (i, item) in self.items.iter().enumerate() {
             let buffer = &instance.buffers[item.buffer];
-            events.push((buffer.lower, true, i as u32));
-            events.push((buffer.upper, false, i as u32));
+            events.push((buffer.lower, n + i));
+            events.push((buffer.upper, i));
         }
         events.sort_unstable();
         (self.first, self.last) = (vec![0; n], vec![0; n]);
         let (mut sections, mut open, mut live, mut pairs, mut members) = (0_u32, false, 0_u64, 0_u64, 0_u64);
-        for &(_, begins, i) in &events {
-            if begins {
-                self.first[i as usize] = sections;
+        for &(_, event) in &events {
+            if event >= n {
+                self.first[event - n] = sections;
                 pairs += live;
                 live += 1;
                 open = true;
@@ -148,7 +150,7 @@ impl Model {
                     members += live;
                     open = false;
                 }
-                self.last[i as usize] = sections;
+                self.last[event] = sections;
                 live -= 1;
             }
         }
@@ -222,7 +224,7 @@ impl Model {
         }
         let key = |i: usize| (self.first[i], self.last[i], self.items[i].size, self.items[i].alignment);
         let mut order: Vec<usize> = (0..n).collect();
-        order.sort_unstable_by_key(|&i| (key(i), i));
+        sort::by_key(&mut order, key);
         let mut class = 0;
         let mut classes = vec![0; n];
         for (at, &i) in order.iter().enumerate() {
@@ -261,7 +263,7 @@ impl Relation for Model {
 fn greedy_cliques(items: &[Item], conflicts: &Rows, conflict: impl Fn(usize, usize) -> bool) -> Rows {
     let n = items.len();
     let mut order: Vec<u32> = (0..n as u32).collect();
-    order.sort_unstable_by_key(|&i| (core::cmp::Reverse(items[i as usize].room), i));
+    sort::by_key(&mut order, |i| core::cmp::Reverse(items[i as usize].room));
     let mut rank = vec![0_u32; n];
     for (r, &i) in order.iter().enumerate() {
         rank[i as usize] = r as u32;
@@ -272,9 +274,9 @@ fn greedy_cliques(items: &[Item], conflicts: &Rows, conflict: impl Fn(usize, usi
     for &seed in &order {
         let mut clique = vec![seed];
         candidates.clear();
-        candidates.extend_from_slice(conflicts.row(seed as usize));
-        candidates.sort_unstable_by_key(|&i| rank[i as usize]);
-        for &i in &candidates {
+        candidates.extend(conflicts.row(seed as usize).iter().map(|&i| rank[i as usize]));
+        candidates.sort_unstable();
+        for i in candidates.iter().map(|&rank| order[rank as usize]) {
             work = work.saturating_sub(clique.len() as u64);
             if clique.iter().all(|&j| conflict(i as usize, j as usize)) {
                 clique.push(i);
@@ -288,11 +290,12 @@ fn greedy_cliques(items: &[Item], conflicts: &Rows, conflict: impl Fn(usize, usi
             break;
         }
     }
-    found.sort_unstable();
-    found.dedup();
-    Rows::new(found.len(), |push| {
-        for (row, clique) in found.iter().enumerate() {
-            clique.iter().for_each(|&i| push(row, i));
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    sort::by_key(&mut order, |at| &found[at]);
+    order.dedup_by_key(|at| &found[*at]);
+    Rows::new(order.len(), |push| {
+        for (row, &at) in order.iter().enumerate() {
+            found[at].iter().for_each(|&i| push(row, i));
         }
     })
 }

@@ -7,6 +7,7 @@ use core::cmp::Reverse;
 use super::ends::Ends;
 use crate::Buffer;
 use crate::ranks::Ranks;
+use crate::sort;
 
 /// Number of classes after the first non-empty one in which a buffer that begins right at the
 /// valley's edge is preferred, because it leaves one sliver fewer. On cut rectangles two classes
@@ -55,10 +56,12 @@ impl Waiting {
             let (item, (lower, upper)) = (&buffers[buffer as usize], ranks.lives[buffer as usize]);
             Taken { lower, upper, buffer, shift: item.alignment.trailing_zeros(), size: item.size }
         };
-        let mut entries: Vec<Taken> = ranks.by_begin().into_iter().map(entry).collect();
-        for same in entries.chunk_by_mut(|a, b| a.lower == b.lower) {
-            same.sort_by_key(|entry| Reverse(entry.upper));
+        let life = |buffer: u32| ranks.lives[buffer as usize];
+        let mut order = ranks.by_begin();
+        for same in order.chunk_by_mut(|&a, &b| life(a).0 == life(b).0) {
+            sort::by_key(same, |buffer| Reverse(life(buffer).1));
         }
+        let entries: Vec<Taken> = order.into_iter().map(entry).collect();
         let mut members: Vec<Vec<u32>> = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
             let class = class(entry.upper - entry.lower, entry.size);

@@ -289,8 +289,10 @@ impl<'p> State<'p> {
         if u32::try_from(buffers.len()).is_err() {
             return Err(too_large);
         }
-        let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| self.open[i]).collect();
-        order.sort_by_key(|&i| buffers[i].lower);
+        let open = (0..buffers.len()).filter(|&i| self.open[i]);
+        let mut order: Vec<(u64, usize)> = open.map(|i| (buffers[i].lower, i)).collect();
+        order.sort_unstable();
+        let order: Vec<usize> = order.into_iter().map(|(_, i)| i).collect();
         let mut partners = vec![Vec::new(); buffers.len()];
         let mut pairs = 0;
         for (at, &i) in order.iter().enumerate() {
