@@ -55,6 +55,12 @@ def scan(a):
 
 
 @usm.kernel
+def powers(x, n, c):
+    i = usm.get_global_id(0)
+    c[i] = pow(x[i], 1.5) + pow(x[i], 2) + pow(n[i], 3) + pow(2, 4)
+
+
+@usm.kernel
 def bitonic(a):
     i = usm.get_local_id(0)
     n = a.size
@@ -401,6 +407,9 @@ def programs():
     yield "products", products, ((3, 150),), (left, right, np.zeros((3, 150), np.float32), 20), {2: expected}
     x = 4 * f32(20) - 2
     yield "members of enumerations", by_enumeration, (20,), (x, 1, np.zeros(20, np.float32)), {2: 2 * x}
+    n = np.arange(-25, 25, dtype=np.int32)
+    x = f32(50)
+    yield "powers", powers, (50,), (x, n, np.zeros(50)), {2: x**1.5 + x**2 + n.astype(np.float64) ** 3 + 16}
     yield "promotion", small, (50,), (a, b, np.zeros(50, np.int16)), {2: a + b}
 
 

@@ -99,6 +99,7 @@ _HANDLERS = {
     builtins.min: lambda self, node: self.smallest_or_largest(node, "min"),
     builtins.max: lambda self, node: self.smallest_or_largest(node, "max"),
     builtins.abs: Mathematics.absolute,
+    builtins.pow: lambda self, node: self.arithmetic("pow", *self.given_arguments(node, 2), node),
     builtins.int: Mathematics.to_int,
     builtins.float: Mathematics.to_float,
     builtins.bool: Mathematics.to_bool,
