@@ -1,7 +1,7 @@
 """What numba-dpex 0.23 tests of its kernels, with its values, by our names.
 
 Its files: `test_local_accessors`, `test_atomic_ref`, `test_index_space_ids`, `test_barriers`,
-`test_atomic_fetch_phi` and `test_atomic_load_store_cmp_exchg`.
+`test_atomic_fetch_phi`, `test_atomic_load_store_cmp_exchg` and `test_atomic_fence`.
 """
 
 import numpy as np
@@ -299,6 +299,34 @@ def test_group_barriers(queue, call, kernel):
     a = array(queue, np.ones(16), "int32")
     call(kernel, kapi.NdRange((16,), (16,)), a)
     assert values(a) == [32] + [2] * 15
+
+
+# Fences.
+
+
+def message(item: kapi.Item, a, b):
+    i = item.get_id(0)
+    flag = kapi.AtomicRef(b, index=0)
+    if i == 0:
+        a[i] += 1
+        kapi.atomic_fence(kapi.MemoryOrder.RELEASE, kapi.MemoryScope.DEVICE)
+        flag.store(1)
+    elif i == 1:
+        while not flag.load():
+            continue
+        kapi.atomic_fence(kapi.MemoryOrder.ACQUIRE, kapi.MemoryScope.DEVICE)
+        for idx in range(a.size):
+            if idx != i:
+                a[i] += a[idx]
+
+
+def test_fences_order_a_message(queue, call):
+    """numba-dpex has item 0 wait for item 1, which hangs where items run one after the other; no
+    model of kernels promises progress to both. Here the item that runs later waits."""
+    a, b = array(queue, np.ones(2), "int64"), array(queue, np.zeros(1), "int64")
+    call(message, kapi.Range(2), a, b)
+    assert values(a) == [2, 3] and values(b) == [1]
+
 
 
 # Ids of the index space.
