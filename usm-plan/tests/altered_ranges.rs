@@ -139,6 +139,28 @@ fn offsets_for_a_value_pass_the_check_of_that_value() {
     assert!(accepted > graphs() && refused > graphs() / 4, "{accepted} accepted, {refused} refused");
 }
 
+/// All values of these graphs are among the probes, so the search proves its plans for them.
+#[test]
+fn the_search_finds_plans_for_every_value() {
+    let (mut state, mut options) = (16, Options::default());
+    options.strategy = Strategy::GreedyBySize;
+    for _ in 0..graphs() / 5 {
+        let text = altered(&mut state);
+        let unplanned = text.split(r#", "plans""#).next().unwrap().to_owned() + "}";
+        for queue in [Queue::InOrder, Queue::OutOfOrder] {
+            options.queue = queue;
+            let every = RangePlan::search(unplanned.as_bytes(), &options, Some(1));
+            let every = every.unwrap_or_else(|error| panic!("{queue:?}: {error}: {unplanned}"));
+            for n in every.dims()[0].values.low..4 {
+                for values in [[n, 1], [n, 2]] {
+                    let at = every.at(&values, &mut vec![0; every.ids().len()]);
+                    assert!(at.is_ok(), "{values:?} on {queue:?}: {at:?}: {unplanned}");
+                }
+            }
+        }
+    }
+}
+
 /// The view is read while the output is written over it, in every plan but the one without bytes.
 #[test]
 fn a_permit_that_no_byte_needs_for_the_least_value_is_needed_for_others() {

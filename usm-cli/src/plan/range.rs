@@ -85,6 +85,8 @@ fn refuse(arguments: &Arguments) -> Result<()> {
 struct Report<'a> {
     dims: Vec<DimensionReport<'a>>,
     plans: usize,
+    /// Whether the plans are proven for every value, or for the probes and at each further use.
+    proven_for_every_value: bool,
     /// Values of the dimensions, in their order, that were also planned one by one.
     probes: &'a [usm_plan::graph_json::Probe],
     /// The largest ratio of a peak to the bound for the same values.
@@ -109,7 +111,13 @@ impl<'a> Report<'a> {
             high: dim.values.high,
             step: dim.values.step,
         });
-        Self { dims: dims.collect(), plans: found.plans, probes: &found.probes, worst: worst_ratio(found) }
+        Self {
+            dims: dims.collect(),
+            plans: found.plans,
+            proven_for_every_value: found.proven_for_every_value,
+            probes: &found.probes,
+            worst: worst_ratio(found),
+        }
     }
 }
 
@@ -123,7 +131,11 @@ fn describe(found: &Found) -> String {
     let names: Vec<String> = found.dims.iter().map(|dim| format!("{}={}", dim.name, dim.values)).collect();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "  {:<12} {}", "dimensions", Shown(names.join(", ")));
-    let _ = writeln!(text, "  {:<12} {}, proven for every value", "plans", found.plans);
+    let proven = match found.proven_for_every_value {
+        true => "proven for every value".to_owned(),
+        false => format!("proven for {} values, and at use for each other one", found.probes.len()),
+    };
+    let _ = writeln!(text, "  {:<12} {}, {proven}", "plans", found.plans);
     let above = 100.0 * (worst_ratio(found) - 1.0);
     let _ =
         writeln!(text, "  {:<12} {above:.2} % above the bound, of {} values", "worst", found.probes.len());

@@ -191,6 +191,44 @@ fn plans_for_every_value_are_found_and_hold() {
     assert_eq!(ran.json()["probes"].as_array().unwrap().len(), 3);
 }
 
+/// A view without bytes follows no operator, so for 0 other tensors may live together than for 64.
+#[test]
+fn plans_hold_where_the_order_of_operators_depends_on_the_values() {
+    let graph = json!({
+        "dims": [{"name": "x", "low": 0, "high": 64, "step": 1}],
+        "tensors": [
+            {"id": 0, "size": 64},
+            {"id": 1, "size": "2*x"},
+            {"id": 2, "size": "x", "alias_of": 1},
+            {"id": 3, "size": "x", "alias_of": 1, "alias_offset": "x"},
+            {"id": 4, "size": "x", "alias_of": 1},
+            {"id": 5, "size": "x"},
+        ],
+        "ops": [{"outputs": [0]}, {"inputs": [0], "outputs": [2]}, {"outputs": [3]},
+            {"inputs": [4], "outputs": [5]}],
+        "outputs": [5],
+    });
+    let folder = folder("range_order");
+    let path = file(&folder, "g.json", graph.to_string());
+    let ranged = text(&folder.join("r.json"));
+    let plan = |queue: &str, range: &str, proven: &str| {
+        let arguments = ["plan", &path, "--range-plan", &ranged, "--queue", queue, "--dim", range];
+        let said = usm(&arguments);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        assert!(said.stdout.contains(proven), "{queue} {range}: {}", said.stdout);
+        let report = usm(&[&arguments[..], &["--json"]].concat()).json();
+        assert_eq!(report["proven_for_every_value"], proven.ends_with("every value"), "{queue} {range}");
+    };
+    plan("in-order", "x=0..64", "proven for every value");
+    // All of two values are planned one by one.
+    plan("out-of-order", "x=0..64:64", "proven for every value");
+    plan("out-of-order", "x=0..64", "proven for 9 values, and at use for each other one");
+    for x in 0..=64 {
+        let ran = usm(&["plan", &ranged, "--queue", "out-of-order", "--dim", &format!("x={x}")]);
+        assert_eq!(ran.code, 0, "x={x}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_range_that_is_none_is_refused() {
     let folder = folder("range_wrong");

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use usm_pool::alias::InPlace;
 use usm_pool::range::{Dimension, below};
-use usm_pool::{Options, Problem, plan};
+use usm_pool::{ConflictGraph, Options, Problem, Queue, plan};
 
 use super::{File, JsonPlan, JsonTensor};
 use crate::error::{Error, Result, read_file};
@@ -29,8 +29,11 @@ pub struct Found {
     pub plans: usize,
     /// The dimensions.
     pub dims: Vec<NamedDimension>,
-    /// The values that were planned, with the results.
+    /// The values that were planned, with the results. The plans are proven for them.
     pub probes: Vec<Probe>,
+    /// Whether the plans are proven for every value. Otherwise each use for another value than
+    /// those of the probes proves them for that value, and may refuse them.
+    pub proven_for_every_value: bool,
 }
 
 /// One value for every dimension.
@@ -88,7 +91,9 @@ pub(crate) fn search_text(
     let file: File = json.only("")?;
     hints.remark(json.unused());
     let (file, dims, probes) = found(file, hints, ranges, options)?;
-    Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes })
+    let proven_for_every_value =
+        are_all_values(&dims, &probes) || holds_by_order(&file, &dims, hints, options.queue)?;
+    Ok(Found { text: file.text()?, plans: file.plans.len(), dims, probes, proven_for_every_value })
 }
 
 pub(super) fn found(
@@ -125,6 +130,20 @@ pub(super) fn found(
     Ok((file, dims, probes))
 }
 
+/// Whether the dimensions have no other values than those of the probes, which all differ.
+fn are_all_values(dims: &[NamedDimension], probes: &[Probe]) -> bool {
+    let count = |dim: &NamedDimension| (dim.values.high - dim.values.low) / dim.values.step;
+    let all = dims.iter().try_fold(1, |all: u64, dim| all.checked_mul(count(dim).checked_add(1)?));
+    all.is_some_and(|all| all <= probes.len() as u64)
+}
+
+/// Whether the proof for the least values holds for all.
+fn holds_by_order(file: &File, dims: &[NamedDimension], hints: &Hints<'_>, queue: Queue) -> Result<bool> {
+    let values: Vec<u64> = dims.iter().map(|dim| dim.values.low).collect();
+    let graph = file.graph(dims, &values, hints)?;
+    Ok(file.planned(dims.to_vec(), values)?.tables_for(&graph, queue)?.fits_by_order())
+}
+
 /// Adds plans to the file. Returns their results on the probes.
 fn plans(
     file: &mut File,
@@ -138,9 +157,26 @@ fn plans(
     part.nodes = (options.nodes / probes.len() as u64).max(1);
     let mut orders = Vec::with_capacity(probes.len());
     let mut bounds = Vec::with_capacity(probes.len());
+    let problem = |values: &Vec<u64>| problem(file, dims, values, hints, options);
+    // An order must hold for all probes. Out of order, a view that no operator makes follows the
+    // operators that write its bytes: which these are depends on the values, and none writes a view
+    // without bytes.
+    let mut all: Option<ConflictGraph> = None;
     for values in probes {
-        let problem = problem(file, dims, values, hints, options)?;
+        let problem = problem(values)?;
+        match (&mut all, problem.conflicts()) {
+            (_, None) => break,
+            (Some(all), Some(conflicts)) if all.len() == conflicts.len() => all.merge(conflicts),
+            (_, Some(conflicts)) => all = Some(conflicts.clone()),
+        }
+    }
+    for values in probes {
+        let problem = problem(values)?;
         let made = plan(&problem, &part).map_err(Error::bad)?;
+        let problem = match all.clone().filter(|all| all.len() == problem.buffers().len()) {
+            Some(all) => Problem::from_conflicts(problem.buffers().to_vec(), all).map_err(Error::bad)?,
+            None => problem,
+        };
         let id = |buffer: usize| problem.buffers()[buffer].id;
         let pairs = below(&problem, &made.offsets).map_err(Error::bad)?;
         let order: Vec<(u64, u64)> = pairs.into_iter().map(|(low, high)| (id(low), id(high))).collect();
