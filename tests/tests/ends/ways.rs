@@ -151,6 +151,14 @@ pub(crate) const WAYS: &[Way] = &[
         let _made = Lane::new(&program.contexts[0], program.order, 4096);
         ExitCode::FAILURE
     }),
+    way("exit_in_an_observer_beside_slow_work", THREE, |program| {
+        let slow = || thread::sleep(Duration::from_millis(1500));
+        // SAFETY: the task accesses no memory.
+        let _slow = unsafe { Dyn::run(program.lanes[2].queue.raw(), &[], slow) }.expect("a host task");
+        program.contexts[0].set_observer(Some(|_| exit(3)));
+        let _made = Lane::new(&program.contexts[0], program.order, 4096);
+        ExitCode::FAILURE
+    }),
     way("exit_in_an_observer_of_a_free", THREE, |program| {
         let lane = Lane::new(&program.contexts[0], program.order, 4096).expect("a lane");
         keep(program);
@@ -243,6 +251,8 @@ impl Way {
     pub(crate) fn is_for(&self, runtime: &Runtime) -> bool {
         match self.name {
             "signals" | "threads_that_wait" => !runtime.never_answers,
+            // The simulated driver runs tasks of any length.
+            "exit_in_an_observer_beside_slow_work" => runtime.name == "mock",
             // Objects in host memory, whatever the runtime.
             "forks_beside_shared_objects" => runtime.name == "host",
             _ => true,

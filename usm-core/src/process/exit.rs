@@ -16,6 +16,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::fmt;
 use core::panic::AssertUnwindSafe;
@@ -58,12 +59,32 @@ static TIMED_OUT: AtomicBool = AtomicBool::new(false);
 
 /// Minimum time to wait for threads inside a call, if the wait limits leave less.
 const GRACE: Duration = Duration::from_millis(200);
-/// Maximum time to wait for all contexts if a host task called `exit`, inside a call of a runtime.
-const FROM_INSIDE: Duration = Duration::from_secs(1);
+/// Maximum time to wait for all contexts if a host task called `exit`: its own work cannot finish
+/// before the wait returns. Other code inside a call, such as an observer, waits as long as any.
+const IN_A_TASK: Duration = Duration::from_secs(1);
 /// Maximum time to wait for threads inside a call, if no context has a wait limit.
 pub(super) const OF_A_CALL: Duration = Duration::from_secs(30);
 /// The pause between two calls of `may_go_on`.
 const SLICE: Duration = Duration::from_millis(100);
+
+std::thread_local! {
+    static IN_TASK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a host task of work that the end of the process waits for.
+#[cfg(feature = "mock")]
+pub(crate) fn run_task(task: impl FnOnce()) {
+    struct Before(bool);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IN_TASK.set(self.0);
+        }
+    }
+
+    let _before = Before(IN_TASK.replace(true));
+    task();
+}
 
 fn members() -> std::sync::MutexGuard<'static, Vec<Arc<Member>>> {
     MEMBERS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -174,7 +195,7 @@ pub fn finish_work(may_go_on: impl FnMut() -> bool) {
         let _ = change(WAITS, RUNS);
     } else if change(WAITS, CLOSED) {
         TIMED_OUT.store(true, Ordering::Relaxed);
-        write_warning(&late);
+        write_warning(&late, Duration::MAX);
     }
 }
 
@@ -194,15 +215,14 @@ fn end(status: Option<c_int>) {
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
     let limit = members().iter().map(|member| member.limit()).max().unwrap_or(OF_A_CALL);
-    // If a host task called `exit`, its own work cannot finish before this returns.
     let is_inside = super::is_inside();
-    let most = if is_inside { FROM_INSIDE } else { Duration::MAX };
+    let most = if IN_TASK.get() { IN_A_TASK } else { Duration::MAX };
     let late = wait_for_all(start, most, || true);
     STAGE.store(CLOSED, Ordering::SeqCst);
     let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
     let are_out = wait_for_other_threads(last);
     if !late.is_empty() || !are_out {
-        write_warning(&late);
+        write_warning(&late, most);
     }
     if !late.is_empty() || !are_out || is_inside {
         leave(status);
@@ -222,8 +242,9 @@ fn is_first() -> bool {
     }
 }
 
-/// Writes one line to standard error without the standard library's lock.
-fn write_warning(late: &[Arc<Member>]) {
+/// Writes one line to standard error without the standard library's lock. The wait was at most
+/// `most`.
+fn write_warning(late: &[Arc<Member>], most: Duration) {
     use std::io::Write;
 
     let mut text = String::from("usm: the process ends although ");
@@ -234,7 +255,7 @@ fn write_warning(late: &[Arc<Member>]) {
     }
     for (index, member) in late.iter().take(4).enumerate() {
         let comma = if index > 0 { "," } else { "" };
-        let limit = member.limit().as_millis();
+        let limit = member.limit().min(most).as_millis();
         text.push_str(&format!("{comma} {} \"{}\" ({limit} ms)", member.backend, member.device));
     }
     if late.len() > 4 {

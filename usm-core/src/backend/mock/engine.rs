@@ -11,6 +11,7 @@ use super::script::{Call, Fault, Operation, Progress};
 use crate::backend::QueueOrder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::Ledger;
+use crate::process::exit::run_task;
 use crate::sync::{Mutex, take_out};
 
 mod memory;
@@ -247,7 +248,7 @@ impl Engine {
             (None, Some(work)) => {
                 // Also runs if the work panics.
                 running.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
-                work();
+                run_task(work);
                 running.outcome = Ok(());
             }
             (None, None) => {}
