@@ -2,9 +2,10 @@
 
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::{
-    AllocKind, Context, Device, Error, ErrorKind, EventStatus, Host, MemorySource, MemoryType, QueueOrder,
-    Request, Shared, UsmVec,
+    AllocKind, Allocation, Buffer, Context, Device, Error, ErrorKind, EventStatus, Fallback, Host, Memory,
+    MemorySource, MemoryType, Queue, QueueOrder, Request, Shared, UsmVec,
 };
+use usm_tests::programs::{Random, number_in};
 
 fn fault(operation: Operation, late: bool) -> Fault {
     let error = Error::from(ErrorKind::Native { operation: "the driver's call" }).with_native(-5);
@@ -104,4 +105,98 @@ fn a_context_that_cannot_be_made_is_an_error() {
     let device = first.expect("one device");
     assert_eq!(Context::new(&mock, &device).expect_err("injected").native, Some(-5));
     assert_eq!(Context::new(&mock, &device).expect("once").stats().of(MemoryType::UsmHost).count, 0);
+}
+
+/// Objects of one context.
+struct Objects {
+    blocks: Vec<Allocation<Mock>>,
+    buffers: Vec<Buffer<Mock>>,
+    queues: Vec<Queue<Mock>>,
+    context: Context<Mock>,
+}
+
+impl Objects {
+    fn new(context: Context<Mock>) -> Self {
+        let orders = [QueueOrder::InOrder, QueueOrder::OutOfOrder];
+        let queues = orders.into_iter().filter_map(|order| context.queue(order).ok()).collect();
+        Self { blocks: Vec::new(), buffers: Vec::new(), queues, context }
+    }
+
+    /// Any call may fail.
+    fn step(&mut self, random: &mut Random) -> Option<()> {
+        let queue = self.queues.get(random.below(2))?;
+        match random.below(9) {
+            0 => {
+                let kind = random.of(&[AllocKind::Device, AllocKind::Shared, AllocKind::Host]);
+                self.blocks.push(self.context.allocate(&Request::new(kind, 64)).ok()?);
+            }
+            1 => self.blocks.push(queue.allocate(&Request::new(AllocKind::Device, 64)).ok()?),
+            2 => match self.context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse).ok()? {
+                Memory::Buffer(buffer) => self.buffers.push(buffer),
+                Memory::Usm(block) => self.blocks.push(block),
+            },
+            3 if self.blocks.len() > 1 => {
+                let mut to = self.blocks.swap_remove(random.below(self.blocks.len()));
+                let from = &self.blocks[random.below(self.blocks.len())];
+                let _ = queue.copy_bytes(&mut to, 0, from, 0, 64);
+                self.blocks.push(to);
+            }
+            4 if !self.buffers.is_empty() => {
+                let last = self.buffers.len() - 1;
+                let _ = queue.fill_buffer(&mut self.buffers[last], 0, 64, &[1]);
+            }
+            5 if !self.blocks.is_empty() => {
+                drop(self.blocks.swap_remove(random.below(self.blocks.len())));
+            }
+            6 => drop(self.buffers.pop()),
+            7 => drop(UsmVec::<u32, Device, Mock>::from_slice(queue, &[1; 9]).ok()?.to_vec(queue)),
+            8 => self.context.collect(),
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// A block whose work failed is never freed. After the end of its context the
+/// device's statistics count each block that the driver still has as leaked.
+#[test]
+fn blocks_of_failed_work_stay_counted_after_their_context() {
+    let (first, count) = (number_in("USM_PROGRAMS_FROM", 0), number_in("USM_PROGRAMS", 400));
+    let mut leaked = 0;
+    for seed in first..first + count {
+        let mut random = Random::new(seed);
+        let progress = random.of(&[Progress::Immediate, Progress::OnWait, Progress::Manual]);
+        let mock = Mock::new(progress);
+        let mock = if random.once_in(3) { mock.without_queue_memory() } else { mock };
+        mock.seed(seed);
+        let idle = mock.context();
+        let mut contexts = [mock.context(), mock.context()].map(Objects::new);
+        let limit = core::time::Duration::from_millis(1);
+        contexts.iter().for_each(|objects| objects.context.set_wait_limit(limit));
+        for _ in 0..random.below(6) {
+            use Operation::{Allocate, AllocateInOrder, Barrier, Copy, Fill, FreeInOrder};
+            let operation =
+                random.of(&[Allocate, AllocateInOrder, FreeInOrder, FreeInOrder, Copy, Copy, Fill, Barrier]);
+            mock.inject(Fault {
+                skip: random.below(8),
+                ..fault(operation, operation != Allocate && random.once_in(2))
+            });
+        }
+        for _ in 0..30 {
+            let _ = contexts[usize::from(random.once_in(2))].step(&mut random);
+            if random.once_in(4) {
+                mock.step();
+            }
+        }
+        if random.once_in(8) {
+            mock.lose_device();
+        }
+        drop(contexts);
+        let stats = idle.device_stats();
+        assert_eq!(mock.violations(), [], "seed {seed}");
+        assert_eq!(stats.leaked, mock.live_blocks(), "seed {seed}, {progress:?}: {stats:?}");
+        assert!(stats.sum.live <= stats.leaked, "seed {seed}, {progress:?}: {stats:?}");
+        leaked += stats.leaked;
+    }
+    assert!(leaked as u64 > count / 4, "{leaked}");
 }
