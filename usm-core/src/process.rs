@@ -77,6 +77,17 @@ std::thread_local! {
     static LEASE: Lease = const { Lease };
 }
 
+std::thread_local! {
+    /// Whether this thread waits for the work of all contexts at the end of the process. It may
+    /// call the runtimes until then.
+    static ENDS_THE_PROCESS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets this thread call runtimes that are closed to others.
+fn admit() {
+    ENDS_THE_PROCESS.set(true);
+}
+
 struct Lease;
 
 impl Drop for Lease {
@@ -165,6 +176,7 @@ fn enter_after_delay(last: u8, inside: Inside) -> Result<Inside> {
     }
     match STAGE.load(Ordering::Relaxed) {
         FORKED => Err(ErrorKind::Forked.into()),
+        CLOSED if last == ENDS && ENDS_THE_PROCESS.get() => Ok(inside),
         stage if stage > last.max(WAITS) => Err(ErrorKind::ProcessEnds.into()),
         _ => Ok(inside),
     }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::process::{ExitCode, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -146,6 +147,30 @@ pub(crate) const WAYS: &[Way] = &[
         thread::sleep(Duration::from_millis(u64::from(std::process::id() % 300)));
         exit(3)
     }),
+    Way {
+        before: || at_exit(check_late_task),
+        ..way("work_of_a_call_under_way", THREE, |program| {
+            let queue = program.lanes[0].queue.clone();
+            keep(program);
+            let inside = Barrier::new(2);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _call = usm_core::ends::work().expect("the process runs");
+                    inside.wait();
+                    while usm_core::ends::work().is_ok() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    // The process has waited for the earlier work by then.
+                    thread::sleep(Duration::from_millis(300));
+                    let done = || LATE_TASK_RAN.store(true, Ordering::Relaxed);
+                    // SAFETY: the task accesses no memory of a context.
+                    let _task = unsafe { Dyn::run(queue.raw(), &[], done) }.expect("a host task");
+                });
+                inside.wait();
+                exit(3)
+            })
+        })
+    },
     way("exit_in_an_observer", THREE, |program| {
         program.contexts[0].set_observer(Some(|_| exit(3)));
         let _made = Lane::new(&program.contexts[0], program.order, 4096);
@@ -252,7 +277,7 @@ impl Way {
         match self.name {
             "signals" | "threads_that_wait" => !runtime.never_answers,
             // The simulated driver runs tasks of any length.
-            "exit_in_an_observer_beside_slow_work" => runtime.name == "mock",
+            "exit_in_an_observer_beside_slow_work" | "work_of_a_call_under_way" => runtime.name == "mock",
             // Objects in host memory, whatever the runtime.
             "forks_beside_shared_objects" => runtime.name == "host",
             _ => true,
@@ -300,6 +325,15 @@ extern "C" fn submit_late() {
         if !is_typed {
             eprintln!("not {LINE}: {error}");
         }
+    }
+}
+
+static LATE_TASK_RAN: AtomicBool = AtomicBool::new(false);
+
+/// Called after this library's handler, as the handlers of runtimes are.
+extern "C" fn check_late_task() {
+    if !LATE_TASK_RAN.load(Ordering::Relaxed) {
+        eprintln!("a runtime ends with work in flight");
     }
 }
 

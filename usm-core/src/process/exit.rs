@@ -148,6 +148,7 @@ fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> b
     let answer = Arc::new(Answer { late: Mutex::new(None), come: Condvar::new() });
     let (to_wait_for, message) = (all.clone(), Arc::clone(&answer));
     let wait = move || {
+        super::admit();
         let late = to_wait_for.into_iter().filter(|member| !finishes(member, start, limit)).collect();
         *message.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
         message.come.notify_one();
@@ -217,10 +218,15 @@ fn end(status: Option<c_int>) {
     let limit = members().iter().map(|member| member.limit()).max().unwrap_or(OF_A_CALL);
     let is_inside = super::is_inside();
     let most = if IN_TASK.get() { IN_A_TASK } else { Duration::MAX };
-    let late = wait_for_all(start, most, || true);
+    let mut late = wait_for_all(start, most, || true);
     STAGE.store(CLOSED, Ordering::SeqCst);
     let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
     let are_out = wait_for_other_threads(last);
+    if late.is_empty() && are_out {
+        // Calls that were under way may have submitted work after the wait: a dropped queue submits
+        // a marker, and memory may be freed in the order of a queue.
+        late = wait_for_all(Instant::now(), most, || true);
+    }
     if !late.is_empty() || !are_out {
         write_warning(&late, most);
     }
