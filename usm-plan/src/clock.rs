@@ -4,7 +4,10 @@ use core::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use usm_pool::{Options, Strategy};
+use usm_pool::{Options, Plan, Problem, Strategy};
+
+use crate::input::Input;
+use crate::rehearsal;
 
 /// Search time of [`Strategy::Auto`](usm_pool::Strategy::Auto) without a user's limit: a person
 /// waits, and a search finds almost everything early.
@@ -40,6 +43,9 @@ pub struct Clock<'i> {
     interrupted: &'i (dyn Fn() -> bool + Sync),
     /// The time of the planner's first question: reading the input ended there.
     asked: OnceLock<Instant>,
+    /// The time that the steps after the search take.
+    rest: OnceLock<Duration>,
+    now: fn() -> Instant,
     stopped: OnceLock<Stopped>,
 }
 
@@ -48,8 +54,8 @@ impl<'i> Clock<'i> {
     #[must_use]
     pub fn new(start: Instant, limit: Option<Duration>, strategy: Strategy) -> Self {
         let automatic = (limit.is_none() && strategy == Strategy::Auto).then_some(AUTO_LIMIT);
-        let (asked, stopped) = (OnceLock::new(), OnceLock::new());
-        Self { start, limit, automatic, interrupted: &|| false, asked, stopped }
+        let (asked, rest, stopped) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { start, limit, automatic, interrupted: &|| false, asked, rest, now: Instant::now, stopped }
     }
 
     /// Also stops when `interrupted` returns true.
@@ -58,17 +64,28 @@ impl<'i> Clock<'i> {
         Self { interrupted, ..self }
     }
 
-    /// Whether the planning must stop now. The planner asks first when the input is read; checking
-    /// and writing take about half as long as reading did.
+    /// Measures how long the steps after the search will take, on a part of the input: the check,
+    /// and `write`, which makes the texts to write. The search stops so much earlier.
+    pub fn reserve(&self, input: &Input, write: &dyn Fn(&Problem, &Plan)) {
+        let Input::Buffers(problem) = input else { return };
+        if let (Some(_), Some(rest)) = (self.limit, rehearsal::measure(problem, write)) {
+            let _ = self.rest.set(rest);
+        }
+    }
+
+    /// Whether the planning must stop now. The planner asks first when the input is read. Without
+    /// [`Self::reserve`], checking and writing are supposed to take half as long as reading did.
     #[must_use]
     pub fn must_stop(&self) -> bool {
         let found = if (self.interrupted)() {
             Some(Stopped::Interrupt)
         } else {
-            let asked = *self.asked.get_or_init(Instant::now);
-            let late = |limit| self.start.elapsed() + asked.duration_since(self.start) / 2 >= limit;
-            let over =
-                self.limit.is_some_and(late) || self.automatic.is_some_and(|limit| asked.elapsed() >= limit);
+            let now = (self.now)();
+            let asked = *self.asked.get_or_init(|| now);
+            let rest = || self.rest.get().copied().unwrap_or(asked.duration_since(self.start) / 2);
+            let late = |limit| now.duration_since(self.start) + rest() >= limit;
+            let over = self.limit.is_some_and(late)
+                || self.automatic.is_some_and(|limit| now.duration_since(asked) >= limit);
             over.then_some(Stopped::Time)
         };
         if let Some(found) = found {
@@ -94,12 +111,72 @@ impl<'i> Clock<'i> {
 
 impl fmt::Debug for Clock<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { start, limit, automatic, stopped, .. } = self;
+        let Self { start, limit, automatic, rest, stopped, .. } = self;
         f.debug_struct("Clock")
             .field("start", start)
             .field("limit", limit)
             .field("automatic", automatic)
+            .field("rest", rest)
             .field("stopped", stopped)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    std::thread_local! {
+        static BEGIN: Instant = Instant::now();
+        /// Time since [`BEGIN`].
+        static TIME: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    fn now() -> Instant {
+        BEGIN.with(|begin| *begin) + TIME.get()
+    }
+
+    /// The tenth of a second at which a plan with a limit of 30 tenths is stopped.
+    fn stopped(read: u64, rest: Option<u64>) -> u64 {
+        let tenths = |tenths| Duration::from_millis(100 * tenths);
+        TIME.set(Duration::ZERO);
+        let clock = Clock { now, ..Clock::new(now(), Some(tenths(30)), Strategy::Auto) };
+        if let Some(rest) = rest {
+            clock.rest.set(tenths(rest)).expect("the first");
+        }
+        (read..).find(|&at| {
+            TIME.set(tenths(at));
+            clock.must_stop()
+        }).expect("an end")
+    }
+
+    #[test]
+    fn the_search_leaves_the_time_that_the_rest_takes() {
+        assert_eq!([stopped(4, Some(7)), stopped(20, Some(7)), stopped(0, Some(0))], [23, 23, 30]);
+        // Half of the reading, if nothing was measured.
+        assert_eq!([stopped(8, None), stopped(0, None)], [26, 30]);
+        // The rest alone exceeds the limit.
+        assert_eq!(stopped(5, Some(60)), 5);
+    }
+
+    #[test]
+    fn what_must_be_written_counts() {
+        let buffers = (0..100_000).map(|id| usm_pool::Buffer::new(id, id, id + 9, 64)).collect();
+        let input = Input::Buffers(Problem::from_buffers(buffers).expect("a problem"));
+        let rest = |write: &dyn Fn(&Problem, &Plan)| {
+            let clock = Clock::new(Instant::now(), Some(Duration::from_secs(9)), Strategy::Auto);
+            clock.reserve(&input, write);
+            clock.rest.get().copied().expect("a table")
+        };
+        let slow = |problem: &Problem, plan: &Plan| {
+            assert_eq!(problem.buffers().len(), plan.rows.len());
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        // A part that takes 20 ms stands for 16 of them.
+        assert!(rest(&slow) >= Duration::from_millis(320));
+        let none = Clock::new(Instant::now(), None, Strategy::Auto);
+        none.reserve(&input, &|_, _| panic!("without a limit"));
     }
 }

@@ -18,6 +18,7 @@ pub mod onnx;
 pub mod outcome;
 pub mod proof;
 pub mod ranged;
+mod rehearsal;
 pub mod report;
 pub mod shown;
 mod table;

@@ -103,6 +103,10 @@ impl<'a, const N: usize> Row<'a, N> {
 
     /// The whole number in a column.
     pub(crate) fn number(self, column: usize) -> Result<u64> {
+        let field = self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("");
+        if let Some(number) = digits(field.as_bytes()) {
+            return Ok(number);
+        }
         number(self.text(column)).map_err(|reason| self.error(column, reason))
     }
 
@@ -125,6 +129,22 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let factor = 1024_u64.pow(power);
     number(count)?.checked_mul(factor).ok_or_else(|| format!("{text} is above {} bytes", u64::MAX))
+}
+
+/// The number of at most 19 digits: a loop without checks for tables of millions.
+fn digits(text: &[u8]) -> Option<u64> {
+    if !(1..=19).contains(&text.len()) {
+        return None;
+    }
+    let mut number = 0;
+    for &byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number)
 }
 
 /// A whole number of at most 64 bits.

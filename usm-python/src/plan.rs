@@ -147,6 +147,7 @@ pub(crate) fn plan(
             return (made, remarks.into_inner().unwrap_or_default());
         }
         let made = given.read(&hints).and_then(|input| {
+            watch.clock.reserve(&input, &|_, _| ());
             let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
             outcome.stopped = watch.clock.stopped();
             outcome.check()?;

@@ -17,7 +17,7 @@ use usm_pool::planner::Progress as SearchProgress;
 use usm_pool::planner::pareto::pareto;
 use usm_pool::planner::pool_rules;
 use usm_pool::report::{compare, pool_dump_csv, sharing_table};
-use usm_pool::{Options, Queue, Strategy, html, svg};
+use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, html, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Input};
@@ -133,17 +133,27 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
         })?;
     }
     if plan.feasible() {
-        file("plan", &arguments.output, &|| Ok(plan.to_csv(graph.as_ref())))?;
-        file("picture", &arguments.svg, &|| {
-            Ok(svg::render(plan, graph.as_ref(), &title(input::called(&arguments.input))))
+        plan_files(problem, plan, graph.as_ref(), arguments, |what, path, text| {
+            file(what, path, &|| Ok(text()))
         })?;
-        file("page", &arguments.html, &|| {
-            Ok(html::render(plan, graph.as_ref(), &title(input::called(&arguments.input))))
-        })?;
-        file("sharing", &arguments.sharing, &|| Ok(sharing_table(problem, plan)))?;
-        file("pool dump", &arguments.pool_dump, &|| Ok(pool_dump_csv(plan, graph.as_ref())))?;
     }
     Ok(written)
+}
+
+/// Calls `each` with the name, the path and the text of every file that a plan has.
+fn plan_files<'a>(
+    problem: &Problem,
+    plan: &Plan,
+    graph: Option<&Graph>,
+    arguments: &'a Arguments,
+    mut each: impl FnMut(&'static str, &'a Option<PathBuf>, &dyn Fn() -> String) -> Result<()>,
+) -> Result<()> {
+    let title = || title(input::called(&arguments.input));
+    each("plan", &arguments.output, &|| plan.to_csv(graph))?;
+    each("picture", &arguments.svg, &|| svg::render(plan, graph, &title()))?;
+    each("page", &arguments.html, &|| html::render(plan, graph, &title()))?;
+    each("sharing", &arguments.sharing, &|| sharing_table(problem, plan))?;
+    each("pool dump", &arguments.pool_dump, &|| pool_dump_csv(plan, graph))
 }
 
 /// The title of the picture.
@@ -154,6 +164,14 @@ fn title(path: &Path) -> String {
 fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> {
     let part = |part| clock(arguments, start, part);
     let clock = part(1);
+    clock.reserve(&input, &|problem, plan| {
+        let _ = plan_files(problem, plan, None, arguments, |_, path, text| {
+            if path.is_some() {
+                text();
+            }
+            Ok(())
+        });
+    });
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.show_gap(found.peak, found.bound, found.nodes);
     let stop = || clock.must_stop();

@@ -243,6 +243,7 @@ fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
     let clock = wanted.plan.clock(wanted.start);
     let stop = || clock.must_stop();
     let options = wanted.plan.options(&clock, &stop);
+    clock.reserve(&input, &|_, _| ());
     let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
     outcome.check()?;
     let Outcome { plan, .. } = outcome;

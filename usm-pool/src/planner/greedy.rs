@@ -88,7 +88,7 @@ fn run(
 
 /// Places the remaining buffers on top of all others. Checked problems ensure that even all buffers
 /// fit this way.
-fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
+pub(super) fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
     for &buffer in rest.iter().filter(|&&buffer| instance.occupies(buffer as usize)) {
         let item = &instance.buffers[buffer as usize];

@@ -63,7 +63,7 @@ impl Attempt {
         let first = |order: Vec<u32>| in_order(instance, &order, Fit::First, until);
         let best = |order: Vec<u32>| in_order(instance, &order, Fit::Best, until);
         match self {
-            Self::Valley(first) => valley::fill(instance, first, bound),
+            Self::Valley(first) => valley::fill(instance, first, bound, until),
             Self::SizeFirst => first(by_size(instance)),
             Self::AreaFirst => first(by_area(instance)),
             Self::DurationFirst => first(by_duration(instance)),

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use self::skyline::Skyline;
 use self::waiting::Waiting;
 use super::Instance;
+use super::greedy::{Until, stack};
 use crate::lifetime::align_up;
 use crate::ranks::Ranks;
 
@@ -46,9 +47,9 @@ impl First {
     }
 }
 
-/// Offsets for all buffers; `None` for instances with a conflict graph, which have no time. `bound`
-/// is a lower bound on the peak.
-pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64) -> Option<Vec<u64>> {
+/// Offsets for all buffers; `None` for an abandoned attempt, and for instances with a conflict
+/// graph, which have no time. `bound` is a lower bound on the peak.
+pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64, until: Until<'_>) -> Option<Vec<u64>> {
     if instance.conflicts.is_some() {
         return None;
     }
@@ -57,6 +58,7 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64) -> Option<V
     let mut waiting = Waiting::new(buffers, &ranks, |length, size| first.class(length, size, bound));
     let mut skyline = Skyline::new(ranks.count.saturating_sub(1));
     let mut offsets = alloc::vec![0; buffers.len()];
+    let mut placed = 0;
     loop {
         let valley = skyline.valley();
         match waiting.take(valley.begin, valley.end) {
@@ -64,8 +66,20 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64) -> Option<V
                 let alignment = 1 << taken.shift;
                 // Problems are checked so that no sum of sizes overflows.
                 let offset = align_up(valley.floor, alignment).unwrap_or(u64::MAX);
+                let end = offset.saturating_add(taken.size);
+                if end > until.limit {
+                    return None;
+                }
                 offsets[taken.buffer as usize] = offset;
-                skyline.raise(taken.lower, taken.upper, offset.saturating_add(taken.size));
+                skyline.raise(taken.lower, taken.upper, end);
+                if until.late(placed) {
+                    if !until.on_top {
+                        return None;
+                    }
+                    stack(instance, &waiting.rest(), &mut offsets);
+                    break;
+                }
+                placed += 1;
             }
             None if valley.edge.is_none() => break,
             None => skyline.close(),
