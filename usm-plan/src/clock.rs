@@ -68,7 +68,10 @@ impl<'i> Clock<'i> {
     /// and `write`, which makes the texts to write. The search stops so much earlier.
     pub fn reserve(&self, input: &Input, write: &dyn Fn(&Problem, &Plan)) {
         let Input::Buffers(problem) = input else { return };
-        if let (Some(_), Some(rest)) = (self.limit, rehearsal::measure(problem, write)) {
+        if self.limit.is_none() {
+            return;
+        }
+        if let Some(rest) = rehearsal::measure(problem, write) {
             let _ = self.rest.set(rest);
         }
     }
@@ -146,10 +149,12 @@ mod tests {
         if let Some(rest) = rest {
             clock.rest.set(tenths(rest)).expect("the first");
         }
-        (read..).find(|&at| {
-            TIME.set(tenths(at));
-            clock.must_stop()
-        }).expect("an end")
+        (read..)
+            .find(|&at| {
+                TIME.set(tenths(at));
+                clock.must_stop()
+            })
+            .expect("an end")
     }
 
     #[test]

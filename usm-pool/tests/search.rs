@@ -137,6 +137,26 @@ fn large_instances_are_planned_by_the_skyline_and_repaired() {
 }
 
 #[test]
+fn large_instances_of_exact_cuts_need_no_search() {
+    // Columns of seven steps, each divided into 60 buffers; half of these into two halves of time.
+    let mut buffers = Vec::new();
+    for column in 0..450_u64 {
+        let (lower, upper) = (column * 7, column * 7 + 7);
+        let mut rest = 1 << 20;
+        for row in 0..60 {
+            let size = if row == 59 { rest } else { 1 + (column * 7919 + row * 104_729) % 17_000 };
+            rest -= size;
+            let cut = if row % 2 == 0 { upper } else { lower + 1 + (column + row) % 6 };
+            buffers.extend([(lower, cut, size), (cut, upper, size)]);
+        }
+    }
+    let buffers = (0..).zip(buffers).map(|(id, (lower, upper, size))| Buffer::new(id, lower, upper, size));
+    let problem = Problem::from_buffers(buffers.collect()).expect("problem");
+    let plan = run(&problem, PlanStrategy::Auto, 0, None);
+    assert!(plan.optimal() && plan.peak == 1 << 20, "{plan}");
+}
+
+#[test]
 fn a_stack_at_the_heaviest_instant_is_filled_without_a_hole() {
     // A training step: activations wait for the backward pass, gradients for the optimiser, with
     // temporaries in both passes.

@@ -1,6 +1,8 @@
 //! First fit and best fit in a fixed order. Descending size with first fit is optimal on most real
 //! networks.
 
+use alloc::collections::BinaryHeap;
+use alloc::collections::binary_heap::PeekMut;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
@@ -86,15 +88,35 @@ fn run(
     Some(offsets)
 }
 
-/// Places the remaining buffers on top of all others. Checked problems ensure that even all buffers
-/// fit this way.
+/// Places the remaining buffers on top of all others: in order of begin, in blocks that are used
+/// again when their lives are over. Checked problems ensure that even a block for each fits.
 pub(super) fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
-    for &buffer in rest.iter().filter(|&&buffer| instance.occupies(buffer as usize)) {
+    let mut rest: Vec<u32> = rest.iter().copied().filter(|&i| instance.occupies(i as usize)).collect();
+    rest.sort_by_key(|&i| instance.buffers[i as usize].lower);
+    // Free blocks (offset and size), by the power of two of their sizes.
+    let mut free: Vec<Vec<(u64, u64)>> = alloc::vec![Vec::new(); u64::BITS as usize];
+    let mut used = BinaryHeap::new();
+    for buffer in rest {
         let item = &instance.buffers[buffer as usize];
-        let offset = align_up(top, item.alignment).unwrap_or(u64::MAX);
+        // Without lives nothing is over.
+        while instance.conflicts.is_none() {
+            let over = used
+                .peek_mut()
+                .filter(|block: &PeekMut<'_, Reverse<(u64, u64, u64)>>| block.0.0 <= item.lower);
+            let Some(Reverse((_, offset, size))) = over.map(PeekMut::pop) else { break };
+            free[size.ilog2() as usize].push((offset, size));
+        }
+        let fits = |&&(offset, size): &&(u64, u64)| size >= item.size && offset % item.alignment == 0;
+        let class = item.size.ilog2() as usize;
+        let found = free[class..].iter_mut().take(2).find(|blocks| blocks.last().filter(fits).is_some());
+        let (offset, size) = found.and_then(Vec::pop).unwrap_or_else(|| {
+            let offset = align_up(top, item.alignment).unwrap_or(u64::MAX);
+            top = offset.saturating_add(item.size);
+            (offset, item.size)
+        });
         offsets[buffer as usize] = offset;
-        top = offset.saturating_add(item.size);
+        used.push(Reverse((item.upper, offset, size)));
     }
 }
 

@@ -3,6 +3,7 @@
 mod begins;
 mod graph_plan;
 mod greedy;
+mod merge;
 mod offset_list;
 pub mod order;
 pub mod pareto;
@@ -19,6 +20,7 @@ mod whole_buffer;
 use alloc::vec::Vec;
 use core::fmt;
 
+use self::merge::Merged;
 use crate::bound;
 use crate::dependency::Queue;
 use crate::plan::{Certificate, Plan};
@@ -310,6 +312,28 @@ fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, 
     Ok((Some(offsets), if met { quick } else { Heaviest::of(problem, &early)? }))
 }
 
+/// Most nodes of a search for joined buffers, some tenths of a second: what they leave open, the
+/// repair of the others closes.
+const JOINED_NODES: u64 = 1 << 17;
+
+/// A plan of joined buffers, if half of them or more join, and the nodes that it took.
+fn plan_merged(
+    instance: Instance<'_>,
+    options: &Options<'_>,
+    heaviest: &Heaviest,
+) -> Option<((Strategy, Vec<u64>), u64)> {
+    let merged = Merged::new(instance, &|| options.must_stop())?;
+    let buffers = merged.buffers();
+    let joined = Instance { buffers, conflicts: None };
+    let live =
+        |&i: &usize| heaviest.time.is_some_and(|time| (buffers[i].lower..buffers[i].upper).contains(&time));
+    let heaviest = Heaviest { buffers: (0..buffers.len()).filter(live).collect(), ..*heaviest };
+    // A bound of joined buffers is none of the others.
+    let options = Options { nodes: options.nodes.min(JOINED_NODES), progress: None, ..*options };
+    let (strategy, offsets, outcome) = solve(joined, &options, &heaviest, None);
+    Some(((strategy, merged.expand(&offsets)), outcome.nodes))
+}
+
 /// From this many nodes for each buffer, the simple strategies also run on a large instance.
 const NODES_PER_BUFFER: u64 = 64;
 
@@ -331,8 +355,15 @@ fn solve(
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
+    let merged = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
+    let (begun, used) = match merged {
+        Some((begun, used)) => (Some(begun), used),
+        None => (begun.map(|offsets| (Strategy::GreedyBySize, offsets)), 0),
+    };
     let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target, &early, begun);
-    let mut outcome = search::search(instance, options, heaviest.bytes, &offsets);
+    let rest = Options { nodes: options.nodes - used, ..*options };
+    let mut outcome = search::search(instance, &rest, heaviest.bytes, &offsets);
+    outcome.nodes += used;
     let (strategy, offsets) = match outcome.offsets.take() {
         Some(offsets) => (Strategy::Search, offsets),
         None => (strategy, offsets),
