@@ -160,24 +160,21 @@ fn a_long_chain_out_of_order_is_planned_before_its_bound() {
     }
 }
 
-/// The skyline, which comes first from 4,096 buffers on, ends too.
+/// The skyline comes first from 4,096 buffers on. It is never left unfinished.
 #[test]
-fn a_skyline_that_is_stopped_has_the_rest_on_top() {
+fn a_skyline_that_is_stopped_is_the_plan() {
     let mut random = Random(7);
     let buffer = |id| {
         let lower = random.below(2_000);
         Buffer::new(id, lower, lower + 1 + random.below(40), 1 + random.below(4096)).aligned(1 << (id % 4))
     };
     let problem = Problem::from_buffers((0..6_000).map(buffer).collect()).expect("a problem");
-    let run = |first| {
+    for first in [0, 4, 8] {
         let (plan, asked) = stopped(&Options::default(), first, |options| {
             usm_pool::planner::plan(&problem, options).expect("a plan")
         });
         plan.verify(&problem).expect("right");
-        (plan.peak, asked)
-    };
-    // Later questions, lower peaks; and hardly a question after the first that says so.
-    let peaks: Vec<u64> = [0, 4, 8, 16, u64::MAX].into_iter().map(|first| run(first).0).collect();
-    assert!(peaks.is_sorted_by(|early, late| early > late), "{peaks:?}");
-    assert!((5..9).contains(&run(4).1), "{}", run(4).1);
+        assert!(plan.peak * 10 < plan.lower_bound * 13, "{first}: {plan}");
+        assert!(asked < first + 8, "{first}: {asked}");
+    }
 }

@@ -90,7 +90,7 @@ fn run(
 
 /// Places the remaining buffers on top of all others: in order of begin, in blocks that are used
 /// again when their lives are over. Checked problems ensure that even a block for each fits.
-pub(super) fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
+fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
     let mut rest: Vec<u32> = rest.iter().copied().filter(|&i| instance.occupies(i as usize)).collect();
     rest.sort_by_key(|&i| instance.buffers[i as usize].lower);

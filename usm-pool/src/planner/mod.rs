@@ -355,12 +355,27 @@ fn solve(
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
-    let merged = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
-    let (begun, used) = match merged {
-        Some((begun, used)) => (Some(begun), used),
-        None => (begun.map(|offsets| (Strategy::GreedyBySize, offsets)), 0),
+    let mut used = 0;
+    let mut join = || {
+        let (joined, nodes) = plan_merged(instance, options, heaviest)?;
+        used = nodes;
+        Some(joined)
     };
-    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target, &early, begun);
+    let large = portfolio::is_large(instance);
+    // A plan that a skyline rarely improves takes the skyline's time. Where a limit of time may end
+    // it, the skyline goes first.
+    let timed = options.nodes == u64::MAX;
+    let close = |(_, offsets): &(Strategy, Vec<u64>)| instance.peak(offsets) / 11 <= target / 10;
+    let joined = if large && !timed { join() } else { None };
+    let (strategy, offsets) = match joined {
+        Some(joined) if close(&joined) => joined,
+        joined => {
+            let simple = portfolio::simple(instance, &heaviest.buffers, target, &early, begun);
+            let peak = instance.peak(&simple.1);
+            let joined = if large && timed && peak > target { join() } else { joined };
+            joined.filter(|(_, offsets)| instance.peak(offsets) < peak).unwrap_or(simple)
+        }
+    };
     let rest = Options { nodes: options.nodes - used, ..*options };
     let mut outcome = search::search(instance, &rest, heaviest.bytes, &offsets);
     outcome.nodes += used;

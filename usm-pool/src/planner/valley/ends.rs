@@ -100,10 +100,6 @@ impl Ends {
         Some(at)
     }
 
-    pub(super) fn is_taken(&self, life: usize) -> bool {
-        self.earliest[0][life] == TAKEN
-    }
-
     pub(super) fn take(&mut self, life: usize) {
         self.earliest[0][life] = TAKEN;
         let mut at = life;

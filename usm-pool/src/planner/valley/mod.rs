@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use self::skyline::Skyline;
 use self::waiting::Waiting;
 use super::Instance;
-use super::greedy::{Until, stack};
+use super::greedy::Until;
 use crate::lifetime::align_up;
 use crate::ranks::Ranks;
 
@@ -72,12 +72,10 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64, until: Unti
                 }
                 offsets[taken.buffer as usize] = offset;
                 skyline.raise(taken.lower, taken.upper, end);
-                if until.late(placed) {
-                    if !until.on_top {
-                        return None;
-                    }
-                    stack(instance, &waiting.rest(), &mut offsets);
-                    break;
+                // A first plan is made to its end: a million buffers take a second, and those that
+                // are put on top would make it many times as high.
+                if !until.on_top && until.late(placed) {
+                    return None;
                 }
                 placed += 1;
             }

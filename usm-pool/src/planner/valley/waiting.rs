@@ -97,12 +97,6 @@ impl Waiting {
         Some(self.entries[at])
     }
 
-    /// The buffers that were not taken.
-    pub(super) fn rest(&self) -> Vec<u32> {
-        let rest = self.entries.iter().enumerate().filter(|&(at, _)| !self.ends.is_taken(at));
-        rest.map(|(_, entry)| entry.buffer).collect()
-    }
-
     /// Checks all buffers that begin in the valley, from entry `first` on.
     fn best_of_few(&self, first: usize, begin: u32, end: u32) -> Option<usize> {
         let mut best: Option<(u32, usize)> = None;
