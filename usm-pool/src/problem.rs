@@ -6,6 +6,7 @@ use crate::alias::{Blocks, InPlace};
 use crate::dependency::{Queue, Reachability, out_of_order_until};
 use crate::graph::Graph;
 use crate::lifetime::align_up;
+use crate::sort;
 use crate::{Buffer, ConflictGraph, Error};
 
 mod relaxed;
@@ -95,7 +96,7 @@ impl Problem {
             pieces.push(Buffer { id: i as u64, lower: open[i], ..*buffer });
         }
         pieces.retain(|piece| !piece.lifetime().is_empty());
-        pieces.sort_by_key(|piece| (piece.lower, piece.id));
+        sort::by_key(&mut pieces, |piece| (piece.lower, piece.id));
         let mut conflicts = ConflictGraph::new(problem.buffers.len())?;
         for (rank, piece) in pieces.iter().enumerate() {
             for other in pieces[rank + 1..].iter().take_while(|other| other.lower < piece.upper) {

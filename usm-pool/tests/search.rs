@@ -154,6 +154,13 @@ fn large_instances_of_exact_cuts_need_no_search() {
     let problem = Problem::from_buffers(buffers.collect()).expect("problem");
     let plan = run(&problem, PlanStrategy::Auto, 0, None);
     assert!(plan.optimal() && plan.peak == 1 << 20, "{plan}");
+    // Nor do they need time: the first plan is made even when it is over.
+    let mut options = Options::default();
+    options.nodes = u64::MAX;
+    options.stop_early = true;
+    options.stop = Some(&|| true);
+    let late = usm_pool::plan(&problem, &options).expect("a plan");
+    assert!(late.optimal() && late.peak == 1 << 20, "{late}");
 }
 
 #[test]

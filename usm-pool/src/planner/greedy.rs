@@ -11,6 +11,7 @@ use super::offset_list::{Fit, OffsetList};
 use super::time_tree::TimeTree;
 use crate::Buffer;
 use crate::lifetime::align_up;
+use crate::sort;
 
 /// When to abandon an attempt.
 #[derive(Clone, Copy)]
@@ -93,7 +94,7 @@ fn run(
 fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
     let mut rest: Vec<u32> = rest.iter().copied().filter(|&i| instance.occupies(i as usize)).collect();
-    rest.sort_by_key(|&i| instance.buffers[i as usize].lower);
+    sort::by_key(&mut rest, |i| instance.buffers[i as usize].lower);
     // Free blocks (offset and size), by the power of two of their sizes.
     let mut free: Vec<Vec<(u64, u64)>> = alloc::vec![Vec::new(); u64::BITS as usize];
     let mut used = BinaryHeap::new();

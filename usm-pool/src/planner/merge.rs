@@ -16,6 +16,7 @@ use core::ops::Range;
 use super::Instance;
 use crate::Buffer;
 use crate::lifetime::align_up;
+use crate::sort;
 
 /// Buffers that were joined.
 #[derive(Debug)]
@@ -59,8 +60,9 @@ const SHARE: usize = 16;
 const ROWS: usize = 16;
 
 impl Merged {
-    /// `None` if more than half of the buffers would be left, and for conflict graphs.
-    pub(super) fn new(instance: Instance<'_>, stop: &dyn Fn() -> bool) -> Option<Self> {
+    /// `None` if more than half of the buffers would be left, and for conflict graphs. No stop ends
+    /// it: a first plan is made in any case.
+    pub(super) fn new(instance: Instance<'_>) -> Option<Self> {
         if instance.conflicts.is_some() {
             return None;
         }
@@ -77,9 +79,6 @@ impl Merged {
             for (at, step) in steps.into_iter().enumerate() {
                 if at > 1 && (is_first || merged.whole.len() < before) {
                     break;
-                }
-                if stop() {
-                    return None;
                 }
                 step(&mut merged);
             }
@@ -116,7 +115,7 @@ impl Merged {
     }
 
     fn sort(&mut self) {
-        self.whole.sort_by_key(|buffer| (buffer.lower, buffer.size));
+        sort::by_key(&mut self.whole, |buffer| (buffer.lower, buffer.size));
     }
 
     /// Positions of the buffers of one begin and size.
@@ -152,7 +151,7 @@ impl Merged {
             }
             order.clear();
             order.extend((0..rows.len()).filter(|&row| rows[row].before.is_some()));
-            order.sort_by_key(|&row| rows[row].upper);
+            sort::by_key(&mut order, |row| rows[row].upper);
             for same in order.chunk_by(|&a, &b| rows[a].upper == rows[b].upper) {
                 let upper = rows[same[0]].upper;
                 if same.len() > 1 || self.whole[group.clone()].iter().any(|buffer| buffer.upper == upper) {
@@ -185,7 +184,7 @@ impl Merged {
             next = group.end;
             let (from, begun) = (members.len(), stacks.len());
             members.extend(group);
-            members[from..].sort_by_key(|&at| self.whole[at].upper);
+            sort::by_key(&mut members[from..], |at| self.whole[at].upper);
             let mut start = from;
             for same in members[from..].chunk_by(|&a, &b| self.whole[a].upper == self.whole[b].upper) {
                 let Buffer { lower, upper, .. } = self.whole[same[0]];
@@ -284,7 +283,7 @@ mod tests {
     use crate::verify::sweep;
 
     fn merged(buffers: &[Buffer]) -> Option<Merged> {
-        Merged::new(Instance { buffers, conflicts: None }, &|| false)
+        Merged::new(Instance { buffers, conflicts: None })
     }
 
     #[test]

@@ -322,14 +322,16 @@ fn plan_merged(
     options: &Options<'_>,
     heaviest: &Heaviest,
 ) -> Option<((Strategy, Vec<u64>), u64)> {
-    let merged = Merged::new(instance, &|| options.must_stop())?;
+    let merged = Merged::new(instance)?;
     let buffers = merged.buffers();
     let joined = Instance { buffers, conflicts: None };
     let live =
         |&i: &usize| heaviest.time.is_some_and(|time| (buffers[i].lower..buffers[i].upper).contains(&time));
     let heaviest = Heaviest { buffers: (0..buffers.len()).filter(live).collect(), ..*heaviest };
+    // A few buffers are planned to the end even when time is over: that decides how high all lie.
+    let stop = options.stop.filter(|_| buffers.len() >= greedy::MANY);
     // A bound of joined buffers is none of the others.
-    let options = Options { nodes: options.nodes.min(JOINED_NODES), progress: None, ..*options };
+    let options = Options { nodes: options.nodes.min(JOINED_NODES), stop, progress: None, ..*options };
     let (strategy, offsets, outcome) = solve(joined, &options, &heaviest, None);
     Some(((strategy, merged.expand(&offsets)), outcome.nodes))
 }
@@ -355,25 +357,17 @@ fn solve(
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
-    let mut used = 0;
-    let mut join = || {
-        let (joined, nodes) = plan_merged(instance, options, heaviest)?;
-        used = nodes;
-        Some(joined)
-    };
-    let large = portfolio::is_large(instance);
-    // A plan that a skyline rarely improves takes the skyline's time. Where a limit of time may end
-    // it, the skyline goes first.
-    let timed = options.nodes == u64::MAX;
-    let close = |(_, offsets): &(Strategy, Vec<u64>)| instance.peak(offsets) / 11 <= target / 10;
-    let joined = if large && !timed { join() } else { None };
-    let (strategy, offsets) = match joined {
-        Some(joined) if close(&joined) => joined,
-        joined => {
-            let simple = portfolio::simple(instance, &heaviest.buffers, target, &early, begun);
-            let peak = instance.peak(&simple.1);
-            let joined = if large && timed && peak > target { join() } else { joined };
-            joined.filter(|(_, offsets)| instance.peak(offsets) < peak).unwrap_or(simple)
+    // Joined buffers take less time than a skyline, and make the better plan where they make one.
+    let merged = if portfolio::is_large(instance) { plan_merged(instance, options, heaviest) } else { None };
+    let used = merged.as_ref().map_or(0, |(_, nodes)| *nodes);
+    // A skyline rarely improves a plan within a tenth of the target.
+    let is_close = |offsets: &[u64]| instance.peak(offsets) / 11 <= target / 10;
+    let (strategy, offsets) = match merged {
+        Some((joined, _)) if is_close(&joined.1) => joined,
+        merged => {
+            let begun = begun.map(|offsets| (Strategy::GreedyBySize, offsets));
+            let begun = merged.map(|(joined, _)| joined).or(begun);
+            portfolio::simple(instance, &heaviest.buffers, target, &early, begun)
         }
     };
     let rest = Options { nodes: options.nodes - used, ..*options };

@@ -111,7 +111,7 @@ pub(super) fn plan_by_strategy(
         Strategy::Auto | Strategy::Search | Strategy::Range => return None,
     };
     let until = Until { stop, ..ALWAYS };
-    let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied(), Vec::new());
+    let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied(), NONE);
     Some(offsets)
 }
 
@@ -119,16 +119,15 @@ pub(super) fn plan_by_strategy(
 /// buffers of the bound. From [`MANY`] buffers on, the skyline goes first: it takes milliseconds,
 /// and worse attempts are abandoned early. Large instances get the skyline, and the selectable
 /// strategies only as far as little work allows. `stop` ends all; the first strategy then puts the
-/// remaining buffers on top. `begun` is the plan of [`Strategy::GreedyBySize`], if it exists
-/// already.
+/// remaining buffers on top. `begun` is a plan that exists already, with its strategy.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],
     target: u64,
     stop: &dyn Fn() -> bool,
-    begun: Option<Vec<u64>>,
+    begun: Option<(Strategy, Vec<u64>)>,
 ) -> (Strategy, Vec<u64>) {
-    let begun = begun.unwrap_or_default();
+    let begun = begun.unwrap_or(NONE);
     let always = Until { stop, ..ALWAYS };
     if is_large(instance) {
         let huge = instance.buffers.len() > HUGE;
@@ -142,7 +141,7 @@ pub(super) fn simple(
     heaviest.iter().for_each(|&i| marked[i] = true);
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
-    let usual = if begun.is_empty() { usual } else { &usual[1..] };
+    let usual = if begun.1.is_empty() { usual } else { &usual[1..] };
     let pairs = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
     if instance.buffers.len() >= MANY {
@@ -160,9 +159,12 @@ pub(super) fn simple_plan_below(
     stop: &dyn Fn() -> bool,
 ) -> Option<(Strategy, Vec<u64>)> {
     let until = Until { limit: peak.checked_sub(1)?, work: u64::MAX, stop, on_top: false };
-    Some(best_of(instance, &[], target, until, SIMPLE.into_iter(), Vec::new()))
+    Some(best_of(instance, &[], target, until, SIMPLE.into_iter(), NONE))
         .filter(|(_, offsets)| !offsets.is_empty())
 }
+
+/// No plan to begin with.
+const NONE: (Strategy, Vec<u64>) = (Strategy::GreedyBySize, Vec::new());
 
 fn best_of(
     instance: Instance<'_>,
@@ -170,9 +172,9 @@ fn best_of(
     target: u64,
     until: Until<'_>,
     attempts: impl Iterator<Item = Attempt>,
-    begun: Vec<u64>,
+    begun: (Strategy, Vec<u64>),
 ) -> (Strategy, Vec<u64>) {
-    let mut best = (instance.peak(&begun), Strategy::GreedyBySize, begun);
+    let mut best = (instance.peak(&begun.1), begun.0, begun.1);
     for attempt in attempts {
         if !best.2.is_empty() && best.0 <= target {
             break;

@@ -12,26 +12,30 @@ use crate::Buffer;
 /// The first [`Violation`] found.
 pub fn sweep(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Violation> {
     let peak = each(buffers, offsets, capacity)?;
+    // The ends were checked not to overflow. The places alone are small, so the caches hold more.
+    let places: Vec<(u64, u64)> =
+        buffers.iter().zip(offsets).map(|(buffer, &low)| (low, low + buffer.size)).collect();
     let lives = buffers.iter().map(|buffer| (buffer.lower, buffer.upper)).enumerate();
     let lives = lives.filter(|&(i, (lower, upper))| buffers[i].size > 0 && lower < upper);
-    let mut live: BTreeMap<u64, usize> = BTreeMap::new();
+    // The end of each live range and its buffer, by the begin.
+    let mut live: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     for (begins, i) in events(buffers.len(), lives) {
-        let low = offsets[i];
+        let (low, high) = places[i];
         if !begins {
             live.remove(&low);
             continue;
         }
-        // The ends were checked not to overflow.
-        let below = live.range(..=low).next_back().filter(|&(&at, &j)| at + buffers[j].size > low);
-        let above = live.range(low..low + buffers[i].size).next();
-        if let Some((&at, &j)) = below.or(above) {
+        // The live ranges are apart, so the last that begins below `high` has the highest end.
+        if let Some((&at, &(end, j))) = live.range(..high).next_back()
+            && end > low
+        {
             return Err(Violation::Overlap {
                 first: buffers[j].id,
                 second: buffers[i].id,
                 offset: at.max(low),
             });
         }
-        live.insert(low, i);
+        live.insert(low, (high, i));
     }
     Ok(peak)
 }
