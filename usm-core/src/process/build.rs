@@ -15,7 +15,7 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use super::{Inside, RUNS, STAGE, exit, work};
+use super::{Inside, RUNS, STAGE, exit, fork, work};
 use crate::BackendKind;
 use crate::error::Result;
 
@@ -65,7 +65,8 @@ impl Drop for Build {
 }
 
 fn begin_first() -> Arc<AtomicBool> {
-    FIRST.fetch_add(1, Ordering::Relaxed);
+    // A fork must find the hook that resets the count in the child.
+    fork::delay(|| FIRST.fetch_add(1, Ordering::Relaxed));
     let ended = Arc::new(AtomicBool::new(false));
     let build = Arc::clone(&ended);
     let register = move || {
