@@ -86,6 +86,8 @@ fn tests(report: &mut Report) {
     // Tests in C and in Python use it as users have it.
     report.check("C library of usm-plan", || planner::build().map(drop));
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
+    // No default member, because of the time that its code generator takes to compile.
+    report.command("tests: usm-kernel-jit", &mut test(["-p", "usm-kernel-jit"].into_iter()));
     // The builds of a new user, one by one: a joint build would enable one crate's test features
     // for the others.
     for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
