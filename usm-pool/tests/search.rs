@@ -136,31 +136,45 @@ fn large_instances_are_planned_by_the_skyline_and_repaired() {
     }
 }
 
-#[test]
-fn large_instances_of_exact_cuts_need_no_search() {
-    // Columns of seven steps, each divided into 60 buffers; half of these into two halves of time.
-    let mut buffers = Vec::new();
-    for column in 0..450_u64 {
-        let (lower, upper) = (column * 7, column * 7 + 7);
-        let mut rest = 1 << 20;
-        for row in 0..60 {
-            let size = if row == 59 { rest } else { 1 + (column * 7919 + row * 104_729) % 17_000 };
-            rest -= size;
-            let cut = if row % 2 == 0 { upper } else { lower + 1 + (column + row) % 6 };
-            buffers.extend([(lower, cut, size), (cut, upper, size)]);
+/// A full rectangle of time and memory, divided from edge to edge.
+fn divided(side: u64, count: usize) -> Problem {
+    let mut state = 1_u64;
+    let mut random = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 20) % limit
+    };
+    let mut pieces = vec![(0, side, 0, side)];
+    while pieces.len() < count {
+        let at = random(pieces.len() as u64) as usize;
+        let (begin, end, low, high) = pieces[at];
+        if end - begin < 2 || high - low < 2 {
+            continue;
+        }
+        pieces.swap_remove(at);
+        if random(2) == 0 {
+            let cut = begin + 1 + random(end - begin - 1);
+            pieces.extend([(begin, cut, low, high), (cut, end, low, high)]);
+        } else {
+            let cut = low + 1 + random(high - low - 1);
+            pieces.extend([(begin, end, low, cut), (begin, end, cut, high)]);
         }
     }
-    let buffers = (0..).zip(buffers).map(|(id, (lower, upper, size))| Buffer::new(id, lower, upper, size));
-    let problem = Problem::from_buffers(buffers.collect()).expect("problem");
+    let buffer = |(id, (begin, end, low, high))| Buffer::new(id, begin, end, high - low);
+    Problem::from_buffers((0..).zip(pieces).map(buffer).collect()).expect("problem")
+}
+
+#[test]
+fn large_instances_of_exact_cuts_need_no_search_and_no_time() {
+    let problem = divided(1 << 40, 40_000);
     let plan = run(&problem, PlanStrategy::Auto, 0, None);
-    assert!(plan.optimal() && plan.peak == 1 << 20, "{plan}");
-    // Nor do they need time: the first plan is made even when it is over.
+    assert!(plan.optimal() && plan.peak == 1 << 40, "{plan}");
+    // The first plan is made even when time is over.
     let mut options = Options::default();
     options.nodes = u64::MAX;
     options.stop_early = true;
     options.stop = Some(&|| true);
     let late = usm_pool::plan(&problem, &options).expect("a plan");
-    assert!(late.optimal() && late.peak == 1 << 20, "{late}");
+    assert!(late.optimal() && late.peak == 1 << 40, "{late}");
 }
 
 #[test]
