@@ -171,6 +171,25 @@ pub(crate) const WAYS: &[Way] = &[
             })
         })
     },
+    way("queue_dropped_by_a_call_under_way", THREE, |program| {
+        let queue = program.contexts[0].queue(program.order).expect("a queue");
+        keep(program);
+        let inside = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _call = usm_core::ends::work().expect("the process runs");
+                inside.wait();
+                while usm_core::ends::work().is_ok() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                // No call of a runtime is allowed by then, so the queue cannot say that it is gone.
+                thread::sleep(Duration::from_millis(300));
+                drop(queue);
+            });
+            inside.wait();
+            exit(3)
+        })
+    }),
     way("exit_in_an_observer", THREE, |program| {
         program.contexts[0].set_observer(Some(|_| exit(3)));
         let _made = Lane::new(&program.contexts[0], program.order, 4096);

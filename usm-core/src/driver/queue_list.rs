@@ -143,7 +143,11 @@ impl<Q, E: EventOps + Clone> QueueList<Q, E> {
     fn live_queues(&self, limit: Duration, start: Instant) -> Result<Vec<Arc<Q>>> {
         loop {
             // Dropping the last handle of a queue takes the lock, so that is done outside of it.
-            let queues: Vec<_> = self.queues.lock().iter().map(Weak::upgrade).collect();
+            let mut queues: Vec<_> = self.queues.lock().iter().map(Weak::upgrade).collect();
+            if crate::process::is_closed() {
+                // The drop of a queue is refused then, so its entry stays.
+                queues.retain(Option::is_some);
+            }
             match queues.into_iter().collect() {
                 Some(queues) => return Ok(queues),
                 None if start.elapsed() >= limit => return Err(Error::timeout(limit)),
