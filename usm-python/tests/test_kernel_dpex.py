@@ -328,7 +328,6 @@ def test_fences_order_a_message(queue, call):
     assert values(a) == [2, 3] and values(b) == [1]
 
 
-
 # Ids of the index space.
 
 

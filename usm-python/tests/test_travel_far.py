@@ -35,6 +35,8 @@ def test_a_cluster_passes_arrays_between_its_processes_without_registration(clie
     # Another test of this process may have imported `usm.dask`.
     for table in (dask_serialize, dask_deserialize):
         monkeypatch.delitem(table._lookup, usm.Array, raising=False)
+    # A worker that its watcher has restarted is away for a moment.
+    client.wait_for_workers(2, timeout=60)
     first, second = client.scheduler_info()["workers"]
     source = usm.asarray(list(range(6)), dtype="<i4", queue="host").reshape(2, 3)
     array = usm.empty((2, 3), "<i4", kind=kind, queue=queue)

@@ -178,7 +178,7 @@ fn python(report: &mut Report) {
 fn pytest() -> Command {
     let mut pytest = command(environment::venv_python());
     pytest
-        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
+        .args(["-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider"])
         .current_dir(environment::root().join("usm-python"));
     pytest
 }

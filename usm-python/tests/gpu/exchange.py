@@ -24,8 +24,9 @@ except ImportError as error:
     torch = None
     print("skipped: torch:", error)
 try:
-    # NumPy 2.5 took this name away, which numba-cuda 0.30 still uses.
-    np.row_stack = np.vstack
+    if not hasattr(np, "row_stack"):
+        # numba-cuda 0.30 still uses this name, which NumPy 2.5 no longer has.
+        np.row_stack = np.vstack
     from numba import cuda as numba_cuda
 except ImportError as error:
     numba_cuda = None
