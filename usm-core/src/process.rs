@@ -75,9 +75,6 @@ std::thread_local! {
     /// Its drop releases the place. Separate from [`HERE`], so that reading that needs no check for
     /// a dropped value.
     static LEASE: Lease = const { Lease };
-}
-
-std::thread_local! {
     /// Whether this thread waits for the work of all contexts at the end of the process. It may
     /// call the runtimes until then.
     static ENDS_THE_PROCESS: Cell<bool> = const { Cell::new(false) };

@@ -152,43 +152,18 @@ pub(crate) const WAYS: &[Way] = &[
         ..way("work_of_a_call_under_way", THREE, |program| {
             let queue = program.lanes[0].queue.clone();
             keep(program);
-            let inside = Barrier::new(2);
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    let _call = usm_core::ends::work().expect("the process runs");
-                    inside.wait();
-                    while usm_core::ends::work().is_ok() {
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                    // The process has waited for the earlier work by then.
-                    thread::sleep(Duration::from_millis(300));
-                    let done = || LATE_TASK_RAN.store(true, Ordering::Relaxed);
-                    // SAFETY: the task accesses no memory of a context.
-                    let _task = unsafe { Dyn::run(queue.raw(), &[], done) }.expect("a host task");
-                });
-                inside.wait();
-                exit(3)
+            exit_beside_a_call(|| {
+                let done = || LATE_TASK_RAN.store(true, Ordering::Relaxed);
+                // SAFETY: the task accesses no memory of a context.
+                let _task = unsafe { Dyn::run(queue.raw(), &[], done) }.expect("a host task");
             })
         })
     },
     way("queue_dropped_by_a_call_under_way", THREE, |program| {
         let queue = program.contexts[0].queue(program.order).expect("a queue");
         keep(program);
-        let inside = Barrier::new(2);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let _call = usm_core::ends::work().expect("the process runs");
-                inside.wait();
-                while usm_core::ends::work().is_ok() {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                // No call of a runtime is allowed by then, so the queue cannot say that it is gone.
-                thread::sleep(Duration::from_millis(300));
-                drop(queue);
-            });
-            inside.wait();
-            exit(3)
-        })
+        // No call of a runtime is allowed by then, so the queue cannot say that it is gone.
+        exit_beside_a_call(|| drop(queue))
     }),
     way("exit_in_an_observer", THREE, |program| {
         program.contexts[0].set_observer(Some(|_| exit(3)));
@@ -345,6 +320,25 @@ extern "C" fn submit_late() {
             eprintln!("not {LINE}: {error}");
         }
     }
+}
+
+/// Exits beside a thread that is inside a call. After the wait for all earlier work, that thread
+/// calls `late`, and leaves its call.
+fn exit_beside_a_call(late: impl FnOnce() + Send) -> ! {
+    let inside = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _call = usm_core::ends::work().expect("the process runs");
+            inside.wait();
+            while usm_core::ends::work().is_ok() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(300));
+            late();
+        });
+        inside.wait();
+        exit(3)
+    })
 }
 
 static LATE_TASK_RAN: AtomicBool = AtomicBool::new(false);

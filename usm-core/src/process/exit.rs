@@ -57,7 +57,7 @@ static MEMBERS: Mutex<Vec<Arc<Member>>> = Mutex::new(Vec::new());
 /// status is known.
 static TIMED_OUT: AtomicBool = AtomicBool::new(false);
 
-/// Minimum time to wait for threads inside a call, if the wait limits leave less.
+/// Minimum time to wait for threads inside a call and for their work, if the limits leave less.
 const GRACE: Duration = Duration::from_millis(200);
 /// Maximum time to wait for all contexts if a host task called `exit`: its own work cannot finish
 /// before the wait returns. Other code inside a call, such as an observer, waits as long as any.
@@ -225,7 +225,8 @@ fn end(status: Option<c_int>) {
     if late.is_empty() && are_out {
         // Calls that were under way may have submitted work after the wait: a dropped queue submits
         // a marker, and memory may be freed in the order of a queue.
-        late = wait_for_all(Instant::now(), most, || true);
+        let left = limit.saturating_sub(start.elapsed()).max(GRACE);
+        late = wait_for_all(Instant::now(), most.min(left), || true);
     }
     if !late.is_empty() || !are_out {
         write_warning(&late, most);
