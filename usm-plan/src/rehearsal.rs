@@ -11,9 +11,9 @@ const SHARE: usize = 16;
 /// At least this many buffers are rehearsed.
 const LEAST: usize = 1 << 12;
 
-/// The rest is slower than the rehearsal, because its tables are too large for the caches, and
-/// slower again if other programs come in between: by this many halves.
-const HALVES: u32 = 4;
+/// The steps of the whole table take up to this many times as long for each buffer: its tables are
+/// too large for the caches, and other programs may run in between.
+const SLOWER: u32 = 2;
 
 /// The time to make rows of offsets, check them and `write` them, for all buffers of the problem.
 /// `None` for lives with gaps.
@@ -31,7 +31,7 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
     plan.verify(&small).ok()?;
     write(&small, &plan);
     let times = u32::try_from(buffers.len().div_ceil(count.max(1))).ok()?;
-    begun.elapsed().checked_mul(times)?.checked_mul(HALVES).map(|time| time / 2)
+    begun.elapsed().checked_mul(times)?.checked_mul(SLOWER)
 }
 
 /// One on the other.

@@ -103,10 +103,6 @@ impl<'a, const N: usize> Row<'a, N> {
 
     /// The whole number in a column.
     pub(crate) fn number(self, column: usize) -> Result<u64> {
-        let field = self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("");
-        if let Some(number) = digits(field.as_bytes()) {
-            return Ok(number);
-        }
         number(self.text(column)).map_err(|reason| self.error(column, reason))
     }
 
@@ -131,28 +127,14 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number(count)?.checked_mul(factor).ok_or_else(|| format!("{text} is above {} bytes", u64::MAX))
 }
 
-/// The number of at most 19 digits: a loop without checks for tables of millions.
-fn digits(text: &[u8]) -> Option<u64> {
-    if !(1..=19).contains(&text.len()) {
-        return None;
-    }
-    let mut number = 0;
-    for &byte in text {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number * 10 + u64::from(digit);
-    }
-    Some(number)
-}
-
 /// A whole number of at most 64 bits.
 pub fn number(text: &str) -> Result<u64, String> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // The standard library also takes a plus sign.
     match text.parse() {
-        Ok(value) if digits => Ok(value),
-        Err(_) if digits => Err(format!("{text} is above {}", u64::MAX)),
+        Ok(value) if !text.starts_with('+') => Ok(value),
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err(format!("{text} is above {}", u64::MAX))
+        }
         _ => Err(format!("{text:?} is not a whole number")),
     }
 }

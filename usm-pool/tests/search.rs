@@ -3,7 +3,10 @@
 #![cfg(feature = "alloc")]
 
 mod common;
+#[path = "common/divided.rs"]
+mod divided;
 
+use divided::divided;
 use proptest::prelude::*;
 use usm_pool::{Buffer, Certificate, ConflictGraph, Options, Plan, Problem, Strategy as PlanStrategy, plan};
 
@@ -137,35 +140,14 @@ fn large_instances_are_planned_by_the_skyline_and_repaired() {
 }
 
 /// A full rectangle of time and memory, divided from edge to edge.
-fn divided(side: u64, count: usize) -> Problem {
-    let mut state = 1_u64;
-    let mut random = |limit: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 20) % limit
-    };
-    let mut pieces = vec![(0, side, 0, side)];
-    while pieces.len() < count {
-        let at = random(pieces.len() as u64) as usize;
-        let (begin, end, low, high) = pieces[at];
-        if end - begin < 2 || high - low < 2 {
-            continue;
-        }
-        pieces.swap_remove(at);
-        if random(2) == 0 {
-            let cut = begin + 1 + random(end - begin - 1);
-            pieces.extend([(begin, cut, low, high), (cut, end, low, high)]);
-        } else {
-            let cut = low + 1 + random(high - low - 1);
-            pieces.extend([(begin, end, low, cut), (begin, end, cut, high)]);
-        }
-    }
+fn cut_exactly(side: u64, count: usize) -> Problem {
     let buffer = |(id, (begin, end, low, high))| Buffer::new(id, begin, end, high - low);
-    Problem::from_buffers((0..).zip(pieces).map(buffer).collect()).expect("problem")
+    Problem::from_buffers((0..).zip(divided(side, count)).map(buffer).collect()).expect("problem")
 }
 
 #[test]
 fn large_instances_of_exact_cuts_need_no_search_and_no_time() {
-    let problem = divided(1 << 40, 40_000);
+    let problem = cut_exactly(1 << 40, 40_000);
     let plan = run(&problem, PlanStrategy::Auto, 0, None);
     assert!(plan.optimal() && plan.peak == 1 << 40, "{plan}");
     // The first plan is made even when time is over.

@@ -129,7 +129,8 @@ pub(crate) fn sorted(instance: Instance<'_>, key: impl Fn(&Buffer) -> Key) -> Ve
     order.into_iter().map(|(_, i)| i).collect()
 }
 
-/// What buffers are sorted by. All orders have this type, because the code of a sort is large.
+/// What buffers are sorted by. All orders have this type, because the code of a sort is large: an
+/// ascending number `n` in the place of a descending one is `Reverse(u64::MAX - n)`.
 pub(crate) type Key = (Reverse<u64>, Reverse<u64>, u64);
 
 pub(super) fn size_key(buffer: &Buffer) -> Key {

@@ -276,9 +276,14 @@ fn equal<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> Range<usi
 }
 
 #[cfg(test)]
+#[path = "../../tests/common/divided.rs"]
+mod divided;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::divided::divided;
     use super::*;
     use crate::verify::sweep;
 
@@ -288,30 +293,8 @@ mod tests {
 
     #[test]
     fn what_was_divided_becomes_whole() {
-        // (begin, end, low, high) of a divided rectangle.
-        let mut pieces = vec![(0_u64, 1_u64 << 40, 0_u64, 1_u64 << 40)];
-        let mut state = 1_u64;
-        let mut random = |limit: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 20) % limit
-        };
-        while pieces.len() < 2_000 {
-            let at = random(pieces.len() as u64) as usize;
-            let (begin, end, low, high) = pieces[at];
-            if end - begin < 2 || high - low < 2 {
-                continue;
-            }
-            pieces.swap_remove(at);
-            if random(2) == 0 {
-                let cut = begin + 1 + random(end - begin - 1);
-                pieces.extend([(begin, cut, low, high), (cut, end, low, high)]);
-            } else {
-                let cut = low + 1 + random(high - low - 1);
-                pieces.extend([(begin, end, low, cut), (begin, end, cut, high)]);
-            }
-        }
-        let buffer = |&(begin, end, low, high): &(u64, u64, u64, u64)| Buffer::new(0, begin, end, high - low);
-        let buffers: Vec<Buffer> = pieces.iter().map(buffer).collect();
+        let buffer = |(begin, end, low, high)| Buffer::new(0, begin, end, high - low);
+        let buffers: Vec<Buffer> = divided(1 << 40, 2_000).into_iter().map(buffer).collect();
         let merged = merged(&buffers).expect("joined");
         assert_eq!(merged.buffers().len(), 1);
         assert_eq!(sweep(&buffers, &merged.expand(&[0]), u64::MAX), Ok(1 << 40));

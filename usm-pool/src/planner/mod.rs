@@ -370,7 +370,7 @@ fn solve(
             portfolio::simple(instance, &heaviest.buffers, target, &early, begun)
         }
     };
-    let rest = Options { nodes: options.nodes - used, ..*options };
+    let rest = Options { nodes: options.nodes.saturating_sub(used), ..*options };
     let mut outcome = search::search(instance, &rest, heaviest.bytes, &offsets);
     outcome.nodes += used;
     let (strategy, offsets) = match outcome.offsets.take() {
