@@ -51,7 +51,7 @@ class Calls:
         text = ast.unparse(node.func)
         if hasattr(function, "__code__"):
             raise self.error(node, f"a call of `{text}`, a function of plain Python: decorate it with `@usm.device_func`")
-        raise self.error(node, f"a call of `{text}` is not for kernels: `math`, `min`, `max`, `abs`, casts and functions of usm are")
+        raise self.error(node, f"a call of `{text}` is not for kernels: `math`, `min`, `max`, `abs`, `pow`, casts and functions of usm are")
 
     def word(self, name, node, alone):
         """A call of a function of usm that only kernels have."""
