@@ -35,6 +35,7 @@ const BENCHES: &[Bench] = &[
     ("interface", interface::rows),
     ("kernel", kernel::rows),
     ("nrt", nrt::rows),
+    ("package", python::package),
     ("planner", planner::rows),
     ("python", python::kernels),
 ];

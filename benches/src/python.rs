@@ -9,6 +9,11 @@ pub(crate) fn kernels() -> Vec<Row> {
     rows("python/kernels.py")
 }
 
+/// Memory, copies and the import of the package, and a hop between two workers of Dask.
+pub(crate) fn package() -> Vec<Row> {
+    rows("python/package.py")
+}
+
 /// The rows of a script of this crate, or none with the reason on a line. `USM_PYTHON` names a
 /// Python with the wheel.
 pub(crate) fn rows(script: &str) -> Vec<Row> {
