@@ -28,24 +28,45 @@ impl Writer<'_> {
         self.checks = Some(Checks { record, failed, spare });
     }
 
+    /// Whether sixteen items at once check indices in the order of the items: the phase has no
+    /// checked index, or only that of one atomic operation, which every item executes.
+    pub(crate) fn checks_keep_order(&self, body: &[&Stmt]) -> bool {
+        let mut checked = body.iter().filter(|stmt| self.is_checked(stmt));
+        let (first, second) = (checked.next(), checked.next());
+        first.is_none_or(|stmt| {
+            let is_atomic = matches!(stmt.kind, StmtKind::Atomic(..));
+            second.is_none() && is_atomic && !self.loads_checked(stmt)
+        })
+    }
+
     /// Whether an index in a statement is checked.
-    pub(crate) fn is_checked(&self, stmt: &Stmt) -> bool {
-        let Some(places) = self.places else { return false };
-        let array = match &stmt.kind {
+    fn is_checked(&self, stmt: &Stmt) -> bool {
+        let own = match &stmt.kind {
             StmtKind::Store(array, ..)
             | StmtKind::Atomic(_, array, ..)
-            | StmtKind::CompareExchange(array, ..) => Some(*array),
-            _ => None,
+            | StmtKind::CompareExchange(array, ..) => self.is_checked_at(*array, stmt.place),
+            _ => false,
         };
-        let mut found = array.is_some_and(|array| places.contains(&(array, stmt.place)));
+        let inside = || stmt.blocks().into_iter().flatten().any(|stmt| self.is_checked(stmt));
+        own || self.loads_checked(stmt) || inside()
+    }
+
+    /// Whether an expression of the statement, without those of its blocks, loads at a checked
+    /// index.
+    fn loads_checked(&self, stmt: &Stmt) -> bool {
+        let mut found = false;
         stmt.for_each_expr(&mut |expr| {
             expr.for_each(&mut |expr| {
                 if let ExprKind::Load(array, _) = expr.kind {
-                    found |= places.contains(&(array, expr.place));
+                    found |= self.is_checked_at(array, expr.place);
                 }
             });
         });
-        found || stmt.blocks().into_iter().flatten().any(|stmt| self.is_checked(stmt))
+        found
+    }
+
+    pub(crate) fn is_checked_at(&self, array: ArrayId, place: Place) -> bool {
+        self.places.is_some_and(|places| places.contains(&(array, place)))
     }
 
     /// An index of [`Space::Extent`](usm_kernel_ir::Space); 0 for one outside, which is recorded.

@@ -73,6 +73,38 @@ fn an_atomic_operation_outside_touches_nothing() {
     }
 }
 
+/// Twenty items count the words of an array: sixteen of them run at once.
+#[test]
+fn sixteen_items_check_in_the_order_of_the_items() {
+    let at = "@0:1:1";
+    let kernel = format!(
+        r#"(kernel "tally" 1 {at} (files "a.py") (array "x" u64 read {at}) (array "h" i32 atomic {at})
+            (parameters #0 #1)
+            (do (atomic add #1 (load u64 #0 (global-id u64 0 {at}) {at}) (lit i32 0x1 {at}) @0:5:1)))"#
+    );
+    let kernel = text::parse(&kernel).unwrap();
+    verify(&kernel).unwrap();
+    // Loads of the words are inside, so only the counts are checked.
+    let mut claims = bounds(&kernel);
+    claims.bounds.retain(|bound| kernel.array(bound.array).name == "h");
+    let code = Code::checked(&kernel, &claims).unwrap();
+    let words: [u64; 20] = core::array::from_fn(|item| item as u64 % 4);
+    let mut outside = words;
+    (outside[3], outside[5], outside[18]) = (4, u64::MAX, 1 << 33);
+    for (x, counts, first) in [(words, [5, 5, 5, 5], None), (outside, [5, 4, 4, 4], Some([4, 0, 4, 0]))] {
+        let (mut h, mut record) = ([0_i32; 6], [0_u32; checked::WORDS]);
+        let arrays = [x.as_ptr().cast_mut().cast(), h[1..].as_mut_ptr().cast(), record.as_mut_ptr().cast()];
+        let sizes = [20, 1, 1, 20, 1, 1, 0, 0, 0, 1, 1, 1];
+        let mut scratch = [0_u64; 16];
+        let (lengths, scratch) = ([20_u64, 4], scratch.as_mut_ptr().cast());
+        // SAFETY: as above.
+        let _ = unsafe { code.run(arrays.as_ptr(), [].as_ptr(), lengths.as_ptr(), sizes.as_ptr(), scratch) };
+        assert_eq!(h[1..5], counts);
+        assert_eq!([h[0], h[5]], [0, 0]);
+        assert_eq!((record[0] != 0).then_some(record[1..].try_into().unwrap()), first);
+    }
+}
+
 /// A loop waits for a change of an element that is outside.
 #[test]
 fn an_index_outside_ends_loops() {

@@ -12,7 +12,7 @@ mod vector;
 use cranelift_codegen::ir::{InstBuilder, StackSlot, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::Variable;
 use usm_kernel_ir::{
-    ArrayId, Atomic, Binary, Expr, ExprKind, Home, Scalar, Stmt, StmtKind, Unary, VarId, definition,
+    ArrayId, Atomic, Binary, Expr, ExprKind, Home, Place, Scalar, Stmt, StmtKind, Unary, VarId, definition,
 };
 
 use crate::function::Writer;
@@ -45,7 +45,7 @@ pub(crate) struct Row {
 impl Writer<'_> {
     /// The plan of a phase for sixteen items at once; `None` if impossible.
     pub(crate) fn row(&self, homes: &[Home], used: &[VarId], body: &[&Stmt]) -> Option<Row> {
-        if !self.vectors || body.iter().any(|stmt| self.is_checked(stmt)) {
+        if !self.vectors || !self.checks_keep_order(body) {
             return None;
         }
         let shapes = Shapes::plan(self.kernel, homes, used, body)?;
@@ -113,7 +113,7 @@ impl Writer<'_> {
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
                 let (index, value) = (self.lanes(row, index), self.lanes(row, value));
-                self.atomic_lanes(row, *operation, *array, (&index, &value), *old);
+                self.atomic_lanes(row, *operation, (*array, stmt.place), (&index, &value), *old);
             }
             StmtKind::CompareExchange(array, index, [expected, new], old) => {
                 let index = self.lanes(row, index);
@@ -139,13 +139,13 @@ impl Writer<'_> {
         &mut self,
         row: &mut Row,
         operation: Atomic,
-        array: ArrayId,
+        (array, place): (ArrayId, Place),
         (index, value): (&Lanes, &Lanes),
         old: Option<VarId>,
     ) {
         let ty = self.kernel.array(array).element;
         let before = match index {
-            Lanes::Line(first, 1) => {
+            Lanes::Line(first, 1) if !self.is_checked_at(array, place) => {
                 let address = self.address_at(array, *first);
                 let before = self.load_row(ty, address);
                 let after = match operator(operation) {
@@ -159,7 +159,7 @@ impl Writer<'_> {
             }
             index => self.by_lane(ty, |writer, lane| {
                 let index = writer.lane(index, Scalar::U64, lane);
-                let address = writer.address_at(array, index);
+                let address = writer.checked_address(array, index, place);
                 let value = writer.lane(value, ty, lane);
                 writer.atomic(operation, ty, address, value)
             }),
