@@ -92,8 +92,8 @@ pub(crate) fn values(dims: &[NamedDimension], said: &[(String, u64)]) -> Result<
         let mut found = said.iter().filter(|(name, _)| is(dim, name)).map(|&(_, value)| value);
         let value = found.next().ok_or_else(|| {
             refuse(format!(
-                "no value for {:?}; say --dim {}=VALUE, one of {}",
-                dim.name, dim.name, dim.values
+                "no value for {:?}; say --dim {}=VALUE, in Python dims={{{:?}: VALUE}}, one of {}",
+                dim.name, dim.name, dim.name, dim.values
             ))
         })?;
         if let Some(other) = found.find(|&other| other != value) {

@@ -32,7 +32,7 @@ pub(crate) fn nested<'py>(
 const SHOWN: usize = 48;
 /// Number of entries at each end of an axis.
 const EDGE: usize = 3;
-/// Largest number of axes with elements shown: more axes would give hundreds of ends.
+/// Largest number of axes of which the ends are shown: more axes would give hundreds of ends.
 const AXES: usize = 4;
 
 /// Values, shape, type, kind and device. Reads only the shown elements, after the work on them.
@@ -41,10 +41,10 @@ pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let selector = usm_core::Selector::of(holding.stream.context().info());
     format!(
-        "usm.Array({}, shape={}, dtype={:?}, kind={:?}, device=\"{selector}\")",
+        "usm.Array({}, shape={}, dtype={}, kind={:?}, device=\"{selector}\")",
         values(py, holding),
         shape(view),
-        PyDtype::of_view(view).text(),
+        dtype(view),
         holding.kind().name()
     )
 }
@@ -54,7 +54,7 @@ pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let table = html::properties(&[
         ("shape", shape(view)),
-        ("dtype", PyDtype::of_view(view).text()),
+        ("dtype", PyDtype::of_view(view).to_string()),
         ("kind", holding.kind().name().to_owned()),
         ("device", usm_core::Selector::of(holding.stream.context().info()).to_string()),
         ("size", html::bytes(view.nbytes() as u64)),
@@ -66,10 +66,17 @@ pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
 fn values(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let mut values = String::new();
-    if view.ndim() > AXES || elements(py, holding, view, &mut values).is_err() {
+    let too_many = view.ndim() > AXES && view.len() > SHOWN;
+    if too_many || elements(py, holding, view, &mut values).is_err() {
         "...".clone_into(&mut values);
     }
     values
+}
+
+/// The argument that makes the type again: a text, or the list of members.
+fn dtype(view: &View) -> String {
+    let dtype = PyDtype::of_view(view);
+    if dtype.descr.is_some() { dtype.to_string() } else { format!("{:?}", dtype.text()) }
 }
 
 /// The shape in Python's spelling of a tuple.

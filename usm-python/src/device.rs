@@ -148,6 +148,11 @@ impl PyDevice {
         other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.0, &other.get().0))
     }
 
+    /// Pickles and copies by the selector.
+    fn __reduce__(slf: &Bound<'_, Self>) -> (Py<PyAny>, (String,)) {
+        (slf.get_type().into_any().unbind(), (slf.get().selector(),))
+    }
+
     fn __hash__(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }

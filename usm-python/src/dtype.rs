@@ -35,7 +35,7 @@ pub(crate) struct PyDtype {
 }
 
 /// Accepted values of an argument `dtype`.
-const FITS: &str = "a type string such as \"<f4\", a name such as \"float32\", a usm.DType, a type of NumPy's, or bool, int, float, complex";
+const FITS: &str = "a type string such as \"<f4\", a name such as \"float32\", a usm.DType, a type of NumPy's, a list of members (read by NumPy), or bool, int, float, complex";
 
 /// NumPy's names of types in native byte order.
 const NAMES: [(&str, Kind, u32); 15] = [
@@ -133,9 +133,21 @@ impl PyDtype {
         if let Some((_, name)) = classes.iter().find(|(class, _)| value.is(class)) {
             return Self::of_text(name);
         }
-        let numpy = if is_numpy_object(value)? { numpy(py)? } else { None };
+        let numpy = match value.is_instance_of::<PyList>() {
+            // Only NumPy reads a list of members.
+            true => py.import(intern!(py, "numpy")).ok().map(Bound::into_any),
+            false if is_numpy_object(value)? => numpy(py)?,
+            false => None,
+        };
         match numpy {
-            Some(numpy) => Self::of_numpy(&numpy.getattr(intern!(py, "dtype"))?.call1((value,))?),
+            Some(numpy) => {
+                let misfit = |error| {
+                    let ours = || argument::type_error("dtype", value, FITS);
+                    argument::conversion_error(py, error, ours)
+                };
+                let made = numpy.getattr(intern!(py, "dtype"))?.call1((value,)).map_err(misfit)?;
+                Self::of_numpy(&made)
+            }
             None => Err(argument::type_error("dtype", value, FITS)),
         }
     }
@@ -171,7 +183,11 @@ impl PyDtype {
         if members_of(dtype, &mut HashMap::new())? > MAX_FIELDS {
             return Err(Class::Request.error(format!("more than {MAX_FIELDS} structure members")));
         }
-        let members = dtype.getattr(intern!(py, "descr"))?.repr()?;
+        let no_descr = |error: PyErr| {
+            let reason = format!("dtype: members that `descr` cannot list: {}", error.value(py));
+            argument::conversion_error(py, error, || Class::Request.error(reason))
+        };
+        let members = dtype.getattr(intern!(py, "descr")).map_err(no_descr)?.repr()?;
         Self::structure(&text, members.to_str()?)
     }
 
@@ -249,12 +265,9 @@ fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok(found.filter(|module| !module.is_none()))
 }
 
-/// Whether a value is a type by NumPy's rules: its own types, classes of scalars, those of
-/// ml_dtypes, or a list of members.
+/// Whether a value is a type by NumPy's rules: its own types, classes of scalars, or those of
+/// ml_dtypes.
 fn is_numpy_object(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_instance_of::<PyList>() {
-        return Ok(true);
-    }
     let class = match value.cast::<PyType>() {
         Ok(class) => class.clone(),
         Err(_) => value.get_type(),

@@ -229,7 +229,14 @@ pub(crate) fn copy_async(
         return Err(Class::Request.error(format!("the destination has {to} bytes, the source {from}")));
     }
     let ((to, len), (from, _)) = (dst.span(), src.span());
-    py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len)).or_raise()
+    let copied = py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
+    copied.or_else(|failure| match &failure {
+        Failure::Core(error) if matches!(error.kind, ErrorKind::WrongContext { .. }) => {
+            let remedy = "a queue copies memory of its own context, usm.copy that of any other and NumPy's";
+            Err(Class::Request.error(format!("{error}; {remedy}")))
+        }
+        _ => Err(failure).or_raise(),
+    })
 }
 
 /// Waits until a consumer that does not know our events may access the memory. Returns its address.

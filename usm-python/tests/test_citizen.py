@@ -1,9 +1,11 @@
 """Python's expectations of every object: help, names, weak references, sizes, texts, errors."""
 
+import copy
 import gc
 import importlib.metadata
 import inspect
 import json
+import pickle
 import pydoc
 import subprocess
 import sys
@@ -113,13 +115,15 @@ def test_the_text_shows_values_kind_and_device(queue, kind):
     grid = repr(long.reshape(50, 2))
     assert grid.startswith("usm.Array([[0, 1], [2, 3], [4, 5], ..., [94, 95], [96, 97], [98, 99]], shape=(50, 2), ")
     assert repr(long[5]).startswith("usm.Array(5, shape=(), ") and repr(long[:0]).startswith("usm.Array([], shape=(0,), ")
-    # Values that Python has no scalar for, and axes whose ends alone would be hundreds, are not
-    # shown.
-    assert repr(usm.asarray(b"abcd").reshape(1, 1, 1, 1, 4)).startswith("usm.Array(..., shape=(1, 1, 1, 1, 4), ")
+    # Few elements are shown with any number of axes. The ends of many axes would be hundreds.
+    assert repr(usm.asarray(b"abcd").reshape(1, 1, 1, 1, 4)).startswith("usm.Array([[[[[97, 98, 99, 100]]]]], ")
+    assert repr(usm.zeros((3,) * 5, "i1")).startswith("usm.Array(..., shape=(3, 3, 3, 3, 3), ")
 
 
 def test_an_array_of_members_has_a_text(np):
-    assert repr(usm.asarray(np.zeros(2, "i4,f4"))).startswith('usm.Array(..., shape=(2,), dtype="|V8", ')
+    members = "[('f0', '<i4'), ('f1', '<f4')]"
+    # Python has no scalar for such values.
+    assert repr(usm.asarray(np.zeros(2, "i4,f4"))).startswith(f"usm.Array(..., shape=(2,), dtype={members}, ")
 
 
 def test_backends_lists_runtimes_and_reasons():
@@ -177,3 +181,28 @@ def test_like_functions_copy_shape_and_type(queue, kind, np):
     assert usm.full((), 3, "u1", device=queue.device).item() == 3
     made = usm.zeros_like(np.ones((2, 2), "f4"), device=queue.device)
     assert made.device == queue.device and made.dtype == np.float32 and made.kind == "shared"
+
+
+def test_devices_travel_as_their_selectors():
+    device = usm.Device("host")
+    assert pickle.loads(pickle.dumps(device)) == device == copy.deepcopy(device)
+    assert copy.deepcopy({"device": device}) == {"device": device}
+
+
+def test_a_queue_names_the_copy_that_crosses_contexts():
+    here, there = (usm.zeros(4, "u1", queue=usm.Context(usm.Device("host")).queue) for _ in range(2))
+    queue = here.queue
+    for pair in [(here, there), (there, here), (here, bytearray(4))]:
+        with pytest.raises(usm.errors.RequestError, match=r"context.*usm\.copy"):
+            queue.copy(*pair)
+
+
+def test_lists_of_members_are_types(np):
+    given = [("a", "f4"), ("b", "i8", (2,))]
+    array = usm.zeros(2, given, device="host")
+    assert "dtype=[('a', '<f4'), ('b', '<i8', (2,))]" in repr(array)
+    with pytest.raises(TypeError, match="dtype: an object of type list does not fit"):
+        usm.zeros(2, [1], device="host")
+    moved = {"names": ["a", "b"], "formats": ["i4", "f4"], "offsets": [8, 0], "itemsize": 16}
+    with pytest.raises(usm.errors.RequestError, match="dtype: members that `descr` cannot list"):
+        usm.zeros(2, np.dtype(moved), device="host")

@@ -117,9 +117,9 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
     }
     if !missing.is_empty() {
         let reason = format!(
-            "no value for {}; say --dim {}=VALUE",
+            "no value for {}; say --dim {name}=VALUE, in Python dims={{{name:?}: VALUE}}",
             quoted(&missing),
-            missing.first().map_or("", String::as_str)
+            name = missing.first().map_or("", String::as_str)
         );
         return Err(Error::bad(reason).in_field("symbolic dimensions of the inputs"));
     }

@@ -27,11 +27,21 @@ class Range(tuple):
 class NdRange:
     """The sizes of a range and of its work-groups, in work-items."""
 
-    __slots__ = ("global_range", "local_range")
+    __slots__ = ("_global_range", "_local_range")
 
     def __init__(self, global_size, local_size):
-        self.global_range = tuple(global_size) if isinstance(global_size, (tuple, list)) else (global_size,)
-        self.local_range = tuple(local_size) if isinstance(local_size, (tuple, list)) else (local_size,)
+        self._global_range = tuple(global_size) if isinstance(global_size, (tuple, list)) else (global_size,)
+        self._local_range = tuple(local_size) if isinstance(local_size, (tuple, list)) else (local_size,)
+
+    @property
+    def global_range(self):
+        """The sizes of the range."""
+        return self._global_range
+
+    @property
+    def local_range(self):
+        """The sizes of a work-group."""
+        return self._local_range
 
     def __eq__(self, other):
         if not isinstance(other, NdRange):
@@ -48,7 +58,7 @@ class NdRange:
 class Local:
     """An argument: local memory of a work-group, with extents in elements."""
 
-    __slots__ = ("_usm_local_shape", "dtype")
+    __slots__ = ("_dtype", "_usm_local_shape")
 
     def __init__(self, shape, dtype):
         shape = shape if isinstance(shape, tuple) else (shape,)
@@ -56,7 +66,12 @@ class Local:
             if not isinstance(extent, int) or extent < 1:
                 raise KernelError(f"an extent of {extent!r}: local memory has whole numbers from 1")
         self._usm_local_shape = shape
-        self.dtype = dtype
+        self._dtype = dtype
+
+    @property
+    def dtype(self):
+        """The type of the elements, as given."""
+        return self._dtype
 
     @property
     def shape(self):
