@@ -99,8 +99,8 @@ impl PyQueue {
     }
 
     /// Copies `src` to `dst`, two contiguous arrays or memory objects of this queue's context,
-    /// without waiting; `usm.copy` takes memory of other contexts and NumPy's arrays. The event tells when the copy is complete. Other code must not access
-    /// imported memory meanwhile.
+    /// without waiting. The event tells when the copy is complete. Other code must not access
+    /// imported memory meanwhile. `usm.copy` takes memory of other contexts and NumPy's arrays.
     fn copy(&self, py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<PyEvent> {
         transfer::copy_async(py, &self.0, dst, src).map(PyEvent)
     }
