@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
-use crate::dtype::PyDtype;
+use crate::dtype::{self, PyDtype};
 use crate::holding::Holding;
 use crate::html;
 use crate::room;
@@ -20,12 +22,25 @@ pub(crate) fn nested<'py>(
     bytes: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some((extent, inner)) = shape.split_first() else {
-        return scalar::load(py, view.dtype, bytes);
+        return element(py, view, bytes);
     };
     let extent = extent.unsigned_abs();
     let step = bytes.len().checked_div(extent).unwrap_or(0);
     let rows = room::list(py, extent, |index| nested(py, view, inner, &bytes[index * step..][..step]))?;
     Ok(rows.into_any())
+}
+
+/// One element: Python's scalar, or NumPy's `item()` of a type that Python has no scalar for, such
+/// as a structure. Only a program that has imported NumPy has such types.
+fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    scalar::load(py, view.dtype, bytes).or_else(|error| match dtype::numpy(py)? {
+        Some(numpy) => {
+            let dtype = PyDtype::of_view(view).dtype(py)?;
+            let one = numpy.call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype));
+            one?.call_method0(intern!(py, "item"))
+        }
+        None => Err(error),
+    })
 }
 
 /// Largest number of elements that is shown in full. Above it only the ends of each axis are shown.
@@ -44,7 +59,7 @@ pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
         "usm.Array({}, shape={}, dtype={}, kind={:?}, device=\"{selector}\")",
         values(py, holding),
         shape(view),
-        dtype(view),
+        argument(view),
         holding.kind().name()
     )
 }
@@ -74,7 +89,7 @@ fn values(py: Python<'_>, holding: &Holding) -> String {
 }
 
 /// The argument that makes the type again: a text, or the list of members.
-fn dtype(view: &View) -> String {
+fn argument(view: &View) -> String {
     let dtype = PyDtype::of_view(view);
     if dtype.descr.is_some() { dtype.to_string() } else { format!("{:?}", dtype.text()) }
 }
@@ -89,7 +104,7 @@ fn shape(view: &View) -> String {
 fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {
     let Some(extent) = view.shape.first().map(|extent| extent.unsigned_abs()) else {
         let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
-        let value = scalar::load(py, view.dtype, &bytes)?;
+        let value = element(py, view, &bytes)?;
         // Writing to a string cannot fail.
         let _ = write!(text, "{}", value.repr()?);
         return Ok(());

@@ -259,7 +259,7 @@ pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// NumPy, if it is imported: a program with a NumPy type has imported it.
-fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let found = modules.cast::<PyDict>()?.get_item(intern!(py, "numpy"))?;
     Ok(found.filter(|module| !module.is_none()))

@@ -122,8 +122,11 @@ def test_the_text_shows_values_kind_and_device(queue, kind):
 
 def test_an_array_of_members_has_a_text(np):
     members = "[('f0', '<i4'), ('f1', '<f4')]"
-    # Python has no scalar for such values.
-    assert repr(usm.asarray(np.zeros(2, "i4,f4"))).startswith(f"usm.Array(..., shape=(2,), dtype={members}, ")
+    array = usm.asarray(np.array([(1, 2), (3, 0.5)], "i4,f4"))
+    assert repr(array).startswith(f"usm.Array([(1, 2.0), (3, 0.5)], shape=(2,), dtype={members}, ")
+    assert array.tolist() == [(1, 2.0), (3, 0.5)]
+    assert repr(usm.asarray(np.array([b"ab", b"c"]))).startswith("usm.Array([b'ab', b'c'], ")
+    assert repr(usm.asarray(np.array(["ab", "c"]))).startswith("usm.Array(['ab', 'c'], ")
 
 
 def test_backends_lists_runtimes_and_reasons():
