@@ -1,5 +1,8 @@
 """``usm.memory`` on every backend; dpctl's own tests cover SYCL further."""
 
+import os
+import pathlib
+
 import pytest
 
 import usm
@@ -156,3 +159,18 @@ def test_the_dictionary_of_read_only_memory_is_read_only(dpctl, np):
             usm.copy(usm.asarray(restricted), bytes(4))
     # As in dpctl and the README: the flag of a directly passed dictionary is ignored.
     as_usm_memory(Producer()).memset(1)
+
+
+def test_blocks_in_a_loop_do_not_grow(queue):
+    def resident():
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def batch(size):
+        before = resident()
+        for _ in range(10_000):
+            usm.empty(size, "u1", kind="device", queue=queue)
+        return resident() - before
+
+    for size in (16, 100, 4096):
+        # The first batch fills the pools of the runtime.
+        assert sum([batch(size) for _ in range(4)][1:]) < 1 << 20, size
