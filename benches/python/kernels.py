@@ -6,19 +6,17 @@ which code of the host is measured, else both are, each in a process of its own.
 """
 
 import ctypes
-import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 
 import usm
+from pairs import compare
 
 N, GROUP, SIDE = 1 << 16, 256, 256
 LOOPS = r"""
@@ -100,21 +98,6 @@ def tiled(a, b, c):
 def scale(a, x):
     i = usm.get_global_id(0)
     x[i] = a * x[i]
-
-
-def compare(case, peer, ours, theirs, count):
-    def batch(work):
-        start = time.thread_time_ns()
-        for _ in range(count):
-            work()
-        return (time.thread_time_ns() - start) / count / 1000
-
-    for work in (ours, theirs):
-        batch(work)
-    pairs = [(batch(ours), batch(theirs)) for _ in range(101)]
-    one, two = (statistics.median(side) for side in zip(*pairs))
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(json.dumps({"case": case, "peer": peer, "unit": "us", "ours": one, "theirs": two, "ratio": ratio}), flush=True)
 
 
 def launches():

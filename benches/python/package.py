@@ -5,9 +5,7 @@ Medians of pairs taken in turns, of the caller's CPU time in microseconds, excep
 two workers of Dask, which is elapsed time, because the processes share the work.
 """
 
-import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -15,27 +13,10 @@ import time
 import numpy as np
 
 import usm
+import usm.memory
+from pairs import compare, row
 
 SMALL, LARGE = 4096, 64 << 20
-
-
-def row(case, peer, ours, theirs):
-    """The row of pairs of microseconds."""
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs))
-    one, two = statistics.median(ours), statistics.median(theirs)
-    print(json.dumps({"case": f"Python: {case}", "peer": peer, "unit": "us", "ours": one, "theirs": two, "ratio": ratio}), flush=True)
-
-
-def compare(case, peer, ours, theirs, count=200, rounds=101):
-    def batch(work):
-        start = time.thread_time_ns()
-        for _ in range(count):
-            work()
-        return (time.thread_time_ns() - start) / count / 1000
-
-    for work in (ours, theirs):
-        batch(work)
-    row(case, peer, *zip(*[(batch(ours), batch(theirs)) for _ in range(rounds)]))
 
 
 def skipped(case, error):
@@ -44,7 +25,7 @@ def skipped(case, error):
 
 def memory():
     host = usm.Queue("host")
-    compare("allocate and free 4 KiB, host", "bytearray", lambda: usm.memory.MemoryUSMHost(SMALL, queue=host), lambda: bytearray(SMALL))
+    compare("Python: allocate and free 4 KiB, host", "bytearray", lambda: usm.memory.MemoryUSMHost(SMALL, queue=host), lambda: bytearray(SMALL), 200)
     try:
         import dpctl
         import dpctl.memory
@@ -56,10 +37,11 @@ def memory():
     for kind in ("shared", "host", "device"):
         peer = getattr(dpctl.memory, f"MemoryUSM{kind.capitalize()}")
         compare(
-            f"allocate and free 4 KiB, SYCL, {kind}",
+            f"Python: allocate and free 4 KiB, SYCL, {kind}",
             f"dpctl's {peer.__name__}",
             lambda kind=peer.__name__: getattr(usm.memory, kind)(SMALL, queue=ours),
             lambda peer=peer: peer(SMALL, queue=theirs),
+            200,
         )
 
 
@@ -70,7 +52,7 @@ def copies():
         a, b = usm.memory.MemoryUSMHost(size, queue=host), usm.memory.MemoryUSMHost(size, queue=host)
         a.copy_from_host(one)
         b.copy_from_host(two)
-        compare(f"copy of {name}, host", "np.copyto", lambda: a.copy_from_device(b), lambda: np.copyto(one, two), count, rounds)
+        compare(f"Python: copy of {name}, host", "np.copyto", lambda: a.copy_from_device(b), lambda: np.copyto(one, two), count, rounds)
 
 
 def hop():
@@ -81,12 +63,12 @@ def hop():
         return
     import usm.dask  # noqa: F401
 
+    # Dask sends the functions to the workers, which have only what they import.
     def made(kind):
         import numpy as np
-
-        array = np.ones(LARGE // 4, "f4")
         import usm
 
+        array = np.ones(LARGE // 4, "f4")
         return array if kind == "numpy" else usm.asarray(array, queue=usm.Queue("host"), copy=True)
 
     def last(array):
@@ -108,7 +90,7 @@ def hop():
         for kind in ("usm", "numpy"):
             time_of(kind)
         pairs = [(time_of("usm"), time_of("numpy")) for _ in range(15)]
-        row("hop of 64 MiB between two workers of Dask", "NumPy's array", *zip(*pairs))
+        row("Python: hop of 64 MiB between two workers of Dask", "NumPy's array", *zip(*pairs))
 
 
 def imports():
@@ -119,7 +101,7 @@ def imports():
         return int(subprocess.run([sys.executable, "-c", text], capture_output=True, check=True).stdout) / 1000
 
     pairs = [(time_of("usm"), time_of("numpy")) for _ in range(21)]
-    row("import", "import numpy", *zip(*pairs))
+    row("Python: import", "import numpy", *zip(*pairs))
 
 
 if __name__ == "__main__":

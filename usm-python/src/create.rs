@@ -85,7 +85,8 @@ fn filled(py: Python<'_>, side: Side, value: &Bound<'_, PyAny>) -> PyResult<Arra
     Ok(Array::new(side))
 }
 
-/// A new array with uninitialised elements; `dtype` defaults to float64.
+/// A new array with uninitialised elements; `dtype` defaults to float64. `alignment` is in bytes;
+/// 0 means 16.
 ///
 /// >>> array = usm.empty((2, 3), "float32", kind="device", device="host")
 /// >>> array.nbytes, array.kind

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
@@ -135,7 +136,11 @@ impl PyDtype {
         }
         let numpy = match value.is_instance_of::<PyList>() {
             // Only NumPy reads a list of members.
-            true => py.import(intern!(py, "numpy")).ok().map(Bound::into_any),
+            true => match py.import(intern!(py, "numpy")) {
+                Ok(numpy) => Some(numpy.into_any()),
+                Err(error) if error.is_instance_of::<PyImportError>(py) => None,
+                Err(error) => return Err(error),
+            },
             false if is_numpy_object(value)? => numpy(py)?,
             false => None,
         };
