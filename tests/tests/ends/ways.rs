@@ -159,6 +159,19 @@ pub(crate) const WAYS: &[Way] = &[
             })
         })
     },
+    Way {
+        // Without a limit on the last wait, the process would never end.
+        is_late: true,
+        ..way("endless_work_of_a_call_under_way", THREE, |program| {
+            program.contexts.iter().for_each(|context| context.set_wait_limit(Duration::from_secs(1)));
+            let queue = program.lanes[0].queue.clone();
+            keep(program);
+            exit_beside_a_call(|| {
+                // SAFETY: the task accesses no memory of a context.
+                let _task = unsafe { Dyn::run(queue.raw(), &[], || sleep()) }.expect("a host task");
+            })
+        })
+    },
     way("queue_dropped_by_a_call_under_way", THREE, |program| {
         let queue = program.contexts[0].queue(program.order).expect("a queue");
         keep(program);
@@ -271,7 +284,9 @@ impl Way {
         match self.name {
             "signals" | "threads_that_wait" => !runtime.never_answers,
             // The simulated driver runs tasks of any length.
-            "exit_in_an_observer_beside_slow_work" | "work_of_a_call_under_way" => runtime.name == "mock",
+            "exit_in_an_observer_beside_slow_work"
+            | "work_of_a_call_under_way"
+            | "endless_work_of_a_call_under_way" => runtime.name == "mock",
             // Objects in host memory, whatever the runtime.
             "forks_beside_shared_objects" => runtime.name == "host",
             _ => true,
