@@ -35,8 +35,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// A cache line, and enough for every scalar and vector type of the field.
-    pub const DEFAULT_ALIGNMENT: usize = 64;
+    /// Bytes; that of `malloc`, NumPy and dpctl. Intel's CPU runtime keeps a record of 80 bytes for
+    /// each address of a freed block with a larger alignment, so a loop of such blocks grows.
+    pub const DEFAULT_ALIGNMENT: usize = 16;
 
     /// `size` bytes of `kind` with the default alignment.
     #[must_use]

@@ -47,10 +47,6 @@ struct Memory {
     _tracked: Tracked,
 }
 
-/// Bytes; that of `malloc` and NumPy. Intel's CPU runtime keeps a record of 80 bytes for each
-/// address of a freed block with a larger alignment, so a loop of such blocks grows without end.
-const DEFAULT_ALIGNMENT: usize = 16;
-
 impl Storage {
     /// Allocates `size` bytes for work of `stream`, at least one byte: an array without elements
     /// has an address too. Alignment 0 means the default. The caller may or may not be attached to
@@ -61,7 +57,6 @@ impl Storage {
         size: usize,
         alignment: usize,
     ) -> usm_core::Result<Self> {
-        let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
         let made = stream.context().allocate(&request);
         origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
