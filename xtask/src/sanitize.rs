@@ -55,7 +55,7 @@ const PARTS: [Part; 12] = [
 
 /// Children of a process with threads that exit by `exit`. Their search for leaks covers the stacks
 /// of the parent's threads, and reports memory that only these refer to.
-const SKIPPED: &str = "process::exit::tests::children_";
+const SKIPPED: &str = "tests::children_";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
