@@ -23,7 +23,7 @@ use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
 #[cfg(feature = "alloc")]
-use crate::queue::same_context;
+use crate::queue::check_same_context;
 use crate::uses::Uses;
 use crate::{AllocKind, MemoryType};
 
@@ -103,15 +103,15 @@ impl<B: Backend> Allocation<B> {
     /// The outcome of a checked launch that wrote to this allocation is read when the allocation
     /// ends.
     #[cfg(feature = "alloc")]
-    pub(crate) fn read_at_the_end(&mut self, outcome: Arc<Outcome>) {
+    pub(crate) fn read_outcome_on_drop(&mut self, outcome: Arc<Outcome>) {
         if let Owner::Context(serial) = self.body.owner {
             self.body.owner = Owner::Record(serial, outcome);
         }
     }
 
-    /// Leaves the block to another owner.
+    /// Leaves the block to another owner: the drop does not free it.
     #[cfg(feature = "alloc")]
-    pub(crate) fn leave_block(mut self) {
+    pub(crate) fn release_ownership(mut self) {
         self.body.owner = Owner::Foreign(None);
     }
 
@@ -246,7 +246,7 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     pub fn absorb(&self, pending: Pending<B>) -> Result<()> {
         if !pending.events().is_empty() {
-            same_context(self.context.id(), pending.context())?;
+            check_same_context(self.context.id(), pending.context())?;
             self.body.uses.absorb(pending);
         }
         Ok(())
@@ -284,7 +284,7 @@ impl<B: Backend> Allocation<B> {
         let waited = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
-            self.body.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
+            self.body.uses.annotate_for_helgrind(waited, access, self.as_ptr(), self.size());
         }
         #[cfg(feature = "alloc")]
         report(&self.context, &unreported, limit)?;
@@ -357,7 +357,7 @@ impl<B: Backend> Allocation<B> {
         }
         let pending = match &owner {
             #[cfg(feature = "alloc")]
-            Owner::Source(_) => uses.take_named(self.context.id()),
+            Owner::Source(_) => uses.take_with_names(self.context.id()),
             _ => uses.take(self.context.id()),
         };
         match owner {

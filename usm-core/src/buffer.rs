@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::kind::Kind;
-use crate::queue::{Queue, Usage, check_pattern, disjoint, host_side};
+use crate::queue::{Queue, Usage, check_disjoint, check_host_accessible, check_pattern};
 #[cfg(feature = "alloc")]
 use crate::staging::staging;
 use crate::typed::UsmVec;
@@ -200,7 +200,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
         src.check_range(src_offset, len)?;
-        host_side(src)?;
+        check_host_accessible(src)?;
         let from = src.as_ptr().wrapping_add(src_offset);
         let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
         let raw = buffer.raw();
@@ -227,7 +227,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
         dst.check_range(dst_offset, len)?;
-        host_side(dst)?;
+        check_host_accessible(dst)?;
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
         let read = |queue: &B::Queue, after: &[B::Event]| {
@@ -309,7 +309,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let (ours, theirs) = (B::Buffers::place(dst.raw()), B::Buffers::place(src.raw()));
         if ours.0 == theirs.0 {
-            disjoint(ours.1.saturating_add(to), theirs.1.saturating_add(from), len)?;
+            check_disjoint(ours.1.saturating_add(to), theirs.1.saturating_add(from), len)?;
         }
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive

@@ -456,7 +456,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
         let _entered = shared.work()?;
-        if !shared.has_room(layout.size()) || kind == AllocKind::Unknown || shared.is_watched() {
+        if !shared.needs_no_reservation(layout.size()) || kind == AllocKind::Unknown || shared.is_watched() {
             return self.allocate_reserved(request, layout);
         }
         self.collect();

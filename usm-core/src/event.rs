@@ -80,7 +80,7 @@ impl<B: Backend> Event<B> {
 
     /// The same event, which also fails with a checked launch's outcome.
     #[cfg(feature = "alloc")]
-    pub(crate) fn watching(self, watched: Watched<B>) -> Self {
+    pub(crate) fn with_watched(self, watched: Watched<B>) -> Self {
         Self { watched: Some(Box::new(watched)), ..self }
     }
 

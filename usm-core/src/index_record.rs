@@ -73,8 +73,8 @@ impl<B: Backend> IndexRecord<B> {
             usage.add_checked_launch(&outcome);
         }
         // SAFETY: the allocation stays the array's own, and is dropped with it below.
-        unsafe { self.words.allocation_mut() }.read_at_the_end(Arc::clone(&outcome));
-        event.watching(Watched { context: context.clone(), outcome })
+        unsafe { self.words.allocation_mut() }.read_outcome_on_drop(Arc::clone(&outcome));
+        event.with_watched(Watched { context: context.clone(), outcome })
     }
 }
 
@@ -124,7 +124,7 @@ impl Outcome {
         };
         let mut again = Again { context: &context, block, serial, outcome: &self, words: Some(words) };
         let Some(words) = &again.words else { return };
-        let found = self.found_in(&context, words);
+        let found = self.copy_outcome(&context, words);
         let is_final = !matches!(found, Err(error) if is_temporary(&error));
         self.state.lock().found = Some(found);
         if is_final {
@@ -132,7 +132,7 @@ impl Outcome {
         }
     }
 
-    fn found_in<B: Backend>(&self, context: &Context<B>, words: &UsmVec<u32, Device, B>) -> Result<()> {
+    fn copy_outcome<B: Backend>(&self, context: &Context<B>, words: &UsmVec<u32, Device, B>) -> Result<()> {
         // A separate queue: in the launch's queue the copy would wait for later work.
         let queue = context.queue(QueueOrder::OutOfOrder)?;
         let mut found = [0; WORDS];
@@ -161,7 +161,7 @@ impl<B: Backend> Drop for Again<'_, B> {
     fn drop(&mut self) {
         let Some(words) = self.words.take() else { return };
         if let Some(deferred) = self.context.raw().deferred() {
-            words.into_allocation().leave_block();
+            words.into_allocation().release_ownership();
             let release = Release::Record(self.block, self.serial, Arc::clone(self.outcome));
             deferred.push(Pending::none(), release);
         }

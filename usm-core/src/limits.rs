@@ -31,7 +31,7 @@ pub fn place(
 ) -> Result<MemoryType> {
     let requested = bytes as u64;
     if requested > info.max_alloc_size {
-        return Err(over_limit(ErrorKind::OverMaxAlloc { requested, limit: info.max_alloc_size }, info));
+        return Err(limit_error(ErrorKind::OverMaxAlloc { requested, limit: info.max_alloc_size }, info));
     }
     if !memory_type.on_device() {
         return Ok(memory_type);
@@ -42,7 +42,7 @@ pub fn place(
     match fallback {
         Fallback::Host => Ok(MemoryType::UsmHost),
         Fallback::Refuse => {
-            Err(over_limit(ErrorKind::OverMemory { requested, in_use, limit: info.global_mem_size }, info))
+            Err(limit_error(ErrorKind::OverMemory { requested, in_use, limit: info.global_mem_size }, info))
         }
     }
 }
@@ -55,12 +55,12 @@ pub fn place(
 pub fn check_launch(info: &DeviceInfo, distinct_bytes: impl Iterator<Item = usize>) -> Result<()> {
     let total = distinct_bytes.fold(0_u64, |sum, bytes| sum.saturating_add(bytes as u64));
     if total > info.global_mem_size {
-        return Err(over_limit(ErrorKind::OverLaunchMemory { total, limit: info.global_mem_size }, info));
+        return Err(limit_error(ErrorKind::OverLaunchMemory { total, limit: info.global_mem_size }, info));
     }
     Ok(())
 }
 
 #[cold]
-fn over_limit(kind: ErrorKind, info: &DeviceInfo) -> Error {
+fn limit_error(kind: ErrorKind, info: &DeviceInfo) -> Error {
     Error::from(kind).in_backend(info.backend)
 }

@@ -108,16 +108,16 @@ impl<B: Backend> Queue<B> {
         let shared = self.context.shared();
         let expected = shared.id();
         for event in after {
-            same_context(expected, event.context)?;
+            check_same_context(expected, event.context)?;
         }
         if let [only] = usages {
-            same_context(expected, only.context)?;
+            check_same_context(expected, only.context)?;
             limits::check_launch(shared.info(), core::iter::once(only.bytes))?;
         } else {
-            admit(shared, usages)?;
+            check_usages(shared, usages)?;
         }
         let _gate = shared.submit()?;
-        let raw = self.ordered(usages, after, run)?;
+        let raw = self.submit_ordered(usages, after, run)?;
         Ok(Event::of(raw, shared))
     }
 
@@ -143,7 +143,7 @@ impl<B: Backend> Queue<B> {
 
     #[cfg(feature = "alloc")]
     #[inline]
-    fn ordered(
+    fn submit_ordered(
         &self,
         usages: &[Usage<'_, B>],
         after: &[Event<B>],
@@ -158,7 +158,7 @@ impl<B: Backend> Queue<B> {
         if !after.is_empty() {
             events.extend(after.iter().map(|event| event.raw.clone()));
         }
-        let [only] = usages else { return self.ordered_among(usages, events, run) };
+        let [only] = usages else { return self.submit_ordered_many(usages, events, run) };
         let known = only.dependencies(self.id, &mut events);
         let event = run(&self.raw, &events)?;
         only.record(self.id, event.clone(), known);
@@ -167,7 +167,7 @@ impl<B: Backend> Queue<B> {
 
     /// Submits work with any number of usages. `events` are further events that the work follows.
     #[cfg(feature = "alloc")]
-    fn ordered_among(
+    fn submit_ordered_many(
         &self,
         usages: &[Usage<'_, B>],
         mut events: alloc::vec::Vec<B::Event>,
@@ -194,7 +194,7 @@ impl<B: Backend> Queue<B> {
     /// work may still run, and no list remembers it, so the wait goes on. Backends without `alloc`
     /// are synchronous.
     #[cfg(not(feature = "alloc"))]
-    fn ordered(
+    fn submit_ordered(
         &self,
         _: &[Usage<'_, B>],
         _: &[Event<B>],
@@ -223,7 +223,7 @@ impl<B: Backend> Queue<B> {
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
         // Two owners overlap only if one is foreign; then the addresses decide.
-        disjoint(to as usize, from as usize, len)?;
+        check_disjoint(to as usize, from as usize, len)?;
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges lie inside live allocations of the queue's context (checked by
             // `submit`) and are disjoint; the usages keep both alive and ordered until the copy is
@@ -251,7 +251,7 @@ impl<B: Backend> Queue<B> {
         allocation.check_range(src_offset, len)?;
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
-        disjoint(to as usize, from as usize, len)?;
+        check_disjoint(to as usize, from as usize, len)?;
         let usage = Usage::write(allocation);
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
@@ -350,7 +350,7 @@ impl<B: Backend> Queue<B> {
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
-        self.end()?.wait(limit)?;
+        self.end_event()?.wait(limit)?;
         self.context.collect();
         #[cfg(feature = "alloc")]
         if self.id != 0 {
@@ -370,11 +370,11 @@ impl<B: Backend> Queue<B> {
             return Ok(Pending::none());
         }
         let _entered = self.context.shared().ask()?;
-        Ok(Pending::of(self.context.id(), alloc::vec![self.end()?]))
+        Ok(Pending::of(self.context.id(), alloc::vec![self.end_event()?]))
     }
 
     /// An event after all work submitted before.
-    fn end(&self) -> Result<B::Event> {
+    fn end_event(&self) -> Result<B::Event> {
         // SAFETY: no events are given.
         unsafe { self.raw.barrier(&[]) }
     }
@@ -382,20 +382,20 @@ impl<B: Backend> Queue<B> {
 
 /// The other side of a buffer copy must be host-accessible memory, because runtimes take a host
 /// pointer there.
-pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
+pub(crate) fn check_host_accessible<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
     if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
 }
 
 #[inline]
-pub(crate) fn same_context(expected: u64, found: u64) -> Result<()> {
+pub(crate) fn check_same_context(expected: u64, found: u64) -> Result<()> {
     if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
 }
 
 /// Checks the context of every usage, and the sum of the distinct ones.
-fn admit<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<()> {
+fn check_usages<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<()> {
     for usage in usages {
-        same_context(shared.id(), usage.context)?;
+        check_same_context(shared.id(), usage.context)?;
     }
     let distinct = usages.iter().enumerate().filter(|(index, usage)| {
         usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
@@ -415,7 +415,7 @@ pub(crate) fn check_pattern(pattern: &[u8], at: usize, len: usize) -> Result<()>
     }
 }
 
-pub(crate) fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
+pub(crate) fn check_disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
     if dst.abs_diff(src) < len {
         return Err(ErrorKind::Overlap { dst, src, len }.into());
     }

@@ -121,7 +121,7 @@ pub(crate) mod ordered {
             return allocate_from_context(queue, request);
         }
         let layout = request.layout()?;
-        if !shared.has_room(layout.size()) || shared.is_watched() {
+        if !shared.needs_no_reservation(layout.size()) || shared.is_watched() {
             return allocate_reserved(queue, request, layout);
         }
         context.collect();

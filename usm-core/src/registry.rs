@@ -159,7 +159,7 @@ impl Sorted {
     }
 
     /// Index of the only leaf that may hold `address`: the last one that does not start above it.
-    fn leaf_of(&self, address: usize) -> usize {
+    fn leaf_index(&self, address: usize) -> usize {
         self.firsts.partition_point(|first| *first <= address)
     }
 
@@ -167,7 +167,7 @@ impl Sorted {
         if self.leaves.is_empty() {
             self.leaves.push(Leaf::empty());
         }
-        let mut index = self.leaf_of(info.base);
+        let mut index = self.leaf_index(info.base);
         if self.leaves[index].len == LEAF {
             let mut upper = self.spare.take().unwrap_or_else(Leaf::empty);
             self.leaves[index].split(&mut upper);
@@ -211,20 +211,20 @@ impl Sorted {
 
     /// Removes the entry that starts at `base`, whatever its serial number.
     fn remove(&mut self, base: usize) -> Option<PointerInfo> {
-        let (index, place) = self.place_of(base)?;
+        let (index, place) = self.find_entry(base)?;
         Some(self.remove_at(index, place))
     }
 
     fn remove_own(&mut self, base: usize, serial: u64) {
-        if let Some((index, place)) = self.place_of(base) {
+        if let Some((index, place)) = self.find_entry(base) {
             if self.leaves[index].serials[place] == serial {
                 self.remove_at(index, place);
             }
         }
     }
 
-    fn place_of(&self, base: usize) -> Option<(usize, usize)> {
-        let index = self.leaf_of(base);
+    fn find_entry(&self, base: usize) -> Option<(usize, usize)> {
+        let index = self.leaf_index(base);
         let bases = self.leaves.get(index)?.bases();
         let place = bases.partition_point(|other| *other < base);
         (bases.get(place) == Some(&base)).then_some((index, place))
@@ -245,7 +245,7 @@ impl Sorted {
     }
 
     fn find(&self, address: usize) -> Option<PointerInfo> {
-        let leaf = self.leaves.get(self.leaf_of(address))?;
+        let leaf = self.leaves.get(self.leaf_index(address))?;
         let place = leaf.bases().partition_point(|base| *base <= address).checked_sub(1)?;
         let info = &leaf.infos[place];
         info.contains(address).then_some(*info)

@@ -20,12 +20,12 @@ pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
     // A run as wide as an integer is one load and one store; a call of `memcpy` for each took four
     // times as long.
     let copy_axis: CopyAxis = match run {
-        1 => line_of::<1>,
-        2 => line_of::<2>,
-        4 => line_of::<4>,
-        8 => line_of::<8>,
-        16 => line_of::<16>,
-        _ => line_of_any,
+        1 => copy_fixed_runs::<1>,
+        2 => copy_fixed_runs::<2>,
+        4 => copy_fixed_runs::<4>,
+        8 => copy_fixed_runs::<8>,
+        16 => copy_fixed_runs::<16>,
+        _ => copy_any_runs,
     };
     let copied = plan.visit(line_axes, |to, from| {
         // SAFETY: the caller's promise, for the runs along this axis.
@@ -37,7 +37,7 @@ pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
 
 /// # Safety
 /// As [`copy_runs`], for the runs along `axis`, which are `RUN` bytes.
-unsafe fn line_of<const RUN: usize>(dst: *mut u8, src: *const u8, _: usize, axis: Axis) {
+unsafe fn copy_fixed_runs<const RUN: usize>(dst: *mut u8, src: *const u8, _: usize, axis: Axis) {
     let place = |index: usize| {
         let (to, from) = (dst.wrapping_add(index * axis.to), src.wrapping_offset(index as isize * axis.from));
         (to.cast::<MaybeUninit<[u8; RUN]>>(), from.cast::<MaybeUninit<[u8; RUN]>>())
@@ -53,7 +53,7 @@ unsafe fn line_of<const RUN: usize>(dst: *mut u8, src: *const u8, _: usize, axis
 
 /// # Safety
 /// As [`copy_runs`], for the runs along `axis`.
-unsafe fn line_of_any(dst: *mut u8, src: *const u8, run: usize, axis: Axis) {
+unsafe fn copy_any_runs(dst: *mut u8, src: *const u8, run: usize, axis: Axis) {
     for index in 0..axis.extent {
         let (to, from) = (dst.wrapping_add(index * axis.to), src.wrapping_offset(index as isize * axis.from));
         // SAFETY: the caller's promise.

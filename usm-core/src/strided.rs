@@ -84,7 +84,7 @@ impl<'s> Strided<'s> {
 impl Strided<'_> {
     /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the
     /// axes.
-    pub(crate) fn dense<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
+    pub(crate) fn with_dense_layout<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
         // More axes than any array library has, so that no heap is needed.
         const MOST: usize = 64;
         let mut strides = [0_isize; MOST];

@@ -8,7 +8,7 @@ use crate::allocation::Allocation;
 use crate::backend::{Backend, QueueOps, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::queue::{Queue, Usage, same_context};
+use crate::queue::{Queue, Usage, check_same_context};
 use crate::runs::copy_runs;
 use crate::staging::staging;
 use crate::strided::{Plan, Strided};
@@ -119,36 +119,36 @@ impl<B: Backend> Queue<B> {
             return ends.with_usages(|usages| self.barrier_with_usages(usages, &[])).map(Some);
         };
         for end in [ends.dst, ends.src] {
-            same_context(self.context().id(), end.context().id())?;
+            check_same_context(self.context().id(), end.context().id())?;
         }
-        if ends.overlap(&plan) {
-            return self.through_a_dense_copy(ends, to, from, waiting);
+        if ends.ranges_overlap(&plan) {
+            return self.copy_through_temporary(ends, to, from, waiting);
         }
         let runs = plan.runs();
         let reached = [ends.dst, ends.src].map(|end| end.kind().is_host_accessible());
         if waiting && reached == [true; 2] && plan.run < BYTES_AN_OPERATION {
-            return self.by_processor(ends, &plan);
+            return self.copy_on_host(ends, &plan);
         }
         if runs <= FEW_RUNS || B::SYNCHRONOUS {
-            return self.by_runs(ends, &plan).map(Some);
+            return self.copy_by_runs(ends, &plan).map(Some);
         }
-        if let Some(outcome) = self.by_rows(ends, &plan) {
+        if let Some(outcome) = self.copy_by_rows(ends, &plan) {
             return outcome.map(Some);
         }
         let ranges = [plan.to_range, plan.from_range];
         let staged: usize =
             ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
         if staged / BYTES_AN_OPERATION <= runs {
-            self.by_processor(ends, &plan)
+            self.copy_on_host(ends, &plan)
         } else {
-            self.by_runs(ends, &plan).map(Some)
+            self.copy_by_runs(ends, &plan).map(Some)
         }
     }
 
     /// Copies every run by one operation.
-    fn by_runs(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
+    fn copy_by_runs(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
         let (dst, src) = (ends.dst.as_ptr(), ends.src.as_ptr().cast_const());
-        self.in_parts(ends, |part| {
+        self.submit_in_parts(ends, |part| {
             plan.visit(0, |to, from| {
                 let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
                 // SAFETY: every run lies inside its checked range, the two do not overlap, and the
@@ -160,7 +160,7 @@ impl<B: Backend> Queue<B> {
 
     /// Copies the innermost axis by the runtime's own copy of rows. `None` if it has none or
     /// refuses these rows.
-    fn by_rows(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
+    fn copy_by_rows(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
         let inner = *plan.axes().last()?;
         let pitch = usize::try_from(inner.from).ok().filter(|pitch| *pitch >= plan.run)?;
         if plan.runs() / inner.extent > FEW_RUNS {
@@ -168,7 +168,7 @@ impl<B: Backend> Queue<B> {
         }
         let (dst, src) = (ends.dst.as_ptr(), ends.src.as_ptr().cast_const());
         let mut none_yet = true;
-        let outcome = self.in_parts(ends, |part| {
+        let outcome = self.submit_in_parts(ends, |part| {
             plan.visit(1, |to, from| {
                 let rows = Rows {
                     dst: dst.wrapping_add(to),
@@ -178,7 +178,7 @@ impl<B: Backend> Queue<B> {
                     width: plan.run,
                     rows: inner.extent,
                 };
-                // SAFETY: as in `by_runs`, for every row; pitches are not below the width.
+                // SAFETY: as in `copy_by_runs`, for every row; pitches are not below the width.
                 part(&mut |queue, after| unsafe { queue.copy_rows(&rows, after) })?;
                 none_yet = false;
                 Ok(())
@@ -192,7 +192,7 @@ impl<B: Backend> Queue<B> {
 
     /// Copies all runs on this thread, with staging memory for a side that it cannot access. `None`
     /// if the copy is complete.
-    fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
+    fn copy_on_host(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
         let near_src = self.stage(ends.src, plan.from_range, true)?;
         let near_dst = self.stage(ends.dst, plan.to_range, !plan.is_dense())?;
         {
@@ -255,7 +255,7 @@ impl<B: Backend> Queue<B> {
 
     /// Copies the whole source to other memory before the first write. The processor need not be
     /// able to access that memory.
-    fn through_a_dense_copy(
+    fn copy_through_temporary(
         &self,
         ends: Ends<'_, B>,
         to: &Strided<'_>,
@@ -265,7 +265,7 @@ impl<B: Backend> Queue<B> {
         let size = to.elements() * to.item();
         // SAFETY: only the host and these copies access it.
         let dense = unsafe { staging(self.context(), size) }?;
-        to.dense(|layout| {
+        to.with_dense_layout(|layout| {
             let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
             self.strided(Ends { dst: ends.dst, src: &dense }, to, layout, waiting)
         })
@@ -282,7 +282,7 @@ impl<B: Backend> Ends<'_, B> {
     }
 
     /// Whether the two ranges share memory. Two owners can only if one is foreign.
-    fn overlap(self, plan: &Plan) -> bool {
+    fn ranges_overlap(self, plan: &Plan) -> bool {
         let (dst, src) = (self.dst.block().address(), self.src.block().address());
         let ((to, to_end), (from, from_end)) = (plan.to_range, plan.from_range);
         dst + to < src + from_end && src + from < dst + to_end
@@ -299,7 +299,7 @@ impl<B: Backend> Queue<B> {
     /// Submits several operations as one: each follows the earlier work on both ends, and the event
     /// follows all of them. If one is refused, records the earlier ones and returns the error.
     #[cfg(feature = "alloc")]
-    fn in_parts(
+    fn submit_in_parts(
         &self,
         ends: Ends<'_, B>,
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
@@ -336,7 +336,7 @@ impl<B: Backend> Queue<B> {
 
     /// Without a heap every operation is complete when its call returns.
     #[cfg(not(feature = "alloc"))]
-    fn in_parts(
+    fn submit_in_parts(
         &self,
         ends: Ends<'_, B>,
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,

@@ -184,8 +184,8 @@ impl<B: Backend> InFlight<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Use<B> {
-    /// Its name, which it gets now at the latest.
-    fn named(&mut self) -> u64 {
+    /// Returns its name, and gives it one if it has none.
+    fn assign_name(&mut self) -> u64 {
         if self.name == 0 {
             self.name = next_id();
         }
@@ -352,7 +352,7 @@ impl<B: Backend> Uses<B> {
     /// orders the runtime's work. A wait that missed a use makes no request, nor does one after
     /// which the runtime is still busy.
     #[cfg(usm_valgrind)]
-    pub(crate) fn tell_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
+    pub(crate) fn annotate_for_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
         let known = self.dependencies(access, 0, &mut events);
         if events.len() <= waited && Pending::<B>::of(0, events).is_done() {
@@ -363,7 +363,7 @@ impl<B: Backend> Uses<B> {
     /// The uses in flight of a block of this context.
     pub(crate) fn pending(&self, context: u64) -> Pending<B> {
         let mut list = self.list.lock();
-        let names = list.uses.as_mut_slice().iter_mut().map(Use::named).collect();
+        let names = list.uses.as_mut_slice().iter_mut().map(Use::assign_name).collect();
         let events = list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect();
         Pending { context, events, names }
     }
@@ -375,8 +375,8 @@ impl<B: Backend> Uses<B> {
     }
 
     /// As [`take`](Self::take), for the list of a larger block.
-    pub(crate) fn take_named(&mut self, context: u64) -> Pending<B> {
-        let names = self.list.get_mut().uses.as_mut_slice().iter_mut().map(Use::named).collect();
+    pub(crate) fn take_with_names(&mut self, context: u64) -> Pending<B> {
+        let names = self.list.get_mut().uses.as_mut_slice().iter_mut().map(Use::assign_name).collect();
         Pending { names, ..self.take(context) }
     }
 

@@ -24,7 +24,7 @@ impl ContextState {
     /// reservation before the driver is asked. Only 64 threads at once could ask for more than
     /// there is, and the limits apply to their results.
     #[inline]
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn needs_no_reservation(&self, bytes: usize) -> bool {
         let (bytes, in_use) = (bytes as u64, self.ledger.in_use() as u64);
         let left = self.info.global_mem_size.saturating_sub(in_use);
         bytes <= self.info.max_alloc_size && bytes <= left / 64

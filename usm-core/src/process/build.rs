@@ -58,7 +58,7 @@ impl Drop for Build {
             ended.store(true, Ordering::Relaxed);
             BUILT.fetch_or(self.kind, Ordering::Release);
             FIRST.fetch_sub(1, Ordering::Release);
-        } else if exit::is_time(&COUNT) {
+        } else if exit::is_sampled_call(&COUNT) {
             exit::register();
         }
     }

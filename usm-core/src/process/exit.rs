@@ -149,13 +149,13 @@ fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> b
     let (to_wait_for, message) = (all.clone(), Arc::clone(&answer));
     let wait = move || {
         super::admit();
-        let late = to_wait_for.into_iter().filter(|member| !finishes(member, start, limit)).collect();
+        let late = to_wait_for.into_iter().filter(|member| !wait_for_member(member, start, limit)).collect();
         *message.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
         message.come.notify_one();
     };
     let started = thread::Builder::new().name("usm-exit".into()).spawn(wait);
     if started.is_err() {
-        return all.into_iter().filter(|member| !finishes(member, start, limit)).collect();
+        return all.into_iter().filter(|member| !wait_for_member(member, start, limit)).collect();
     }
     let mut late = answer.late.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -170,8 +170,8 @@ fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> b
     }
 }
 
-/// A panic of a host task does not end the wait.
-fn finishes(member: &Member, start: Instant, most: Duration) -> bool {
+/// Whether the context's work ends in time. A panic of a host task does not end the wait.
+fn wait_for_member(member: &Member, start: Instant, most: Duration) -> bool {
     loop {
         let left = member.limit().min(most).saturating_sub(start.elapsed());
         match catch_unwind(AssertUnwindSafe(|| (member.idle)(left))) {
@@ -282,14 +282,14 @@ fn leave(status: Option<c_int>) {
 /// Registers the hook at a new context or queue.
 pub(crate) fn register_for_object() {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    if is_time(&COUNT) {
+    if is_sampled_call(&COUNT) {
         system::keep_loaded();
         register();
     }
 }
 
 /// Counts a call. Whether it is number 1 to 8, 16, 32 and so on.
-pub(super) fn is_time(count: &AtomicUsize) -> bool {
+pub(super) fn is_sampled_call(count: &AtomicUsize) -> bool {
     let count = count.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     count <= 8 || count.is_power_of_two()
 }
