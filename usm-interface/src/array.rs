@@ -44,7 +44,7 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
     if version < 1 && policy.mode == Mode::Strict {
         return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1 and newer" }));
     }
-    // The straight path has a pointer, so the compiler removes this match there.
+    // The fast path has a pointer, so the compiler removes this match there.
     let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         _ => is_readonly(raw.data),

@@ -196,7 +196,7 @@ fn is_c_order(shape: &[i64], strides: &[i64]) -> bool {
 
 impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
     /// The address of the element with all indices 0: the data address plus the offset.
-    fn folded(&self) -> Result<Option<u64>> {
+    fn first_address(&self) -> Result<Option<u64>> {
         let offset = self.layout.offset();
         match self.data {
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => {
@@ -230,7 +230,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         // Without an address the offset stays, if the target has a key for it.
         let keeps_offset = absent && protocol != Protocol::Cuda && self.layout.offset() != 0;
         let (address, layout) =
-            if keeps_offset { (None, self.layout) } else { (self.folded()?, self.without_offset()?) };
+            if keeps_offset { (None, self.layout) } else { (self.first_address()?, self.without_offset()?) };
         let data = match address {
             // CUDA requires the address 0 for an array without bytes.
             Some(_) if protocol == Protocol::Cuda && layout.nbytes() == 0 => {
@@ -265,7 +265,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
 
     fn to_buffer(self) -> Result<Buffer<'a, 'f, N>> {
         pep3118::check_writable(self.layout.dtype(), self.descr)?;
-        let address = self.folded()?;
+        let address = self.first_address()?;
         Ok(Buffer { layout: self.without_offset()?, structure: self.descr, address, readonly: self.readonly })
     }
 
@@ -301,7 +301,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             flags,
             version: Some(Version::CURRENT),
         };
-        tensor.bounded(Some(strides.as_slice()))
+        tensor.with_extent(Some(strides.as_slice()))
     }
 }
 

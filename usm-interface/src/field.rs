@@ -41,7 +41,7 @@ fn hash(first: u8, last: u8, len: usize) -> u32 {
 impl Name<'_> {
     /// A bit of a hash set in one word: a clear bit proves a new name.
     #[inline(always)]
-    pub(crate) fn bit(&self) -> u64 {
+    pub(crate) fn hash_bit(&self) -> u64 {
         let hash = match self {
             Self::Given(Str { raw, escaped: false }) => match raw.as_bytes() {
                 [] => hash(0, 0, 0),

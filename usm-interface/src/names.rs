@@ -114,17 +114,17 @@ fn write_keys(level: &mut [Field<'_>]) -> usize {
 /// Sorts by text, and equal texts by position. Heap sort: it needs no memory and has no bad case.
 fn sort(level: &mut [Field<'_>], count: usize) {
     for root in (0..count / 2).rev() {
-        sink(level, root, count);
+        sift_down(level, root, count);
     }
     for end in (1..count).rev() {
         let (first, last) = (key(level, 0), key(level, end));
         set_key(level, 0, last);
         set_key(level, end, first);
-        sink(level, 0, end);
+        sift_down(level, 0, end);
     }
 }
 
-fn sink(level: &mut [Field<'_>], mut root: usize, end: usize) {
+fn sift_down(level: &mut [Field<'_>], mut root: usize, end: usize) {
     let sinking = key(level, root);
     let above =
         |level: &[Field<'_>], one: Key, two: Key| one.text_cmp(two, level).then(one.cmp(&two)).is_gt();

@@ -201,16 +201,16 @@ impl<'a, 'f> Raw<'a, 'f> {
         protocol: Protocol,
         policy: &Policy,
     ) -> Result<Interface<'a, 'f, N>> {
-        match self.straight(dimensions, protocol, policy) {
+        match self.validate_fast(dimensions, protocol, policy) {
             Some(array) => Ok(array),
-            None => self.general(dimensions, protocol, policy),
+            None => self.validate_general(dimensions, protocol, policy),
         }
     }
 
-    /// The straight path: a number's type, few dimensions, elements, an address. `None` leaves it
-    /// to [`Self::general`], which alone makes errors.
+    /// The fast path: a number's type, few dimensions, elements, an address. `None` leaves it
+    /// to [`Self::validate_general`], which alone makes errors.
     #[inline(always)]
-    fn straight<const N: usize>(
+    fn validate_fast<const N: usize>(
         &self,
         dimensions: Dimensions<'_>,
         protocol: Protocol,
@@ -238,7 +238,7 @@ impl<'a, 'f> Raw<'a, 'f> {
 
     /// Every dictionary, and every error.
     #[inline(never)]
-    fn general<const N: usize>(
+    fn validate_general<const N: usize>(
         &self,
         dimensions: Dimensions<'_>,
         protocol: Protocol,
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     fn is_read(raw: Raw<'_, '_>, protocol: Protocol) -> bool {
-        raw.straight::<8>(raw.dimensions(), protocol, &Policy::default()).is_some()
+        raw.validate_fast::<8>(raw.dimensions(), protocol, &Policy::default()).is_some()
     }
 
     fn ordinary() -> Raw<'static, 'static> {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_fields_go_straight() {
+    fn ordinary_fields_take_the_fast_path() {
         for protocol in [Protocol::Array, Protocol::Cuda, Protocol::Sycl] {
             assert!(is_read(ordinary(), protocol));
             assert!(is_read(Raw { strides: Some(&[12, -4]), ..ordinary() }, protocol));

@@ -98,16 +98,16 @@ fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtyp
         return Err(TypeError::TypestrSyntax { offset: MAX_TYPESTR });
     }
     match mode {
-        Mode::Strict => grammar(text, false),
+        Mode::Strict => parse_parts(text, false),
         Mode::Numpy => match crate::loose::name(text) {
             Some(dtype) => Ok(dtype),
-            None => grammar(text, true),
+            None => parse_parts(text, true),
         },
     }
 }
 
 /// Reads order, kind, size and unit. `loose` allows forms that NumPy reads but does not write.
-fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
+fn parse_parts(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
     let mut at = Cursor { text, pos: 0 };
     let order = match at.peek() {
         Some(order @ (b'<' | b'>' | b'|' | b'=')) => {

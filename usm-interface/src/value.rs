@@ -320,7 +320,7 @@ pub trait Source<'a> {
     /// [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps the exception.
     fn next(&mut self) -> Result<Token<'a>>;
 
-    /// The whole text, if the source is text and nothing was read. The straight path then reads
+    /// The whole text, if the source is text and nothing was read. The fast path then reads
     /// eight bytes at a time.
     #[doc(hidden)]
     #[inline]
@@ -352,10 +352,10 @@ impl<'a, S: Source<'a>> Reader<S> {
         Self { source, limits, depth: 0, values: 0 }
     }
 
-    /// The text for a straight path with at most `depth` nesting levels, if the limits allow it. A
+    /// The text for a fast path with at most `depth` nesting levels, if the limits allow it. A
     /// text has fewer values than bytes, so they need not be counted.
     #[inline]
-    pub(crate) fn straight(&self, depth: usize) -> Option<Cursor<'a>> {
+    pub(crate) fn fast_cursor(&self, depth: usize) -> Option<Cursor<'a>> {
         let text = self.source.text()?;
         let room = self.depth == 0 && depth <= self.limits.depth && text.len() <= self.limits.values;
         if room { Cursor::new(text) } else { None }

@@ -1,5 +1,5 @@
 //! The checks of a complete member: its size, its offset, and whether a sibling has its name. Both
-//! the general parser and the straight path use them.
+//! the general parser and the fast path use them.
 
 use crate::dtype::{Kind, MAX_ITEMSIZE};
 use crate::error::{ErrorKind, LayoutError, Part, TypeError};
@@ -81,7 +81,7 @@ pub(super) fn check_new(
     seen: &mut u64,
     many: usize,
 ) -> Result<(), Part> {
-    let bit = name.bit();
+    let bit = name.hash_bit();
     let hit = *seen & bit != 0;
     *seen |= bit;
     if hit && is_taken(name, siblings, many) { Err(Part::Name) } else { Ok(()) }

@@ -8,12 +8,12 @@
 //! The parser keeps its own stack of open structures, so nesting uses no call depth. It writes one
 //! flat table in pre-order.
 
+mod fast_path;
 mod member;
 mod parser;
-mod straight;
 
+pub(crate) use fast_path::{DEPTH, read as read_fast};
 pub(crate) use parser::read;
-pub(crate) use straight::{DEPTH, read as read_straight};
 
 use crate::dtype::{ByteOrder, Kind};
 use crate::error::{Error, Key, Part, Path, Result, TypeError};
@@ -39,10 +39,10 @@ pub fn parse<'a, 'f, S: Source<'a>>(
     table: &'f mut [Field<'a>],
 ) -> Result<Structure<'a, 'f>> {
     let mut reader = Reader::new(source, policy.limits);
-    let straight = reader
-        .straight(DEPTH)
-        .and_then(|mut cursor| read_straight(&mut cursor, policy, table).filter(|_| cursor.at_end()));
-    let parsed = match straight {
+    let fast = reader
+        .fast_cursor(DEPTH)
+        .and_then(|mut cursor| read_fast(&mut cursor, policy, table).filter(|_| cursor.at_end()));
+    let parsed = match fast {
         Some(parsed) => parsed,
         None => {
             let first = reader.next(Key::Descr)?;

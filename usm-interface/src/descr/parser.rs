@@ -195,7 +195,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                 };
                 let (text, name) = (string()?, string()?);
                 title = Some(text);
-                self.end("(title, name)", Part::Title)?;
+                self.expect_end("(title, name)", Part::Title)?;
                 name
             }
             other => return Err(self.wrong_token("a name or (title, name)", &other, Part::Name)),
@@ -324,7 +324,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             let token = self.next()?;
             let group = self.shape(index, &token)?;
             self.prepend(index, &group)?;
-            self.end("(type, shape)", Part::Type)?;
+            self.expect_end("(type, shape)", Part::Type)?;
         }
         let mut token = self.next()?;
         if token != Token::End {
@@ -345,7 +345,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                 return Err(self.wrong_token("(name, type, shape)", &token, Part::None));
             }
         }
-        self.place(index)
+        self.complete(index)
     }
 
     #[cold]
@@ -359,7 +359,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         fits.ok_or_else(|| self.too_many_dims())
     }
 
-    fn end(&mut self, what: &'static str, part: Part) -> Result<()> {
+    fn expect_end(&mut self, what: &'static str, part: Part) -> Result<()> {
         match self.next()? {
             Token::End => Ok(()),
             other => Err(self.wrong_token(what, &other, part)),
@@ -408,7 +408,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     /// Completes a member: computes its size and offset, and checks its name.
     #[inline]
-    fn place(&mut self, index: usize) -> Result<()> {
+    fn complete(&mut self, index: usize) -> Result<()> {
         let frame = *self.frame()?;
         let Some(field) = self.table.get_mut(index) else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Dictionaries from any [`Source`]: text, or the host's objects.
 
+mod fast_path;
 mod keys;
-mod straight;
 
 use keys::Keys;
 
@@ -51,11 +51,11 @@ pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
 ) -> Result<Interface<'a, 'f, N>> {
     let mut reader = Reader::new(source, policy.limits);
     let mut keys = Keys::<N>::new();
-    let straight = match reader.straight(straight::DEPTH) {
-        Some(cursor) => straight::read(cursor, policy, &mut keys, table).is_some(),
+    let fast = match reader.fast_cursor(fast_path::DEPTH) {
+        Some(cursor) => fast_path::read(cursor, policy, &mut keys, table).is_some(),
         None => false,
     };
-    if !straight {
+    if !fast {
         keys = Keys::new();
         keys.read(&mut reader, policy, table)?;
         reader.finish()?;

@@ -236,7 +236,7 @@ impl RawTensor<'_> {
             flags: self.flags,
             version: self.version,
         };
-        let tensor = tensor.bounded(strides.as_ref().map(Dims::as_slice))?;
+        let tensor = tensor.with_extent(strides.as_ref().map(Dims::as_slice))?;
         match self.data {
             0 if tensor.nbytes() > 0 || policy.null == Null::Refuse => {
                 Err(Key::Data.error(MemoryError::NullPointer { nbytes: tensor.nbytes() }))
@@ -248,7 +248,7 @@ impl RawTensor<'_> {
 
 impl<const N: usize> Tensor<N> {
     /// Computes strides and extent.
-    pub(crate) fn bounded(mut self, strides: Option<&[i64]>) -> Result<Self> {
+    pub(crate) fn with_extent(mut self, strides: Option<&[i64]>) -> Result<Self> {
         let size_overflow = || Key::Shape.error(LayoutError::SizeOverflow);
         let bits = i128::from(self.element_step_bits());
         let mut count = 1i64;

@@ -1,4 +1,4 @@
-//! The straight path: few dimensions of ordinary extents, computed in registers and written once.
+//! The fast path: few dimensions of ordinary extents, computed in registers and written once.
 
 use super::Extent;
 

@@ -25,7 +25,7 @@ impl Doubts {
 
     /// Whether the format is ambiguous: the padding with `missing` bytes at the end is enough for a
     /// byte in each element of an array, or unwritten padding may not exist.
-    pub(super) fn remain(self, missing: u64) -> bool {
+    pub(super) fn is_ambiguous(self, missing: u64) -> bool {
         self.implied || self.least.is_some_and(|least| self.behind.saturating_add(missing) >= least)
     }
 

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use super::members::{MAX_NESTING, gap};
+use super::members::{MAX_NESTING, padding_to};
 use crate::dtype::{ByteOrder, Dtype, Kind};
 use crate::error::{Key, Reason, Result};
 use crate::field::Structure;
@@ -158,12 +158,12 @@ fn is_natural(structure: Structure<'_, '_>) -> bool {
             if let Some(inner) = aligns.get_mut(level.saturating_add(1)) {
                 *inner = 1;
             }
-            ok &= gap(field.dtype.itemsize(), align) == 0;
+            ok &= padding_to(field.dtype.itemsize(), align) == 0;
         }
-        ok &= gap(field.offset, align) == 0;
+        ok &= padding_to(field.offset, align) == 0;
         if let Some(slot) = aligns.get_mut(level) {
             *slot = (*slot).max(align);
         }
     }
-    ok && gap(structure.size, aligns.first().copied().unwrap_or(1)) == 0
+    ok && padding_to(structure.size, aligns.first().copied().unwrap_or(1)) == 0
 }

@@ -150,7 +150,7 @@ impl<'a, 't> Members<'a, 't> {
         }
         let frame = self.frame()?;
         frame.align = frame.align.max(align);
-        let gap = gap(frame.offset, align);
+        let gap = padding_to(frame.offset, align);
         self.doubts.implied |= gap > 0 && self.depth > 1;
         self.pad(gap)
     }
@@ -160,7 +160,7 @@ impl<'a, 't> Members<'a, 't> {
             return Ok(());
         }
         let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
-        self.place(index, true)
+        self.complete(index, true)
     }
 
     /// Adds an entry and returns its index. Entries are large, so it is written in place.
@@ -200,7 +200,7 @@ impl<'a, 't> Members<'a, 't> {
         let complete =
             entries.last().is_some_and(|last| last.padding && usize::from(last.depth) == self.depth);
         if self.reading.all || (self.reading.at && inner.order == b'@') {
-            let gap = gap(inner.offset, inner.align);
+            let gap = padding_to(inner.offset, inner.align);
             self.doubts.implied |= gap > 0 && self.depth > 1;
             self.pad(gap)?;
         }
@@ -211,7 +211,7 @@ impl<'a, 't> Members<'a, 't> {
         // The alignment of a structure is known at its end: now a gap in front of it is inserted.
         let aligned = inner.order == b'@' || self.reading.all;
         let outer = self.frame()?;
-        let gap = if aligned { gap(outer.offset, inner.align) } else { 0 };
+        let gap = if aligned { padding_to(outer.offset, inner.align) } else { 0 };
         if aligned {
             outer.align = outer.align.max(inner.align);
         }
@@ -231,7 +231,7 @@ impl<'a, 't> Members<'a, 't> {
             if let Some(moved) = self.table.get_mut(owner..=index) {
                 moved.rotate_right(1);
             }
-            self.place(owner, true)?;
+            self.complete(owner, true)?;
             owner = owner.saturating_add(1);
         }
         Ok(owner)
@@ -246,7 +246,7 @@ impl<'a, 't> Members<'a, 't> {
     }
 
     /// Completes an entry: computes its size and offset.
-    pub(super) fn place(&mut self, index: usize, padding: bool) -> Result<()> {
+    pub(super) fn complete(&mut self, index: usize, padding: bool) -> Result<()> {
         let offset = self.frame()?.offset;
         let Some(field) = self.table.get_mut(index) else { return Ok(()) };
         let elements = if field.shape.dims().is_empty() { Some(1) } else { field.shape.count() };
@@ -288,7 +288,7 @@ impl<'a, 't> Members<'a, 't> {
     /// Refuses a name that a sibling has. Large structures compare their names at their end.
     #[inline(always)]
     pub(super) fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let bit = name.bit();
+        let bit = name.hash_bit();
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;
@@ -316,7 +316,7 @@ const fn raw_bytes(size: u32) -> Dtype {
 }
 
 /// Number of bytes from `offset` to the next multiple of `align`.
-pub(super) fn gap(offset: u32, align: u32) -> u32 {
+pub(super) fn padding_to(offset: u32, align: u32) -> u32 {
     match offset.checked_rem(align) {
         None | Some(0) => 0,
         Some(rest) => align.saturating_sub(rest),

@@ -98,7 +98,7 @@ pub fn parse<'a, 'f>(
     let missing = itemsize.saturating_sub(size);
     let trusted = matches!(padding, Padding::C | Padding::Natural);
     let found = |parsed: Parsed, table: &'f mut [Field<'a>]| {
-        if !trusted && (written.doubts.remain(missing) || parsed.doubts.remain(0)) {
+        if !trusted && (written.doubts.is_ambiguous(missing) || parsed.doubts.is_ambiguous(0)) {
             return Err(Key::Format.error(StructureError::AmbiguousPadding { format: size, itemsize }));
         }
         Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size))
@@ -125,7 +125,8 @@ pub fn parse<'a, 'f>(
     }
     let grows = padding == Padding::Trailing && size < itemsize && itemsize <= u64::from(MAX_ITEMSIZE);
     if let (true, Ok(rest)) = (grows, u32::try_from(missing)) {
-        let trailing = Parser::new(format, Reading { at: false, all: false }, table).trailing(rest)?;
+        let trailing =
+            Parser::new(format, Reading { at: false, all: false }, table).run_with_padding(rest)?;
         return found(trailing, table);
     }
     Err(Key::Format.error(StructureError::FormatSize { format: size, itemsize }))

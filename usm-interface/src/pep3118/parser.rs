@@ -45,7 +45,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     /// [`Self::run`] with `missing` bytes of padding at the end of the only outermost structure.
-    pub(super) fn trailing(mut self, missing: u32) -> Result<Parsed> {
+    pub(super) fn run_with_padding(mut self, missing: u32) -> Result<Parsed> {
         self.items()?;
         if !self.members.pad_end(missing)? {
             return Err(self.expected("a structure"));
@@ -150,7 +150,7 @@ impl<'a, 't> Parser<'a, 't> {
     /// The type of a code, and its alignment in bytes.
     fn scalar(&mut self, code: u8, repeat: Option<u32>, shape: &mut SubShape) -> Result<(Dtype, u32)> {
         if let Some((kind, size)) = number(code, self.is_native()) {
-            return self.repeated(kind, size, repeat, shape);
+            return self.with_repeat_count(kind, size, repeat, shape);
         }
         let pointer = u32::try_from(size_of::<usize>()).unwrap_or(8);
         let (kind, size) = match code {
@@ -170,11 +170,11 @@ impl<'a, 't> Parser<'a, 't> {
             b'O' => (Kind::Object, pointer),
             b'P' => (Kind::Pointer, pointer),
             b'&' => {
-                self.pointee()?;
+                self.skip_pointee()?;
                 (Kind::Pointer, pointer)
             }
             b'X' if self.peek() == Some(b'{') => {
-                self.braces()?;
+                self.skip_braces()?;
                 (Kind::Pointer, pointer)
             }
             b'c' => (Kind::Bytes, 1),
@@ -193,11 +193,11 @@ impl<'a, 't> Parser<'a, 't> {
             }
             other => return Err(Key::Format.error(TypeError::UnknownKind { kind: char::from(other) })),
         };
-        self.repeated(kind, size, repeat, shape)
+        self.with_repeat_count(kind, size, repeat, shape)
     }
 
     /// The type of a number with its repeat count, which is a dimension.
-    fn repeated(
+    fn with_repeat_count(
         &self,
         kind: Kind,
         size: u32,
@@ -235,7 +235,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     /// Skips the target of a pointer, `<i` in `&<i`. Its layout is no part of the element's.
-    fn pointee(&mut self) -> Result<()> {
+    fn skip_pointee(&mut self) -> Result<()> {
         while matches!(self.peek(), Some(b'&' | b'@' | b'=' | b'<' | b'>' | b'^' | b'!' | b'0'..=b'9')) {
             self.bump();
         }
@@ -249,7 +249,7 @@ impl<'a, 't> Parser<'a, 't> {
         match self.peek() {
             Some(b'T' | b'X') => {
                 self.bump();
-                self.braces()
+                self.skip_braces()
             }
             Some(b'Z') => {
                 self.bump();
@@ -265,7 +265,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     /// Skips balanced braces.
-    fn braces(&mut self) -> Result<()> {
+    fn skip_braces(&mut self) -> Result<()> {
         let mut depth = 0usize;
         loop {
             match self.peek() {
@@ -310,7 +310,7 @@ impl<'a, 't> Parser<'a, 't> {
                 self.members.check_new(index, Name::Numbered(number))?;
             }
         }
-        self.members.place(index, pad)
+        self.members.complete(index, pad)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Reads bytes instead of tokens: the reader of the straight paths for dictionaries and `descr`s.
+//! Reads bytes instead of tokens: the reader of the fast paths for dictionaries and `descr`s.
 //!
-//! A straight path reads the usual output of producers: at most one space between tokens, strings
+//! A fast path reads the usual output of producers: at most one space between tokens, strings
 //! without escapes, numbers of at most 18 digits. It returns `None` for every other text, good or
 //! bad, and the general parser then reads the text from its start. Only the general parser makes
-//! errors. The general parser accepts every text that a straight path accepts, with the same
-//! result. A space in front of a text disables the straight path; the properties and the fuzz
+//! errors. The general parser accepts every text that a fast path accepts, with the same
+//! result. A space in front of a text disables the fast path; the properties and the fuzz
 //! targets compare the two that way.
 //!
 //! Most of the time goes into waiting for the position of the next token, not into instructions. So
@@ -77,25 +77,25 @@ const fn bytes_before_mark(marks: u64) -> u32 {
 /// Marks zero bytes. Bytes above the first zero may be marked wrongly, so only the first mark
 /// counts; the same holds for the functions below.
 #[inline]
-const fn zeros(word: u64) -> u64 {
+const fn mark_zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
 /// Marks the bytes equal to `byte`.
 #[inline]
-fn equal(word: u64, byte: u8) -> u64 {
-    zeros(word ^ ONES.wrapping_mul(u64::from(byte)))
+fn mark_equal(word: u64, byte: u8) -> u64 {
+    mark_zeros(word ^ ONES.wrapping_mul(u64::from(byte)))
 }
 
 /// Marks control characters.
 #[inline]
-const fn controls(word: u64) -> u64 {
+const fn mark_controls(word: u64) -> u64 {
     word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS
 }
 
 /// The lowest `bytes` bytes, at most 7.
 #[inline]
-const fn lowest(word: u64, bytes: u32) -> u64 {
+const fn lowest_bytes(word: u64, bytes: u32) -> u64 {
     word & !(u64::MAX << (bytes & 7).wrapping_mul(8))
 }
 
@@ -189,7 +189,7 @@ impl<'a> Cursor<'a> {
     /// `typedescr`. The cursor stays.
     #[inline(always)]
     pub(crate) fn key(&self) -> u64 {
-        lowest(self.word_at(self.pos.wrapping_add(1)), 4)
+        lowest_bytes(self.word_at(self.pos.wrapping_add(1)), 4)
     }
 
     /// Reads `key` in quotes and the colon. The length is a constant and not found in the text, so
@@ -235,7 +235,7 @@ impl<'a> Cursor<'a> {
         let mut end = start;
         loop {
             let word = self.word_at(end);
-            let stops = equal(word, quote) | equal(word, b'\\') | controls(word);
+            let stops = mark_equal(word, quote) | mark_equal(word, b'\\') | mark_controls(word);
             end = end.wrapping_add(usize::try_from(bytes_before_mark(stops)).unwrap_or(8));
             if stops != 0 {
                 return end;
@@ -273,7 +273,7 @@ impl<'a> Cursor<'a> {
     /// Reads one of two words of four letters, if it is at the cursor.
     #[inline]
     fn take_four_letters(&mut self, python: u64, json: u64) -> bool {
-        let word = lowest(self.word(), 4);
+        let word = lowest_bytes(self.word(), 4);
         let found = word == python || word == json;
         self.skip(if found { 4 } else { 0 });
         found

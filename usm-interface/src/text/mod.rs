@@ -86,7 +86,7 @@ impl<'a> Lexer<'a> {
 
     /// Skips blanks and returns the byte at the cursor.
     #[inline]
-    fn blanks(&mut self) -> u8 {
+    fn skip_blanks(&mut self) -> u8 {
         let mut pos = self.pos;
         loop {
             let byte = self.at(pos);
@@ -100,7 +100,7 @@ impl<'a> Lexer<'a> {
 
     /// The bit of the innermost open bracket.
     #[inline]
-    const fn level(&self) -> u64 {
+    const fn bracket_bit(&self) -> u64 {
         1u64.rotate_left(self.depth.wrapping_sub(1))
     }
 
@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
         }
         self.pos = self.pos.wrapping_add(1);
         self.depth = self.depth.wrapping_add(1);
-        let level = self.level();
+        let level = self.bracket_bit();
         self.commas &= !level;
         self.maps = if map { self.maps | level } else { self.maps & !level };
         self.tuples = if tuple { self.tuples | level } else { self.tuples & !level };
@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
 
     #[inline]
     fn close(&mut self, bracket: u8) -> Result<Token<'a>> {
-        let level = self.level();
+        let level = self.bracket_bit();
         let opened = if self.maps & level != 0 {
             b'}'
         } else if self.tuples & level != 0 {
@@ -379,7 +379,7 @@ impl<'a> Lexer<'a> {
 impl<'a> Source<'a> for Lexer<'a> {
     #[inline]
     fn next(&mut self) -> Result<Token<'a>> {
-        let mut byte = self.blanks();
+        let mut byte = self.skip_blanks();
         if self.state == State::After {
             if byte != b',' {
                 return if self.depth > 0 && matches!(byte, b')' | b']' | b'}') {
@@ -392,11 +392,11 @@ impl<'a> Source<'a> for Lexer<'a> {
                 return Err(self.expected("the end of the text"));
             }
             self.pos = self.pos.wrapping_add(1);
-            let level = self.level();
+            let level = self.bracket_bit();
             self.state = State::Comma;
             self.commas |= level;
             self.key = self.maps & level != 0;
-            byte = self.blanks();
+            byte = self.skip_blanks();
         }
         let token = match byte {
             b'\'' | b'"' => Token::Str(self.string(byte)?),
@@ -409,7 +409,7 @@ impl<'a> Source<'a> for Lexer<'a> {
             _ => self.word()?,
         };
         if self.key {
-            if self.blanks() != b':' {
+            if self.skip_blanks() != b':' {
                 return Err(self.expected("a colon behind the key"));
             }
             self.pos = self.pos.wrapping_add(1);
@@ -427,7 +427,7 @@ impl<'a> Source<'a> for Lexer<'a> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.blanks();
+        self.skip_blanks();
         if self.pos >= self.text.len() && self.depth == 0 && self.state == State::After {
             return Ok(());
         }
@@ -436,10 +436,10 @@ impl<'a> Source<'a> for Lexer<'a> {
 }
 
 /// Bytes that end the fast scan of a string: both quotes, the backslash, line ends.
-static STOPS: [bool; 256] = stops();
+static STOPS: [bool; 256] = stop_table();
 
 #[allow(clippy::indexing_slicing)] // Evaluated at compile time, with indices below 256.
-const fn stops() -> [bool; 256] {
+const fn stop_table() -> [bool; 256] {
     let mut stops = [false; 256];
     stops[0x27] = true;
     stops[0x22] = true;

@@ -12,9 +12,9 @@ pub(super) fn descr(text: &str) {
     let general = format!(" {text}");
     for (mode, native_bar) in [(Mode::Strict, true), (Mode::Numpy, false)] {
         let (mut table, mut other) = ([Field::EMPTY; 64], [Field::EMPTY; 64]);
-        let straight = read_descr(text::Lexer::new(text), native_bar, &policy(mode), &mut table);
+        let fast = read_descr(text::Lexer::new(text), native_bar, &policy(mode), &mut table);
         let general = read_descr(text::Lexer::new(&general), native_bar, &policy(mode), &mut other);
-        match (straight, general) {
+        match (fast, general) {
             (Ok(a), Ok(b)) => {
                 assert_eq!(a.size(), b.size(), "{text}");
                 assert_eq!(a.fields(), b.fields(), "{text}");
@@ -37,14 +37,14 @@ pub(super) fn fields(raw: &Raw<'_, '_>, protocol: Protocol) {
     let spelled = format!("={kind}");
     let general = Raw { typestr: Some(Str::new(&spelled)), ..*raw };
     for mode in [Mode::Strict, Mode::Numpy] {
-        let straight = raw.validate::<N>(protocol, &policy(mode));
+        let fast = raw.validate::<N>(protocol, &policy(mode));
         // `=V2` has no order, `<V2` has.
         let general = general.validate::<N>(protocol, &policy(mode));
-        if straight.is_err() || general.is_err() {
+        if fast.is_err() || general.is_err() {
             let place = |result: Result<_, Error>| result.err().map(place);
-            assert!(kind.starts_with('V') || place(straight) == place(general), "{raw:?}");
+            assert!(kind.starts_with('V') || place(fast) == place(general), "{raw:?}");
         } else {
-            assert_eq!(straight, general);
+            assert_eq!(fast, general);
         }
     }
 }
@@ -55,9 +55,9 @@ pub(super) fn dictionary(text: &str) {
     // The shared code follows the paths: each protocol is tried once, each mode once.
     for (mode, protocol) in [(Mode::Strict, None), (Mode::Numpy, Some(Protocol::Sycl))] {
         let (mut table, mut other) = ([Field::EMPTY; 32], [Field::EMPTY; 32]);
-        let straight = dict::parse::<N>(text, protocol, &policy(mode), &mut table);
+        let fast = dict::parse::<N>(text, protocol, &policy(mode), &mut table);
         let general = dict::parse::<N>(&general, protocol, &policy(mode), &mut other);
-        match (straight, general) {
+        match (fast, general) {
             (Ok(a), Ok(b)) => {
                 assert_eq!(a.layout(), b.layout(), "{text}");
                 assert_eq!(a.fields(), b.fields(), "{text}");

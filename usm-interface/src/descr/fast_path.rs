@@ -1,4 +1,4 @@
-//! The straight path: structures without nested structures, in the spelling of producers. See
+//! The fast path: structures without nested structures, in the spelling of producers. See
 //! [`crate::text::Cursor`].
 
 use super::Parsed;
@@ -75,7 +75,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, policy: &Policy) -> Option<Field<'a>> {
     let close = cursor.open()?;
     let (title, name) = match cursor.string() {
         Some(name) => (None, name),
-        None => titled(cursor)?,
+        None => titled_name(cursor)?,
     };
     cursor.comma()?;
     let dtype = element(cursor.string()?, policy)?;
@@ -86,7 +86,7 @@ fn member<'a>(cursor: &mut Cursor<'a>, policy: &Policy) -> Option<Field<'a>> {
 
 /// Reads `(title, name)`.
 #[cold]
-fn titled<'a>(cursor: &mut Cursor<'a>) -> Option<(Option<Str<'a>>, &'a str)> {
+fn titled_name<'a>(cursor: &mut Cursor<'a>) -> Option<(Option<Str<'a>>, &'a str)> {
     let close = cursor.open()?;
     let title = cursor.string()?;
     cursor.comma()?;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_structures_go_straight() {
+    fn flat_structures_take_the_fast_path() {
         assert!(is_read("[('', '<f8')]"));
         assert!(is_read("[('a', '<i4'), ('', '|V4'), ('longer than a word', '<f8')]"));
         assert!(is_read("[('a', '|S5'), (('title', 'b'), '<M8[us]', (2, 3)), ('c', '>u2', 4)]"));

@@ -1,4 +1,4 @@
-//! The straight path: dictionaries in the spelling of producers. See [`crate::text::Cursor`].
+//! The fast path: dictionaries in the spelling of producers. See [`crate::text::Cursor`].
 
 use super::keys::{self, Keys};
 use crate::descr;
@@ -132,7 +132,7 @@ fn structure<'a, const N: usize>(
         return None;
     }
     if !cursor.none() {
-        keys.descr = Some((key, descr::read_straight(cursor, policy, table)?));
+        keys.descr = Some((key, descr::read_fast(cursor, policy, table)?));
     }
     Some(bit)
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_producers_print_goes_straight() {
+    fn what_producers_print_takes_the_fast_path() {
         // NumPy, cupy and numba, dpctl: as Python prints them and as JSON libraries do.
         taken(
             "{'data': (94225474654976, False), 'strides': None, 'descr': [('', '<f8')], 'typestr': '<f8', 'shape': (1000, 1000), 'version': 3}",
