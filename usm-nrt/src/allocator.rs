@@ -18,7 +18,7 @@ use usm_core::AllocKind;
 use crate::block;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 use crate::fork;
 #[cfg(feature = "std")]
 use crate::local;
@@ -71,7 +71,7 @@ pub(crate) static INSTALLING: Mutex<()> = Mutex::new(());
 /// that had begun before has returned.
 pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(), Error> {
     let Some(allocator) = allocator else {
-        choose(0, false);
+        select_allocator(0, false);
         return Ok(());
     };
     let kind = source::kind_of(allocator).unwrap_or(AllocKind::Unknown);
@@ -144,7 +144,7 @@ pub fn kept_counts() -> KeptCounts {
 
 /// Makes `number` the allocator of new blocks, and returns the blocks that threads keep of the
 /// previous one.
-fn choose(number: u8, kept: bool) {
+fn select_allocator(number: u8, kept: bool) {
     system::set_allocator(number, kept);
     #[cfg(feature = "std")]
     block::begin_generation();
@@ -177,10 +177,10 @@ fn install(
         let known = cell.load(Ordering::Acquire);
         // SAFETY: null, or an entry that is never freed.
         match unsafe { known.as_ref() } {
-            Some(entry) if entry.kind != kind || !entry.is(&functions, plain) => continue,
+            Some(entry) if entry.kind != kind || !entry.has_functions(&functions, plain) => continue,
             Some(_) => {}
             None => {
-                let fresh = leaked(Entry { functions, kind, plain });
+                let fresh = try_into_raw(Entry { functions, kind, plain });
                 let Some(mut fresh) = fresh else {
                     return Err(Error::OutOfMemory { size: size_of::<Entry>() });
                 };
@@ -195,14 +195,14 @@ fn install(
         // Freeing may call foreign functions, so the lock is released first.
         drop(guard);
         // Fits: there are 256 entries.
-        choose(number as u8, kept);
+        select_allocator(number as u8, kept);
         return Ok(());
     }
     Err(Error::TooManyAllocators { limit: ALLOCATORS - 1 })
 }
 
 impl Entry {
-    fn is(&self, functions: &ExternalAllocator, plain: Option<Plain>) -> bool {
+    fn has_functions(&self, functions: &ExternalAllocator, plain: Option<Plain>) -> bool {
         let addresses =
             |plain: Plain| (plain.malloc as usize, plain.realloc.map(|f| f as usize), plain.free as usize);
         match (self.plain, plain) {
@@ -239,21 +239,21 @@ static PLAIN: ExternalAllocator = ExternalAllocator {
 
 /// # Safety
 /// `opaque` is that of an entry made by [`install`] with plain functions.
-unsafe fn plain(opaque: *mut c_void) -> Plain {
+unsafe fn plain_functions(opaque: *mut c_void) -> Plain {
     // SAFETY: as the caller promises; entries are never freed or changed.
     unsafe { opaque.cast::<Plain>().read() }
 }
 
 unsafe extern "C" fn plain_malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
     // SAFETY: called with the opaque pointer of its entry.
-    let plain = unsafe { plain(opaque) };
+    let plain = unsafe { plain_functions(opaque) };
     // SAFETY: the installed function.
     unsafe { (plain.malloc)(size) }
 }
 
 unsafe extern "C" fn plain_realloc(block: *mut c_void, size: usize, opaque: *mut c_void) -> *mut c_void {
     // SAFETY: called with the opaque pointer of its entry.
-    match unsafe { plain(opaque) }.realloc {
+    match unsafe { plain_functions(opaque) }.realloc {
         // SAFETY: the installed function, with a block of its own.
         Some(realloc) => unsafe { realloc(block, size) },
         None => ptr::null_mut(),
@@ -262,7 +262,7 @@ unsafe extern "C" fn plain_realloc(block: *mut c_void, size: usize, opaque: *mut
 
 unsafe extern "C" fn plain_free(block: *mut c_void, opaque: *mut c_void) {
     // SAFETY: called with the opaque pointer of its entry.
-    let plain = unsafe { plain(opaque) };
+    let plain = unsafe { plain_functions(opaque) };
     // SAFETY: the installed function, with a block of its own.
     unsafe { (plain.free)(block) }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use core::ops::Deref;
 use core::ptr;
 
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 use crate::sync::{AtomicBool, AtomicPtr, Ordering};
 
 /// A value with its owner flag.
@@ -58,7 +58,7 @@ impl<T: Sync + 'static> Claims<T> {
         if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
             return Some(left);
         }
-        let mut new = leaked(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
+        let mut new = try_into_raw(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
         let mut head = self.0.load(Ordering::Acquire);
         loop {
             // SAFETY: not published yet.

@@ -155,16 +155,16 @@ pub(crate) unsafe fn dtor_from_info(info: *mut c_void) -> Option<Dtor> {
 /// addresses across copies of the library; the answer is then false, which every caller treats as a
 /// refusal.
 #[inline]
-pub(crate) fn is(dtor: Option<Dtor>, known: Dtor) -> bool {
+pub(crate) fn is_same_dtor(dtor: Option<Dtor>, known: Dtor) -> bool {
     dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, known))
 }
 
 /// Whether `dtor` handles shutdown itself: it frees what this runtime allocated and skips foreign
 /// destructors.
-pub(crate) fn is_own(dtor: Dtor) -> bool {
+pub(crate) fn handles_shutdown(dtor: Dtor) -> bool {
     let dtor = Some(dtor);
-    if is(dtor, drop_owner) || is(dtor, crate::varsize::varsize_dtor) {
+    if is_same_dtor(dtor, drop_owner) || is_same_dtor(dtor, crate::varsize::varsize_dtor) {
         return true;
     }
-    is(dtor, fill_dead)
+    is_same_dtor(dtor, fill_dead)
 }

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 /// Moves a value to the heap; the caller owns it, as from [`Box::into_raw`]. Without memory drops
 /// the value and returns `None`.
-pub(crate) fn leaked<T>(value: T) -> Option<NonNull<T>> {
+pub(crate) fn try_into_raw<T>(value: T) -> Option<NonNull<T>> {
     let layout = Layout::new::<T>();
     if layout.size() == 0 {
         return Some(NonNull::from(Box::leak(Box::new(value))));

@@ -35,7 +35,7 @@ mod imp {
 
     /// No thread takes one of these locks while it holds another or calls out, so their order is
     /// free. The first is an exception: the standard library's locks are taken under it.
-    fn each(visit: impl Fn(&dyn Held)) {
+    fn for_each_lock(visit: impl Fn(&dyn Held)) {
         #[cfg(feature = "debug")]
         visit(&crate::misuse::STANDARD);
         #[cfg(feature = "debug")]
@@ -48,12 +48,12 @@ mod imp {
     }
 
     unsafe extern "C" fn before() {
-        each(|lock| lock.acquire());
+        for_each_lock(|lock| lock.acquire());
     }
 
     unsafe extern "C" fn after() {
         // SAFETY: held by `before`.
-        each(|lock| unsafe { lock.release() });
+        for_each_lock(|lock| unsafe { lock.release() });
     }
 
     pub(crate) fn watch() {

@@ -68,7 +68,7 @@ impl MemRef {
         owner: T,
     ) -> Result<Self, Error> {
         let type_id = core::any::TypeId::of::<T>();
-        let object = fallible::leaked(Tagged { type_id, value: owner })
+        let object = fallible::try_into_raw(Tagged { type_id, value: owner })
             .ok_or(Error::OutOfMemory { size: size_of::<Tagged<T>>() })?
             .as_ptr();
         let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };

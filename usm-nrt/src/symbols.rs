@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 use crate::sync::{AtomicPtr, Mutex, Ordering};
 
 /// Held while a thread accesses the names of a table, so that a fork finds all tables consistent
@@ -113,7 +113,7 @@ impl Entry {
         let mut owned = String::new();
         owned.try_reserve_exact(name.len()).ok()?;
         owned.push_str(name);
-        leaked(Symbol { slot: Slot::new(abort), name: owned }).map(Self)
+        try_into_raw(Symbol { slot: Slot::new(abort), name: owned }).map(Self)
     }
 }
 

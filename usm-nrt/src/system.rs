@@ -55,7 +55,7 @@ pub fn stats_enabled() -> bool {
 /// the cache off in a process with so many libraries that finding a thread's variables takes calls.
 pub fn set_thread_cache(on: bool) {
     #[cfg(feature = "std")]
-    local::thread_cache_answered();
+    local::record_thread_cache_choice();
     switch_thread_cache(on);
 }
 

@@ -92,11 +92,11 @@ pub(crate) struct Registry {
 /// Records by the address of the header.
 type Live = HashMap<usize, Record, Spread>;
 
-const fn none() -> Live {
+const fn empty_map() -> Live {
     HashMap::with_hasher(Spread::new())
 }
 
-pub(crate) static REGISTRY: Mutex<Registry> = Mutex::new(Registry { live: none(), next: 0 });
+pub(crate) static REGISTRY: Mutex<Registry> = Mutex::new(Registry { live: empty_map(), next: 0 });
 
 /// Turns the record of every new block on or off, for [`crate::live_blocks`]. Off at start. Turning
 /// it off clears all records: blocks freed while it is off must not be read later.
@@ -105,15 +105,15 @@ pub fn set_tracking(on: bool) {
     let mut registry = REGISTRY.lock();
     // Under the lock, so that no record is added after the registry was emptied.
     system::switch_tracking(on);
-    let gone = if on { none() } else { registry.take() };
+    let gone = if on { empty_map() } else { registry.take_all() };
     drop(registry);
     drop(gone);
 }
 
 impl Registry {
     /// Empties the registry. The caller drops the result without the lock.
-    fn take(&mut self) -> Live {
-        core::mem::replace(&mut self.live, none())
+    fn take_all(&mut self) -> Live {
+        core::mem::replace(&mut self.live, empty_map())
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn record_free(mi: NonNull<MemInfo>) {
 
 /// Records that the caller is about to free the memory of a block by itself.
 #[cfg(feature = "capi")]
-pub(crate) fn released(mi: NonNull<MemInfo>) {
+pub(crate) fn record_memory_freed(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free], false);
 }
 
@@ -159,7 +159,7 @@ pub fn foreign_frees() -> usize {
 
 /// Records that a header was written into memory that was already counted.
 #[cfg(feature = "capi")]
-pub(crate) fn adopted(mi: NonNull<MemInfo>) {
+pub(crate) fn record_adopted(mi: NonNull<MemInfo>) {
     // Also for foreign memory: a freed block of this runtime may have had its address.
     #[cfg(feature = "debug")]
     misuse::record_new(mi.cast());
@@ -177,17 +177,17 @@ fn observe<const N: usize>(mi: NonNull<MemInfo>, events: [Event; N], alive: bool
     }
 }
 
-/// [`born`] for a block that is never tracked.
+/// [`record_new`] for a block that is never tracked.
 #[inline(always)]
-pub(crate) fn counted_birth(switches: Switches) {
+pub(crate) fn count_new(switches: Switches) {
     if switches.is_counted() {
         local::count([Event::Alloc, Event::MiAlloc]);
     }
 }
 
-/// [`died`] for a block that is never tracked.
+/// [`record_free`] for a block that is never tracked.
 #[inline(always)]
-pub(crate) fn counted_death(switches: Switches) {
+pub(crate) fn count_freed(switches: Switches) {
     if switches.is_counted() {
         local::count([Event::Free, Event::MiFree]);
     }
@@ -279,7 +279,7 @@ pub fn sequence_of(mi: NonNull<MemInfo>) -> Option<u64> {
 
 /// Clears the records. The blocks stay alive.
 pub fn forget_tracked() {
-    let forgotten = REGISTRY.lock().take();
+    let forgotten = REGISTRY.lock().take_all();
     drop(forgotten);
 }
 

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 
 use usm_core::AllocKind;
 
-use super::live;
-use super::status::{Status, answer};
+use super::checked_block;
+use super::status::{Status, write_result};
 use crate::destructor::{Dtor, Owner};
 use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
@@ -36,7 +36,7 @@ pub(crate) unsafe extern "C" fn allocate(
         request = unsafe { request.allocator(allocator) };
     }
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(MemInfo::allocate(request).map(NonNull::as_ptr), out) }
+    unsafe { write_result(MemInfo::allocate(request).map(NonNull::as_ptr), out) }
 }
 
 pub(crate) unsafe extern "C" fn wrap(
@@ -52,7 +52,7 @@ pub(crate) unsafe extern "C" fn wrap(
     // SAFETY: the C caller answers for data and destructor.
     let mi = unsafe { MemInfo::wrap(data, size, dtor, info) };
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(mi.map(NonNull::as_ptr), out) }
+    unsafe { write_result(mi.map(NonNull::as_ptr), out) }
 }
 
 pub(crate) unsafe extern "C" fn wrap_owned(
@@ -68,7 +68,7 @@ pub(crate) unsafe extern "C" fn wrap_owned(
     // SAFETY: the C caller answers for data and owner.
     let mi = unsafe { MemInfo::wrap_owned(data, size, *owner) };
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(mi.map(NonNull::as_ptr), out) }
+    unsafe { write_result(mi.map(NonNull::as_ptr), out) }
 }
 
 pub(crate) unsafe extern "C" fn wrap_owned_of_kind(
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C" fn wrap_owned_of_kind(
         unsafe { MemInfo::wrap_owned_of_kind(data, size, *owner, kind) }
     });
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(mi.map(NonNull::as_ptr), out) }
+    unsafe { write_result(mi.map(NonNull::as_ptr), out) }
 }
 
 pub(crate) unsafe extern "C" fn new_varsize(
@@ -101,7 +101,7 @@ pub(crate) unsafe extern "C" fn new_varsize(
     // SAFETY: the C caller answers for its destructor.
     let mi = unsafe { MemInfo::new_varsize(size, dtor) };
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(mi.map(NonNull::as_ptr), out) }
+    unsafe { write_result(mi.map(NonNull::as_ptr), out) }
 }
 
 pub(crate) unsafe extern "C" fn varsize_alloc(
@@ -116,7 +116,7 @@ pub(crate) unsafe extern "C" fn varsize_alloc(
     // SAFETY: only the C caller uses the payload.
     let payload = unsafe { mi.varsize_alloc(size) };
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(payload.map(|payload| payload.as_ptr().cast()), out) }
+    unsafe { write_result(payload.map(|payload| payload.as_ptr().cast()), out) }
 }
 
 pub(crate) unsafe extern "C" fn varsize_realloc(
@@ -131,7 +131,7 @@ pub(crate) unsafe extern "C" fn varsize_realloc(
     // SAFETY: only the C caller uses the payload.
     let payload = unsafe { mi.varsize_realloc(size) };
     // SAFETY: `out` is not null and the C caller's to write.
-    unsafe { answer(payload.map(|payload| payload.as_ptr().cast()), out) }
+    unsafe { write_result(payload.map(|payload| payload.as_ptr().cast()), out) }
 }
 
 pub(crate) unsafe extern "C" fn varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
@@ -166,22 +166,22 @@ pub(crate) unsafe extern "C" fn call_dtor(mi: *mut MemInfo) {
 
 pub(crate) unsafe extern "C" fn refcount(mi: *const MemInfo) -> usize {
     // SAFETY: null or a live block.
-    unsafe { live(mi, "refcount") }.map_or(0, MemInfo::refcount)
+    unsafe { checked_block(mi, "refcount") }.map_or(0, MemInfo::refcount)
 }
 
 pub(crate) unsafe extern "C" fn data_size(mi: *const MemInfo) -> usize {
     // SAFETY: null or a live block.
-    unsafe { live(mi, "data_size") }.map_or(0, MemInfo::size)
+    unsafe { checked_block(mi, "data_size") }.map_or(0, MemInfo::size)
 }
 
 pub(crate) unsafe extern "C" fn kind(mi: *const MemInfo) -> u32 {
     // SAFETY: null or a live block.
-    source::kind_number(unsafe { live(mi, "kind") }.map_or(AllocKind::Unknown, MemInfo::kind))
+    source::kind_number(unsafe { checked_block(mi, "kind") }.map_or(AllocKind::Unknown, MemInfo::kind))
 }
 
 pub(crate) unsafe extern "C" fn owner(mi: *const MemInfo, out: *mut Owner) -> bool {
     // SAFETY: null or a live block.
-    let owner = unsafe { live(mi, "owner") }.and_then(MemInfo::owner);
+    let owner = unsafe { checked_block(mi, "owner") }.and_then(MemInfo::owner);
     match owner {
         Some(owner) if !out.is_null() => {
             // SAFETY: not null and the C caller's to write.

@@ -173,7 +173,7 @@ unsafe impl Send for Api {}
 /// # Safety
 /// `mi` is null or a live block, and lives for `'a`.
 #[inline(always)]
-pub(crate) unsafe fn live<'a>(mi: *const MemInfo, what: &str) -> Option<&'a MemInfo> {
+pub(crate) unsafe fn checked_block<'a>(mi: *const MemInfo, what: &str) -> Option<&'a MemInfo> {
     let mi = NonNull::new(mi.cast_mut())?;
     track::check(mi, what);
     // SAFETY: as the caller promises.

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
-use super::live;
+use super::checked_block;
 use crate::destructor::ManagedDtor;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn release(mi: *mut MemInfo) {
 
 pub(crate) unsafe extern "C" fn data(mi: *mut MemInfo) -> *mut c_void {
     // SAFETY: null or a live block.
-    unsafe { live(mi, "data") }.map_or(ptr::null_mut(), MemInfo::data)
+    unsafe { checked_block(mi, "data") }.map_or(ptr::null_mut(), MemInfo::data)
 }
 
 /// Null or the block.

@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 use core::ffi::{c_char, c_void};
 use core::ptr::{self, NonNull};
 
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 use crate::symbols::{Slot, SlotTable};
 
 pub(crate) unsafe extern "C" fn new(abort: *mut c_void) -> *mut SlotTable {
-    let table = NonNull::new(abort).and_then(|abort| leaked(SlotTable::new(abort)));
+    let table = NonNull::new(abort).and_then(|abort| try_into_raw(SlotTable::new(abort)));
     table.map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 

@@ -50,7 +50,7 @@ impl From<Error> for Status {
 ///
 /// # Safety
 /// `out` is null or writable.
-pub(super) unsafe fn answer<T>(result: Result<T, Error>, out: *mut T) -> Status {
+pub(super) unsafe fn write_result<T>(result: Result<T, Error>, out: *mut T) -> Status {
     match result {
         Ok(value) => {
             // SAFETY: not null, and writable as the caller promises.

@@ -60,7 +60,7 @@ const NAMED_AT: usize = core::mem::offset_of!(MemInfo, external_allocator);
 ///
 /// # Safety
 /// `block` has room for a header.
-unsafe fn named_in(block: NonNull<u8>) -> NonNull<*const ExternalAllocator> {
+unsafe fn allocator_slot(block: NonNull<u8>) -> NonNull<*const ExternalAllocator> {
     // SAFETY: inside the block; aligned, because block and header are.
     unsafe { block.add(NAMED_AT) }.cast()
 }
@@ -77,7 +77,7 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
         return false;
     }
     // SAFETY: as the caller promises, and there is room for a header.
-    let place = unsafe { named_in(block) };
+    let place = unsafe { allocator_slot(block) };
     // SAFETY: initialised, by a header or by `forget_head`.
     let named = unsafe { place.read() };
     ptr::eq(named, &raw const BUILTIN)
@@ -91,7 +91,7 @@ unsafe fn forget_head(block: NonNull<u8>) {
     // SAFETY: as the caller promises.
     if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {
         // SAFETY: as the caller promises, and there is room for a header.
-        let place = unsafe { named_in(block) };
+        let place = unsafe { allocator_slot(block) };
         // SAFETY: these bytes hold nothing that is still needed.
         unsafe { place.write(ptr::null()) };
     }

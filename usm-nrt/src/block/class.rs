@@ -34,8 +34,8 @@ pub(crate) fn allocate_counted(class: u8, switches: Switches) -> Option<NonNull<
 }
 
 /// A block of `class`: kept by this thread, or fresh. `None` if there is no memory.
-pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> {
-    if let Some(kept) = keeper.take(class) {
+pub(super) fn allocate(class: u8, cache: &local::Cache) -> Option<NonNull<u8>> {
+    if let Some(kept) = cache.take(class) {
         return Some(kept.into_block());
     }
     let total = local::class_size(class) + PADDING;
@@ -82,9 +82,9 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
 #[cold]
 #[inline(never)]
 fn free_rest(kept: Kept, class: u8, switches: Switches) {
-    match local::keeper() {
+    match local::cache_if_enabled() {
         // A thread's first block finds no prepared cache.
-        Some(keeper) if switches.is_cached() => keeper.put(class, kept),
+        Some(cache) if switches.is_cached() => cache.put(class, kept),
         _ => kept.free(),
     }
 }

@@ -29,27 +29,27 @@ pub(super) fn allocate_small_or_large(
 #[cold]
 #[inline(never)]
 pub(super) fn allocate(allocator: u8, head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
-    let total = total_of(head, size, align)?;
+    let total = total_bytes(head, size, align)?;
     let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
     let malloc = functions.malloc.ok_or(Error::IncompleteAllocator)?;
     // SAFETY: the allocator's own function with its own opaque pointer.
     let base = unsafe { malloc(total, functions.opaque) };
     let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
-    let prefix = Prefix::installed(total, lead_of(base, head, align), allocator);
+    let prefix = Prefix::installed(total, leading_bytes(base, head, align), allocator);
     // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its
     // alignment.
     Ok(unsafe { place(base, prefix) })
 }
 
 /// Bytes that hold prefix, head and data at any alignment of the base.
-fn total_of(head: usize, size: usize, align: usize) -> Result<usize, Error> {
+fn total_bytes(head: usize, size: usize, align: usize) -> Result<usize, Error> {
     let overflow = Error::SizeOverflow { size, align };
     let total = size.checked_add(PREFIX + head + align - 1).ok_or(overflow)?;
     if total > isize::MAX as usize { Err(overflow) } else { Ok(total) }
 }
 
 /// Bytes from the base to the block, such that the data behind the head is aligned.
-fn lead_of(base: NonNull<u8>, head: usize, align: usize) -> usize {
+fn leading_bytes(base: NonNull<u8>, head: usize, align: usize) -> usize {
     let unaligned = base.addr().get() + PREFIX + head;
     PREFIX + (unaligned.wrapping_neg() & (align - 1))
 }
@@ -78,7 +78,7 @@ pub(super) unsafe fn reallocate(
         return unsafe { move_from_slab(block, prefix, size) };
     }
     let (allocator, lead) = (prefix.allocator(), prefix.lead());
-    let total = total_of(0, size, MIN_ALIGN)?;
+    let total = total_bytes(0, size, MIN_ALIGN)?;
     let kept = (prefix.total - lead).min(size);
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
@@ -101,7 +101,7 @@ pub(super) unsafe fn reallocate(
         unsafe { super::free(block) };
         return Ok(new);
     };
-    let moved = lead_of(base, 0, MIN_ALIGN);
+    let moved = leading_bytes(base, 0, MIN_ALIGN);
     if moved != lead {
         // SAFETY: the contents kept their old distance from the base.
         let from = unsafe { base.add(lead) };

@@ -90,8 +90,8 @@ fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> R
         return Err(Error::SizeOverflow { size, align });
     }
     let class = if switches.is_cached() { class::class_for(head, size, align) } else { None };
-    let block = match class.zip(class.and_then(|_| local::keeper())) {
-        Some((class, keeper)) => class::allocate(class, keeper),
+    let block = match class.zip(class.and_then(|_| local::cache_if_enabled())) {
+        Some((class, cache)) => class::allocate(class, cache),
         None => allocate_padded(head, size, align),
     };
     block.ok_or(Error::OutOfMemory { size })

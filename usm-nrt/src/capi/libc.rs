@@ -39,7 +39,7 @@ pub(super) unsafe fn dump(mi: *mut MemInfo, out: *mut c_void) {
     let Some(out) = NonNull::new(out) else { return };
     let mut line = Line { bytes: [0; 160], length: 0 };
     // SAFETY: as the caller promises.
-    let _ = match unsafe { api::live(mi, "dump") } {
+    let _ = match unsafe { api::checked_block(mi, "dump") } {
         Some(block) => writeln!(
             line,
             "MemInfo {mi:p} refcount {} data {:p} size {}",

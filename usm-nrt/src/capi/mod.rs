@@ -163,7 +163,7 @@ export! {
         let header = unsafe { MemInfo::from_parts(data, size, dtor, info, allocator) };
         // SAFETY: room for a header, as the C caller promises.
         unsafe { mi.write(header) };
-        track::adopted(mi);
+        track::record_adopted(mi);
     }
     /// Makes a block of `size` bytes.
     fn NRT_MemInfo_alloc(size: usize) -> *mut MemInfo {
@@ -250,7 +250,7 @@ export! {
     /// The number of references; `(size_t)-1` for null and for a block without data.
     fn NRT_MemInfo_refcount(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
-        match unsafe { api::live(mi, "refcount") } {
+        match unsafe { api::checked_block(mi, "refcount") } {
             Some(mi) if !mi.data().is_null() => mi.refcount(),
             _ => usize::MAX,
         }
@@ -263,18 +263,18 @@ export! {
     /// Size of the data in bytes.
     fn NRT_MemInfo_size(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
-        unsafe { api::live(mi, "size") }.map_or(0, MemInfo::size)
+        unsafe { api::checked_block(mi, "size") }.map_or(0, MemInfo::size)
     }
     /// The allocator that will free the block.
     fn NRT_MemInfo_external_allocator(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
-        unsafe { api::live(mi, "external_allocator") }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
+        unsafe { api::checked_block(mi, "external_allocator") }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
     }
     /// The Python object that owns the data, or null. Unlike Numba's function, never mistakes
     /// another destructor's info pointer for an object.
     fn NRT_MemInfo_parent(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
-        let owner = unsafe { api::live(mi, "parent") }.and_then(MemInfo::owner);
+        let owner = unsafe { api::checked_block(mi, "parent") }.and_then(MemInfo::owner);
         owner.filter(|owner| owner.tag == crate::OwnerTag::PYTHON).map_or(ptr::null_mut(), |owner| owner.object)
     }
     /// Makes a block with a replaceable payload.

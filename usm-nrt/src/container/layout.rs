@@ -3,7 +3,7 @@
 /// Fewest slots.
 pub(super) const MIN_SLOTS: usize = 8;
 /// Number of rows that `slots` slots serve.
-pub(super) const fn usable(slots: usize) -> Option<usize> {
+pub(super) const fn rows_for(slots: usize) -> Option<usize> {
     match slots.checked_mul(2) {
         Some(double) => Some(double / 3),
         None => None,
@@ -123,7 +123,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(slots: usize, shape: Shape) -> Option<Self> {
-        let rows = usable(slots)?;
+        let rows = rows_for(slots)?;
         let width = Width::of(slots);
         let slots_at = rows.checked_mul(shape.row)?;
         let bytes = slots_at.checked_add(slots.checked_mul(width.bytes())?)?;

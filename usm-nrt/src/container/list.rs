@@ -59,13 +59,13 @@ impl List {
 
     /// Checks an index in one comparison: a negative one becomes too large.
     #[inline(always)]
-    const fn has(&self, index: isize) -> bool {
+    const fn is_in_range(&self, index: isize) -> bool {
         (index as usize) < self.size as usize
     }
 
     /// Refuses a change of an immutable list, and a change while another one runs.
     #[inline(always)]
-    const fn writable(&self) -> Result<(), c_int> {
+    const fn check_writable(&self) -> Result<(), c_int> {
         if self.mutable == 0 {
             return Err(LIST_IMMUTABLE);
         }
@@ -175,17 +175,17 @@ impl Slice {
         Ok(Some(Self { first, step: step_up, count }))
     }
 
-    const fn at(self, index: isize) -> isize {
+    const fn index_at(self, index: isize) -> isize {
         self.first + index * self.step
     }
 }
 
 impl List {
     /// Closes the gaps: moves up the items between and behind those of the slice.
-    fn close(&mut self, slice: Slice) {
+    fn close_gaps(&mut self, slice: Slice) {
         for index in 0..slice.count {
-            let from = slice.at(index) + 1;
-            let end = if index + 1 < slice.count { slice.at(index + 1) } else { self.size };
+            let from = slice.index_at(index) + 1;
+            let end = if index + 1 < slice.count { slice.index_at(index + 1) } else { self.size };
             let length = (end - from) as usize * self.item_size;
             // SAFETY: both ranges lie inside the list, because the slice does.
             unsafe { ptr::copy(self.item(from), self.item(from - index - 1), length) };
@@ -201,20 +201,20 @@ unsafe fn delete(
 ) -> Result<(), c_int> {
     // SAFETY: null or live.
     let Some(list) = (unsafe { lp.as_ref() }) else { return Err(LIST_INDEX) };
-    list.writable()?;
+    list.check_writable()?;
     let Some(slice) = slice(list)? else { return Ok(()) };
     let decref = list.methods.item_decref;
     if decref.is_some() {
         for index in 0..slice.count {
             // SAFETY: live; a busy list does not move.
-            let item = unsafe { (*lp).item(slice.at(index)) };
+            let item = unsafe { (*lp).item(slice.index_at(index)) };
             // SAFETY: an item that leaves the list.
             unsafe { count(lp, decref, item) };
         }
     }
     // SAFETY: live.
     let list = unsafe { &mut *lp };
-    list.close(slice);
+    list.close_gaps(slice);
     list.resize(list.size - slice.count)
 }
 
@@ -305,10 +305,10 @@ export! {
     fn numba_list_setitem(lp: *mut List, index: isize, item: *const u8) -> c_int {
         // SAFETY: null or the caller's list.
         let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
-        if let Err(status) = list.writable() {
+        if let Err(status) = list.check_writable() {
             return status;
         }
-        if !list.has(index) {
+        if !list.is_in_range(index) {
             return LIST_INDEX;
         }
         let (place, size, methods) = (list.item(index), list.item_size, list.methods);
@@ -324,7 +324,7 @@ export! {
     fn numba_list_getitem(lp: *mut List, index: isize, out: *mut u8) -> c_int {
         // SAFETY: null or the caller's list.
         let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
-        if !list.has(index) {
+        if !list.is_in_range(index) {
             return LIST_INDEX;
         }
         // SAFETY: an item, and the caller's room for it.
@@ -335,7 +335,7 @@ export! {
     fn numba_list_append(lp: *mut List, item: *const u8) -> c_int {
         // SAFETY: null or the caller's list; the reference ends before a callback runs.
         let Some(list) = (unsafe { lp.as_mut() }) else { return LIST_NO_MEMORY };
-        if let Err(status) = list.writable() {
+        if let Err(status) = list.check_writable() {
             return status;
         }
         let size = list.size;
@@ -353,7 +353,7 @@ export! {
     }
     /// Removes the item at an index.
     fn numba_list_delitem(lp: *mut List, index: isize) -> c_int {
-        let one = |list: &List| if list.has(index) { Ok(Some(Slice { first: index, step: 1, count: 1 })) } else { Err(LIST_INDEX) };
+        let one = |list: &List| if list.is_in_range(index) { Ok(Some(Slice { first: index, step: 1, count: 1 })) } else { Err(LIST_INDEX) };
         // SAFETY: the caller's list.
         status(unsafe { delete(lp, one) })
     }
@@ -388,7 +388,7 @@ export! {
         if list.size != state.size {
             return LIST_MUTATED;
         }
-        if !list.has(state.position) {
+        if !list.is_in_range(state.position) {
             return LIST_EXHAUSTED;
         }
         let place = it.wrapping_byte_add(offset_of!(ListIter, position)).cast::<isize>();

@@ -121,12 +121,12 @@ pub(super) unsafe fn zero(to: *mut u8, size: usize) {
 /// # Safety
 /// Both have `size` initialised bytes to read.
 #[inline(always)]
-pub(super) unsafe fn same(one: *const u8, other: *const u8, size: usize) -> bool {
+pub(super) unsafe fn bytes_equal(one: *const u8, other: *const u8, size: usize) -> bool {
     match size {
         // SAFETY: as the caller promises, for all of these.
-        4 => unsafe { same_as::<u32>(one, other) },
+        4 => unsafe { words_equal::<u32>(one, other) },
         // SAFETY: as above.
-        8 => unsafe { same_as::<u64>(one, other) },
+        8 => unsafe { words_equal::<u64>(one, other) },
         _ => {
             // SAFETY: as above.
             let one = unsafe { core::slice::from_raw_parts(one, size) };
@@ -140,7 +140,7 @@ pub(super) unsafe fn same(one: *const u8, other: *const u8, size: usize) -> bool
 /// # Safety
 /// Both have the initialised bytes of a `T` to read.
 #[inline(always)]
-unsafe fn same_as<T: Copy + Eq>(one: *const u8, other: *const u8) -> bool {
+unsafe fn words_equal<T: Copy + Eq>(one: *const u8, other: *const u8) -> bool {
     // SAFETY: as the caller promises.
     let one = unsafe { one.cast::<T>().read_unaligned() };
     // SAFETY: as the caller promises.

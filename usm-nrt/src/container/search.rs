@@ -2,7 +2,7 @@
 
 use super::keyed::Keyed;
 use super::layout::{Slot, by_width};
-use super::memory::same;
+use super::memory::bytes_equal;
 use super::table::{EMPTY, Probe, Table};
 
 /// The outcome of a search.
@@ -103,7 +103,7 @@ unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<boo
     let stored = table.key(row);
     let Some(equal) = methods.key_equal else {
         // SAFETY: two keys; keys that are compared by their bytes are initialised.
-        return Some(unsafe { same(stored, key, table.shape().key) });
+        return Some(unsafe { bytes_equal(stored, key, table.shape().key) });
     };
     let generation = table.generation();
     // SAFETY: the caller's function, with two keys of its container.

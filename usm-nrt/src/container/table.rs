@@ -8,7 +8,7 @@
 //! Slots are as narrow as the number of rows allows. A removed row keeps its place until the next
 //! rebuild, so positions and order never change in between.
 
-use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, usable};
+use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, rows_for};
 use super::memory::{Memory, copy};
 
 /// A slot that ends a search.
@@ -83,7 +83,7 @@ impl Table {
             used: 0,
             generation: 0,
         };
-        table.divide(plan);
+        table.init_slots(plan);
         Some(table)
     }
 
@@ -124,7 +124,7 @@ impl Table {
     /// The address of a row. Reads nothing.
     #[inline(always)]
     fn row(&self, position: usize) -> *mut u8 {
-        debug_assert!(usable(self.mask + 1).is_some_and(|rows| position < rows));
+        debug_assert!(rows_for(self.mask + 1).is_some_and(|rows| position < rows));
         self.memory.start().wrapping_add(position * self.shape.row)
     }
 
@@ -250,7 +250,7 @@ impl Table {
             // A block that cannot shrink is large enough.
             let _ = self.memory.resize(plan.bytes);
         }
-        self.divide(plan);
+        self.init_slots(plan);
         by_width!(self.width, link(self));
         self.generation = self.generation.wrapping_add(1);
         true
@@ -277,7 +277,7 @@ impl Table {
     }
 
     /// Writes empty slots behind the rows. The block has the bytes of `plan` and no removed rows.
-    fn divide(&mut self, plan: Plan) {
+    fn init_slots(&mut self, plan: Plan) {
         self.width = plan.width;
         self.mask = plan.slots - 1;
         self.slots_at = plan.slots_at;

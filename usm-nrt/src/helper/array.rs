@@ -94,7 +94,7 @@ fn reshape(
             Order::Columns => group[0].1,
         };
         let (run, strides) = (&newdims[done..done + used], &mut result[done..done + used]);
-        if !divide(run, strides, fastest, order) {
+        if !split_run(run, strides, fastest, order) {
             return false;
         }
         done += used;
@@ -139,7 +139,7 @@ fn is_dense(axes: &[(isize, isize)], order: Order) -> bool {
 }
 
 /// Divides a dense run into axes and writes their strides; false on overflow.
-fn divide(dims: &[isize], strides: &mut [isize], fastest: isize, order: Order) -> bool {
+fn split_run(dims: &[isize], strides: &mut [isize], fastest: isize, order: Order) -> bool {
     let mut next = Some(fastest);
     for step in 0..dims.len() {
         let axis = match order {

@@ -16,7 +16,7 @@ use std::thread_local;
 
 use super::math::log;
 use crate::export::export;
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 
 /// Number of words of state.
 const WORDS: usize = 624;
@@ -267,7 +267,7 @@ thread_local! {
 
 impl States {
     /// The first of the three, made at first use.
-    fn first(&self) -> *mut Twister {
+    fn get_or_init(&self) -> *mut Twister {
         if self.0.get().is_null() {
             self.0.set(unseeded().cast());
         }
@@ -287,14 +287,14 @@ impl Drop for States {
 
 /// Three unseeded generators; null without memory.
 fn unseeded() -> *mut [Twister; 3] {
-    leaked([const { Twister::unseeded() }; 3]).map_or(ptr::null_mut(), core::ptr::NonNull::as_ptr)
+    try_into_raw([const { Twister::unseeded() }; 3]).map_or(ptr::null_mut(), core::ptr::NonNull::as_ptr)
 }
 
 /// The calling thread's generator. Destructors that run later at a thread's end get a generator
 /// that is never freed.
 fn state_of_thread(purpose: Purpose) -> *mut Twister {
     watch_forks();
-    let first = STATES.try_with(States::first).unwrap_or_else(|_| unseeded().cast());
+    let first = STATES.try_with(States::get_or_init).unwrap_or_else(|_| unseeded().cast());
     if first.is_null() {
         return first;
     }

@@ -8,17 +8,17 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::system;
 
 /// Whether the default is decided, or the program chose.
-static ANSWERED: AtomicBool = AtomicBool::new(false);
+static CHOSEN: AtomicBool = AtomicBool::new(false);
 
 /// Records that the program chose.
-pub(crate) fn answer() {
-    ANSWERED.store(true, Ordering::Relaxed);
+pub(crate) fn record_choice() {
+    CHOSEN.store(true, Ordering::Relaxed);
 }
 
 /// Whether blocks are kept. Decides the default at the first call.
 #[inline]
 pub(super) fn is_kept() -> bool {
-    if !ANSWERED.load(Ordering::Relaxed) {
+    if !CHOSEN.load(Ordering::Relaxed) {
         decide();
     }
     system::thread_cache_enabled()
@@ -27,7 +27,7 @@ pub(super) fn is_kept() -> bool {
 #[cold]
 fn decide() {
     // Other threads do not wait for the decision; they may keep a block or two meanwhile.
-    if !ANSWERED.swap(true, Ordering::Relaxed) && (is_refused() || is_watched()) {
+    if !CHOSEN.swap(true, Ordering::Relaxed) && (is_refused() || is_watched()) {
         system::switch_thread_cache(false);
     }
 }

@@ -20,21 +20,22 @@ pub(crate) use barrier::prepare as prepare_barrier;
 #[cfg(feature = "std")]
 pub(crate) use cache::Cache;
 #[cfg(feature = "std")]
-pub(crate) use cache_default::answer as thread_cache_answered;
+pub(crate) use cache_default::record_choice as record_thread_cache_choice;
 #[cfg(feature = "std")]
 pub(crate) use shelf::{CLOSING, blocks_on_shelves, clear_all as clear_all_shelves, set_generation};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
 pub(crate) use thread::{
-    begin_destructor, count, end_destructor, for_each_counters, keeper, put, shelf, take,
+    begin_destructor, cache_if_enabled, count, end_destructor, for_each_counters, put, shelf, take,
 };
 
 #[cfg(not(feature = "std"))]
 mod shared;
 #[cfg(not(feature = "std"))]
 pub(crate) use shared::{
-    Cache, begin_destructor, count, drain_thread_cache, end_destructor, for_each_counters, keeper, put, take,
+    Cache, begin_destructor, cache_if_enabled, count, drain_thread_cache, end_destructor, for_each_counters,
+    put, take,
 };
 
 /// Bytes between two size classes; a size includes prefix and header.

@@ -44,7 +44,7 @@ pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
 /// An uninhabited type.
 pub(crate) enum Cache {}
 
-pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
+pub(crate) fn cache_if_enabled<'a>() -> Option<&'a Cache> {
     None
 }
 

@@ -12,7 +12,7 @@ use super::{cache_default, thread_slot};
 use crate::block::{self, Kept};
 use crate::claims::{Claim, Claims};
 use crate::counters::{Counters, Event};
-use crate::fallible::leaked;
+use crate::fallible::try_into_raw;
 use crate::meminfo::MemInfo;
 use crate::system;
 
@@ -80,7 +80,7 @@ fn open<'a>() -> Option<&'a Local> {
         return Some(local);
     }
     EXIT.try_with(|_| ()).ok()?;
-    let new = leaked(Local {
+    let new = try_into_raw(Local {
         cache: Cache::new(),
         nesting: Nesting::new(),
         shard: Cell::new(None),
@@ -178,11 +178,11 @@ pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: 
 /// The cache of this thread, if it may keep blocks. The first call of a thread prepares it; the
 /// first call of the process decides the default.
 #[inline]
-pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
+pub(crate) fn cache_if_enabled<'a>() -> Option<&'a Cache> {
     if !cache_default::is_kept() {
         return None;
     }
-    current().or_else(prepared).map(|local| &local.cache)
+    current().or_else(open_local).map(|local| &local.cache)
 }
 
 /// The shelf of this thread, if it may keep blocks of an installed allocator.
@@ -191,11 +191,11 @@ pub(crate) fn shelf() -> Option<&'static Shelf> {
     if !cache_default::is_kept() {
         return None;
     }
-    current().or_else(prepared)?.shelf()
+    current().or_else(open_local)?.shelf()
 }
 
 #[cold]
-fn prepared<'a>() -> Option<&'a Local> {
+fn open_local<'a>() -> Option<&'a Local> {
     let _ = open()?;
     let local = current();
     if local.is_none() {

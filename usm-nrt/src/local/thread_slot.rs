@@ -103,7 +103,7 @@ mod cell {
 
     pub(super) fn find() -> *const Local {
         // SAFETY: the distance is this thread's.
-        unsafe { load(ask()) }
+        unsafe { load(query_offset()) }
     }
 
     /// # Safety
@@ -122,14 +122,14 @@ mod cell {
     pub(super) fn set(local: *const Local) {
         // SAFETY: as above.
         unsafe {
-            asm!("movq {1}, %fs:({0})", in(reg) ask(), in(reg) local, options(att_syntax, nostack, preserves_flags));
+            asm!("movq {1}, %fs:({0})", in(reg) query_offset(), in(reg) local, options(att_syntax, nostack, preserves_flags));
         }
     }
 
     /// Bytes from the thread pointer to the calling thread's variable.
     #[cold]
     #[inline(never)]
-    fn ask() -> isize {
+    fn query_offset() -> isize {
         let (descriptor, distance): (isize, isize);
         // SAFETY: the two instructions of the descriptor protocol, in the form that linkers expect.
         // They change no other general register. Older C libraries clobber vector registers when

@@ -192,7 +192,7 @@ impl MemInfo {
             // SAFETY: same contract.
             return By::call(|| unsafe { Self::destroy_any(mi) });
         }
-        track::counted_death(switches);
+        track::count_freed(switches);
         // SAFETY: without an allocator of its own the header lies in a block of the built-in
         // allocator.
         unsafe { Self::free_plain::<By>(mi, switches) }
@@ -246,7 +246,8 @@ impl MemInfo {
     unsafe fn run_dtor(mi: NonNull<Self>) {
         // SAFETY: alive, as the caller promises.
         let header = unsafe { mi.as_ref() };
-        let Some(dtor) = header.dtor.filter(|&dtor| !system::is_shutdown() || destructor::is_own(dtor))
+        let Some(dtor) =
+            header.dtor.filter(|&dtor| !system::is_shutdown() || destructor::handles_shutdown(dtor))
         else {
             return;
         };
@@ -273,7 +274,7 @@ impl MemInfo {
     #[cfg(feature = "capi")]
     pub(crate) unsafe fn deallocate(mi: NonNull<Self>) {
         track::check(mi, "dealloc");
-        track::released(mi);
+        track::record_memory_freed(mi);
         // SAFETY: same contract.
         unsafe { Self::free_memory(mi) }
     }

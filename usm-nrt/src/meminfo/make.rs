@@ -89,7 +89,7 @@ impl MemInfo {
         }
         let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
         let block = block::allocate_padded(HEADER_ROOM, size, aligned)?;
-        track::counted_birth(system::switches());
+        track::count_new(system::switches());
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })
     }
@@ -213,7 +213,7 @@ impl MemInfo {
         size: usize,
         owned: Owned,
     ) -> Result<NonNull<Self>, Error> {
-        let record = fallible::leaked(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
+        let record = fallible::try_into_raw(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
         // SAFETY: `drop_owner` reads the record as this type; the caller guarantees the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
         if mi.is_err() {

@@ -137,7 +137,7 @@ impl MemInfo {
 
     /// The whole record, if the block has one.
     pub(crate) fn owned(&self) -> Option<Owned> {
-        if destructor::is(self.dtor, destructor::drop_owner) {
+        if destructor::is_same_dtor(self.dtor, destructor::drop_owner) {
             // SAFETY: blocks with this destructor keep such a record there until they are
             // destroyed.
             return Some(unsafe { self.dtor_info.cast::<Owned>().read() });
@@ -158,6 +158,6 @@ impl MemInfo {
 
     /// Whether the data is a variable-size payload of this runtime.
     pub fn is_varsize(&self) -> bool {
-        destructor::is(self.dtor, crate::varsize::varsize_dtor)
+        destructor::is_same_dtor(self.dtor, crate::varsize::varsize_dtor)
     }
 }
