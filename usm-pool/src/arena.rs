@@ -79,7 +79,7 @@ struct Range {
 }
 
 impl Range {
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.memory == other.memory && self.low < other.high && other.low < self.high
     }
 
@@ -245,7 +245,7 @@ impl<B: Backend> Arena<B> {
         }
         let range = Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) };
         self.inner.with_ranges(|ranges| {
-            if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.meets(&range)) {
+            if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.overlaps(&range)) {
                 return Err(ArenaError::InUse { id, held_by });
             }
             ranges.held.push((range, id));
@@ -321,7 +321,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let mut earlier = Vec::new();
         // From now on this allocation keeps the uses of the bytes inside it.
         let inside = self.inner.with_ranges(|ranges| {
-            let meeting = ranges.released.iter().filter(|(range, _)| range.meets(&self.range));
+            let meeting = ranges.released.iter().filter(|(range, _)| range.overlaps(&self.range));
             earlier.extend(meeting.map(|(_, pending)| Arc::clone(pending)));
             let all = core::mem::take(&mut ranges.released).into_iter();
             let (inside, kept) = all.partition::<Vec<_>, _>(|(range, _)| range.is_inside(&self.range));

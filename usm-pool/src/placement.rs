@@ -72,11 +72,11 @@ pub fn plan_within(problem: &Problem, options: &Options<'_>, limits: &Limits) ->
 }
 
 fn fits(plan: &Plan, limits: &Limits) -> bool {
-    room(limits).is_none_or(|room| plan.peak <= room)
+    device_limit(limits).is_none_or(|room| plan.peak <= room)
 }
 
 /// Limit for the device part.
-fn room(limits: &Limits) -> Option<u64> {
+fn device_limit(limits: &Limits) -> Option<u64> {
     match (limits.device_memory, limits.max_alloc) {
         (Some(memory), Some(object)) => Some(memory.min(object)),
         (memory, object) => memory.or(object),
@@ -140,7 +140,7 @@ fn plan_placed(
     }
     let mut options = *options;
     let capacity = options.capacity.take();
-    let (_, device) = plan_part(problem, &options, room(limits).unwrap_or(u64::MAX), &mut placement)?;
+    let (_, device) = plan_part(problem, &options, device_limit(limits).unwrap_or(u64::MAX), &mut placement)?;
     let there: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
     let host = plan(&problem.subset(&there)?, &options)?;
     let mut offsets = alloc::vec![0; placement.len()];

@@ -141,13 +141,13 @@ impl Problem {
         problem.ordering_edges = reach.edges().to_vec();
         problem.exact = exact;
         if reach.order().iter().enumerate().any(|(at, &op)| at != op) {
-            problem.retime(graph, &blocks, reach);
+            problem.set_submission_lives(graph, &blocks, reach);
         }
         Ok(problem)
     }
 
     /// Lives in the order of submission, if ordering edges go against the processing order.
-    fn retime(&mut self, graph: &Graph, blocks: &Blocks, reach: &Reachability) {
+    fn set_submission_lives(&mut self, graph: &Graph, blocks: &Blocks, reach: &Reachability) {
         let n = reach.len() as u64;
         let mut position = alloc::vec![0_u64; reach.len()];
         for (at, &op) in reach.order().iter().enumerate() {

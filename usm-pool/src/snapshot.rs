@@ -176,7 +176,7 @@ impl Snapshot {
                     Action::Allocate => drop(open.insert(*address, event)),
                     Action::Free => {
                         if let Some(began) = open.remove(address) {
-                            slice(&mut json, process, began, Some(*time));
+                            write_slice(&mut json, process, began, Some(*time));
                         }
                     }
                     Action::Refuse => {
@@ -187,7 +187,7 @@ impl Snapshot {
                     }
                 }
             }
-            open.values().for_each(|began| slice(&mut json, process, began, None));
+            open.values().for_each(|began| write_slice(&mut json, process, began, None));
         }
         json.push_str("]}\n");
         json
@@ -195,7 +195,7 @@ impl Snapshot {
 }
 
 /// The life of a block: asynchronous, because lives overlap arbitrarily.
-fn slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
+fn write_slice(json: &mut String, process: usize, began: &Event, end: Option<u64>) {
     let Event { time, address, size, kind, origin: Origin { queue, frames }, .. } = began;
     let id = format!("\"{address:#x}.{time}\"");
     let name = format!("\"{size} bytes\",\"cat\":\"{kind}\",\"id\":{id},\"pid\":{process}");

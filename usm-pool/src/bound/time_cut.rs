@@ -29,7 +29,9 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
     for unit in (0..u64::BITS).map(|shift| 1 << shift).filter(|unit| units & unit != 0) {
         let mut aligned = live().filter(|buffer| buffer.alignment >= unit);
         let found = match &ranks {
-            Some(ranks) if aligned.all(|buffer| buffer.size % unit == 0) => load(buffers, ranks, unit),
+            Some(ranks) if aligned.all(|buffer| buffer.size % unit == 0) => {
+                rounded_time_cut(buffers, ranks, unit)
+            }
             _ => {
                 let (begins, ends) = sorted.get_or_insert_with(|| by_time(buffers));
                 sweep(buffers, begins, ends, unit)
@@ -44,7 +46,7 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
 
 /// The heaviest instant if every size is a multiple of the unit. Stacking then leaves no byte free,
 /// so the sum of the sizes counts.
-fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
+fn rounded_time_cut(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
     let aligned = || {
         let all = buffers.iter().zip(&ranks.lives);
         all.filter(|(buffer, _)| buffer.occupies() && buffer.alignment >= unit)

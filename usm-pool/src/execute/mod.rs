@@ -268,7 +268,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
                 Step::Fill(tensor) => self.write(tensor)?,
                 Step::Start(op) => {
                     for input in schedule::inputs(graph, op) {
-                        if !self.written_over(op, input).is_empty() && !self.right(input, &[])? {
+                        if !self.overwritten_ranges(op, input).is_empty() && !self.has_content(input, &[])? {
                             wrong.insert((op, input));
                             checked.wrong += 1;
                         }
@@ -281,13 +281,13 @@ impl<B: Backend + 'static> Stream<'_, B> {
                 }
                 Step::Finish(op) => {
                     for input in schedule::inputs(graph, op) {
-                        let over = self.written_over(op, input);
+                        let over = self.overwritten_ranges(op, input);
                         if graph.tensors()[input].size == 0 {
                             continue;
                         }
                         checked.reads += 1;
                         // Wrong content that was found before the work in place counts once.
-                        let right = self.right(input, &over)?;
+                        let right = self.has_content(input, &over)?;
                         checked.wrong += u64::from(!right && !wrong.contains(&(op, input)));
                     }
                 }
@@ -295,13 +295,13 @@ impl<B: Backend + 'static> Stream<'_, B> {
         }
         for &output in graph.outputs().iter().filter(|&&output| graph.tensors()[output].size > 0) {
             checked.reads += 1;
-            checked.wrong += u64::from(!self.right(output, &[])?);
+            checked.wrong += u64::from(!self.has_content(output, &[])?);
         }
         Ok(checked)
     }
 
     /// The positions of an input that outputs with a permit lie on by the plan.
-    fn written_over(&self, op: usize, input: usize) -> Vec<Range<usize>> {
+    fn overwritten_ranges(&self, op: usize, input: usize) -> Vec<Range<usize>> {
         let Network { graph, rows, .. } = self.network;
         let Some(from) = rows[input] else { return Vec::new() };
         let permits = graph.ops()[op].in_place.iter().filter(|&&(of, _)| of == input);
@@ -349,7 +349,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
     }
 
     /// Whether a tensor has its content, outside of some positions.
-    fn right(&mut self, tensor: usize, but: &[Range<usize>]) -> Result<bool, ArenaError> {
+    fn has_content(&mut self, tensor: usize, but: &[Range<usize>]) -> Result<bool, ArenaError> {
         let Network { graph, rows, constants, .. } = self.network;
         let node = &graph.tensors()[tensor];
         let (size, key) = (length(node.size)?, self.key(node.root));

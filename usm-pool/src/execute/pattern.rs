@@ -9,7 +9,7 @@ pub(super) fn key(id: u64, salt: u64) -> u64 {
 
 /// Fills bytes with the content from a position on.
 pub(super) fn fill(bytes: &mut [u8], key: u64, position: u64) {
-    for (at, piece) in pieces(bytes.len(), position) {
+    for (at, piece) in word_pieces(bytes.len(), position) {
         let word = mix(key ^ ((position + at.start as u64) / 8)).to_le_bytes();
         bytes[at].copy_from_slice(&word[piece]);
     }
@@ -19,7 +19,7 @@ pub(super) fn fill(bytes: &mut [u8], key: u64, position: u64) {
 pub(super) fn differences(bytes: &[u8], key: u64, position: u64, but: &[Range<usize>]) -> usize {
     let excused = |at: usize| but.iter().any(|range| range.contains(&at));
     let mut count = 0;
-    for (at, piece) in pieces(bytes.len(), position) {
+    for (at, piece) in word_pieces(bytes.len(), position) {
         let word = mix(key ^ ((position + at.start as u64) / 8)).to_le_bytes();
         if bytes[at.clone()] != word[piece.clone()] {
             let pairs = at.clone().zip(bytes[at].iter().zip(&word[piece]));
@@ -30,7 +30,7 @@ pub(super) fn differences(bytes: &[u8], key: u64, position: u64, but: &[Range<us
 }
 
 /// Positions in the bytes with their positions in words of eight bytes.
-fn pieces(length: usize, position: u64) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+fn word_pieces(length: usize, position: u64) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
     let into = (position % 8) as usize;
     let mut at = 0;
     core::iter::from_fn(move || {

@@ -33,7 +33,7 @@ impl Space {
         self
     }
 
-    fn room(&self) -> u64 {
+    fn device_limit(&self) -> u64 {
         self.max_alloc.map_or(self.size, |object| object.min(self.size))
     }
 }
@@ -94,11 +94,11 @@ pub fn spread(problem: &Problem, options: &Options<'_>, spaces: &[Space]) -> Res
         // buffers in earlier memories.
         let left: Vec<usize> = (0..found.memory.len()).filter(|&i| found.memory[i].is_none()).collect();
         let rest = problem.subset(&left)?;
-        let fits = |&size: &u64| size <= space.room();
+        let fits = |&size: &u64| size <= space.device_limit();
         let mut placement: Vec<Memory> = (rest.buffers().iter())
             .map(|buffer| if fits(&buffer.size) { Memory::Device } else { Memory::Host })
             .collect();
-        let (problem, plan) = plan_part(&rest, &options, space.room(), &mut placement)?;
+        let (problem, plan) = plan_part(&rest, &options, space.device_limit(), &mut placement)?;
         for (&buffer, memory) in left.iter().zip(placement) {
             if memory == Memory::Device {
                 found.memory[buffer] = Some(index);

@@ -29,12 +29,12 @@ pub(crate) struct Until<'a> {
 
 impl Until<'_> {
     /// Whether the attempt ends after this many buffers, because of its work or its time.
-    pub(crate) fn is_spent(&self, placed: usize, work: u64) -> bool {
-        work > self.work || self.late(placed)
+    pub(crate) fn is_exhausted(&self, placed: usize, work: u64) -> bool {
+        work > self.work || self.is_out_of_time(placed)
     }
 
     /// Whether time has run out after this many buffers.
-    pub(crate) fn late(&self, placed: usize) -> bool {
+    pub(crate) fn is_out_of_time(&self, placed: usize) -> bool {
         placed % ASK == ASK - 1 && (self.stop)()
     }
 }
@@ -78,7 +78,7 @@ fn run(
             return None;
         }
         offsets[buffer as usize] = offset;
-        if until.is_spent(at, work) {
+        if until.is_exhausted(at, work) {
             if !until.on_top {
                 return None;
             }

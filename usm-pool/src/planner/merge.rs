@@ -159,7 +159,7 @@ impl Merged {
                 }
             }
         }
-        self.renew(made);
+        self.replace_parts(made);
     }
 
     /// Joins a row, if no buffer of it is part of another one.
@@ -217,7 +217,7 @@ impl Merged {
             let parts: Vec<Buffer> = members[stack.members].iter().map(|&at| self.whole[at]).collect();
             made.extend(parts.into_iter().reduce(|below, above| self.stack(below, above)));
         }
-        self.renew(made);
+        self.replace_parts(made);
     }
 
     /// Joins buffers of one size that follow each other.
@@ -232,7 +232,7 @@ impl Merged {
                 }
             }
         }
-        self.renew(made);
+        self.replace_parts(made);
     }
 
     /// Puts one buffer on another of equal life. The sum of a checked problem's sizes, each with
@@ -259,7 +259,7 @@ impl Merged {
     }
 
     /// Adds what was joined, and removes the parts.
-    fn renew(&mut self, made: Vec<Buffer>) {
+    fn replace_parts(&mut self, made: Vec<Buffer>) {
         if !made.is_empty() {
             self.whole.extend(made);
             self.whole.retain(|buffer| !self.is_part[buffer.id as usize]);

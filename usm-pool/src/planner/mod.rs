@@ -199,13 +199,13 @@ impl Heaviest {
     fn of(problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Self, Error> {
         let buffers = problem.buffers();
         if !problem.is_exact() {
-            return Ok(Self::one(buffers));
+            return Ok(Self::of_largest(buffers));
         }
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
             let (bytes, set) = bound::antichain_until(buffers, conflicts, stop)?;
             let found = Self { bytes, time: None, buffers: set };
             // A bound that was stopped early may be below the one from the lives.
-            let quick = stop().then(|| Self::in_the_order_given(buffers, conflicts));
+            let quick = stop().then(|| Self::in_given_order(buffers, conflicts));
             return Ok(quick.filter(|quick| quick.bytes > bytes).unwrap_or(found));
         }
         // For lives with gaps the cut goes through the pieces, because a cut through the hulls
@@ -221,7 +221,7 @@ impl Heaviest {
     }
 
     /// The largest buffer: a bound for any conflicts.
-    fn one(buffers: &[Buffer]) -> Self {
+    fn of_largest(buffers: &[Buffer]) -> Self {
         let largest = (0..buffers.len()).max_by_key(|&i| buffers[i].size);
         let bytes = largest.map_or(0, |i| buffers[i].size);
         Self { bytes, time: None, buffers: largest.into_iter().collect() }
@@ -229,7 +229,7 @@ impl Heaviest {
 
     /// The buffers live at the heaviest instant in the given order, as far as all of them conflict
     /// in every order.
-    fn in_the_order_given(buffers: &[Buffer], conflicts: &ConflictGraph) -> Self {
+    fn in_given_order(buffers: &[Buffer], conflicts: &ConflictGraph) -> Self {
         let time = bound::time_cut(buffers).time;
         let mut kept = alloc::vec![0_u64; conflicts.len().div_ceil(64)];
         let mut set = Vec::new();
@@ -264,7 +264,7 @@ pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Ce
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let (begun, heaviest) = begin(problem, options)?;
+    let (begun, heaviest) = bound_with_early_plan(problem, options)?;
     let bound = heaviest.bytes;
     let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest, begun);
     let proof = match outcome.infeasible {
@@ -297,7 +297,10 @@ pub fn given(problem: &Problem, offsets: Vec<u64>, options: &Options<'_>) -> Res
 /// The bound. For many buffers on an out-of-order queue it may take all available time, so a plan
 /// comes first. If that plan meets the bound of the given order, the heaviest antichain of all
 /// orders is not searched.
-fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
+fn bound_with_early_plan(
+    problem: &Problem,
+    options: &Options<'_>,
+) -> Result<(Option<Vec<u64>>, Heaviest), Error> {
     let early = || options.must_stop();
     let (buffers, instance) = (problem.buffers(), Instance::of(problem));
     let many = problem.queue() == Queue::OutOfOrder && buffers.len() >= greedy::MANY;
@@ -307,7 +310,7 @@ fn begin(problem: &Problem, options: &Options<'_>) -> Result<(Option<Vec<u64>>, 
     let offsets = portfolio::plan_by_strategy(instance, options.strategy, &early)
         .or_else(|| portfolio::plan_by_strategy(instance, Strategy::GreedyBySize, &early))
         .unwrap_or_default();
-    let quick = Heaviest::in_the_order_given(buffers, conflicts);
+    let quick = Heaviest::in_given_order(buffers, conflicts);
     let met = instance.peak(&offsets) <= quick.bytes;
     Ok((Some(offsets), if met { quick } else { Heaviest::of(problem, &early)? }))
 }

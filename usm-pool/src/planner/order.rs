@@ -174,7 +174,7 @@ fn separate_antichains(
                 }
                 None => break,
             }
-            if cut.left() <= lever.target || found.edges.len() >= lever.limit {
+            if cut.remaining_size() <= lever.target || found.edges.len() >= lever.limit {
                 break;
             }
             reach = Reachability::new(graph, &found.edges)?;
@@ -395,7 +395,7 @@ impl Cut {
         Some(Step::Join { member, edges })
     }
 
-    fn left(&self) -> u64 {
+    fn remaining_size(&self) -> u64 {
         self.sizes.iter().sum()
     }
 }

@@ -57,7 +57,7 @@ pub struct Tradeoff {
 /// ```
 pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec<Tradeoff>, Error> {
     let found = ordering(graph, options)?;
-    let rounds = spread(found.curve.len(), points.max(2));
+    let rounds = evenly_spaced(found.curve.len(), points.max(2));
     let mut options = *options;
     options.nodes /= rounds.len().max(1) as u64;
     let mut curve: Vec<Tradeoff> = Vec::new();
@@ -80,7 +80,7 @@ pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec
 }
 
 /// At most `most` numbers of `0..len`, evenly spread, including the first and the last.
-fn spread(len: usize, most: usize) -> Vec<usize> {
+fn evenly_spaced(len: usize, most: usize) -> Vec<usize> {
     let last = len.saturating_sub(1);
     if len <= most {
         return (0..len).collect();
@@ -90,12 +90,12 @@ fn spread(len: usize, most: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::spread;
+    use super::evenly_spaced;
 
     #[test]
     fn both_ends_are_among_the_points() {
-        assert_eq!(spread(0, 4), []);
-        assert_eq!(spread(3, 4), [0, 1, 2]);
-        assert_eq!(spread(100, 4), [0, 33, 66, 99]);
+        assert_eq!(evenly_spaced(0, 4), []);
+        assert_eq!(evenly_spaced(3, 4), [0, 1, 2]);
+        assert_eq!(evenly_spaced(100, 4), [0, 33, 66, 99]);
     }
 }

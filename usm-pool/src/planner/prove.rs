@@ -26,10 +26,10 @@ pub fn prove_bound(problem: &Problem, bound: u64, options: &Options<'_>) -> Resu
     let heaviest = Heaviest::of(problem, &|| options.must_stop())?;
     if heaviest.bytes >= bound {
         match heaviest.time {
-            Some(time) if problem.conflicts().is_none() => line(&mut text, buffers, &Line::Cut(time)),
+            Some(time) if problem.conflicts().is_none() => write_line(&mut text, buffers, &Line::Cut(time)),
             _ => {
                 let set = heaviest.buffers.iter().map(|&i| i as u32);
-                line(&mut text, buffers, &Line::Over(set.collect()));
+                write_line(&mut text, buffers, &Line::Over(set.collect()));
             }
         }
         return Ok(Some(text));
@@ -38,11 +38,11 @@ pub fn prove_bound(problem: &Problem, bound: u64, options: &Options<'_>) -> Resu
         return Ok(None);
     }
     let Some(lines) = search::refute(Instance::of(problem), options, capacity) else { return Ok(None) };
-    lines.iter().for_each(|said| line(&mut text, buffers, said));
+    lines.iter().for_each(|said| write_line(&mut text, buffers, said));
     Ok(Some(text))
 }
 
-fn line(text: &mut String, buffers: &[Buffer], line: &Line) {
+fn write_line(text: &mut String, buffers: &[Buffer], line: &Line) {
     let id = |&i: &u32| buffers[i as usize].id;
     let _ = match line {
         Line::Part(begin, end) => writeln!(text, "part {begin} {end}"),

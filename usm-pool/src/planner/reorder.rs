@@ -38,8 +38,8 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
         return Ok(best);
     }
     let links = Links::new(graph);
-    for order in [links.least_growth(graph), links.depth_first(graph), links.late_sources(&best.order)] {
-        for order in [links.late_sources(&order), order] {
+    for order in [links.least_growth(graph), links.depth_first(graph), links.delay_sources(&best.order)] {
+        for order in [links.delay_sources(&order), order] {
             let Ok(reordered) = graph.reordered(&order) else { continue };
             let bound = heaviest_cut(&reordered, in_place)?;
             if bound < best.bound {
@@ -163,7 +163,7 @@ impl Links {
     }
 
     /// The same order with operators without inputs moved to just before their first user.
-    fn late_sources(&self, order: &[usize]) -> Vec<usize> {
+    fn delay_sources(&self, order: &[usize]) -> Vec<usize> {
         let mut moved = Vec::with_capacity(order.len());
         let mut done = alloc::vec![false; order.len()];
         for &op in order {

@@ -123,7 +123,7 @@ impl<'a> TimeTree<'a> {
         }
         let life = self.ranks.lives[buffer];
         let item = &self.instance.buffers[buffer];
-        self.gather(life);
+        self.collect_lists(life);
         let offset = self.find_offset(item.size, item.alignment, fit);
         self.add(life, (offset, offset.saturating_add(item.size)));
         offset
@@ -151,7 +151,7 @@ impl<'a> TimeTree<'a> {
     }
 
     /// Collects the lists of all memory that is live beside a life.
-    fn gather(&mut self, life: (u32, u32)) {
+    fn collect_lists(&mut self, life: (u32, u32)) {
         let [first, last, from, to] = self.leaves_of(life);
         let partners = &mut self.partners.0;
         partners.clear();

@@ -42,7 +42,7 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
     let mut entries: Vec<Entry> = Vec::new();
     let (mut work, mut late) = (0, false);
     for (placed, &buffer) in order.iter().enumerate() {
-        if !late && until.is_spent(placed, work) {
+        if !late && until.is_exhausted(placed, work) {
             if !until.on_top {
                 return None;
             }

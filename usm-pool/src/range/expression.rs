@@ -199,12 +199,12 @@ mod text {
             bytes.get(self.at).copied()
         }
 
-        fn unread(&self, reason: Reason) -> Unread {
+        fn error_here(&self, reason: Reason) -> Unread {
             Unread { at: self.at, reason }
         }
 
         fn expected(&self, what: &'static str) -> Unread {
-            self.unread(Reason::Wanted(what))
+            self.error_here(Reason::Wanted(what))
         }
 
         fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Unread> {
@@ -218,7 +218,7 @@ mod text {
         fn value(&mut self, term: Term) -> Result<(), Unread> {
             self.held += 1;
             if self.held > DEPTH {
-                return Err(self.unread(Reason::TooDeep));
+                return Err(self.error_here(Reason::TooDeep));
             }
             self.terms.push(term);
             Ok(())
@@ -282,7 +282,7 @@ mod text {
                         Ok(number) => self.value(Term::Number(number)),
                         Err(_) => {
                             self.at = begin;
-                            Err(self.unread(if digits {
+                            Err(self.error_here(if digits {
                                 Reason::TooLarge
                             } else {
                                 Reason::Wanted("a number")
@@ -303,7 +303,7 @@ mod text {
                         (None, Some(index)) => self.value(Term::Dimension(index)),
                         (None, None) => {
                             self.at = begin;
-                            Err(self.unread(Reason::Unknown(word)))
+                            Err(self.error_here(Reason::Unknown(word)))
                         }
                     }
                 }
@@ -334,7 +334,7 @@ mod text {
             self.expect(b'(', "(")?;
             self.open += 1;
             if self.open > DEPTH {
-                return Err(self.unread(Reason::TooDeep));
+                return Err(self.error_here(Reason::TooDeep));
             }
             read(self)?;
             self.open -= 1;

@@ -43,7 +43,7 @@ impl Snapshot {
 impl Device {
     fn panel(&self, svg: &mut String, top: f64) {
         let in_use = self.in_use();
-        let (line, peak) = self.line();
+        let (line, peak) = self.usage_line();
         let peak = peak.max(in_use);
         let (unit, blocks) = (Unit::of(peak), self.segments.iter().map(|it| it.blocks.len()).sum::<usize>());
         let _ = write!(
@@ -114,7 +114,7 @@ impl Device {
     }
 
     /// Bytes in use after each event, and their maximum.
-    fn line(&self) -> (Vec<(u64, u64)>, u64) {
+    fn usage_line(&self) -> (Vec<(u64, u64)>, u64) {
         let (mut kinds, mut peak): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
         let line = self.events.iter().map(|event| {
             kinds.insert(event.kind, event.current);

@@ -20,7 +20,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    fn meets(self, other: Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         self.memory == other.memory && self.low.max(other.low) < self.high.min(other.high)
     }
 }
@@ -96,9 +96,9 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     // Ranges that may still be read, so that a write is compared with few.
     let mut holding = Held::default();
     for (tensor, node) in tensors.iter().enumerate() {
-        let (true, Some(range)) = (before_run(graph, node.root), ranges[tensor]) else { continue };
+        let (true, Some(range)) = (exists_before_run(graph, node.root), ranges[tensor]) else { continue };
         // The caller filled them before the run, in no defined order.
-        if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != node.root) {
+        if let Some(held) = holding.overlapping(range).find(|&held| tensors[held].root != node.root) {
             return Err(overlap(graph, held, tensor, ranges));
         }
         holding.insert(tensor, range, last_read(graph, tensor));
@@ -112,7 +112,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
         while let Some((_, tensor)) = carried.next_if(|&(entry, _)| entry == op) {
             let Some(range) = ranges[tensor] else { continue };
             let root = tensors[tensor].root;
-            if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != root) {
+            if let Some(held) = holding.overlapping(range).find(|&held| tensors[held].root != root) {
                 let (reader, writer) = (tensors[held].id, tensors[tensor].id);
                 return Err(Violation::Overwritten { op, reader, writer });
             }
@@ -124,11 +124,11 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
                 continue;
             };
             let foreign = |other: &usize| tensors[*other].root != tensors[output].root;
-            if let Some(other) = written.meeting(range).find(foreign) {
+            if let Some(other) = written.overlapping(range).find(foreign) {
                 return Err(overlap(graph, other, output, ranges));
             }
             written.insert(output, range, op);
-            for held in holding.meeting(range).filter(foreign) {
+            for held in holding.overlapping(range).filter(foreign) {
                 // A permit covers one input: every other input under the output needs its own.
                 let allowed = permitted(graph, ranges, op, held, output);
                 let reader = pending_read(graph, held, op, allowed);
@@ -159,7 +159,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
 }
 
 /// Whether the bytes of a root exist before the first operator.
-fn before_run(graph: &Graph, root: usize) -> bool {
+fn exists_before_run(graph: &Graph, root: usize) -> bool {
     let family = || graph.family(root).iter().map(|&member| &graph.tensors()[member]);
     let written_first = family().filter_map(|member| member.producer).min();
     let read_first = family().filter_map(|member| member.users.first().copied()).min();
@@ -235,7 +235,7 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
             let fresh = |user: usize| {
                 let mut writers = writers(graph, tensor).peekable();
                 // Content from before the run counts if the operators write only a part.
-                (is_written(graph, tensor) || !before_run(graph, node.root))
+                (is_written(graph, tensor) || !exists_before_run(graph, node.root))
                     && writers.peek().is_some()
                     && writers.all(|writer| first <= writer && writer < user)
             };
@@ -279,8 +279,9 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         };
         // A root whose only operator works in place on both sides does not separate its neighbours.
         let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
-        let before = nearest(holding.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
-        let after = nearest(holding.range(key..), |x| is_complete_before(root, x), says_nothing);
+        let before =
+            first_not_apart(holding.range(..key).rev(), |x| is_complete_before(x, root), says_nothing);
+        let after = first_not_apart(holding.range(key..), |x| is_complete_before(root, x), says_nothing);
         if let Some(other) = before.or(after) {
             return Err(overlap(graph, other, root, ranges));
         }
@@ -290,7 +291,7 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
 }
 
 /// The first of these roots that is not apart, up to one that separates all roots behind it.
-fn nearest<'h>(
+fn first_not_apart<'h>(
     mut holding: impl Iterator<Item = &'h (usize, usize, usize)>,
     apart: impl Fn(usize) -> bool,
     says_nothing: impl Fn(usize) -> bool,
@@ -310,8 +311,8 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
     let of = |tensors: &[usize], root: usize| -> Vec<usize> {
         tensors.iter().copied().filter(|&tensor| graph.tensors()[tensor].root == root).collect()
     };
-    let meets = |a: usize, b: usize| match (ranges[a], ranges[b]) {
-        (Some(a), Some(b)) => a.meets(b),
+    let overlaps = |a: usize, b: usize| match (ranges[a], ranges[b]) {
+        (Some(a), Some(b)) => a.overlaps(b),
         _ => false,
     };
     let looped = graph.loops().iter().any(|&(first, last)| first <= op && op <= last);
@@ -319,8 +320,8 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
         && of(&node.outputs, y).into_iter().all(|output| {
             of(&node.inputs, x)
                 .into_iter()
-                .all(|input| !meets(input, output) || permitted(graph, ranges, op, input, output))
-                && !of(&node.outputs, x).into_iter().any(|other| meets(other, output))
+                .all(|input| !overlaps(input, output) || permitted(graph, ranges, op, input, output))
+                && !of(&node.outputs, x).into_iter().any(|other| overlaps(other, output))
         })
 }
 

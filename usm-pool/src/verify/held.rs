@@ -48,7 +48,7 @@ impl Held {
     }
 
     /// The tensors with a byte of the range.
-    pub(super) fn meeting(&self, range: Range) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn overlapping(&self, range: Range) -> impl Iterator<Item = usize> + '_ {
         let Range { memory, low, high } = range;
         let classes = self.classes.iter().enumerate().filter(move |_| low < high);
         classes.flat_map(move |(class, held)| {

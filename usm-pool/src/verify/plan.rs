@@ -29,7 +29,7 @@ pub fn plan(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     }
     let peaks = peaks(plan, problem)?;
     rows(plan, problem)?;
-    sums(plan, problem, peaks)?;
+    check_sums(plan, problem, peaks)?;
     edges(plan, problem)?;
     bound(plan, problem)?;
     Ok(peaks)
@@ -88,7 +88,7 @@ fn check_conflicts(
 /// One row for each tensor, with the values that follow from the problem, its buffer's offset and
 /// its memory.
 fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
-    equal("rows", plan.rows.len() as u64, problem.members().len() as u64)?;
+    check_equal("rows", plan.rows.len() as u64, problem.members().len() as u64)?;
     for (index, (row, member)) in plan.rows.iter().zip(problem.members()).enumerate() {
         let &Row { id, lower, upper, size, alignment, offset, memory, buffer } = row;
         let Member { tensor, buffer: home, offset: inside, .. } = *member;
@@ -111,31 +111,31 @@ fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
 }
 
 /// Peak, plain sum, use of each memory, and the list of buffers outside device memory.
-fn sums(plan: &Plan, problem: &Problem, peaks: [u64; 2]) -> Result<(), Violation> {
+fn check_sums(plan: &Plan, problem: &Problem, peaks: [u64; 2]) -> Result<(), Violation> {
     let roots = problem.members().iter().filter(|member| !member.view);
     let plain = roots.fold(0_u64, |sum, member| sum.saturating_add(member.tensor.size));
-    equal("naive", plan.naive, plain)?;
-    equal("peak", plan.peak, peaks[0].saturating_add(peaks[1]))?;
+    check_equal("naive", plan.naive, plain)?;
+    check_equal("peak", plan.peak, peaks[0].saturating_add(peaks[1]))?;
     let hosted = plan.placement.iter().filter(|&&memory| memory == Memory::Host).count();
     let counts = [plan.placement.len() - hosted, hosted];
-    equal("memories", plan.memories.len() as u64, 1 + u64::from(hosted > 0))?;
+    check_equal("memories", plan.memories.len() as u64, 1 + u64::from(hosted > 0))?;
     let both = [Memory::Device, Memory::Host].into_iter().zip(peaks).zip(counts);
     for (used, ((memory, peak), buffers)) in plan.memories.iter().zip(both) {
         let MemoryUse { memory: said, peak: high, buffers: count } = *used;
-        equal("memories: memory", said as u64, memory as u64)?;
-        equal("memories: peak", high, peak)?;
-        equal("memories: buffers", count as u64, buffers as u64)?;
+        check_equal("memories: memory", said as u64, memory as u64)?;
+        check_equal("memories: peak", high, peak)?;
+        check_equal("memories: buffers", count as u64, buffers as u64)?;
     }
-    equal("spilled", plan.spilled.len() as u64, hosted as u64)?;
+    check_equal("spilled", plan.spilled.len() as u64, hosted as u64)?;
     let buffers = problem.buffers().iter().zip(&plan.placement);
     let there = buffers.filter(|(_, memory)| **memory == Memory::Host);
     for (&said, (buffer, _)) in plan.spilled.iter().zip(there) {
-        equal("spilled", said, buffer.id)?;
+        check_equal("spilled", said, buffer.id)?;
     }
     Ok(())
 }
 
-fn equal(field: &'static str, said: u64, expected: u64) -> Result<(), Violation> {
+fn check_equal(field: &'static str, said: u64, expected: u64) -> Result<(), Violation> {
     if said == expected { Ok(()) } else { Err(Violation::Field { field, said, expected }) }
 }
 
@@ -168,32 +168,32 @@ fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
                     expected: plan.nodes,
                 });
             }
-            equal("lower_bound", plan.lower_bound, capacity.saturating_add(1))?;
-            return at_most_the_peak(plan);
+            check_equal("lower_bound", plan.lower_bound, capacity.saturating_add(1))?;
+            return check_bound_below_peak(plan);
         }
         Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => buffers,
     };
-    let named = named(problem, ids)?;
+    let named = certificate_tensors(problem, ids)?;
     match plan.certificate {
         Certificate::TimeCut { time, .. } => live_at(problem, &named, time)?,
-        _ => pairwise_in_conflict(problem, &named)?,
+        _ => check_pairwise_conflict(problem, &named)?,
     }
     let spread = plan.placement.contains(&Memory::Device) && plan.placement.contains(&Memory::Host);
     let proven = |alignment: &dyn Fn(&Member) -> u64| {
         // Each memory has a topmost buffer that needs no rounding, so several memories prove only
         // the plain sum.
         let alignment = |member: &Member| if spread { 1 } else { alignment(member) };
-        stacked(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
+        least_stack(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
     };
     // A tensor in another's block may begin only where that one may too. A bound for every use of
     // permits ignores that.
     if plan.lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
-        equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
+        check_equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
     }
-    at_most_the_peak(plan)
+    check_bound_below_peak(plan)
 }
 
-fn at_most_the_peak(plan: &Plan) -> Result<(), Violation> {
+fn check_bound_below_peak(plan: &Plan) -> Result<(), Violation> {
     if plan.lower_bound <= plan.peak {
         return Ok(());
     }
@@ -201,7 +201,7 @@ fn at_most_the_peak(plan: &Plan) -> Result<(), Violation> {
 }
 
 /// The tensors of a certificate: known, each once, and no two in one buffer.
-fn named<'a>(problem: &'a Problem, ids: &[u64]) -> Result<Vec<&'a Member>, Violation> {
+fn certificate_tensors<'a>(problem: &'a Problem, ids: &[u64]) -> Result<Vec<&'a Member>, Violation> {
     let mut wanted = ids.to_vec();
     wanted.sort_unstable();
     if let Some(pair) = wanted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -248,7 +248,7 @@ fn live_at(problem: &Problem, named: &[&Member], time: u64) -> Result<(), Violat
     }
 }
 
-fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Violation> {
+fn check_pairwise_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Violation> {
     let Some(relation) = problem.conflicts() else {
         // Intervals overlap in pairs if the last begin is before the first end.
         let life = |member: &&&Member| problem.buffers()[member.buffer].lifetime();
@@ -282,7 +282,7 @@ fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Viol
 /// The least bytes for buffers `(size, alignment)` at disjoint bytes. Buffers aligned to `unit` or
 /// more begin at multiples of it, so each takes its size rounded up, except the topmost. The best
 /// unit counts.
-fn stacked(mut set: Vec<(u64, u64)>) -> u64 {
+fn least_stack(mut set: Vec<(u64, u64)>) -> u64 {
     set.retain(|&(size, _)| size > 0);
     let mut units: Vec<u64> = set.iter().map(|&(_, alignment)| alignment).collect();
     units.sort_unstable();

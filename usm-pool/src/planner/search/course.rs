@@ -143,12 +143,12 @@ impl<'m> Course<'m> {
     }
 
     /// Number of nodes until now.
-    pub(super) fn used(&self) -> u64 {
+    pub(super) fn nodes_used(&self) -> u64 {
         self.budget - self.nodes
     }
 
     pub(super) fn progress(&self) -> Progress {
-        Progress { peak: self.peak, bound: self.lower.min(self.peak), nodes: self.used() }
+        Progress { peak: self.peak, bound: self.lower.min(self.peak), nodes: self.nodes_used() }
     }
 
     /// The next step; `None` at the end.
@@ -167,7 +167,7 @@ impl<'m> Course<'m> {
             }
         }
         let upper = (peak - 1) / unit * unit;
-        let turns = AT_BOUND[usize::from(self.used() > EARLY)];
+        let turns = AT_BOUND[usize::from(self.nodes_used() > EARLY)];
         let at_bound = capacity.is_none() && self.round % turns == 0;
         let aim = match capacity {
             Some(capacity) => (capacity / unit * unit).min(upper),

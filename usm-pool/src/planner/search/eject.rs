@@ -135,7 +135,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
 
     /// Places a removed buffer and returns the cost in nodes; `None` if it does not fit at all.
     fn step(&mut self) -> Option<u64> {
-        let at = self.random.below(self.waiting.len() as u64) as usize;
+        let at = self.random.random_below(self.waiting.len() as u64) as usize;
         let item = self.waiting.swap_remove(at) as usize;
         let (size, _) = self.relation.shape(item);
         if size > self.capacity {
@@ -189,7 +189,7 @@ impl<'r, R: Relation> Ejection<'r, R> {
             }
             if cost <= best.1 {
                 equals = if cost < best.1 { 1 } else { equals + 1 };
-                if random.below(equals) == 0 {
+                if random.random_below(equals) == 0 {
                     // Nothing changes in this range: one of its ends leaves the larger hole.
                     let high = begins.peek().map_or(last, |begin| begin.0.min(last)) & !(alignment - 1);
                     best = (if random.next() & 1 == 0 { low } else { high.max(low) }, cost);

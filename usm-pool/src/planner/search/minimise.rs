@@ -82,7 +82,11 @@ impl Run<'_> {
 
     fn found(self) -> Found {
         let Self { course, best, is_better } = self;
-        Found { offsets: is_better.then_some(best), nodes: course.used(), infeasible: course.infeasible }
+        Found {
+            offsets: is_better.then_some(best),
+            nodes: course.nodes_used(),
+            infeasible: course.infeasible,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ impl Order {
         let mut random = Random::new(seed);
         let mut order = Self { rule, width: Vec::new(), area: Vec::new() };
         for item in &model.items {
-            let factor = if noise == 0 { 1000 } else { 1000 + random.below(noise) };
+            let factor = if noise == 0 { 1000 } else { 1000 + random.random_below(noise) };
             let factor = u128::from(factor);
             order.width.push(u128::from(item.width) * factor);
             order.area.push((u128::from(item.width) * u128::from(item.size)).saturating_mul(factor));
@@ -73,7 +73,7 @@ impl Random {
     }
 
     /// A number below `bound`, which is not zero.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn random_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

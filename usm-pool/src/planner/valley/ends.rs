@@ -25,7 +25,7 @@ impl Ends {
         let mut earliest = Vec::new();
         loop {
             level.resize(level.len().next_multiple_of(FAN), TAKEN);
-            let above: Vec<u32> = level.chunks(FAN).map(least).collect();
+            let above: Vec<u32> = level.chunks(FAN).map(minimum).collect();
             earliest.push(level);
             level = above;
             if level.len() <= 1 {
@@ -81,7 +81,7 @@ impl Ends {
         for (height, level) in self.earliest.iter().enumerate() {
             let siblings = level.get(at..(at / FAN + 1) * FAN)?;
             if let Some(found) = siblings.iter().position(|&earliest| earliest <= end) {
-                return self.down(height, at + found, end);
+                return self.descend(height, at + found, end);
             }
             lives *= FAN;
             at = at / FAN + 1;
@@ -93,7 +93,7 @@ impl Ends {
     }
 
     /// The first leaf below a node with an end at or before `end`.
-    fn down(&self, height: usize, mut at: usize, end: u32) -> Option<usize> {
+    fn descend(&self, height: usize, mut at: usize, end: u32) -> Option<usize> {
         for level in self.earliest[..height].iter().rev() {
             at = at * FAN + level[at * FAN..][..FAN].iter().position(|&earliest| earliest <= end)?;
         }
@@ -105,7 +105,7 @@ impl Ends {
         let mut at = life;
         for height in 1..self.earliest.len() {
             at /= FAN;
-            let now = least(&self.earliest[height - 1][at * FAN..][..FAN]);
+            let now = minimum(&self.earliest[height - 1][at * FAN..][..FAN]);
             if self.earliest[height][at] == now {
                 break;
             }
@@ -114,6 +114,6 @@ impl Ends {
     }
 }
 
-fn least(earliest: &[u32]) -> u32 {
+fn minimum(earliest: &[u32]) -> u32 {
     earliest.iter().copied().min().unwrap_or(TAKEN)
 }

@@ -60,7 +60,7 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64, until: Unti
     let mut offsets = alloc::vec![0; buffers.len()];
     let mut placed = 0;
     loop {
-        let valley = skyline.valley();
+        let valley = skyline.descend_to_valley();
         match waiting.take(valley.begin, valley.end) {
             Some(taken) => {
                 let alignment = 1 << taken.shift;
@@ -74,7 +74,7 @@ pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64, until: Unti
                 skyline.raise(taken.lower, taken.upper, end);
                 // A first plan is made to its end: a million buffers take a second, and those that
                 // are put on top would make it many times as high.
-                if !until.on_top && until.late(placed) {
+                if !until.on_top && until.is_out_of_time(placed) {
                     return None;
                 }
                 placed += 1;

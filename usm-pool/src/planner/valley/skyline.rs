@@ -48,7 +48,7 @@ impl Skyline {
     }
 
     /// Goes downhill from the current segment to a valley.
-    pub(super) fn valley(&mut self) -> Valley {
+    pub(super) fn descend_to_valley(&mut self) -> Valley {
         loop {
             let Segment { height, begin, before, next } = self.segments[self.at as usize];
             let (left, right) = (self.get(before), self.get(next));

@@ -234,7 +234,7 @@ impl<'p> State<'p> {
             let low = self.low[i];
             let stands_for = |other: usize| other == i || self.open[other] && self.are_twins(i, other);
             let refuted = node.refuted.iter().any(|&(other, at)| at == low && stands_for(other));
-            let banned = low == node.floor && self.banned().any(stands_for);
+            let banned = low == node.floor && self.refuted_at_floor().any(stands_for);
             if !refuted && !banned && node.free.is_none_or(|free| low < free) {
                 return Err(ProofFault::Missing { id: self.id(i), offset: low });
             }
@@ -244,7 +244,7 @@ impl<'p> State<'p> {
 
     /// Buffers that no best plan of this node has at the floor: they were refuted there before a
     /// buffer was placed at the same offset, for this node or for a node above it with this floor.
-    fn banned(&self) -> impl Iterator<Item = usize> {
+    fn refuted_at_floor(&self) -> impl Iterator<Item = usize> {
         let floor = self.node().floor;
         let above = self.nodes.iter().rev().zip(self.nodes.iter().rev().skip(1));
         let same = above.take_while(move |(node, _)| node.floor == floor);
