@@ -83,29 +83,29 @@ macro_rules! atomic_floats {
             /// Adds. Returns the old number.
             #[inline]
             pub fn fetch_add(&self, value: $float, order: Ordering) -> $float {
-                self.change(order, |old| old + value)
+                self.update(order, |old| old + value)
             }
 
             /// Subtracts. Returns the old number.
             #[inline]
             pub fn fetch_sub(&self, value: $float, order: Ordering) -> $float {
-                self.change(order, |old| old - value)
+                self.update(order, |old| old - value)
             }
 
             /// Keeps the smaller number; of a NaN and a number, the number. Returns the old number.
             #[inline]
             pub fn fetch_min(&self, value: $float, order: Ordering) -> $float {
-                self.change(order, |old| old.min(value))
+                self.update(order, |old| old.min(value))
             }
 
             /// Keeps the greater number; of a NaN and a number, the number. Returns the old number.
             #[inline]
             pub fn fetch_max(&self, value: $float, order: Ordering) -> $float {
-                self.change(order, |old| old.max(value))
+                self.update(order, |old| old.max(value))
             }
 
             #[inline]
-            fn change(&self, order: Ordering, new: impl Fn($float) -> $float) -> $float {
+            fn update(&self, order: Ordering, new: impl Fn($float) -> $float) -> $float {
                 let change = |bits| Some(new($float::from_bits(bits)).to_bits());
                 let (Ok(old) | Err(old)) = self.0.fetch_update(order, Ordering::Relaxed, change);
                 $float::from_bits(old)

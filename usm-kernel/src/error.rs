@@ -28,7 +28,7 @@ impl ArgumentError {
     /// This error if the array is too short. A missing argument has no elements.
     #[inline]
     pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
-        Self::compare(lengths, argument, false, needed)
+        Self::check_length(lengths, argument, false, needed)
     }
 
     /// Refuses local array number `array` unless it has `needed` elements; for the check of a
@@ -38,11 +38,11 @@ impl ArgumentError {
     /// This error if the array is too short. A missing array has no elements.
     #[inline]
     pub fn local_at_least(locals: &[usize], array: usize, needed: u64) -> Result<(), Self> {
-        Self::compare(locals, array, true, needed)
+        Self::check_length(locals, array, true, needed)
     }
 
     #[inline]
-    fn compare(lengths: &[usize], argument: usize, is_local: bool, needed: u64) -> Result<(), Self> {
+    fn check_length(lengths: &[usize], argument: usize, is_local: bool, needed: u64) -> Result<(), Self> {
         let found = lengths.get(argument).map_or(0, |length| *length as u64);
         if found >= needed { Ok(()) } else { Err(Self { argument, is_local, needed, found }) }
     }

@@ -145,7 +145,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
             K::SPIR_V.map(Code::SpirV),
             K::PTX.map(Code::Ptx),
         ];
-        let code = best_first(codes, context.info().device_type)
+        let code = order_by_preference(codes, context.info().device_type)
             .into_iter()
             .flatten()
             .find(|code| taken.contains(code.format()));
@@ -195,7 +195,7 @@ impl CheckedCode {
 }
 
 /// The codes in the order of preference for such a device.
-fn best_first<T>([opencl_c, cuda_c, spir_v, ptx]: [T; 4], device: DeviceType) -> [T; 4] {
+fn order_by_preference<T>([opencl_c, cuda_c, spir_v, ptx]: [T; 4], device: DeviceType) -> [T; 4] {
     match device {
         DeviceType::Cpu => [opencl_c, spir_v, ptx, cuda_c],
         _ => [spir_v, ptx, opencl_c, cuda_c],
@@ -242,7 +242,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
         let lengths = kernel.local(range, &values);
         let description = Description::with_lengths(&kernel, range, &lengths)?;
-        let proof = self.admit(&description, &kernel, elements.as_ref(), &values)?;
+        let proof = self.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         if K::NEEDS_GROUPS && !space.grouped {
             return Err(LaunchError::NoGroups);
         }
@@ -303,7 +303,7 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
 
 /// A table in constant memory: its address.
 #[cold]
-fn table<B: Programmable>(
+fn upload_table<B: Programmable>(
     queue: &usm_core::Queue<B>,
     bytes: &[u8],
     tables: &mut Tables<B>,
@@ -339,7 +339,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
             slots.push(match passed {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
-                Passed::Table(bytes) => Slot::Pointer(table(queue, bytes, tables)?),
+                Passed::Table(bytes) => Slot::Pointer(upload_table(queue, bytes, tables)?),
             })
         })
     }
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_processor_gets_source_and_other_devices_binaries() {
         let all = [Formats::OPENCL_C, Formats::CUDA_C, Formats::SPIR_V, Formats::PTX];
-        let first = |device| best_first(all, device)[0];
+        let first = |device| order_by_preference(all, device)[0];
         assert_eq!(first(DeviceType::Cpu), Formats::OPENCL_C);
         for device in [DeviceType::Gpu, DeviceType::Accelerator] {
             assert_eq!(first(device), Formats::SPIR_V);

@@ -193,7 +193,7 @@ impl<const D: usize> Description<D> {
     }
 
     /// Checks the kernel's own requirements, and that items do not race. Returns the proof.
-    pub(crate) fn admit<K: Kernel<D>>(
+    pub(crate) fn check_and_prove<K: Kernel<D>>(
         &self,
         kernel: &K,
         range: &NdRange<D>,

@@ -136,14 +136,14 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// The checks before a launch runs.
-    pub(crate) fn admit<K: Kernel<D>>(
+    pub(crate) fn check_launch<K: Kernel<D>>(
         &self,
         description: &Description<D>,
         kernel: &K,
         lengths: &[usize],
         values: &Values<K::Arguments>,
     ) -> Result<Proof, LaunchError> {
-        match description.admit(kernel, &self.range, lengths, values)? {
+        match description.check_and_prove(kernel, &self.range, lengths, values)? {
             Proof::Unproven { index, why } if self.needs_proof => {
                 Err(LaunchError::Unproven { kernel: K::NAME, index, why })
             }
@@ -177,7 +177,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
         let lengths = kernel.local(&self.range, &values);
         let description = Description::with_lengths(&kernel, &self.range, &lengths)?;
-        let proof = self.admit(&description, &kernel, elements.as_ref(), &values)?;
+        let proof = self.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         let Self { queue, range, grouped, after, region, order, .. } = self;
         #[cfg(feature = "alloc")]
         let uses = self.uses;
@@ -185,11 +185,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         if K::NEEDS_GROUPS && !grouped {
             return Err(LaunchError::NoGroups);
         }
-        within_limits(info, &range, grouped, &description)?;
+        check_limits(info, &range, grouped, &description)?;
         let mut outside = None;
         arguments.for_each_allocation(|allocation| {
             let kind = allocation.kind();
-            outside = outside.or((!reachable(info, kind)).then_some(kind));
+            outside = outside.or((!is_accessible_by_host_kernel(info, kind)).then_some(kind));
         });
         if let Some(kind) = outside {
             return Err(ErrorKind::NotHostAccessible { kind }.into());
@@ -199,7 +199,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let mut stack = [const { core::mem::MaybeUninit::uninit() }; GroupMemory::STACK];
         #[cfg(feature = "alloc")]
         let region = match region {
-            None if B::SYNCHRONOUS && needed != 0 => GroupMemory::on_stack(&mut stack, needed),
+            None if B::SYNCHRONOUS && needed != 0 => GroupMemory::stack_region(&mut stack, needed),
             given => given,
         };
         let mut memory = GroupMemory::new::<B>(region, needed)?;
@@ -241,7 +241,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 }
 
 /// Checks the device's limits. A range without groups has no group size to check.
-fn within_limits<const D: usize>(
+fn check_limits<const D: usize>(
     info: &DeviceInfo,
     range: &NdRange<D>,
     grouped: bool,
@@ -264,7 +264,7 @@ fn within_limits<const D: usize>(
 
 /// Whether a kernel on the host may access memory of this kind. Host backends have only plain
 /// memory; on others the host must be able to access it concurrently with the device.
-fn reachable(info: &DeviceInfo, kind: AllocKind) -> bool {
+fn is_accessible_by_host_kernel(info: &DeviceInfo, kind: AllocKind) -> bool {
     matches!(info.backend, BackendKind::Host | BackendKind::Mock)
         || (kind.is_host_accessible() && info.capabilities.concurrent(kind))
 }
@@ -289,7 +289,10 @@ impl GroupMemory {
 
     /// A region on the stack, if it suffices.
     #[cfg(feature = "alloc")]
-    fn on_stack(stack: &mut [core::mem::MaybeUninit<u8>; Self::STACK], needed: usize) -> Option<&mut [u8]> {
+    fn stack_region(
+        stack: &mut [core::mem::MaybeUninit<u8>; Self::STACK],
+        needed: usize,
+    ) -> Option<&mut [u8]> {
         let start = (stack.as_ptr() as usize).wrapping_neg() % Self::ALIGNMENT;
         let region = stack.get_mut(start..)?.get_mut(..needed)?;
         region.fill(core::mem::MaybeUninit::new(0));
@@ -301,12 +304,12 @@ impl GroupMemory {
         match region {
             Some(_) if !B::SYNCHRONOUS => Err(LaunchError::ArenaWithAsynchronous),
             Some(region) => Ok(Self::Caller(RawSlice::new(region.as_mut_ptr(), region.len()))),
-            None => Self::own_region(needed),
+            None => Self::allocate_region(needed),
         }
     }
 
     #[cfg(feature = "alloc")]
-    fn own_region(needed: usize) -> Result<Self, LaunchError> {
+    fn allocate_region(needed: usize) -> Result<Self, LaunchError> {
         if needed == 0 {
             return Ok(Self::Heap(alloc::vec::Vec::new()));
         }
@@ -320,7 +323,7 @@ impl GroupMemory {
     }
 
     #[cfg(not(feature = "alloc"))]
-    fn own_region(_: usize) -> Result<Self, LaunchError> {
+    fn allocate_region(_: usize) -> Result<Self, LaunchError> {
         Ok(Self::Caller(RawSlice::new(core::ptr::NonNull::dangling().as_ptr(), 0)))
     }
 

@@ -308,7 +308,7 @@ impl<B: Programmable> Module<B> {
         let _inside = enter(&self.context, ends::work)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
         if let Some(known) = self.kernels.get(name) {
-            info.parameters = Some(joined(info.parameters, &known.parameters));
+            info.parameters = Some(merge_parameters(info.parameters, &known.parameters));
             info.required_group = info.required_group.or(known.required_group);
         }
         let (name, context) = (name.to_owned(), self.context.clone());
@@ -377,7 +377,7 @@ impl<B: Programmable> Function<B> {
 }
 
 /// The parameters that the runtime reports, otherwise those that the module declares.
-fn joined(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
+fn merge_parameters(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
     match said {
         Some(said) if said.len() == known.len() => {
             let one = |(said, known): (&Shape, &Shape)| if *said == Shape::Unknown { *known } else { *said };

@@ -122,7 +122,7 @@ fn build<B: Programmable + 'static>(
 ) -> Result<DynModule, BuildError> {
     match context.downcast_ref::<B::Context>() {
         Some(native) => Ok(DynModule(Arc::new(ModuleOf::<B>(B::build(native, code, options)?)))),
-        None => Err(no_format(context, code)),
+        None => Err(format_error(context, code)),
     }
 }
 
@@ -132,15 +132,15 @@ fn build_native<B: Programmable + 'static>(
 ) -> Result<DynModule, BuildError> {
     match context.downcast_ref::<B::Context>() {
         Some(native) => Ok(DynModule(Arc::new(ModuleOf::<B>(B::build_native(native, code)?)))),
-        None => Err(no_kernels().into()),
+        None => Err(no_compiler_error().into()),
     }
 }
 
-fn no_kernels() -> usm_core::Error {
+fn no_compiler_error() -> usm_core::Error {
     ErrorKind::Unsupported { operation: "code on a backend without a compiler" }.into()
 }
 
-fn no_format(context: &DynContext, code: &Code<'_>) -> BuildError {
+fn format_error(context: &DynContext, code: &Code<'_>) -> BuildError {
     let backend = context.shared().info().backend;
     BuildError::Format { given: code.format(), taken: Formats::empty(), backend }
 }
@@ -157,7 +157,7 @@ unsafe impl Programmable for Dyn {
     fn build(context: &DynContext, code: &Code<'_>, options: &str) -> Result<DynModule, BuildError> {
         match context.extension::<Kernels>() {
             Some(kernels) => (kernels.build)(context, code, options),
-            None => Err(no_format(context, code)),
+            None => Err(format_error(context, code)),
         }
     }
 
@@ -168,7 +168,7 @@ unsafe impl Programmable for Dyn {
     fn build_native(context: &DynContext, code: &[u8]) -> Result<DynModule, BuildError> {
         match context.extension::<Kernels>() {
             Some(kernels) => (kernels.build_native)(context, code),
-            None => Err(no_kernels().into()),
+            None => Err(no_compiler_error().into()),
         }
     }
 

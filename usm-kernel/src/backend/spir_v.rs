@@ -44,7 +44,7 @@ pub(crate) struct Kernel {
 /// Checks header, size and the length of every instruction, and reads the kernels.
 pub(crate) fn check(module: &[u8]) -> Result<Kernels, String> {
     let mut found = Found::default();
-    walk(module, &mut |instruction, operands| found.take(instruction, operands))?;
+    walk(module, &mut |instruction, operands| found.record_instruction(instruction, operands))?;
     Ok(found.kernels())
 }
 
@@ -92,7 +92,7 @@ struct Found {
 }
 
 impl Found {
-    fn take(&mut self, instruction: u32, operands: &[u32]) {
+    fn record_instruction(&mut self, instruction: u32, operands: &[u32]) {
         match (instruction, operands) {
             (ENTRY_POINT, [_, function, name @ ..]) => {
                 let bytes = name.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0);

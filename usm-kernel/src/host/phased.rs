@@ -41,7 +41,7 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     let (elements, values) = (K::Arguments::view_lengths(&arguments), K::Arguments::view_values(&arguments));
     let lengths = kernel.local(range, &values);
     let description = Description::with_lengths(kernel, range, &lengths)?;
-    let proof = description.admit(kernel, range, elements.as_ref(), &values)?;
+    let proof = description.check_and_prove(kernel, range, elements.as_ref(), &values)?;
     let needed = description.local.region as u64;
     let available = region.len() as u64;
     let local =
