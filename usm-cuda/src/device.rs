@@ -88,15 +88,15 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     let host_atomics = has(known.host_native_atomic_supported);
     info.capabilities = Capabilities::NONE;
     info.capabilities.device = AccessFlags::ACCESS | AccessFlags::ATOMIC;
-    info.capabilities.host = level(true, true, host_atomics);
+    info.capabilities.host = access_flags(true, true, host_atomics);
     info.capabilities.shared =
-        level(has(known.managed_memory), has(known.concurrent_managed_access), host_atomics);
+        access_flags(has(known.managed_memory), has(known.concurrent_managed_access), host_atomics);
     info.capabilities.cross_device_shared = info.capabilities.shared;
-    info.capabilities.system = level(has(known.pageable_memory_access), true, host_atomics);
+    info.capabilities.system = access_flags(has(known.pageable_memory_access), true, host_atomics);
     Ok(info)
 }
 
-fn level(present: bool, concurrent: bool, host_atomics: bool) -> AccessFlags {
+fn access_flags(present: bool, concurrent: bool, host_atomics: bool) -> AccessFlags {
     let mut flags = AccessFlags::empty();
     flags.set(AccessFlags::ACCESS | AccessFlags::ATOMIC, present);
     flags.set(AccessFlags::CONCURRENT, present && concurrent);

@@ -90,7 +90,7 @@ impl Events {
 
     /// Records what times are measured from, in an idle stream of the queue. The default stream may
     /// be busy with work of others, and times would have to wait for it.
-    pub(super) fn begin(&self, stream: Raw) -> Result<()> {
+    pub(super) fn record_zero_time(&self, stream: Raw) -> Result<()> {
         let Some(zero) = &self.zero else { return Ok(()) };
         // SAFETY: live event and stream.
         let code = self.native.call_by_stream(|| unsafe { (zero.driver.record_event)(zero.raw, stream) });
@@ -159,7 +159,7 @@ impl Events {
 impl Object {
     fn create(native: &Arc<Native>, flags: u32) -> Result<Self> {
         let (mut raw, driver) = (ptr::null_mut(), native.driver());
-        let _current = native.current()?;
+        let _current = native.make_current()?;
         // SAFETY: the context is current, space for the value.
         let code = unsafe { (driver.create_event)(&raw mut raw, flags) };
         driver.check(driver.names().create_event, code)?;

@@ -95,8 +95,8 @@ impl CudaContext {
     }
 
     #[inline]
-    pub(super) fn current(&self) -> Result<Current> {
-        self.0.native.current()
+    pub(super) fn make_current(&self) -> Result<Current> {
+        self.0.native.make_current()
     }
 
     pub(super) fn device(&self) -> &CudaDevice {
@@ -112,15 +112,15 @@ impl CudaContext {
     pub(super) fn pool(&self) -> Result<&Pool> {
         match self.0.share.get() {
             Some(share) => Ok(share.pool()),
-            None => self.join_pool(),
+            None => self.open_pool(),
         }
     }
 
     #[cold]
-    fn join_pool(&self) -> Result<&Pool> {
+    fn open_pool(&self) -> Result<&Pool> {
         // Some drivers need an existing context for this.
-        let _current = self.current()?;
-        let share = pool::join(self.device(), self.0.queue_list.clone())?;
+        let _current = self.make_current()?;
+        let share = pool::share_of_device(self.device(), self.0.queue_list.clone())?;
         // If several threads make one, the others drop their share here.
         Ok(self.0.share.get_or_init(|| share).pool())
     }
@@ -156,7 +156,7 @@ impl CudaContext {
     fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
         let driver = self.driver();
         let names = driver.names();
-        let _current = self.current()?;
+        let _current = self.make_current()?;
         let mut address: usize = 0;
         let (operation, code) = match kind {
             AllocKind::Device => {
@@ -250,7 +250,7 @@ impl ContextOps<Cuda> for CudaContext {
             let (ours, context) = (ours.or_else(of_device), self.0.shared.id());
             return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
         }
-        let current = self.current()?;
+        let current = self.make_current()?;
         let (code, found) = driver.describe(address);
         drop(current);
         match code {
@@ -281,7 +281,7 @@ impl ContextOps<Cuda> for CudaContext {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        let _current = self.current()?;
+        let _current = self.make_current()?;
         let (driver, mut free, mut total) = (self.device().driver(), 0, 0);
         // SAFETY: space for both values; a context is current.
         let code = unsafe { (driver.free_memory)(&raw mut free, &raw mut total) };
@@ -321,7 +321,7 @@ impl Inner {
     /// `base` comes from the driver for `kind` and is not freed, and no operation uses it.
     unsafe fn free_at(&self, kind: AllocKind, base: usize) {
         let driver = self.native.driver();
-        let Ok(_current) = self.native.current() else {
+        let Ok(_current) = self.native.make_current() else {
             // SAFETY: this is the backend, and the block stays.
             return unsafe { self.shared.leaked() };
         };

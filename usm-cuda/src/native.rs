@@ -54,7 +54,7 @@ impl Native {
 
     /// Makes the context current on this thread until the guard is dropped.
     #[inline]
-    pub(super) fn current(&self) -> Result<Current> {
+    pub(super) fn make_current(&self) -> Result<Current> {
         // SAFETY: a live context.
         unsafe { Current::push(self.driver(), self.raw) }
     }
@@ -73,7 +73,7 @@ impl Native {
 
     #[cold]
     fn retry_with_current(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
-        self.current().map_or(refused, |_current| call())
+        self.make_current().map_or(refused, |_current| call())
     }
 }
 

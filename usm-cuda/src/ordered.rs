@@ -52,7 +52,7 @@ impl QueueMemory<Self> for Cuda {
         let (context, driver) = (queue.context(), queue.context().driver());
         let pool = context.pool()?;
         let base = context.placed().take(block);
-        let freed = queue.by_stream(after, |stream| {
+        let freed = queue.call_on_stream(after, |stream| {
             // SAFETY: the caller's promise; the stream waits for the events, and an in-order queue
             // has only this stream.
             let code = context.native().call_by_stream(|| unsafe { pool.free(base, stream.raw()) });

@@ -161,7 +161,7 @@ impl DevicePool {
 }
 
 /// A share in the pool of the device. Makes the pool if there is none.
-pub(super) fn join(device: &CudaDevice, work: Arc<dyn Work>) -> Result<Share> {
+pub(super) fn share_of_device(device: &CudaDevice, work: Arc<dyn Work>) -> Result<Share> {
     let driver = device.driver();
     let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
     let mut pools = POOLS.lock();

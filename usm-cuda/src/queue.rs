@@ -120,13 +120,13 @@ impl Drop for Stream {
 impl CudaQueue {
     /// A queue whose streams take their events from `events`, which are of the context.
     pub(super) fn create(context: &CudaContext, order: QueueOrder, events: &Arc<Events>) -> Result<Self> {
-        let current = context.current()?;
+        let current = context.make_current()?;
         let count = match order {
             QueueOrder::InOrder => 1,
             QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
         };
         let streams: Vec<_> = (0..count).map(|_| Stream::create(events, &current)).collect::<Result<_>>()?;
-        events.begin(streams[0].raw)?;
+        events.record_zero_time(streams[0].raw)?;
         Ok(Self::from_streams(context, streams))
     }
 
@@ -157,7 +157,7 @@ impl CudaQueue {
     }
 
     /// The stream of an in-order queue; otherwise the first of several.
-    pub(super) fn first(&self) -> Raw {
+    pub(super) fn first_stream(&self) -> Raw {
         self.0.streams[0].raw
     }
 
@@ -183,11 +183,11 @@ impl CudaQueue {
         calls: impl FnOnce(Raw) -> Submitted,
     ) -> Result<CudaEvent> {
         self.0.check()?;
-        let current = self.0.context.current()?;
+        let current = self.0.context.make_current()?;
         let stream = self.0.next();
         Inner::wait_for_events(stream, after, &current)?;
         // Not dropped by name, because that would copy the guard.
-        stream.record(|| calls(stream.raw)).map(|event| self.0.checked(event))
+        stream.record(|| calls(stream.raw)).map(|event| self.0.record_unknown_outcome(event))
     }
 
     /// As [`submit_calls`](Self::submit_calls), without events to wait for, for calls that take
@@ -195,15 +195,15 @@ impl CudaQueue {
     #[inline]
     pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         self.0.check()?;
-        let event = self.by_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
-        Ok(self.0.checked(event))
+        let event = self.call_on_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
+        Ok(self.0.record_unknown_outcome(event))
     }
 
     /// Calls `work` with a stream that waits for `after`. The calls take their context from the
     /// stream, so none is made current if the stream determines it and there is nothing to wait
     /// for.
     #[inline]
-    pub(super) fn by_stream<R>(
+    pub(super) fn call_on_stream<R>(
         &self,
         after: &[CudaEvent],
         work: impl FnOnce(&Stream) -> Result<R>,
@@ -212,13 +212,13 @@ impl CudaQueue {
         if after.is_empty() && stream.determines_context() {
             return work(stream);
         }
-        let current = self.0.context.current()?;
+        let current = self.0.context.make_current()?;
         Inner::wait_for_events(stream, after, &current)?;
         work(stream)
     }
 
     /// Hints are for managed memory; the driver refuses them for other memory.
-    fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
+    fn check_managed(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
         match self.0.context.query(pointer as usize)?.kind {
             AllocKind::Shared => Ok(()),
             _ => Err(self.0.context.driver().unsupported(operation)),
@@ -300,7 +300,7 @@ impl Advice<Self> for Cuda {
         after: &[CudaEvent],
     ) -> Result<CudaEvent> {
         let context = &queue.0.context;
-        queue.migrates(pointer, "prefetch")?;
+        queue.check_managed(pointer, "prefetch")?;
         let (driver, device) = (context.driver(), context.device().id());
         queue.submit(driver.names().prefetch, after, |stream| {
             // SAFETY: the caller's promise; managed memory.
@@ -323,7 +323,7 @@ impl Advice<Self> for Cuda {
         const UNSET_PREFERRED_LOCATION: i32 = 4;
         let context = &queue.0.context;
         let driver = context.driver();
-        queue.migrates(pointer, "memory advice")?;
+        queue.check_managed(pointer, "memory advice")?;
         let device = context.device().id();
         let steps: &[(i32, i32)] = match advice {
             MemAdvice::Reset => &[(UNSET_READ_MOSTLY, device), (UNSET_PREFERRED_LOCATION, device)],
@@ -332,7 +332,7 @@ impl Advice<Self> for Cuda {
             MemAdvice::PreferHost => &[(SET_PREFERRED_LOCATION, CPU)],
             _ => return Err(driver.unsupported("this memory advice")),
         };
-        let current = context.current()?;
+        let current = context.make_current()?;
         for (advice, location) in steps {
             // SAFETY: the caller's promise; managed memory, the context is current.
             let code = unsafe { (driver.advise)(pointer as usize, len, *advice, *location) };
@@ -370,7 +370,7 @@ impl Inner {
 
     /// Returns the event of an operation, and records in the queue if its outcome is unknown.
     #[inline]
-    fn checked(&self, event: CudaEvent) -> CudaEvent {
+    fn record_unknown_outcome(&self, event: CudaEvent) -> CudaEvent {
         if let Some(failure) = event.unknown_outcome() {
             self.set_unknown_outcome(failure);
         }
@@ -387,12 +387,12 @@ impl Inner {
 
     fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
         self.check()?;
-        self.event_after(after).map(|event| self.checked(event))
+        self.event_after(after).map(|event| self.record_unknown_outcome(event))
     }
 
     /// Works also after a failure: the event stands for the end of the running work.
     pub(super) fn event_after(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
-        let current = self.context.current()?;
+        let current = self.context.make_current()?;
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
         if after.is_empty() {
             for other in others {
@@ -405,7 +405,7 @@ impl Inner {
 
     /// An event after everything in the queue; `None` if all is complete.
     pub(super) fn unfinished(&self) -> Result<Option<CudaEvent>> {
-        let current = self.context.current()?;
+        let current = self.context.make_current()?;
         // SAFETY: live streams.
         let done =
             |stream: &Stream| unsafe { (self.context.driver().query_stream)(stream.raw) } == error::SUCCESS;

@@ -91,7 +91,7 @@ impl CudaQueue {
     /// `CUstream` of an in-order queue; otherwise the first of several.
     #[must_use]
     pub fn as_raw(&self) -> CUstream {
-        self.first()
+        self.first_stream()
     }
 
     /// An in-order queue over a borrowed foreign stream, as
@@ -157,7 +157,7 @@ pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
 /// # Errors
 /// If the context cannot be made current; `work` is not called then.
 pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Result<R> {
-    let _current = context.current()?;
+    let _current = context.make_current()?;
     Ok(work())
 }
 

@@ -22,7 +22,7 @@ impl Drop for CudaIpcMemory {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         // A failure has no remedy, because the owner is dropped.
-        let Ok(_current) = self.native.current() else { return };
+        let Ok(_current) = self.native.make_current() else { return };
         // SAFETY: opened once, closed once, and not used any more.
         let _ = unsafe { (self.native.driver().ipc_close)(self.address) };
     }
@@ -37,7 +37,7 @@ impl Ipc<Self> for Cuda {
         }
         let (base, address) = (context.driver_base(block), block.address());
         let mut handle = IpcMemory([0; NATIVE_BYTES]);
-        let _current = context.current()?;
+        let _current = context.make_current()?;
         let driver = context.driver();
         // SAFETY: the start of a live allocation (the caller's promise), space for the handle.
         let code = unsafe { (driver.ipc_export)(&raw mut handle, base) };
@@ -55,7 +55,7 @@ impl Ipc<Self> for Cuda {
         native: &[u8; NATIVE_BYTES],
     ) -> Result<(NonNull<u8>, CudaIpcMemory)> {
         let mut address: Address = 0;
-        let (driver, current) = (context.driver(), context.current()?);
+        let (driver, current) = (context.driver(), context.make_current()?);
         let flags = driver.constants.lazy_peer_access;
         // SAFETY: space for the value; the driver refuses handles that name no memory.
         let code = unsafe { (driver.ipc_open)(&raw mut address, IpcMemory(*native), flags) };
@@ -118,6 +118,6 @@ fn change_access(
     if context.as_raw() == peer.as_raw() {
         return Ok(());
     }
-    let _current = context.current()?;
+    let _current = context.make_current()?;
     call(context, peer)
 }

@@ -14,7 +14,7 @@ const SECTION: u64 = 64;
 /// The type of a section without bytes in the file.
 const NO_BITS: u64 = 8;
 
-fn number<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
+fn read_le<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
     let mut bytes = [0; 8];
     bytes[..N].copy_from_slice(image.get(at..at.checked_add(N)?)?);
     Some(u64::from_le_bytes(bytes))
@@ -36,7 +36,7 @@ pub(super) fn check(image: &[u8]) -> Result<(), String> {
 
 /// The end of a fat binary, by its header.
 fn fat_end(image: &[u8]) -> Option<u64> {
-    number::<2>(image, 6)?.checked_add(number::<8>(image, 8)?)
+    read_le::<2>(image, 6)?.checked_add(read_le::<8>(image, 8)?)
 }
 
 /// The end of a 64-bit little-endian ELF file, by its header, tables and sections.
@@ -47,7 +47,7 @@ fn elf_end(image: &[u8]) -> Option<u64> {
     }
     let table = |start: usize, sizes: usize, entry: u64| -> Option<(u64, u64, u64)> {
         let (first, size, count) =
-            (number::<8>(image, start)?, number::<2>(image, sizes)?, number::<2>(image, sizes + 2)?);
+            (read_le::<8>(image, start)?, read_le::<2>(image, sizes)?, read_le::<2>(image, sizes + 2)?);
         (count == 0 || size >= entry).then_some((first, size, count))
     };
     let mut end = HEADER as u64;
@@ -57,11 +57,11 @@ fn elf_end(image: &[u8]) -> Option<u64> {
         for index in 0..count {
             let place = usize::try_from(first.checked_add(index.checked_mul(size)?)?).ok()?;
             let (offset, bytes) = if is_section {
-                let kind = number::<4>(image, place + 4)?;
-                let bytes = number::<8>(image, place + 32)?;
-                (number::<8>(image, place + 24)?, if kind == NO_BITS { 0 } else { bytes })
+                let kind = read_le::<4>(image, place + 4)?;
+                let bytes = read_le::<8>(image, place + 32)?;
+                (read_le::<8>(image, place + 24)?, if kind == NO_BITS { 0 } else { bytes })
             } else {
-                (number::<8>(image, place + 8)?, number::<8>(image, place + 32)?)
+                (read_le::<8>(image, place + 8)?, read_le::<8>(image, place + 32)?)
             };
             end = end.max(offset.checked_add(bytes)?);
         }

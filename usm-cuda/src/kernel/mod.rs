@@ -337,7 +337,7 @@ struct Shape3 {
 impl Shape3 {
     /// One dimension with given groups, the usual launch.
     #[inline]
-    fn line(global: u64, local: u64) -> Result<Self, Error> {
+    fn one_dimensional(global: u64, local: u64) -> Result<Self, Error> {
         let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::from(ErrorKind::SizeOverflow));
         // Most group sizes are powers of two, and a division costs as much as the rest of this
         // function.
@@ -349,14 +349,14 @@ impl Shape3 {
     #[inline]
     fn of(grid: &Grid, most: u64) -> Result<Self, Error> {
         if let (1, Some([local, ..])) = (grid.dimensions(), grid.local()) {
-            return Self::line(grid.global()[0], local);
+            return Self::one_dimensional(grid.global()[0], local);
         }
-        Self::of_any(grid, most)
+        Self::of_any_dimensions(grid, most)
     }
 
     /// Without groups the block is the largest divisor of the fastest dimension that a block may
     /// have, at most 256.
-    fn of_any(grid: &Grid, most: u64) -> Result<Self, Error> {
+    fn of_any_dimensions(grid: &Grid, most: u64) -> Result<Self, Error> {
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
             let most = most.clamp(1, 256);
