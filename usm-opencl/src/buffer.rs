@@ -53,7 +53,7 @@ unsafe impl Sync for Zeros {}
 impl Zeros {
     /// Shared by all buffers up to a size, because new zero pages would cost as much as filling the
     /// buffer.
-    fn kept(bytes: usize) -> Option<&'static Self> {
+    fn shared_zeros(bytes: usize) -> Option<&'static Self> {
         const KEPT: usize = 1 << 20;
         static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
         if bytes > KEPT {
@@ -87,7 +87,7 @@ impl Buffers<Self> for OpenCl {
         // returns.
         let out_of_memory = || error::of(exhausted);
         let own;
-        let zeros = if let Some(kept) = Zeros::kept(size) {
+        let zeros = if let Some(kept) = Zeros::shared_zeros(size) {
             kept
         } else {
             own = Zeros::new(size).ok_or_else(out_of_memory)?;

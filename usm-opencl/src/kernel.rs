@@ -157,7 +157,7 @@ fn string(ask: impl Fn(usize, Raw, *mut usize) -> Status) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_string()
 }
 
-fn takes_il(api: &Api, context: &OpenClContext) -> bool {
+fn supports_il(api: &Api, context: &OpenClContext) -> bool {
     let device = raw::device(context);
     let ask = |size, place, len| {
         // SAFETY: a live device, space for as many bytes as passed.
@@ -174,7 +174,7 @@ unsafe impl Programmable for OpenCl {
 
     fn formats(context: &OpenClContext) -> Formats {
         match api(context) {
-            Ok(api) if takes_il(&api, context) => Formats::OPENCL_C | Formats::SPIR_V,
+            Ok(api) if supports_il(&api, context) => Formats::OPENCL_C | Formats::SPIR_V,
             Ok(_) => Formats::OPENCL_C,
             Err(_) => Formats::empty(),
         }

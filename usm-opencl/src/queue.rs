@@ -248,7 +248,7 @@ impl Inner {
         // SAFETY: an event that `call` got from the runtime, with a reference that we own.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut chain {
-            Some(chain) => chain.follow(handle, self, user_events),
+            Some(chain) => chain.push_last(handle, self, user_events),
             None => OpenClEvent::with_user_events(handle, Some(Arc::clone(&self.handle)), user_events),
         })
     }
@@ -279,7 +279,7 @@ impl Inner {
 
 impl SubmissionChain {
     /// The event of a new last operation.
-    fn follow(&mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> OpenClEvent {
+    fn push_last(&mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> OpenClEvent {
         let event = match self.spare.take() {
             Some(spare) => spare.next_event(handle, queue, user_events),
             None => OpenClEvent::with_user_events(handle, Some(Arc::clone(&queue.handle)), user_events),
@@ -338,7 +338,7 @@ impl OpenClEvent {
     }
 
     /// The user events that this event follows, including itself.
-    fn set_by_programs(&self) -> &[Self] {
+    fn followed_user_events(&self) -> &[Self] {
         match (&self.0.queue, &self.0.user_events) {
             (None, _) => core::slice::from_ref(self),
             (Some(_), Some(user_events)) => user_events,
@@ -347,7 +347,7 @@ impl OpenClEvent {
     }
 
     /// A wait without a limit; `None` for a user event.
-    fn blocking(&self) -> Option<waiter::Blocking> {
+    fn unlimited_wait(&self) -> Option<waiter::Blocking> {
         let is_up_to_a_program = self.0.queue.is_none() || self.0.user_events.is_some();
         let event = self.clone();
         let block = move || {
@@ -393,7 +393,7 @@ impl OpenClEvent {
 /// already failed.
 fn user_events_of<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<UserEvents> {
     let mut pending: Vec<OpenClEvent> = Vec::new();
-    for event in events.flat_map(OpenClEvent::set_by_programs) {
+    for event in events.flat_map(OpenClEvent::followed_user_events) {
         let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
         if !known && event.status()? == EventStatus::Pending {
             pending.push(event.clone());
@@ -427,7 +427,7 @@ impl EventOps for OpenClEvent {
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(limit, || self.status(), || self.blocking())
+        waiter::until_complete(limit, || self.status(), || self.unlimited_wait())
             .map_err(|error| error.in_backend(BackendKind::OpenCl))
     }
 
