@@ -90,7 +90,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
             list(|count, found| unsafe { functions.zeDeviceGet(driver, count, found) });
         for raw in devices.unwrap_or_default() {
             let Ok(mut info) = describe(functions, raw) else { continue };
-            let Ok(engine) = engine(functions, raw) else { continue };
+            let Ok(engine) = compute_engine(functions, raw) else { continue };
             let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
             info.ordinal = seen.len() as u32;
@@ -116,7 +116,7 @@ pub(super) fn ordinal_of(library: &'static Library, raw: ze_device_handle_t) -> 
 
 /// The first compute group, which also copies and fills with wide patterns. Copy groups often lack
 /// wide patterns.
-fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
+fn compute_engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     let mut count = 0;
     // SAFETY: a device of this loader; this queries only the count.
     unsafe { functions.zeDeviceGetCommandQueueGroupProperties(device, &raw mut count, ptr::null_mut()) }

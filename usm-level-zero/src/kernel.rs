@@ -302,7 +302,7 @@ impl Kernel {
         let global = narrow(grid.global())?;
         let local = match grid.local() {
             Some(local) => narrow(local)?,
-            None => self.suggested(global).map_err(error::call)?,
+            None => self.suggested_group_size(global).map_err(error::call)?,
         };
         let [x, y, z] = local;
         // SAFETY: a live kernel whose lock is held.
@@ -312,7 +312,7 @@ impl Kernel {
     }
 
     /// The driver's suggestion if it divides the range, otherwise one item.
-    fn suggested(&self, [x, y, z]: [u32; 3]) -> Result<[u32; 3], Error> {
+    fn suggested_group_size(&self, [x, y, z]: [u32; 3]) -> Result<[u32; 3], Error> {
         let mut sizes = [1_u32; 3];
         let [sx, sy, sz] = &mut sizes;
         // SAFETY: a live kernel, space for the values.

@@ -68,7 +68,7 @@ impl LevelZeroContext {
         let ledger = ledgers::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
         let queue_list = Arc::new(QueueList::new());
         let all = Arc::clone(&queue_list);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end_event(&[]));
         let inner = Arc::new(Inner {
             shared: ContextState::with_shared_ledger(native.device.info(), ledger)
                 .of_library(native.device.driver().0.addr())
@@ -261,19 +261,19 @@ impl ContextOps<LevelZero> for LevelZeroContext {
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.queue_list.synchronize(limit, |queue| queue.end(&[]))?;
+        self.0.queue_list.synchronize(limit, |queue| queue.end_event(&[]))?;
         self.0.dropped_queues.collect(drop);
         Ok(())
     }
 
     fn report_failures(&self, limit: Duration) -> Result<()> {
-        self.0.queue_list.report_failures(limit, |queue| queue.end(&[]))?;
+        self.0.queue_list.report_failures(limit, |queue| queue.end_event(&[]))?;
         self.0.dropped_queues.collect(drop);
         Ok(())
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(LevelZeroEvent)) -> Result<()> {
-        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end_event(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }

@@ -199,7 +199,7 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
     }
 
     unsafe fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        self.0.end(after)
+        self.0.end_event(after)
     }
 }
 
@@ -319,7 +319,7 @@ impl Inner {
 
     /// An event for the next operation, or the error of an operation that it would follow.
     fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        if work.kept() > SWEEP_ABOVE {
+        if work.kept_events() > SWEEP_ABOVE {
             work.sweep();
         }
         let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
@@ -328,7 +328,7 @@ impl Inner {
     }
 
     /// An event after `after` or, if it is empty, after everything in the list.
-    pub(super) fn end(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+    pub(super) fn end_event(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         self.submit(after, |&Command { functions, list, signal, count, waits }| {
             // SAFETY: a live list and live events; a barrier accesses no memory.
             unsafe { functions.zeCommandListAppendBarrier(list, signal, count, waits) }
@@ -340,11 +340,11 @@ impl Inner {
         let mut work = self.work.lock();
         work.sweep();
         match (work.last(), self.order) {
-            _ if work.kept() == 0 => Ok(None),
+            _ if work.kept_events() == 0 => Ok(None),
             (Some(last), QueueOrder::InOrder) => Ok(Some(last.clone())),
             _ => {
                 drop(work);
-                self.end(&[]).map(Some)
+                self.end_event(&[]).map(Some)
             }
         }
     }

@@ -50,7 +50,7 @@ impl<E: EventOps + Clone, R> Work<E, R> {
     }
 
     /// Number of kept events.
-    pub(super) fn kept(&self) -> usize {
+    pub(super) fn kept_events(&self) -> usize {
         self.kept.len()
     }
 

@@ -151,7 +151,7 @@ fn an_event_is_given_away_when_no_command_refers_to_it() {
         drop(submit(&device, &mut work, &[], true));
         while device.step() {}
         work.sweep();
-        assert_eq!(work.kept(), 0);
+        assert_eq!(work.kept_events(), 0);
     });
 }
 
@@ -183,7 +183,7 @@ fn an_out_of_order_queue_keeps_unfinished_operations() {
         runner.join().expect("no panic");
         while device.step() {}
         work.sweep();
-        assert_eq!(work.kept(), 0);
+        assert_eq!(work.kept_events(), 0);
     });
 }
 
@@ -213,7 +213,7 @@ fn events_of_another_queue_are_kept_while_it_waits() {
         while device.step() {}
         first.sweep();
         second.sweep();
-        assert_eq!((first.kept(), second.kept()), (0, 0));
+        assert_eq!((first.kept_events(), second.kept_events()), (0, 0));
     });
 }
 
@@ -226,15 +226,15 @@ fn a_refused_operation_leaves_everything_as_it_was() {
         let running = Arc::clone(&device);
         let runner = thread::spawn(move || running.step());
         let event = device.event();
-        let kept = work.kept();
+        let kept = work.kept_events();
         assert_eq!(work.append(&event, &[], true, Event::handle_to_wait_for, |_| Err::<(), _>(7)), Err(7));
-        assert_eq!((work.kept(), work.last().is_some()), (kept, true));
+        assert_eq!((work.kept_events(), work.last().is_some()), (kept, true));
         drop(event);
         drop(submit(&device, &mut work, &[], true));
         runner.join().expect("no panic");
         while device.step() {}
         work.sweep();
-        assert_eq!(work.kept(), 0);
+        assert_eq!(work.kept_events(), 0);
     });
 }
 
