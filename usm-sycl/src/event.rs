@@ -63,7 +63,7 @@ impl DpctlEvent {
     }
 
     /// A wait without a limit.
-    fn blocking(&self) -> waiter::Blocking {
+    fn unlimited_wait(&self) -> waiter::Blocking {
         let event = self.clone();
         Box::new(move || {
             let Ok(_inside) = process::ask() else { return };
@@ -97,7 +97,7 @@ impl EventOps for DpctlEvent {
 
     /// The submission has already flushed.
     fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(limit, || self.status(), || Some(self.blocking()))
+        waiter::until_complete(limit, || self.status(), || Some(self.unlimited_wait()))
             .map_err(|error| error.in_backend(BackendKind::Sycl))
     }
 

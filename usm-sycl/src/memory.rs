@@ -58,7 +58,7 @@ impl DpctlContext {
         let ledger = ledgers::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
         let queue_list = Arc::new(QueueList::new());
         let all = Arc::clone(&queue_list);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end_event(&[]));
         Ok(Self(Arc::new(Inner {
             shared: ContextState::with_shared_ledger(info, ledger)
                 .of_library(core::ptr::from_ref(context.library()).addr())
@@ -179,15 +179,15 @@ impl ContextOps<Dpctl> for DpctlContext {
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.queue_list.synchronize(limit, |queue| queue.end(&[]))
+        self.0.queue_list.synchronize(limit, |queue| queue.end_event(&[]))
     }
 
     fn report_failures(&self, limit: Duration) -> Result<()> {
-        self.0.queue_list.report_failures(limit, |queue| queue.end(&[]))
+        self.0.queue_list.report_failures(limit, |queue| queue.end_event(&[]))
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DpctlEvent)) -> Result<()> {
-        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end_event(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }

@@ -183,11 +183,11 @@ impl QueueOps<Dpctl> for DpctlQueue {
             }
         };
         // SAFETY: it returns the event of the fill.
-        unsafe { self.0.submit_behind(operation, after, call) }
+        unsafe { self.0.submit_after_barrier(operation, after, call) }
     }
 
     unsafe fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
-        self.0.end(after)
+        self.0.end_event(after)
     }
 }
 
@@ -202,7 +202,7 @@ impl Advice<Self> for Dpctl {
         // SAFETY: the caller's promise; a live queue.
         let call = |raw| unsafe { function(raw, pointer.cast(), len) };
         // SAFETY: it returns the event of the prefetch.
-        unsafe { queue.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
+        unsafe { queue.0.submit_after_barrier("DPCTLQueue_Prefetch", after, call) }
     }
 
     /// SYCL defines only the value 0, which resets to the default. The others are device specific.
@@ -220,7 +220,7 @@ impl Advice<Self> for Dpctl {
         // SAFETY: the caller's promise; a live queue.
         let call = |raw| unsafe { function(raw, pointer.cast(), len, 0) };
         // SAFETY: it returns the event of the advice.
-        unsafe { queue.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
+        unsafe { queue.0.submit_after_barrier("DPCTLQueue_MemAdvise", after, call) }
     }
 }
 
@@ -232,7 +232,7 @@ fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
 impl Inner {
     /// An event after `after` or, if it is empty, after everything in the queue. Works also after a
     /// failure; the event then fails.
-    pub(super) fn end(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+    pub(super) fn end_event(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
         // SAFETY: a barrier accesses no memory.
@@ -255,7 +255,7 @@ impl Inner {
     ///
     /// # Safety
     /// As [`submit_call`](Self::submit_call).
-    unsafe fn submit_behind(
+    unsafe fn submit_after_barrier(
         &self,
         operation: &'static str,
         after: &[DpctlEvent],
@@ -313,7 +313,7 @@ impl Drop for Inner {
         if !self.used.load(Ordering::Relaxed) {
             return self.context.queue_list().remove(self, Ok(None));
         }
-        let last = self.end(&[]);
+        let last = self.end_event(&[]);
         match &last {
             Ok(event) => DROPPED_QUEUES.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
             // Without an event it is unknown when the queue may be released.
