@@ -35,14 +35,14 @@ impl Buffers {
     pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Self> {
         let mut found = Self::default();
         table::read(path, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
-        found.unique().map_err(|error| error.in_file(path))
+        found.refuse_repeated_ids().map_err(|error| error.in_file(path))
     }
 
     /// The rows of a text.
     fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Self> {
         let mut found = Self::default();
         table::parse(text, COLUMNS, REQUIRED, hints, |row| found.add(row, hints))?;
-        found.unique()
+        found.refuse_repeated_ids()
     }
 
     /// Adds a row. Without an alignment it gets the hints' one, or 1.
@@ -69,7 +69,7 @@ impl Buffers {
     }
 
     /// Refuses repeated ids.
-    fn unique(self) -> Result<Self> {
+    fn refuse_repeated_ids(self) -> Result<Self> {
         if self.buffers.is_sorted_by(|one, next| one.id < next.id) {
             return Ok(self);
         }

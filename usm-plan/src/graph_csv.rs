@@ -51,7 +51,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
         let Some(tensor) = graph.tensor_index(buffer.id) else { continue };
         let life = graph.lifetime(tensor);
         if life != buffer.lifetime() {
-            hints.remark(Some(format!(
+            hints.report_remark(Some(format!(
                 "{}:{line}: tensor {} lives [{}, {}) there, but [{}, {}) in the graph, which counts",
                 tensors_path.display(),
                 buffer.id,

@@ -155,7 +155,7 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
 pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
-    hints.remark(json.unused());
+    hints.report_remark(json.unused());
     let dims = file.dimensions()?;
     let values = ranged::values(&dims, &hints.dims)?;
     let graph = file.graph(&dims, &values, hints)?;
@@ -235,11 +235,11 @@ impl File {
 
     fn planned(&self, dims: Vec<NamedDimension>, values: Vec<u64>) -> Result<Planned> {
         let place = |tensor: &JsonTensor| {
-            let mut size = tensor.size.terms(&dims)?;
+            let mut size = tensor.size.to_terms(&dims)?;
             if tensor.padding > 0 {
                 size.extend([Term::Number(tensor.padding), Term::Add]);
             }
-            let offset = tensor.alias_offset.as_ref().map(|offset| offset.terms(&dims)).transpose()?;
+            let offset = tensor.alias_offset.as_ref().map(|offset| offset.to_terms(&dims)).transpose()?;
             let base = match (tensor.alias_of, tensor.over) {
                 (Some(of), None) => Some((of, offset.unwrap_or_else(|| vec![Term::Number(0)]))),
                 (None, Some(over)) => Some((over, vec![Term::Number(0)])),

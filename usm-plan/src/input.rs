@@ -68,8 +68,8 @@ pub struct Hints<'a> {
 }
 
 impl Hints<'_> {
-    /// Passes a remark on.
-    pub(crate) fn remark(&self, remark: Option<String>) {
+    /// Passes a remark to the caller, if it wants remarks.
+    pub(crate) fn report_remark(&self, remark: Option<String>) {
         if let (Some(tell), Some(remark)) = (self.remark, remark) {
             tell(&remark);
         }

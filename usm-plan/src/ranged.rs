@@ -116,7 +116,7 @@ pub(crate) enum Amount {
 
 impl Amount {
     /// The steps of the expression.
-    pub(crate) fn terms(&self, dims: &[NamedDimension]) -> Result<Vec<Term>> {
+    pub(crate) fn to_terms(&self, dims: &[NamedDimension]) -> Result<Vec<Term>> {
         let index = |name: &str| dims.iter().position(|dim| dim.name == name).map(|at| at as u32);
         match self {
             Self::Number(number) => Ok(vec![Term::Number(*number)]),
@@ -130,7 +130,7 @@ impl Amount {
             Self::Number(number) => Ok(*number),
             Self::Text(text) => {
                 let told = |fault: Fault| Error::bad(format!("{text:?}: {fault}"));
-                evaluate(&self.terms(dims)?, values).map_err(told)
+                evaluate(&self.to_terms(dims)?, values).map_err(told)
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
     let count = (buffers.len() / SHARE).max(LEAST).min(buffers.len());
     let part = &buffers[..count];
     let small = Problem::from_buffers(part.to_vec()).ok()?;
-    let plan = given(&small, stacked(part)?, &Options::default()).ok()?;
+    let plan = given(&small, stack_all(part)?, &Options::default()).ok()?;
     // One buffer lies on the other, so it is right.
     plan.verify(&small).ok()?;
     write(&small, &plan);
@@ -35,7 +35,7 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
 }
 
 /// One on the other.
-fn stacked(buffers: &[Buffer]) -> Option<Vec<u64>> {
+fn stack_all(buffers: &[Buffer]) -> Option<Vec<u64>> {
     let mut top = 0_u64;
     let place = |buffer: &Buffer| {
         let offset = top.checked_next_multiple_of(buffer.alignment)?;

@@ -80,7 +80,7 @@ fn columns<const N: usize>(
         }
     }
     if !ignored.is_empty() {
-        hints.remark(Some(format!("columns that are not used: {}", ignored.join(","))));
+        hints.report_remark(Some(format!("columns that are not used: {}", ignored.join(","))));
     }
     Ok(columns)
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use super::null;
 
 /// Refuses a pointer that cannot hold `count` items: null, misaligned, or beyond the address space.
-pub(super) fn place<T>(at: *const T, count: usize, name: &str) -> Result<()> {
+pub(super) fn check_array<T>(at: *const T, count: usize, name: &str) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(super) fn place<T>(at: *const T, count: usize, name: &str) -> Result<()> {
 /// # Safety
 /// `from` is null or has `count` numbers.
 pub(super) unsafe fn copied(from: *const u64, count: usize, name: &str) -> Result<Vec<u64>> {
-    place(from, count, name)?;
+    check_array(from, count, name)?;
     let mut numbers = Vec::new();
     if count == 0 {
         return Ok(numbers);
@@ -45,7 +45,7 @@ pub(super) unsafe fn copied(from: *const u64, count: usize, name: &str) -> Resul
 /// # Safety
 /// `from` is null or has `length` bytes, which do not change while the slice is used.
 pub(super) unsafe fn bytes<'a>(from: *const u8, length: usize, name: &str) -> Result<&'a [u8]> {
-    place(from, length, name)?;
+    check_array(from, length, name)?;
     if length == 0 {
         return Ok(&[]);
     }
@@ -56,7 +56,7 @@ pub(super) unsafe fn bytes<'a>(from: *const u8, length: usize, name: &str) -> Re
 /// Writes all numbers.
 ///
 /// # Safety
-/// `to` passed [`place`] for this many numbers and has room for them.
+/// `to` passed [`check_array`] for this many numbers and has room for them.
 pub(super) unsafe fn write(numbers: &[u64], to: *mut u64) {
     if !numbers.is_empty() {
         // SAFETY: the contract demands the room; the numbers lie in a block of this library.
@@ -65,14 +65,14 @@ pub(super) unsafe fn write(numbers: &[u64], to: *mut u64) {
 }
 
 /// Moves a value to C.
-pub(super) fn give<T>(value: T) -> *mut T {
+pub(super) fn into_c<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
 
 /// Takes a value back and drops it.
 ///
 /// # Safety
-/// `value` is null, or came from [`give`] and is not used afterwards.
+/// `value` is null, or came from [`into_c`] and is not used afterwards.
 pub(super) unsafe fn free<T>(value: *mut T) {
     if !value.is_null() {
         // SAFETY: from `Box::into_raw`; the contract demands a single call.

@@ -18,7 +18,7 @@ use crate::{Hints, Input, graph_json};
 
 use error::guarded;
 use export::export;
-use memory::{bytes, copied, give, place, write};
+use memory::{bytes, check_array, copied, into_c, write};
 use record::Wanted;
 pub use record::{Options, Report};
 
@@ -48,7 +48,7 @@ impl Kind {
     }
 
     /// The offsets for some values, and their quality if the caller wants a report.
-    fn at(&self, values: &[u64], report: bool) -> Result<Made> {
+    fn offsets_for(&self, values: &[u64], report: bool) -> Result<Made> {
         let given = |dimensions: usize| match values.len() {
             given if given == dimensions => Ok(()),
             given => {
@@ -102,7 +102,7 @@ export! {
             // SAFETY: the contract demands null or a struct of the size in its first word.
             let wanted = Wanted::of(unsafe { Options::read(options) }?)?;
             // SAFETY: the contract demands null or a struct of the size in its first word.
-            let room = unsafe { Report::room(report) }?;
+            let room = unsafe { Report::known_words(report) }?;
             let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
             if wanted.plan.queue == Queue::OutOfOrder {
                 return no("queue", "buffers have lifetimes, which only an in-order queue keeps; give a graph");
@@ -110,7 +110,7 @@ export! {
             if wanted.reorder {
                 return no("reorder", "buffers have no operators; give a graph");
             }
-            place(offsets, count, "offsets")?;
+            check_array(offsets, count, "offsets")?;
             // SAFETY: the contract demands null or `count` numbers.
             let lower = unsafe { copied(lower, count, "lower") }?;
             // SAFETY: as above.
@@ -126,7 +126,7 @@ export! {
             let buffer = |i| Buffer::new(i as u64, lower[i], upper[i], size[i]).aligned(alignment[i]);
             let problem = Problem::from_buffers((0..count).map(buffer).collect()).map_err(Error::bad)?;
             let made = planned(Input::Buffers(problem), &wanted, Path::new("buffers"))?;
-            // SAFETY: the contract demands room for `count`; `place` checked the pointer.
+            // SAFETY: the contract demands room for `count`; `check_array` checked the pointer.
             unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
             unsafe { made.report.write(report, room) };
@@ -142,7 +142,7 @@ export! {
         plan: *mut *mut UsmPlan,
     ) -> c_int {
         guarded(|| {
-            place(plan, 1, "plan")?;
+            check_array(plan, 1, "plan")?;
             // SAFETY: the contract demands room for one plan.
             unsafe { plan.write(core::ptr::null_mut()) };
             // SAFETY: the contract demands null or a struct of the size in its first word.
@@ -152,7 +152,7 @@ export! {
             let named = |error: Error| error.in_file(Path::new(GRAPH));
             let kind = match graph_json::ranges(json).map_err(named)? {
                 Some(planned) => {
-                    let every = every_value(json, planned, &wanted).map_err(named)?;
+                    let every = plan_every_value(json, planned, &wanted).map_err(named)?;
                     Kind::Every(Box::new(every))
                 }
                 None => {
@@ -162,7 +162,7 @@ export! {
                 }
             };
             // SAFETY: room for one, by contract.
-            unsafe { plan.write(give(UsmPlan { kind })) };
+            unsafe { plan.write(into_c(UsmPlan { kind })) };
             Ok(())
         })
     }
@@ -186,16 +186,16 @@ export! {
             // SAFETY: the contract demands null or a live plan.
             let plan = unsafe { plan.as_ref() }.ok_or_else(|| null("plan"))?;
             // SAFETY: the contract demands null or a struct of the size in its first word.
-            let room = unsafe { Report::room(report) }?;
+            let room = unsafe { Report::known_words(report) }?;
             // SAFETY: the contract demands null or `count` numbers.
             let values = unsafe { copied(values, count, "values") }?;
-            place(offsets, capacity, "offsets")?;
+            check_array(offsets, capacity, "offsets")?;
             let count = plan.kind.count();
             if capacity < count {
                 let reason = format!("room for {capacity}, but the plan has {count}");
                 return Err(Error::bad(reason).in_field("offsets"));
             }
-            let made = plan.kind.at(&values, !report.is_null())?;
+            let made = plan.kind.offsets_for(&values, !report.is_null())?;
             // SAFETY: room for `capacity`, by contract, which is enough.
             unsafe { write(&made.offsets, offsets) };
             // SAFETY: `room` was read from it.
@@ -222,7 +222,7 @@ fn null(name: &str) -> Error {
 }
 
 /// One plan for every value: the file's own, or the result of a search.
-fn every_value(json: &[u8], planned: bool, wanted: &Wanted) -> Result<RangePlan> {
+fn plan_every_value(json: &[u8], planned: bool, wanted: &Wanted) -> Result<RangePlan> {
     let no = |field: &str, reason: &str| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
     if wanted.plan.capacity.is_some() {
         return no("capacity", "it is for one value of each dimension; the plan is one for all");

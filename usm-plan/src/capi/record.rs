@@ -9,7 +9,7 @@ use usm_pool::{Plan, Queue, Strategy};
 use crate::error::{Error, Result};
 use crate::outcome;
 
-use super::memory::place;
+use super::memory::check_array;
 
 /// Maximum size of a struct in bytes; a larger value was never initialised.
 const MOST: u64 = 4096;
@@ -123,7 +123,7 @@ impl Report {
     ///
     /// # Safety
     /// `to` is null, or a struct of the size in its first word.
-    pub(super) unsafe fn room(to: *const Self) -> Result<usize> {
+    pub(super) unsafe fn known_words(to: *const Self) -> Result<usize> {
         if to.is_null() {
             return Ok(0);
         }
@@ -135,7 +135,7 @@ impl Report {
     /// Writes all words except the size.
     ///
     /// # Safety
-    /// [`Self::room`] returned `room` for the same struct.
+    /// [`Self::known_words`] returned `room` for the same struct.
     pub(super) unsafe fn write(&self, to: *mut Self, room: usize) {
         let Self { size: _, peak, lower_bound, buffers, optimal } = *self;
         let words = [peak, lower_bound, buffers, optimal];
@@ -153,7 +153,7 @@ impl Report {
 /// # Safety
 /// `from` is null, or has the size in its first word.
 unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize> {
-    place(from, 1, name)?;
+    check_array(from, 1, name)?;
     let bad = |reason: String| Err(Error::bad(reason).in_field(format_args!("{name}.size")));
     // SAFETY: every struct has a first word.
     let size = unsafe { from.read() };

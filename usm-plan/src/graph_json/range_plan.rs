@@ -124,7 +124,7 @@ impl RangePlan {
     ) -> Result<Self> {
         let mut json = Documents::new(text);
         let file: File = json.only("")?;
-        hints.remark(json.unused());
+        hints.report_remark(json.unused());
         if !file.plans.is_empty() && ranges.is_empty() && hints.dims.is_empty() {
             return Self::of(file, options.queue, hints.alignment);
         }

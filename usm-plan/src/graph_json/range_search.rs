@@ -89,7 +89,7 @@ pub(crate) fn search_text(
 ) -> Result<Found> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
-    hints.remark(json.unused());
+    hints.report_remark(json.unused());
     let (file, dims, probes) = found(file, hints, ranges, options)?;
     let proven_for_every_value =
         are_all_values(&dims, &probes) || holds_by_order(&file, &dims, hints, options.queue)?;
@@ -266,7 +266,7 @@ fn take_permits(
     options: &Options<'_>,
 ) -> Result<()> {
     file.plans = vec![JsonPlan { below: Vec::new() }];
-    let size = |tensor: &JsonTensor| Some((tensor.id, (tensor.size.terms(dims).ok()?, tensor.padding)));
+    let size = |tensor: &JsonTensor| Some((tensor.id, (tensor.size.to_terms(dims).ok()?, tensor.padding)));
     let sizes: HashMap<u64, _> = file.tensors.iter().filter_map(size).collect();
     // From the output to the first input that it may be written over.
     let mut over: HashMap<u64, u64> = HashMap::new();

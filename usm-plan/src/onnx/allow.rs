@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::proto::{GraphProto, NodeProto, TensorProto};
-use super::{Shape, is_constant, is_standard, outputs, title};
+use super::{Shape, is_constant, is_standard, node_title, outputs};
 use crate::error::{Error, Result};
 
 /// Operators that compute each element of the result from the elements at the same index of their
@@ -147,7 +147,7 @@ pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
             let reason = format!(
                 "{whole:?} has {bytes} bytes by its shape, but {parts} {sum}: the shapes contradict the operator"
             );
-            return Err(Error::bad(reason).in_field(title(index, node)));
+            return Err(Error::bad(reason).in_field(node_title(index, node)));
         }
     }
     Ok(())
@@ -330,7 +330,7 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
         let all = parts.len() == node.output.len() && at == facts.bytes(input);
         if all { parts } else { Vec::new() }
     } else if is_standard(node, "Slice") {
-        sliced(node, facts).map(|at| (result.clone(), (input.clone(), at))).into_iter().collect()
+        slice_offset(node, facts).map(|at| (result.clone(), (input.clone(), at))).into_iter().collect()
     } else {
         Vec::new()
     }
@@ -348,7 +348,7 @@ fn may_have_effect(node: &NodeProto, facts: &Facts<'_>) -> bool {
 }
 
 /// The offset in bytes of a Slice that selects one range of its input.
-fn sliced(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
+fn slice_offset(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
     let (input, result) = (node.input.first()?, node.output.first()?);
     let (from, to) = (facts.shape(input)?, facts.shape(result)?);
     let starts = facts.list(node, 1, "starts")?;

@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto};
-use super::{is_standard, shape, title};
+use super::{is_standard, node_title, shape};
 use crate::error::{Error, Result};
 
 /// The domain of our own operators.
@@ -149,7 +149,7 @@ struct Body {
 impl Flat {
     fn nodes(&mut self, nodes: Vec<NodeProto>, scope: &Scope<'_>, depth: usize) -> Result<()> {
         for (index, mut node) in nodes.into_iter().enumerate() {
-            let place = title(index, &node);
+            let place = node_title(index, &node);
             let at = |error: Error| error.in_field(&place);
             for name in node.input.iter_mut().chain(&mut node.output).filter(|name| !name.is_empty()) {
                 *name = scope.resolve(name);
@@ -215,7 +215,7 @@ impl Flat {
     }
 
     /// Adds the nodes of a body. Returns the flat names of its outputs.
-    fn run(
+    fn add_body(
         &mut self,
         nodes: Vec<NodeProto>,
         names: HashMap<String, String>,
@@ -243,7 +243,7 @@ impl Flat {
         });
     }
 
-    fn same(&mut self, node: &NodeProto, what: &'static str, one: &str, other: &str) {
+    fn require_same_shape(&mut self, node: &NodeProto, what: &'static str, one: &str, other: &str) {
         let place = format!("{:?} ({})", node.name, node.op_type);
         self.control.same.push((place, what, [one.to_owned(), other.to_owned()]));
     }
@@ -253,10 +253,10 @@ impl Flat {
         let mut results = Vec::new();
         let mut given = Vec::new();
         for Body { nodes, names, inputs, outputs } in bodies {
-            counted("inputs of a branch", inputs.len(), 0)?;
-            counted("outputs of a branch", outputs.len(), node.output.len())?;
+            check_count("inputs of a branch", inputs.len(), 0)?;
+            check_count("outputs of a branch", outputs.len(), node.output.len())?;
             let first = self.graph.node.len();
-            results.push(self.run(nodes, names, &outputs, scope, depth)?);
+            results.push(self.add_body(nodes, names, &outputs, scope, depth)?);
             let nodes = &self.graph.node[first..];
             given.push(nodes.iter().flat_map(|node| node.output.iter().cloned()).collect());
         }
@@ -272,7 +272,7 @@ impl Flat {
         for (k, output) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let (one, other) = (&results[0][k], &results[1][k]);
             self.add_node(node, "Join", &[one, other, condition], &[output]);
-            self.same(node, "the results of the branches", one, other);
+            self.require_same_shape(node, "the results of the branches", one, other);
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ impl Flat {
     fn repeat(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
         let Body { nodes, names, inputs, outputs } = self.body(node, "body")?;
         let carried = inputs.len().checked_sub(2).ok_or_else(|| Error::bad("its body has no condition"))?;
-        counted("inputs", node.input.len(), 2 + carried)?;
+        check_count("inputs", node.input.len(), 2 + carried)?;
         let collected =
             outputs.len().checked_sub(1 + carried).ok_or_else(|| Error::bad("its body loses a value"))?;
         at_most("outputs", node.output.len(), carried + collected)?;
@@ -291,7 +291,7 @@ impl Flat {
         self.enter(node, &node.input, &inputs);
         self.collect(node, carried);
         let first = self.graph.node.len();
-        let results = self.run(nodes, names, &outputs, scope, depth)?;
+        let results = self.add_body(nodes, names, &outputs, scope, depth)?;
         self.next(node, &results, &inputs[1..], carried + 1);
         self.gather(node, &results[1 + carried..], carried);
         self.control.loops.push((first, self.graph.node.len()));
@@ -306,7 +306,7 @@ impl Flat {
         let carried = sequences.and_then(|n| inputs.len().checked_sub(n));
         let carried = carried
             .ok_or_else(|| Error::bad("num_scan_inputs is missing, or above the inputs of its body"))?;
-        counted("inputs", node.input.len(), inputs.len())?;
+        check_count("inputs", node.input.len(), inputs.len())?;
         let collected =
             outputs.len().checked_sub(carried).ok_or_else(|| Error::bad("its body loses a value"))?;
         at_most("outputs", node.output.len(), carried + collected)?;
@@ -330,7 +330,7 @@ impl Flat {
                 .into_iter()
                 .for_each(|node| node.attribute.push(attribute.clone()));
         }
-        let results = self.run(nodes, names, &outputs, scope, depth)?;
+        let results = self.add_body(nodes, names, &outputs, scope, depth)?;
         self.next(node, &results, &inputs, carried);
         self.gather(node, &results[carried..], carried);
         self.control.loops.push((first, self.graph.node.len()));
@@ -355,7 +355,12 @@ impl Flat {
     fn next(&mut self, node: &NodeProto, results: &[String], own: &[String], carried: usize) {
         for (result, own) in results.iter().zip(own).take(carried) {
             self.add_node(node, "Next", &[result, own], &[]);
-            self.same(node, "a value and the one that it hands to the next iteration", own, result);
+            self.require_same_shape(
+                node,
+                "a value and the one that it hands to the next iteration",
+                own,
+                result,
+            );
         }
     }
 
@@ -372,7 +377,7 @@ impl Flat {
     }
 }
 
-fn counted(what: &str, found: usize, expected: usize) -> Result<()> {
+fn check_count(what: &str, found: usize, expected: usize) -> Result<()> {
     if found == expected { Ok(()) } else { Err(Error::bad(format!("{found} {what}, not {expected}"))) }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn bits(data_type: i32) -> Option<u64> {
 }
 
 /// Why a type has no size.
-pub(crate) fn complaint(data_type: i32) -> String {
+pub(crate) fn unsized_reason(data_type: i32) -> String {
     match data_type {
         0 => "the element type is undefined".to_owned(),
         8 => "strings have no fixed size".to_owned(),

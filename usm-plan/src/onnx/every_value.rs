@@ -25,9 +25,9 @@ const READ: u64 = 64;
 /// Every reason to refuse a model; extents without a fitting expression; operators that differ
 /// between values.
 pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
-    let dims = named(ranges)?;
+    let dims = to_identifiers(ranges)?;
     let model = decode(bytes)?;
-    let values = points(&dims);
+    let values = sample_points(&dims);
     let read = |values: &Vec<u64>| -> Result<Reading> {
         let said = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
         let hints = Hints { dims: hints.dims.iter().cloned().chain(said.clone()).collect(), ..hints.clone() };
@@ -60,7 +60,7 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
 }
 
 /// Turns the names of the model into identifiers.
-fn named(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
+fn to_identifiers(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
     let mut dims: Vec<NamedDimension> = Vec::new();
     for (of, values) in ranges {
         let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
@@ -83,7 +83,7 @@ fn named(ranges: &[(String, Dimension)]) -> Result<Vec<NamedDimension>> {
 }
 
 /// The greatest values, then each dimension varied alone, then some combinations.
-fn points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
+fn sample_points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     let spread = |values: Dimension, count: u64| -> Vec<u64> {
         let steps = (values.high - values.low) / values.step;
         let count = count.min(steps.saturating_add(1)).max(1);

@@ -20,7 +20,8 @@ impl Points<'_> {
         if numbers.iter().all(|&number| number == base) {
             return Some(base.to_string());
         }
-        let alone: Vec<Option<String>> = (0..self.dims.len()).map(|dim| self.along(dim, numbers)).collect();
+        let alone: Vec<Option<String>> =
+            (0..self.dims.len()).map(|dim| self.fit_one_dimension(dim, numbers)).collect();
         let alone: Vec<String> = alone.into_iter().collect::<Option<_>>()?;
         let varies: Vec<&String> = alone.iter().filter(|text| **text != base.to_string()).collect();
         let candidates = match varies[..] {
@@ -44,13 +45,13 @@ impl Points<'_> {
     /// Whether an expression has these numbers at the points.
     pub(super) fn is_right(&self, text: &str, numbers: &[u64]) -> bool {
         let amount = crate::ranged::Amount::Text(text.to_owned());
-        let Ok(terms) = amount.terms(self.dims) else { return false };
+        let Ok(terms) = amount.to_terms(self.dims) else { return false };
         let mut points = self.values.iter().zip(numbers);
         points.all(|(values, number)| usm_pool::range::evaluate(&terms, values) == Ok(*number))
     }
 
     /// An expression of one dimension, with the others at the base.
-    fn along(&self, dim: usize, numbers: &[u64]) -> Option<String> {
+    fn fit_one_dimension(&self, dim: usize, numbers: &[u64]) -> Option<String> {
         let base = self.values.first()?;
         let others =
             |values: &[u64]| (0..base.len()).all(|other| other == dim || values[other] == base[other]);
@@ -63,12 +64,12 @@ impl Points<'_> {
             .collect();
         points.sort_unstable();
         points.dedup();
-        of_one(&self.dims[dim].name, &points)
+        fit_points(&self.dims[dim].name, &points)
     }
 }
 
 /// An expression of one dimension through all points, in ascending order.
-fn of_one(name: &str, points: &[(i128, i128)]) -> Option<String> {
+fn fit_points(name: &str, points: &[(i128, i128)]) -> Option<String> {
     let (&(_, first), &(_, last)) = (points.first()?, points.last()?);
     if points.iter().all(|&(_, number)| number == first) {
         return Some(first.to_string());
@@ -105,14 +106,14 @@ fn quotient(name: &str, points: &[(i128, i128)]) -> Option<String> {
             let floor = points.iter().map(|&(value, number)| q * number - p * value).max()?;
             let ceiling = points.iter().map(|&(value, number)| q * (number + 1) - 1 - p * value).min()?;
             if p > 0 && floor <= ceiling {
-                return Some(spelled(name, p, 0.clamp(floor, ceiling), q));
+                return Some(linear_text(name, p, 0.clamp(floor, ceiling), q));
             }
         }
     }
     None
 }
 
-fn spelled(name: &str, p: i128, r: i128, q: i128) -> String {
+fn linear_text(name: &str, p: i128, r: i128, q: i128) -> String {
     let product = if p == 1 { name.to_owned() } else { format!("{p}*{name}") };
     let sum = match r {
         0 => product,

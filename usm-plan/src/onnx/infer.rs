@@ -32,7 +32,7 @@ pub(super) fn complete(
     remark: &dyn Fn(String),
 ) -> Option<String> {
     let stated = shapes.clone();
-    let complaint = attempt(frame, graph, control, shapes, infer)?;
+    let complaint = infer_reachable(frame, graph, control, shapes, infer)?;
     let known = |graph: &GraphProto, shapes: &HashMap<String, Shape>| {
         let mut given = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
         given.all(|name| shapes.contains_key(name))
@@ -46,7 +46,7 @@ pub(super) fn complete(
                 (without_weights(graph), control.clone(), stated.clone());
             let truths = HashMap::from([(condition.clone(), truth)]);
             control_left.remove_dead_branches(&truths, [&mut light, &mut GraphProto::default()]);
-            let _ = attempt(frame, &mut light, &mut control_left, &mut found, infer);
+            let _ = infer_reachable(frame, &mut light, &mut control_left, &mut found, infer);
             if known(&light, &found) {
                 remark(format!(
                     "the branch for {} of the If on {condition:?} is left out, because no shapes fit it: {complaint}",
@@ -54,7 +54,7 @@ pub(super) fn complete(
                 ));
                 control.remove_dead_branches(&truths, [graph, &mut GraphProto::default()]);
                 *shapes = stated;
-                return attempt(frame, graph, control, shapes, infer);
+                return infer_reachable(frame, graph, control, shapes, infer);
             }
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn complete(
 }
 
 /// As [`complete`], for the branches that may run by their conditions.
-fn attempt(
+fn infer_reachable(
     frame: &ModelProto,
     graph: &mut GraphProto,
     control: &mut Control,
@@ -141,7 +141,7 @@ fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inf
         if let Some(complaint) = too_large_extent(graph) {
             return Inferred::nothing(complaint);
         }
-        strip(graph);
+        strip_weights(graph);
     }
     infer(&model.encode_to_vec())
 }
@@ -149,7 +149,7 @@ fn infer_shapes(mut model: ModelProto, infer: &dyn Fn(&[u8]) -> Inferred) -> Inf
 /// The parts of a graph that inference needs, without weights.
 fn without_weights(graph: &GraphProto) -> GraphProto {
     let bare = |tensor: &TensorProto| {
-        if keep(tensor) {
+        if is_small_constant(tensor) {
             tensor.clone()
         } else {
             TensorProto {
@@ -210,7 +210,7 @@ fn too_large_extent(graph: &GraphProto) -> Option<String> {
     let nodes = graph.node.iter().filter(|node| is_constant(node)).filter_map(|node| {
         Some((node.output.first()?, node.attribute.iter().find_map(|attribute| attribute.t.as_ref())?))
     });
-    let numbers = |tensor: &TensorProto| tensor.data_type == INT64 && keep(tensor);
+    let numbers = |tensor: &TensorProto| tensor.data_type == INT64 && is_small_constant(tensor);
     let used = constants.chain(nodes).filter(|(name, tensor)| shapes.contains(name) && numbers(tensor));
     let stated = used.flat_map(|(_, tensor)| {
         let raw = tensor.raw_data.chunks_exact(8).map(|bytes| bytes.try_into().map_or(0, i64::from_le_bytes));
@@ -223,10 +223,10 @@ fn too_large_extent(graph: &GraphProto) -> Option<String> {
 }
 
 /// Turns weights into inputs of the same type, and drops fields without a meaning for shapes.
-fn strip(graph: &mut GraphProto) {
+fn strip_weights(graph: &mut GraphProto) {
     let mut weights = Vec::new();
     graph.initializer.retain(|tensor| {
-        keep(tensor) || {
+        is_small_constant(tensor) || {
             weights.push(shape::value_info(&tensor.name, tensor.data_type, &tensor.dims));
             false
         }
@@ -234,14 +234,14 @@ fn strip(graph: &mut GraphProto) {
     graph.node.retain(|node| {
         let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
         match (is_constant(node), value, node.output.first()) {
-            (true, Some(tensor), Some(name)) if !keep(tensor) => {
+            (true, Some(tensor), Some(name)) if !is_small_constant(tensor) => {
                 weights.push(shape::value_info(name, tensor.data_type, &tensor.dims));
                 false
             }
             _ => true,
         }
     });
-    graph.node.iter_mut().for_each(spell_out);
+    graph.node.iter_mut().for_each(add_default_value);
     // Old files list initializers among the inputs.
     let listed: HashSet<&String> = graph.input.iter().map(|input| &input.name).collect();
     weights.retain(|weight| !listed.contains(&weight.name));
@@ -289,7 +289,7 @@ fn squeeze_one(light: &mut GraphProto, shapes: &HashMap<String, Shape>) -> bool 
 
 /// tract assumes 64-bit floats for a `ConstantOfShape` without a value; the standard says 32-bit
 /// floats.
-fn spell_out(node: &mut NodeProto) {
+fn add_default_value(node: &mut NodeProto) {
     if is_standard(node, "ConstantOfShape") && node.attribute.is_empty() {
         let zero =
             TensorProto { dims: vec![1], data_type: FLOAT, float_data: vec![0.0], ..TensorProto::default() };
@@ -303,7 +303,7 @@ fn spell_out(node: &mut NodeProto) {
 }
 
 /// Whether a constant is small and its content is in the file.
-fn keep(tensor: &TensorProto) -> bool {
+fn is_small_constant(tensor: &TensorProto) -> bool {
     let elements = tensor.dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(u64::try_from(dim).ok()?));
     elements.is_some_and(|n| n <= LARGEST_VALUE) && tensor.data_location.unwrap_or(0) == 0
 }

@@ -62,13 +62,13 @@ impl Reading {
         let names = Names::of(graph)?;
         shape::bind(graph, &names.inputs, &hints.dims)?;
         let outside = outside_inputs(graph, &names)?;
-        let mut shapes = stated(graph);
+        let mut shapes = stated_shapes(graph);
         let mut complaint = None;
         let mut described = Description::of(graph, &control);
         if described.activations().any(|name| !shapes.contains_key(name)) {
             complaint = match hints.infer {
                 Some(infer) => {
-                    let remark = |remark| hints.remark(Some(remark));
+                    let remark = |remark| hints.report_remark(Some(remark));
                     infer::complete(&model, graph, &mut control, &mut shapes, infer, &remark)
                 }
                 None => None,
@@ -89,7 +89,7 @@ impl Reading {
     /// The graph, in the order and with the concatenations in place that give the lowest peak.
     fn model(&self, hints: &Hints<'_>) -> Result<Model> {
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-        let unknown = |name: &str| unknown(name, self.complaint.as_deref(), hints);
+        let unknown = |name: &str| unknown_shape(name, self.complaint.as_deref(), hints);
         let Self { described, outside, shapes, allowed, .. } = self;
         let build = |joins: &[&Join]| described.build(outside, shapes, &unknown, alignment, allowed, joins);
         choose::choose(build, &allowed.joins, hints)
@@ -135,7 +135,7 @@ fn is_standard(node: &NodeProto, op_type: &str) -> bool {
 }
 
 /// The name of a node in messages: `node 12 "conv1" (Conv)`.
-fn title(index: usize, node: &NodeProto) -> String {
+fn node_title(index: usize, node: &NodeProto) -> String {
     if node.name.is_empty() {
         format!("node {index} ({})", node.op_type)
     } else {
@@ -172,7 +172,7 @@ impl Names {
             }
         }
         for (index, node) in graph.node.iter().enumerate() {
-            let place = || title(index, node);
+            let place = || node_title(index, node);
             if let Some(stranger) =
                 node.input.iter().find(|name| !name.is_empty() && !known.contains(name.as_str()))
             {
@@ -208,7 +208,7 @@ fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
         if tensor.shape.is_none() {
             return Err(Error::bad("has no shape").in_field(place()));
         }
-        let complaint = || Error::bad(element::complaint(tensor.elem_type)).in_field(place());
+        let complaint = || Error::bad(element::unsized_reason(tensor.elem_type)).in_field(place());
         let shape = shape::known(input).ok_or_else(complaint)?;
         let bytes = shape.bytes().map_err(|error| error.in_field(place()))?;
         tensors.push((input.name.clone(), TensorKind::Input, bytes));
@@ -225,7 +225,7 @@ fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
         let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
         // Other attributes hold scalars and lists; tensors outside of the arena do not count.
         let bytes =
-            value.map_or(Ok(0), constant_bytes).map_err(|error| error.in_field(title(index, node)))?;
+            value.map_or(Ok(0), constant_bytes).map_err(|error| error.in_field(node_title(index, node)))?;
         for name in node.output.iter().filter(|name| !name.is_empty()) {
             tensors.push((name.clone(), TensorKind::Constant, bytes));
         }
@@ -250,7 +250,7 @@ fn constant_bytes(tensor: &TensorProto) -> Result<u64> {
 }
 
 /// The shapes that the file states.
-fn stated(graph: &GraphProto) -> HashMap<String, Shape> {
+fn stated_shapes(graph: &GraphProto) -> HashMap<String, Shape> {
     let values = graph.value_info.iter().chain(&graph.output);
     values.filter_map(|value| Some((value.name.clone(), shape::known(value)?))).collect()
 }
@@ -272,7 +272,7 @@ impl Description {
         let nodes = graph.node.iter().enumerate().filter(|(_, node)| !is_constant(node));
         let bare = |node: &NodeProto| NodeProto { attribute: Vec::new(), ..node.clone() };
         Self {
-            nodes: nodes.map(|(index, node)| (title(index, node), bare(node))).collect(),
+            nodes: nodes.map(|(index, node)| (node_title(index, node), bare(node))).collect(),
             outputs: graph.output.iter().map(|output| output.name.clone()).collect(),
             loops,
         }
@@ -346,7 +346,7 @@ fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
 }
 
 /// The error for an activation without a shape.
-fn unknown(name: &str, complaint: Option<&str>, hints: &Hints<'_>) -> Error {
+fn unknown_shape(name: &str, complaint: Option<&str>, hints: &Hints<'_>) -> Error {
     let of = format!("the shape of its output {name:?} is not in the file");
     if hints.infer.is_none() {
         return Error::unable(format!("{of}, and nothing here infers it; {}", hints.remedy));

@@ -33,7 +33,7 @@ impl Shape {
 
     /// Element type and extents from the fields of the file.
     pub fn new(data_type: i32, dims: &[i64]) -> Result<Self> {
-        let bits = element::bits(data_type).ok_or_else(|| Error::bad(element::complaint(data_type)))?;
+        let bits = element::bits(data_type).ok_or_else(|| Error::bad(element::unsized_reason(data_type)))?;
         let dims = dims.iter().map(|&dim| u64::try_from(dim)).collect::<Result<_, _>>();
         Ok(Self { bits, dims: dims.map_err(|_| Error::bad("a negative extent"))? })
     }
