@@ -39,7 +39,7 @@ fn failed(error: impl core::fmt::Display) -> Error {
 }
 
 /// Fails unless a step's result holds: a wrong result is a failure.
-fn must(holds: bool, what: &str) -> Result<()> {
+fn check_result(holds: bool, what: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::unable(format!("wrong result: {what}"))) }
 }
 
@@ -98,7 +98,7 @@ fn kinds(queue: &Queue<Dyn>) -> Result<()> {
     line("   Any pointer can be asked what it is, also one into the middle of an array:\n")?;
     for array in &arrays {
         let info = context.query(array.as_ptr().wrapping_add(array.len() / 2)).map_err(failed)?;
-        must(info.kind == array.kind() && info.size == array.len() * 4, "a pointer query")?;
+        check_result(info.kind == array.kind() && info.size == array.len() * 4, "a pointer query")?;
         let view = match array.try_host() {
             Ok(view) => format!("host view of {} elements", view.len()),
             Err(error) => format!("no host view: {}", error.kind),
@@ -111,7 +111,7 @@ fn kinds(queue: &Queue<Dyn>) -> Result<()> {
     // Memory that the queue still uses is freed after its work.
     context.synchronize(WAIT).map_err(failed)?;
     let stats = context.stats();
-    must(stats.sum.current == 0 && stats.sum.peak >= 24_000, "the statistics")?;
+    check_result(stats.sum.current == 0 && stats.sum.peak >= 24_000, "the statistics")?;
     line(format_args!(
         "\n   All freed again: {} bytes live, at most {} at one time.",
         stats.sum.current, stats.sum.peak
@@ -128,7 +128,7 @@ fn copies(queue: &Queue<Dyn>) -> Result<()> {
     let _ = queue.copy(&mut shared, &device).map_err(failed)?;
     // The view waits for both copies.
     let view = shared.read().map_err(failed)?;
-    must(view[..] == numbers[..], "a copied array")?;
+    check_result(view[..] == numbers[..], "a copied array")?;
     line("   host -> device -> shared, 100000 numbers on a queue.")?;
     line(format_args!(
         "   The view of the result waited for both copies; its last number is {}.",
@@ -154,7 +154,7 @@ fn kernels(queue: &Queue<Dyn>) -> Result<()> {
     let range = NdRange::new([10], [10]).map_err(failed)?;
     let _ = Launch::new(queue, range).run(reverse, (&mut small,)).map_err(failed)?;
     let view = small.read().map_err(failed)?;
-    must(view[..] == [9.0; 10], "the kernel on ten numbers")?;
+    check_result(view[..] == [9.0; 10], "the kernel on ten numbers")?;
     line(format_args!("   0..10, one group of 10:      {:?}", &view[..]))?;
 
     let mut large = UsmVec::<f32, Device, _>::from_slice(queue, &numbers(1000)).map_err(failed)?;
@@ -163,7 +163,7 @@ fn kernels(queue: &Queue<Dyn>) -> Result<()> {
     let found = large.to_vec(queue).map_err(failed)?;
     let mut expected = numbers(1000);
     reverse_plain(&mut expected, 10);
-    must(found == expected, "the kernel on a thousand numbers")?;
+    check_result(found == expected, "the kernel on a thousand numbers")?;
     line(format_args!(
         "   0..1000, 100 groups of 10:   {:?} ... {:?}, as a plain loop",
         found[0], found[999]
@@ -209,7 +209,7 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
     read.write(&mut again, Spelling::Python).map_err(failed)?;
     let mut table = [Field::EMPTY; 4];
     let same = dict::parse::<8>(&again, None, &Policy::default(), &mut table).map_err(failed)?;
-    must(same.layout() == layout && same.address() == Some(base), "a dictionary written back")?;
+    check_result(same.layout() == layout && same.address() == Some(base), "a dictionary written back")?;
     let longer = written.replace("(2, 3)", "(3, 3)");
     let mut table = [Field::EMPTY; 4];
     let read = dict::parse::<8>(&longer, None, &Policy::default(), &mut table).map_err(failed)?;
@@ -249,7 +249,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     line(format_args!("   {:>10}   peak when the operators may run in any order", size(out_of_order.peak)))?;
 
     let before = context.stats().sum.count;
-    let turns = take_turns(context, &graph, &plan)?;
+    let turns = replay_plan(context, &graph, &plan)?;
     let allocations = context.stats().sum.count - before;
     line(format_args!(
         "\n   Made real: {turns} tensors took turns in {allocations} allocation of {}.",
@@ -264,7 +264,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
 /// Runs through the operators: each one claims its results and releases every tensor after its last
 /// reader. The arena refuses bytes that are still claimed, so a wrong plan fails here. Returns the
 /// number of tensors.
-fn take_turns(context: &Context<Dyn>, graph: &Graph, plan: &Plan) -> Result<usize> {
+fn replay_plan(context: &Context<Dyn>, graph: &Graph, plan: &Plan) -> Result<usize> {
     let arena = Arena::new(plan, context, AllocKind::Device).map_err(failed)?;
     let mut held = BTreeMap::new();
     let mut turns = 0;

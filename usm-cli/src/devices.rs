@@ -128,9 +128,9 @@ fn device_lines(info: &DeviceInfo) -> String {
         row(what, words.to_string());
     }
     row("type", info.device_type.to_string());
-    row("memory", size(info.global_mem_size));
-    row("largest allocation", size(info.max_alloc_size));
-    row("local memory of a work-group", size(info.local_mem_size));
+    row("memory", size_text(info.global_mem_size));
+    row("largest allocation", size_text(info.max_alloc_size));
+    row("local memory of a work-group", size_text(info.local_mem_size));
     row("largest work-group", format!("{} work-items", info.max_work_group_size));
     let kinds = &info.capabilities;
     row("host memory", flags(kinds.host));
@@ -143,7 +143,7 @@ fn device_lines(info: &DeviceInfo) -> String {
     format!("{}\n{}", backends::name(info), lines.join("\n"))
 }
 
-fn size(bytes: u64) -> String {
+fn size_text(bytes: u64) -> String {
     output::in_binary_units(bytes).unwrap_or_else(|| format!("{bytes} bytes"))
 }
 

@@ -31,10 +31,11 @@ const TIME: Duration = Duration::from_secs(120);
 
 /// Infers the shapes of the operators' results in a model.
 pub(crate) fn infer_shapes(model: &[u8]) -> Inferred {
-    ask_child(model).unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
+    infer_in_child(model)
+        .unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
 }
 
-fn ask_child(model: &[u8]) -> io::Result<Inferred> {
+fn infer_in_child(model: &[u8]) -> io::Result<Inferred> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg(CHILD)
         .stdin(Stdio::piped())
@@ -59,7 +60,7 @@ fn ask_child(model: &[u8]) -> io::Result<Inferred> {
     })?;
     Ok(match serde_json::from_slice(&answer) {
         Ok(inferred) if ended? => inferred,
-        _ => Inferred::nothing(last_words(&String::from_utf8_lossy(&remarks))),
+        _ => Inferred::nothing(failure_reason(&String::from_utf8_lossy(&remarks))),
     })
 }
 
@@ -87,7 +88,7 @@ fn wait(child: &mut Child) -> io::Result<bool> {
 }
 
 /// The reason from a child without an answer: for a panic its message without the trace.
-fn last_words(remarks: &str) -> String {
+fn failure_reason(remarks: &str) -> String {
     let mut lines = remarks.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
     let message = if first.contains("panicked at") { lines.next().unwrap_or(first) } else { first };
@@ -129,7 +130,7 @@ fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
         let Some(&outlet) = parsed.outlets_by_name.get(name) else { continue };
         let fact = parsed.model.outlet_fact(outlet)?;
         let value = fact.value.concretize();
-        if let Some(truth) = value.as_ref().and_then(|value| truth(value)) {
+        if let Some(truth) = value.as_ref().and_then(|value| truth_value(value)) {
             truths.insert(name.clone(), truth);
         }
         let (Some(dims), Some(bits)) =
@@ -143,7 +144,7 @@ fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
 }
 
 /// The truth value of a tensor with one element.
-fn truth(value: &Tensor) -> Option<bool> {
+fn truth_value(value: &Tensor) -> Option<bool> {
     let view = value.as_plain_ram()?;
     match view.as_slice::<bool>().ok()? {
         [truth] => Some(*truth),

@@ -30,24 +30,24 @@ mod system {
         fn signal(number: i32, handler: usize) -> usize;
     }
 
-    extern "C" fn note(_: i32) {
+    extern "C" fn handle_signal(_: i32) {
         super::CAME.store(true, Ordering::Relaxed);
-        end();
+        restore_handler();
     }
 
     pub(super) fn watch() {
         super::CAME.store(false, Ordering::Relaxed);
-        let handler: extern "C" fn(i32) = note;
+        let handler: extern "C" fn(i32) = handle_signal;
         // SAFETY: the handler stores to an atomic and calls `signal`; both are allowed in handlers.
         let before = unsafe { signal(SIGINT, handler as usize) };
         BEFORE.store(before, Ordering::Relaxed);
         if before == IGNORED {
             // A shell that runs the command in the background ignores the signal.
-            end();
+            restore_handler();
         }
     }
 
-    pub(super) fn end() {
+    pub(super) fn restore_handler() {
         // SAFETY: restores the previous action.
         let _ = unsafe { signal(SIGINT, BEFORE.load(Ordering::Relaxed)) };
     }
@@ -64,6 +64,6 @@ impl Interrupt {
 impl Drop for Interrupt {
     fn drop(&mut self) {
         #[cfg(unix)]
-        system::end();
+        system::restore_handler();
     }
 }

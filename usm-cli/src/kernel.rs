@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             let place = refusal.place;
             Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))
         })?;
-        verify(&kernel).map_err(|refusal| refused(&kernel, &refusal))?;
+        verify(&kernel).map_err(|refusal| refusal_error(&kernel, &refusal))?;
         vec![kernel]
     } else {
         usm_kernel_rust::read(source, &shown).map_err(|refused| match refused.out_of_memory {
@@ -67,8 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             false => Error::bad(refused),
         })?
     };
-    let kernel = chosen(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
-    let claims = proof::claims(kernel).map_err(|refusal| refused(kernel, &refusal))?;
+    let kernel = find_kernel(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
+    let claims = proof::claims(kernel).map_err(|refusal| refusal_error(kernel, &refusal))?;
     let printed = match form {
         Form::Ir => text::write(kernel),
         Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None),
@@ -86,11 +86,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn refused(kernel: &Kernel, refusal: &usm_kernel_ir::Refusal) -> Error {
+fn refusal_error(kernel: &Kernel, refusal: &usm_kernel_ir::Refusal) -> Error {
     Error::bad(format!("{}: {}", kernel.locate(refusal.place), refusal.message))
 }
 
-fn chosen<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kernel> {
+fn find_kernel<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kernel> {
     let names = || {
         let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         names.join(", ")

@@ -134,7 +134,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             error.exit()
         }),
         Err(error) => {
-            let error = refused(error, &arguments);
+            let error = with_shown_arguments(error, &arguments);
             // A closed stream has no reader for the error.
             let _ = error.print();
             if error.use_stderr() { Exit::Bad } else { Exit::Done }
@@ -144,7 +144,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// The error with its quoted arguments as [`Shown`].
-fn refused(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+fn with_shown_arguments(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let shown = arguments.iter().map(|argument| Shown(argument.to_string_lossy()).to_string());
     Cli::try_parse_from(shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)
 }

@@ -24,17 +24,17 @@ struct OrEnd;
 unsafe impl GlobalAlloc for OrEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: same contract.
-        or_end(unsafe { System.alloc(layout) }, layout.size())
+        exit_on_null(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: same contract.
-        or_end(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        exit_on_null(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: same contract.
-        or_end(unsafe { System.realloc(block, layout, size) }, size)
+        exit_on_null(unsafe { System.realloc(block, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -44,10 +44,10 @@ unsafe impl GlobalAlloc for OrEnd {
 }
 
 #[inline]
-fn or_end(block: *mut u8, size: usize) -> *mut u8 {
+fn exit_on_null(block: *mut u8, size: usize) -> *mut u8 {
     #[cfg(unix)]
     if block.is_null() {
-        refused(size);
+        exit_out_of_memory(size);
     }
     #[cfg(not(unix))]
     let _ = size;
@@ -58,7 +58,7 @@ fn or_end(block: *mut u8, size: usize) -> *mut u8 {
 /// the caller may hold any lock.
 #[cfg(unix)]
 #[cold]
-fn refused(size: usize) -> ! {
+fn exit_out_of_memory(size: usize) -> ! {
     unsafe extern "C" {
         fn write(file: i32, text: *const u8, bytes: usize) -> isize;
         fn _exit(status: i32) -> !;

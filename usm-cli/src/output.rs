@@ -12,24 +12,24 @@ use crate::shown::{JsonShown, Shown, ShownLines};
 
 /// Writes a file's bytes to standard output unchanged.
 pub(crate) fn raw(bytes: &[u8]) -> Result<()> {
-    finish(io::stdout().lock().write_all(bytes))
+    ignore_closed_pipe(io::stdout().lock().write_all(bytes))
 }
 
 /// Writes lines to standard output.
 pub(crate) fn text(text: &str) -> Result<()> {
-    finish(write!(io::stdout().lock(), "{}", ShownLines(text)))
+    ignore_closed_pipe(write!(io::stdout().lock(), "{}", ShownLines(text)))
 }
 
 /// Writes one line, or lines, to standard output.
 pub(crate) fn line(line: impl fmt::Display) -> Result<()> {
-    finish(writeln!(io::stdout().lock(), "{}", ShownLines(line)))
+    ignore_closed_pipe(writeln!(io::stdout().lock(), "{}", ShownLines(line)))
 }
 
 /// Writes one JSON document on one line to standard output.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     let mut document = Vec::new();
     json_to(&mut document, value).map_err(|error| Error::unable(format!("no JSON: {error}")))?;
-    finish(io::stdout().lock().write_all(&document))
+    ignore_closed_pipe(io::stdout().lock().write_all(&document))
 }
 
 /// Writes one JSON document on one line.
@@ -59,7 +59,7 @@ pub(crate) fn has_reader(result: io::Result<()>) -> Result<bool> {
     }
 }
 
-fn finish(result: io::Result<()>) -> Result<()> {
+fn ignore_closed_pipe(result: io::Result<()>) -> Result<()> {
     has_reader(result).map(|_| ())
 }
 

@@ -182,7 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         if let (None, Some(limit)) = (arguments.subgraph_limit, record.subgraph_limit) {
             options.subgraph_limit = limit;
         }
-        let answer = answer(&mut record, &options);
+        let answer = prune_record(&mut record, &options);
         if !output::has_reader(output::json_to(&mut out, &answer))? {
             return Ok(Exit::Done);
         }
@@ -191,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn answer<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
+fn prune_record<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
     let pruned = |(name, function): &'r mut (String, Function)| {
         let stats = Stats::new(prune(&mut function.cfg, options), options.method);
         (name.as_str(), Pruned { stats, after: function.operations().collect() })

@@ -17,7 +17,7 @@ const START: usize = 72 << 20;
 ///
 /// # Errors
 /// For a stream whose thread the system refuses, or whose work panics.
-pub(crate) fn together<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> Vec<Result<T>> {
+pub(crate) fn run_streams<T: Send>(count: u32, work: impl Fn(u32) -> T + Sync) -> Vec<Result<T>> {
     let all_started = Mutex::new(());
     thread::scope(|scope| {
         let wait = all_started.lock();
@@ -53,15 +53,15 @@ mod tests {
     #[test]
     fn results_come_in_order() {
         let answers: Vec<_> =
-            super::together(5, |number| number * 2).into_iter().map(Result::unwrap).collect();
+            super::run_streams(5, |number| number * 2).into_iter().map(Result::unwrap).collect();
         assert_eq!(answers, [0, 2, 4, 6, 8]);
-        assert!(super::together(0, |number| number).is_empty());
+        assert!(super::run_streams(0, |number| number).is_empty());
     }
 
     #[test]
     fn all_run_at_the_same_time() {
         let inside = AtomicU32::new(0);
-        let ran = super::together(4, |_| {
+        let ran = super::run_streams(4, |_| {
             inside.fetch_add(1, Ordering::SeqCst);
             while inside.load(Ordering::SeqCst) < 4 {
                 std::thread::yield_now();
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_of_its_stream() {
-        let ran = super::together(3, |number| assert_ne!(number, 1, "planted"));
+        let ran = super::run_streams(3, |number| assert_ne!(number, 1, "planted"));
         let failed: Vec<_> = ran.iter().map(Result::is_err).collect();
         assert_eq!(failed, [false, true, false]);
     }

@@ -157,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         if read == 0 {
             break;
         }
-        let result = answer(&line, arguments).map_or(Ok(()), |answer| {
+        let result = answer_line(&line, arguments).map_or(Ok(()), |answer| {
             crate::output::json_to(&mut out, &answer)?;
             // Flushes before it waits for input, for a caller that reads each answer before the
             // next question.
@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
 }
 
 /// The answer to one line; `None` for a blank one.
-fn answer(line: &[u8], arguments: &Arguments) -> Option<Answer> {
+fn answer_line(line: &[u8], arguments: &Arguments) -> Option<Answer> {
     let text = match core::str::from_utf8(line) {
         Ok(text) => text.trim(),
         Err(error) => {
@@ -221,13 +221,13 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
         offset_bytes: layout.offset(),
         readonly: array.readonly(),
         extent: [layout.extent().low, layout.extent().high],
-        fields: named(array.fields()),
+        fields: named_members(array.fields()),
         converted,
     }))
 }
 
 /// The members of one level without padding. Recursive, but the parser limits the depth.
-fn named(table: &[Field<'_>]) -> Vec<Member> {
+fn named_members(table: &[Field<'_>]) -> Vec<Member> {
     members(table)
         .filter(|(field, _)| !field.is_padding())
         .map(|(field, own)| Member {
@@ -237,7 +237,7 @@ fn named(table: &[Field<'_>]) -> Vec<Member> {
             itemsize: field.size(),
             typestr: field.dtype().to_string(),
             shape: field.shape().dims().to_vec(),
-            fields: named(own),
+            fields: named_members(own),
         })
         .collect()
 }

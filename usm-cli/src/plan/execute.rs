@@ -59,7 +59,7 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         None => backends::from_environment("host")?,
     };
     let available = context.info().global_mem_size;
-    let needed = needed(graph, plan, arguments.streams);
+    let needed = needed_bytes(graph, plan, arguments.streams);
     if needed > u128::from(available) {
         let error = format!("{needed} bytes needed, the device has {available}");
         return Err(Error::unable(error).in_field("--run"));
@@ -76,7 +76,7 @@ pub(super) fn run(graph: &Graph, problem: &Problem, plan: &Plan, arguments: &Arg
         let mut stream = network.stream(&queue, number)?;
         Ok((stream.pool(), stream.run()?))
     };
-    let ran = threads::together(arguments.streams, stream);
+    let ran = threads::run_streams(arguments.streams, stream);
     let Moved { count, transfers, host_bytes_before, host_bytes_after, device_bytes, .. } = network.moved();
     let constants = ConstantsReport { count, transfers, host_bytes_before, host_bytes_after, device_bytes };
     let mut report = RunReport {
@@ -106,7 +106,7 @@ fn network_queue(
 
 /// Bytes that a run holds at the same time at most: constants, and for each stream its pool, its
 /// inputs and state, and the largest tensor on its way.
-fn needed(graph: &Graph, plan: &Plan, streams: u32) -> u128 {
+fn needed_bytes(graph: &Graph, plan: &Plan, streams: u32) -> u128 {
     let roots = |constant: bool| {
         let kinds = move |kind| match kind {
             TensorKind::Activation => false,

@@ -197,14 +197,17 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     outcome.curve = match &outcome.graph {
         Some(graph) if arguments.curve => {
             sign_of_life.set_message("planning along the curve");
-            Some(timed(&part(2), &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
+            Some(
+                with_clock(&part(2), &options, |options| pareto(graph, options, CURVE_POINTS))
+                    .map_err(named)?,
+            )
         }
         _ => None,
     };
     outcome.compared = if arguments.compare {
         sign_of_life.set_message("comparing the strategies");
         Some(
-            timed(&part(2 + u32::from(arguments.curve)), &options, |options| {
+            with_clock(&part(2 + u32::from(arguments.curve)), &options, |options| {
                 compare(&outcome.problem, options)
             })
             .map_err(named)?,
@@ -215,7 +218,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     if let Some(path) = &arguments.proof {
         sign_of_life.set_message("writing the proof");
         let last = part(count_parts(arguments));
-        timed(&last, &options, |options| proof::write(&mut outcome, options, path))?;
+        with_clock(&last, &options, |options| proof::write(&mut outcome, options, path))?;
     }
     drop(sign_of_life);
     if arguments.time_limit.is_none() && outcome.stopped == Some(Stopped::Time) {
@@ -249,7 +252,7 @@ fn count_parts(arguments: &Arguments) -> u32 {
 }
 
 /// The same options with another clock.
-fn timed<T>(clock: &Clock<'_>, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
+fn with_clock<T>(clock: &Clock<'_>, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
     let stop = || clock.must_stop();
     let mut options = *options;
     options.stop = Some(&stop);

@@ -16,7 +16,7 @@ pub(super) fn describe(outcome: &Outcome) -> String {
     let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
     row("problem", format!("{ops}{} buffers, {} queue", plan.buffers(), plan.queue.name()));
     row("plain sum", output::bytes(plan.naive));
-    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), certified(outcome)));
+    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), certificate_text(outcome)));
     if plan.feasible() {
         let quality = match plan.peak {
             _ if plan.memories.len() > 1 => "in two memories".to_owned(),
@@ -89,7 +89,7 @@ fn curve_table(curve: &[Tradeoff]) -> String {
     text
 }
 
-fn certified(outcome: &Outcome) -> String {
+fn certificate_text(outcome: &Outcome) -> String {
     match &outcome.plan.certificate {
         Certificate::TimeCut { time, buffers } => format!("{} buffers live at time {time}", buffers.len()),
         Certificate::Antichain { buffers } => {

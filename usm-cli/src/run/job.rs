@@ -43,7 +43,7 @@ pub(super) struct Job {
 
 /// Converts a refused launch: its range and group are bad input, everything else is the device's
 /// failure.
-fn refused(error: LaunchError) -> Error {
+fn launch_error(error: LaunchError) -> Error {
     match error {
         LaunchError::Memory(error) => Error::unable(error),
         LaunchError::Range(_)
@@ -56,7 +56,7 @@ fn refused(error: LaunchError) -> Error {
 
 /// Converts a failed build: a device that takes no code of the kernel is bad input, everything else
 /// is the device's failure.
-fn not_built(error: BuildError) -> Error {
+fn build_error(error: BuildError) -> Error {
     match error {
         BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
         error => Error::unable(error).with_log(),
@@ -108,8 +108,8 @@ impl Job {
     }
 
     /// The range of one item per element; the group must divide the size.
-    fn line(&self) -> Result<NdRange<1>> {
-        NdRange::new([self.size as u64], [self.group]).map_err(|error| refused(error.into()))
+    fn item_range(&self) -> Result<NdRange<1>> {
+        NdRange::new([self.size as u64], [self.group]).map_err(|error| launch_error(error.into()))
     }
 
     fn device<T: bytemuck::Pod>(&self, values: &[T]) -> Result<UsmVec<T, Device, Dyn>> {
@@ -117,8 +117,8 @@ impl Job {
     }
 
     /// The built kernel. Building is not timed: a program does it once.
-    fn ready<K: DeviceCode<D>, const D: usize>(&self) -> Result<Executable<K, Dyn, D>> {
-        Executable::build_from(self.queue.context(), self.formats).map_err(not_built)
+    fn build_kernel<K: DeviceCode<D>, const D: usize>(&self) -> Result<Executable<K, Dyn, D>> {
+        Executable::build_from(self.queue.context(), self.formats).map_err(build_error)
     }
 
     /// Small whole numbers around zero.
@@ -153,17 +153,17 @@ impl Job {
     }
 
     /// The seconds from the launch to its end.
-    fn finish(
+    fn time_launch(
         &self,
         launch: impl FnOnce() -> core::result::Result<usm_core::Event<Dyn>, LaunchError>,
     ) -> Result<f64> {
         let (seconds, done) = timed(|| launch().and_then(|event| Ok(event.wait()?)));
-        done.map_err(refused)?;
+        done.map_err(launch_error)?;
         Ok(seconds)
     }
 
     pub(super) fn reverse(&self) -> Result<Outcome> {
-        let (range, ready) = (self.line()?, self.ready()?);
+        let (range, ready) = (self.item_range()?, self.build_kernel()?);
         // A larger group was already refused as too large for the range.
         let group = self.group as usize;
         let numbers = Self::numbers(self.size, 5);
@@ -171,7 +171,7 @@ impl Job {
             || {
                 let mut a = self.device(&numbers)?;
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, reverse, (&mut a,)))?;
+                    self.time_launch(|| Launch::new(&self.queue, range).run_on(&ready, reverse, (&mut a,)))?;
                 Ok((seconds, a.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -184,11 +184,11 @@ impl Job {
 
     pub(super) fn reduce(&self) -> Result<Outcome> {
         let numbers = Self::numbers(self.size, 5);
-        let (a, ready) = (self.device(&numbers)?, self.ready()?);
+        let (a, ready) = (self.device(&numbers)?, self.build_kernel()?);
         self.compare(
             || {
                 let (seconds, found) = timed(|| sum(&ready, &self.queue, &a, self.group));
-                Ok((seconds, vec![found.map_err(refused)?]))
+                Ok((seconds, vec![found.map_err(launch_error)?]))
             },
             || {
                 let (seconds, sum) = timed(|| reduce_plain(&numbers));
@@ -205,8 +205,8 @@ impl Job {
             return Err(Error::bad(error).in_field("--group"));
         }
         let side = size as u64;
-        let range = NdRange::covering([side; 2], [TILE; 2]).map_err(|error| refused(error.into()))?;
-        let ready = self.ready()?;
+        let range = NdRange::covering([side; 2], [TILE; 2]).map_err(|error| launch_error(error.into()))?;
+        let ready = self.build_kernel()?;
         let (a, b) = (Self::numbers(elements, 5), Self::numbers(elements, 7));
         let (device_a, device_b) = (self.device(&a)?, self.device(&b)?);
         self.compare(
@@ -215,7 +215,7 @@ impl Job {
                     UsmVec::<f32, Device, Dyn>::zeroed(&self.queue, elements).map_err(Error::unable)?;
                 let arguments = (side, side, side, &device_a, &device_b, &mut c);
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, matmul, arguments))?;
+                    self.time_launch(|| Launch::new(&self.queue, range).run_on(&ready, matmul, arguments))?;
                 Ok((seconds, c.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -229,15 +229,15 @@ impl Job {
     pub(super) fn histogram(&self) -> Result<Outcome> {
         let groups = (self.size as u64).div_ceil(self.group.saturating_mul(COUNTED).max(1));
         let range = NdRange::new([self.group.saturating_mul(groups)], [self.group])
-            .map_err(|error| refused(error.into()))?;
+            .map_err(|error| launch_error(error.into()))?;
         let values: Vec<u8> = (0..self.size).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
-        let (device_values, ready) = (self.device(&values)?, self.ready()?);
+        let (device_values, ready) = (self.device(&values)?, self.build_kernel()?);
         self.compare(
             || {
                 let mut counts = self.device(&[0_u32; BINS])?;
                 let arguments = (&device_values, &mut counts);
-                let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, histogram, arguments))?;
+                let seconds = self
+                    .time_launch(|| Launch::new(&self.queue, range).run_on(&ready, histogram, arguments))?;
                 Ok((seconds, counts.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -249,7 +249,7 @@ impl Job {
     }
 
     pub(super) fn saxpy(&self) -> Result<Outcome> {
-        let (range, ready) = (self.line()?, self.ready()?);
+        let (range, ready) = (self.item_range()?, self.build_kernel()?);
         let (alpha, x, y) = (0.5, Self::numbers(self.size, 5), Self::numbers(self.size, 7));
         let device_x = self.device(&x)?;
         self.compare(
@@ -257,7 +257,7 @@ impl Job {
                 let mut device_y = self.device(&y)?;
                 let arguments = (alpha, &device_x, &mut device_y);
                 let seconds =
-                    self.finish(|| Launch::new(&self.queue, range).run_on(&ready, saxpy, arguments))?;
+                    self.time_launch(|| Launch::new(&self.queue, range).run_on(&ready, saxpy, arguments))?;
                 Ok((seconds, device_y.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -270,12 +270,12 @@ impl Job {
 
     pub(super) fn scan(&self) -> Result<Outcome> {
         let input: Vec<u32> = (0..self.size).map(|i| (i % 1_000) as u32).collect();
-        let (device_input, parts, carry) = (self.device(&input)?, self.ready()?, self.ready()?);
+        let (device_input, parts, carry) = (self.device(&input)?, self.build_kernel()?, self.build_kernel()?);
         self.compare(
             || {
                 let zeros = UsmVec::<u32, Device, Dyn>::zeroed(&self.queue, self.size);
                 let mut result = zeros.map_err(Error::unable)?;
-                let seconds = self.finish(|| {
+                let seconds = self.time_launch(|| {
                     running_sums((&parts, &carry), &self.queue, &device_input, &mut result, self.group)
                 })?;
                 Ok((seconds, result.to_vec(&self.queue).map_err(Error::unable)?))
