@@ -19,7 +19,7 @@ pub(crate) const DEVICE: &str = "a usm.Device or a device selector (str)";
 /// Looks up Python's class of sequences at import, where a failure is an error. At the first shape
 /// that is neither list nor tuple a failure would be a panic: a program can remove the class, or
 /// leave no room for a call.
-pub(crate) fn know_sequences(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn cache_sequence_class(py: Python<'_>) -> PyResult<()> {
     py.import("collections.abc")?.getattr("Sequence")?;
     let _ = py.get_type::<PySequence>();
     Ok(())
@@ -51,7 +51,7 @@ macro_rules! numbers {
         $(
             #[doc = concat!("Reads the argument `", $name, "`.")]
             pub(crate) fn $read(value: &Bound<'_, PyAny>) -> PyResult<$type> {
-                value.extract().map_err(|error: PyErr| misfit($name, value, error, $fits))
+                value.extract().map_err(|error: PyErr| number_error($name, value, error, $fits))
             }
         )*
     };
@@ -76,7 +76,7 @@ numbers! {
 /// The error for a value that could not be read as a number: a `TypeError` if it is none, a
 /// `RequestError` if it is outside of the range.
 #[cold]
-pub(crate) fn misfit(name: &str, value: &Bound<'_, PyAny>, error: PyErr, fits: &str) -> PyErr {
+pub(crate) fn number_error(name: &str, value: &Bound<'_, PyAny>, error: PyErr, fits: &str) -> PyErr {
     let py = value.py();
     if !error.is_instance_of::<PyOverflowError>(py) {
         return conversion_error(py, error, || type_error(name, value, fits));

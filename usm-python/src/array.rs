@@ -187,7 +187,7 @@ impl Array {
         };
         let fits = "an integer or a sequence of integers";
         let shape: Vec<isize> =
-            given.extract().map_err(|error| argument::misfit("shape", &given, error, fits))?;
+            given.extract().map_err(|error| argument::number_error("shape", &given, error, fits))?;
         Ok(self.with_view(self.view().reshaped(&shape)?))
     }
 
@@ -201,7 +201,7 @@ impl Array {
         queue: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let kind = kind.map_or(self.0.kind(), |kind| kind.0);
-        let place = import::place(py, device, queue)?;
+        let place = import::queue_of_arguments(py, device, queue)?;
         let stream = place.unwrap_or_else(|| Arc::clone(&self.0.stream));
         transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
     }
@@ -218,7 +218,9 @@ impl Array {
         if let Some(stream) = stream.filter(|stream| !stream.is_none()) {
             let _ = import::named_stream(stream, ("stream", argument::QUEUE))?;
         }
-        let Some(place) = import::place(py, Some(device), stream)? else { return Ok(slf.clone()) };
+        let Some(place) = import::queue_of_arguments(py, Some(device), stream)? else {
+            return Ok(slf.clone());
+        };
         let (here, there) = (this.0.stream.context(), place.context());
         let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
         if here.id() == there.id() || (same && stream.is_none()) {

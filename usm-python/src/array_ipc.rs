@@ -91,7 +91,7 @@ pub(crate) fn open_ipc(
     let named =
         IpcHandle::from_bytes(native).map_err(|error| Class::Interface.error(format!("handle: {error}")))?;
     let (view, readonly) = read(text, named.size())?;
-    let stream = match import::place(py, device, queue)? {
+    let stream = match import::queue_of_arguments(py, device, queue)? {
         Some(stream) => stream,
         None => import::stream(py, None)?,
     };

@@ -39,7 +39,7 @@ impl Array {
         let shape = PyTuple::new(py, side.view.shape.iter())?;
         let selector = Selector::of(side.stream.context().info()).to_string();
         let (kind, readonly) = (side.storage.kind().name(), side.storage.is_readonly());
-        let state = (content(py, side, protocol)?, shape, element, kind, selector, readonly);
+        let state = (elements_of(py, side, protocol)?, shape, element, kind, selector, readonly);
         PyTuple::new(py, [rebuild, state.into_pyobject(py)?.into_any()])
     }
 
@@ -61,7 +61,7 @@ impl Array {
 
 /// The elements in C order. Does not copy if they lie in that order in memory that the host can
 /// read.
-fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAny>> {
+fn elements_of(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAny>> {
     let in_place = side.storage.is_host_accessible() && side.view.is_c_contiguous() && side.view.nbytes() > 0;
     if protocol < OUT_OF_BAND {
         return Ok(room::bytes(py, &transfer::to_bytes(py, &side)?)?.into_any());

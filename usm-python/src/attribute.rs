@@ -30,7 +30,7 @@ type Call = unsafe extern "C-unwind" fn(
 /// # Safety
 /// Under each of the names the function has type `F`, a pointer to a function, in every release
 /// that has it.
-unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
+unsafe fn interpreter_function<F: Copy>(names: &[&[u8]]) -> Option<F> {
     #[cfg(unix)]
     for name in names {
         let process = libloading::os::unix::Library::this();
@@ -47,15 +47,16 @@ unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
 fn lookup() -> Option<Lookup> {
     static FOUND: OnceLock<Option<Lookup>> = OnceLock::new();
     // SAFETY: both names have this type.
-    *FOUND
-        .get_or_init(|| unsafe { interpreters(&[b"PyObject_GetOptionalAttr\0", b"_PyObject_LookupAttr\0"]) })
+    *FOUND.get_or_init(|| unsafe {
+        interpreter_function(&[b"PyObject_GetOptionalAttr\0", b"_PyObject_LookupAttr\0"])
+    })
 }
 
 /// `PyObject_VectorcallMethod`, public since Python 3.9 and in the stable ABI since 3.12.
 fn method_call() -> Option<Call> {
     static FOUND: OnceLock<Option<Call>> = OnceLock::new();
     // SAFETY: the name has this type.
-    *FOUND.get_or_init(|| unsafe { interpreters(&[b"PyObject_VectorcallMethod\0"]) })
+    *FOUND.get_or_init(|| unsafe { interpreter_function(&[b"PyObject_VectorcallMethod\0"]) })
 }
 
 /// The attribute; `None` if the object has no such attribute.

@@ -25,7 +25,7 @@ pub(crate) fn of(context: &Context<Dyn>, extent: Extent, address: u64) -> PyResu
         first = if data.base == 0 { first } else { data };
     }
     if first.kind == AllocKind::Unknown {
-        return Err(refused(context, "first", low, first.kind));
+        return Err(refusal_error(context, "first", low, first.kind));
     }
     if first.base != 0 {
         let allocation = Allocation { base: first.base as u64, len: first.size as u64 };
@@ -33,14 +33,14 @@ pub(crate) fn of(context: &Context<Dyn>, extent: Extent, address: u64) -> PyResu
     } else if last != low {
         let end = context.query(last as *const u8).or_raise()?;
         if end.kind != first.kind || end.base != 0 {
-            return Err(refused(context, "last", last, end.kind));
+            return Err(refusal_error(context, "last", last, end.kind));
         }
     }
     Ok((first.kind, first.device))
 }
 
 #[cold]
-fn refused(context: &Context<Dyn>, what: &str, at: u64, kind: AllocKind) -> PyErr {
+fn refusal_error(context: &Context<Dyn>, what: &str, at: u64, kind: AllocKind) -> PyErr {
     let backend = context.info().backend;
     Class::Interface.error(format!(
         "data: the {what} byte {at:#x} is {kind} memory in the {backend} context, not USM of one kind"

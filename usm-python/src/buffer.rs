@@ -127,20 +127,20 @@ fn format(view: &View) -> PyResult<CString> {
     let dtype = view.dtype;
     let text = match (&view.descr, dtype.kind(), dtype.itemsize()) {
         // Nearly all arrays, in CPython's own codes, which `memoryview` can read.
-        (None, Kind::Int, 8) => sticky(dtype, "q"),
-        (None, Kind::Uint, 8) => sticky(dtype, "Q"),
+        (None, Kind::Int, 8) => with_byte_order(dtype, "q"),
+        (None, Kind::Uint, 8) => with_byte_order(dtype, "Q"),
         // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it
         // uses the dictionary. Types of ml_dtypes have no format.
         (None, Kind::Void | Kind::Extended(_), _) => {
             return Err(Class::Access.error(format!("elements of type {dtype} have no buffer format")));
         }
-        _ => spelled(view)?,
+        _ => codec_format(view)?,
     };
     // The codec's names contain no NUL.
     CString::new(text).map_err(|_| Class::Access.error("a name of a member holds a NUL byte"))
 }
 
-fn sticky(dtype: Dtype, code: &str) -> String {
+fn with_byte_order(dtype: Dtype, code: &str) -> String {
     match dtype.byte_order() {
         ByteOrder::Big if !dtype.is_native() => format!(">{code}"),
         ByteOrder::Little if !dtype.is_native() => format!("<{code}"),
@@ -149,7 +149,7 @@ fn sticky(dtype: Dtype, code: &str) -> String {
 }
 
 /// The codec's format for the element, through the dictionary that would describe it.
-fn spelled(view: &View) -> PyResult<String> {
+fn codec_format(view: &View) -> PyResult<String> {
     let refused = |error: usm_interface::Error| {
         Class::Access.error(format!("elements of type {} have no buffer format: {error}", view.dtype))
     };

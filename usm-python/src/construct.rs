@@ -55,7 +55,7 @@ pub(crate) fn asarray<'py>(
     {
         return Ok(array);
     }
-    let place = import::place(obj.py(), device, queue)?;
+    let place = import::queue_of_arguments(obj.py(), device, queue)?;
     construct_with_options(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
 }
 
@@ -142,7 +142,7 @@ impl Side {
 
 /// Numbers and nested sequences of numbers, in host memory.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
-    let mut walk = Walk { extents: Vec::new(), values: announced_values(obj)?, barren: HashSet::new() };
+    let mut walk = Walk { extents: Vec::new(), values: count_announced(obj)?, barren: HashSet::new() };
     walk.flatten(obj, 0)?;
     let Walk { extents, values, .. } = walk;
     let dtype = match dtype {
@@ -164,7 +164,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
 /// The number of values that the first sequences of each depth announce: all others have the same
 /// length. A short text can announce more than any memory holds, because one object may occur many
 /// times. It is refused here, before any walk.
-fn announced_values<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn count_announced<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut count = 1_usize;
     let mut first = obj.clone();
     for depth in 0.. {
@@ -176,7 +176,7 @@ fn announced_values<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyA
             break;
         };
         if depth == MAX_DIMS {
-            return Err(too_deep());
+            return Err(too_deep_error());
         }
         count = count.saturating_mul(extent);
         let Some(next) = next else { break };
@@ -206,20 +206,20 @@ impl<'py> Walk<'py> {
             items.extend(tuple.iter());
         } else {
             if depth != self.extents.len() {
-                return Err(uneven());
+                return Err(uneven_error());
             }
             self.values.try_reserve(1).map_err(|_| Failure::NoMemory(self.values.len() + 1)).or_raise()?;
             self.values.push(value.clone());
             return Ok(());
         }
         if depth == MAX_DIMS {
-            return Err(too_deep());
+            return Err(too_deep_error());
         }
         let extent = items.len() as i64;
         match self.extents.get(depth) {
             None if self.values.is_empty() => self.extents.push(extent),
             Some(known) if *known == extent => {}
-            _ => return Err(uneven()),
+            _ => return Err(uneven_error()),
         }
         let place = (depth, value.as_ptr());
         if self.barren.contains(&place) {
@@ -235,12 +235,12 @@ impl<'py> Walk<'py> {
 }
 
 #[cold]
-fn too_deep() -> PyErr {
+fn too_deep_error() -> PyErr {
     PyValueError::new_err("sequences are nested more than 64 deep")
 }
 
 #[cold]
-fn uneven() -> PyErr {
+fn uneven_error() -> PyErr {
     PyValueError::new_err("the sequences are nested unevenly")
 }
 
@@ -298,7 +298,7 @@ pub(crate) fn from_dlpack<'py>(
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
     let request = dlpack::Request { dl_device, copy };
-    let array = import::entered(obj.py(), || dlpack::import(obj, request))?;
+    let array = import::with_recursion_guard(obj.py(), || dlpack::import(obj, request))?;
     array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
@@ -311,7 +311,7 @@ pub(crate) fn from_dlpack<'py>(
 /// [[1, 2, 3], [1, 2, 3]]
 #[pyfunction]
 pub(crate) fn copy(py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<()> {
-    let (dst, src) = transfer::ends(dst, src)?;
+    let (dst, src) = transfer::both_sides(dst, src)?;
     transfer::copy(py, &dst, &src)
 }
 

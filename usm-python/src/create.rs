@@ -55,7 +55,7 @@ impl Place {
         queue: Option<&Bound<'_, PyAny>>,
         alignment: usize,
     ) -> PyResult<Self> {
-        let stream = match import::place(py, device, queue)? {
+        let stream = match import::queue_of_arguments(py, device, queue)? {
             Some(stream) => stream,
             None => import::stream(py, None)?,
         };

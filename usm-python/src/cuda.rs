@@ -31,7 +31,7 @@ const PER_THREAD: u64 = 2;
 
 /// `CU_STREAM_LEGACY`. Older releases of HIP have no such number; 0 is the device's default stream
 /// in all.
-fn legacy(backend: BackendKind) -> u64 {
+fn default_stream_number(backend: BackendKind) -> u64 {
     if backend == BackendKind::Hip { 0 } else { 1 }
 }
 
@@ -49,9 +49,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         // torch and AMD's bindings provide the dictionary for HIP memory too. DLPack names the
         // runtime; without DLPack, HIP is tried if the program has opened it.
         Err(_) if dlpack::is_rocm(object) => return Ok(None),
-        Err(cuda) if runtime::has_hip() => {
-            locate(py, BackendKind::Hip, extent, address, 0).map_err(|hip| neither(py, &cuda, &hip))?
-        }
+        Err(cuda) if runtime::has_hip() => locate(py, BackendKind::Hip, extent, address, 0)
+            .map_err(|hip| both_refused_error(py, &cuda, &hip))?,
         Err(error) => return Err(error),
     };
     if extent.low == extent.high {
@@ -70,7 +69,9 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
         usm_interface::Stream::None => return Ok(Some(array)),
-        usm_interface::Stream::LegacyDefault => legacy(array.get().holding().stream.context().info().backend),
+        usm_interface::Stream::LegacyDefault => {
+            default_stream_number(array.get().holding().stream.context().info().backend)
+        }
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
@@ -84,7 +85,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 
 /// The error for memory that neither CUDA nor HIP accepts, with both reasons.
 #[cold]
-fn neither(py: Python<'_>, cuda: &PyErr, hip: &PyErr) -> PyErr {
+fn both_refused_error(py: Python<'_>, cuda: &PyErr, hip: &PyErr) -> PyErr {
     PyErr::from_type(hip.get_type(py), (format!("{}; {}", cuda.value(py), hip.value(py)),))
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<
     match runtime::entries(py).find(here) {
         Some(entry) => entry.scope()?.queue(),
         None => {
-            let reason = runtime::why_not(py, backend);
+            let reason = runtime::absence_reason(py, backend);
             let reason = reason.as_deref().unwrap_or("no such device");
             Err(Class::Device.error(format!("the memory is on the {word} device {id}: {reason}")))
         }
@@ -131,7 +132,7 @@ pub(crate) fn locate(
 
 /// The native stream of a queue: the number in both protocols.
 pub(crate) fn handle(stream: &Stream) -> u64 {
-    let legacy = legacy(stream.context().info().backend);
+    let legacy = default_stream_number(stream.context().info().backend);
     stream.queue.raw().downcast_ref::<CudaQueue>().map_or(legacy, |queue| queue.as_raw() as u64)
 }
 
@@ -185,7 +186,7 @@ unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dy
 pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgument) -> PyResult<()> {
     let handle = match consumer {
         StreamArgument::NoSync => return Ok(()),
-        StreamArgument::Default => legacy(side.stream.context().info().backend),
+        StreamArgument::Default => default_stream_number(side.stream.context().info().backend),
         StreamArgument::PerThreadDefault => PER_THREAD,
         StreamArgument::Handle(handle) => handle,
     };

@@ -140,15 +140,17 @@ pub(crate) fn read<'py>(
     let mut entries = Entries::of(dict, protocol)?;
     let shape = sequence(entries.take(SHAPE), Key::Shape)?;
     match shape.as_ref().map_or(0, |shape| shape.len()) {
-        few if few <= FEW_DIMS => sized::<FEW_DIMS>(producer, entries, protocol, policy, shape, classify),
-        0..=MAX_DIMS => sized::<MAX_DIMS>(producer, entries, protocol, policy, shape, classify),
-        _ => Err(raise(LimitError::TooManyDims { limit: MAX_DIMS }, Key::Shape.path())),
+        few if few <= FEW_DIMS => {
+            read_dimensions::<FEW_DIMS>(producer, entries, protocol, policy, shape, classify)
+        }
+        0..=MAX_DIMS => read_dimensions::<MAX_DIMS>(producer, entries, protocol, policy, shape, classify),
+        _ => Err(codec_error(LimitError::TooManyDims { limit: MAX_DIMS }, Key::Shape.path())),
     }
 }
 
 /// The rest of the check, with room for `N` dimensions.
 #[inline]
-fn sized<'py, const N: usize>(
+fn read_dimensions<'py, const N: usize>(
     producer: &Bound<'py, PyAny>,
     mut entries: Entries<'py>,
     protocol: Protocol,
@@ -166,7 +168,7 @@ fn sized<'py, const N: usize>(
     let strides = match (&strides, shape) {
         (Some(strides), Some(shape)) if strides.len() != shape.len() => {
             let kind = LayoutError::StrideCount { strides: strides.len(), shape: shape.len() };
-            return Err(raise(kind, Key::Strides.path()));
+            return Err(codec_error(kind, Key::Strides.path()));
         }
         (Some(strides), Some(_)) => Some(integers(strides, Key::Strides, &mut steps)?),
         _ => None,
@@ -233,14 +235,17 @@ fn number<'py, const N: usize>(
     policy: &Policy,
 ) -> PyResult<Checked<'py>> {
     match raw.validate::<N>(protocol, policy) {
-        Ok(interface) => Ok(keep(&interface, None)),
+        Ok(interface) => Ok(to_checked(&interface, None)),
         Err(error) => Err(crate::error::interface(error)),
     }
 }
 
 /// The part that outlives the borrowed fields.
 #[inline]
-fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc<str>>) -> Checked<'py> {
+fn to_checked<'py, const N: usize>(
+    interface: &Interface<'_, '_, N>,
+    descr: Option<Arc<str>>,
+) -> Checked<'py> {
     let layout = interface.layout();
     Checked {
         view: View { descr, ..View::of_layout(layout) },
@@ -267,7 +272,7 @@ fn structure<'py>(
     let native_bar = protocol == Protocol::Sycl;
     let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
     let interface = Raw { descr, ..raw }.validate::<MAX_DIMS>(protocol, policy).or_raise()?;
-    Ok(keep(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
+    Ok(to_checked(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 
 /// The text of `descr` (`typedescr` in SYCL's dictionary).
@@ -289,19 +294,19 @@ fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<S
 }
 
 #[cold]
-fn raise(kind: impl Into<ErrorKind>, path: Path) -> PyErr {
+fn codec_error(kind: impl Into<ErrorKind>, path: Path) -> PyErr {
     crate::error::interface(Error::new(kind, path))
 }
 
 #[cold]
 fn wrong_type(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = if found.is_none() { Found::None } else { Found::Object };
-    raise(EntryError::WrongType { expected, found }, path)
+    codec_error(EntryError::WrongType { expected, found }, path)
 }
 
 /// The value of an exact `int` that fits. No Python code runs.
 #[inline]
-fn exact(value: &Bound<'_, PyAny>) -> Option<i64> {
+fn exact_int(value: &Bound<'_, PyAny>) -> Option<i64> {
     let value = value.cast_exact::<PyInt>().ok()?;
     let mut overflow = 0;
     // SAFETY: exactly an integer, so no exception is set.
@@ -326,10 +331,10 @@ fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> 
 }
 
 fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {
-    if let Some(number) = exact(value) {
+    if let Some(number) = exact_int(value) {
         return Ok(number);
     }
-    let range = |_| raise(EntryError::IntegerRange { range: "-2^63..2^63" }, path);
+    let range = |_| codec_error(EntryError::IntegerRange { range: "-2^63..2^63" }, path);
     index(value, path, "an integer")?.extract().map_err(range)
 }
 
@@ -364,7 +369,7 @@ fn integers<'a, const N: usize>(
     buffer: &'a mut [i64; N],
 ) -> PyResult<&'a [i64]> {
     for (place, (slot, value)) in buffer.iter_mut().zip(values.iter_borrowed()).enumerate() {
-        *slot = match exact(&value) {
+        *slot = match exact_int(&value) {
             Some(number) => number,
             None => integer(&value, key.at(place))?,
         };
@@ -394,13 +399,13 @@ fn data(
         },
     };
     if pair.len() != 2 {
-        return Err(raise(EntryError::WrongLength { expected: 2 }, Key::Data.path()));
+        return Err(codec_error(EntryError::WrongLength { expected: 2 }, Key::Data.path()));
     }
     let address = pair.get_borrowed_item(0)?;
-    let address = match exact(&address).map(u64::try_from) {
+    let address = match exact_int(&address).map(u64::try_from) {
         Some(Ok(address)) => address,
         _ => {
-            let range = |_| raise(EntryError::IntegerRange { range: "0..2^64" }, Key::Data.at(0));
+            let range = |_| codec_error(EntryError::IntegerRange { range: "0..2^64" }, Key::Data.at(0));
             index(&address, Key::Data.at(0), "an address")?.extract().map_err(range)?
         }
     };

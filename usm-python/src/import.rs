@@ -88,7 +88,7 @@ pub(crate) fn empty(
 /// # Errors
 /// The errors of `read`, and `RecursionError`.
 #[inline]
-pub(crate) fn entered<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn with_recursion_guard<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     struct Entered;
     impl Drop for Entered {
         fn drop(&mut self) {
@@ -109,7 +109,7 @@ pub(crate) fn sycl_memory<'py>(
     object: &Bound<'py, PyAny>,
     ignore_flag: bool,
 ) -> PyResult<Option<Bound<'py, Array>>> {
-    entered(object.py(), || of_sycl(object, ignore_flag))
+    with_recursion_guard(object.py(), || of_sycl(object, ignore_flag))
 }
 
 fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Option<Bound<'py, Array>>> {
@@ -163,7 +163,7 @@ pub(crate) unsafe fn adopt_host(
 
 /// Only checks the dictionary of the first protocol that an object has.
 pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
-    entered(object.py(), || bytes_of_first(object))
+    with_recursion_guard(object.py(), || bytes_of_first(object))
 }
 
 fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -205,7 +205,7 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 /// Imports an object if that is possible without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
-    entered(object.py(), || first_of_all(object))
+    with_recursion_guard(object.py(), || first_of_all(object))
 }
 
 /// The array of the first protocol that the object has.
@@ -233,7 +233,7 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
 }
 
 /// [`without_copy`], or an error that names the protocols.
-pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
+pub(crate) fn require_side(object: &Bound<'_, PyAny>) -> PyResult<Side> {
     without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| no_protocol(object))
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> 
 
 /// The queue for the arguments `device=` and `queue=`; `None` if neither is given. Both must name
 /// the same device.
-pub(crate) fn place(
+pub(crate) fn queue_of_arguments(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,

@@ -17,7 +17,7 @@ unsafe extern "C" {
 }
 
 /// Requests large pages for the whole pages of a plain host block, before its first write.
-pub(crate) fn ask(block: &Allocation<Dyn>) {
+pub(crate) fn advise(block: &Allocation<Dyn>) {
     if block.size() < LEAST {
         return;
     }

@@ -129,7 +129,7 @@ mod _usm {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::interpreter::claim(module.py())?;
         crate::dtype::add_names(module)?;
-        crate::argument::know_sequences(module.py())?;
+        crate::argument::cache_sequence_class(module.py())?;
         crate::ends::register(module)
     }
 }

@@ -191,7 +191,7 @@ fn wanted_dims(
             }
         } else {
             let fits = "a number that is not negative, a range or a text";
-            let misfit = |error| argument::misfit(&format!("dims: {name}"), &value, error, fits);
+            let misfit = |error| argument::number_error(&format!("dims: {name}"), &value, error, fits);
             Wanted::One(value.extract().map_err(misfit)?)
         };
         match wanted {
@@ -368,7 +368,8 @@ impl PyPlan {
             return Err(Class::Request.error("the plan is for one value; usm.plan(.., dims=) takes ranges"));
         };
         let number = |(name, value): (String, Bound<'_, PyAny>)| {
-            let misfit = |error| argument::misfit(&name, &value, error, "a number that is not negative");
+            let misfit =
+                |error| argument::number_error(&name, &value, error, "a number that is not negative");
             let number = value.extract().map_err(misfit)?;
             Ok((name, number))
         };
@@ -400,7 +401,7 @@ impl PyPlan {
     ///
     /// # Errors
     /// A plan that does not fit the capacity places nothing.
-    pub(crate) fn drawn(&self) -> PyResult<&Outcome> {
+    pub(crate) fn feasible_outcome(&self) -> PyResult<&Outcome> {
         let plan = &self.outcome.plan;
         match plan.feasible() {
             true => Ok(&self.outcome),

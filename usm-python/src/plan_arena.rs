@@ -57,7 +57,7 @@ impl PyPlan {
         queue: Option<&Bound<'_, PyAny>>,
         kind: Option<Kind>,
     ) -> PyResult<PyArena> {
-        let plan = &self.drawn()?.plan;
+        let plan = &self.feasible_outcome()?.plan;
         if plan.rows.iter().any(|row| row.memory != Memory::Device) {
             return Err(Class::Request.error("tensors of the plan lie in two memories, an arena is one"));
         }

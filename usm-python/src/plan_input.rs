@@ -101,7 +101,7 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
     let column = |name: &str| -> PyResult<Option<Vec<u64>>> {
         let Some(column) = table.get_item(name)? else { return Ok(None) };
         let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
-            item?.extract::<u64>().map_err(|error| place(table.py(), error, py_text(name), row))
+            item?.extract::<u64>().map_err(|error| add_row(table.py(), error, py_text(name), row))
         };
         column.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
     };
@@ -148,7 +148,7 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
                 Err(_) => {
                     let numbers: PyResult<Vec<u64>> =
                         row.try_iter().and_then(|row| row.map(|item| item?.extract()).collect());
-                    match numbers.map_err(|error| place(table.py(), error, wanted.to_owned(), index))?[..] {
+                    match numbers.map_err(|error| add_row(table.py(), error, wanted.to_owned(), index))?[..] {
                         [lower, upper, size] => (lower, upper, size, alignment.unwrap_or(1)),
                         [lower, upper, size, aligned] => (lower, upper, size, aligned),
                         ref other => {
@@ -173,7 +173,7 @@ fn py_text(name: &str) -> String {
 }
 
 /// The same error with its row before it. What is no error of the conversion stays as it is.
-fn place(py: Python<'_>, error: PyErr, what: String, row: usize) -> PyErr {
+fn add_row(py: Python<'_>, error: PyErr, what: String, row: usize) -> PyErr {
     let ours = Class::Request.error(format!("row {row}: {what}: {error}"));
     argument::conversion_error(py, error, || ours)
 }

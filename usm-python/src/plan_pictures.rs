@@ -13,7 +13,7 @@ use crate::snapshot::named;
 impl PyPlan {
     /// The picture in notebooks: time across, address up, one block for each tensor.
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {
-        let outcome = self.drawn()?;
+        let outcome = self.feasible_outcome()?;
         Ok(py.detach(|| svg::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
     }
 
@@ -53,7 +53,7 @@ impl PyPlan {
 
 impl PyPlan {
     fn page(&self, py: Python<'_>) -> PyResult<String> {
-        let outcome = self.drawn()?;
+        let outcome = self.feasible_outcome()?;
         Ok(py.detach(|| html::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
     }
 }

@@ -252,7 +252,7 @@ pub(crate) fn has_hip() -> bool {
 pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
     entries_of(py, BackendKind::Sycl);
     sycl_if_open().ok_or_else(|| {
-        let reason = why_not(py, BackendKind::Sycl).unwrap_or_default();
+        let reason = absence_reason(py, BackendKind::Sycl).unwrap_or_default();
         Class::Device.error(format!("no SYCL runtime: {reason}"))
     })
 }
@@ -274,7 +274,7 @@ pub(crate) fn all(py: Python<'_>) -> &'static Runtimes {
 }
 
 /// The reason why a runtime is absent, for messages.
-pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<String> {
+pub(crate) fn absence_reason(py: Python<'_>, kind: BackendKind) -> Option<String> {
     let runtime = known(py).runtimes.get(kind)?;
     py.detach(|| runtime.devices().err().map(ToString::to_string))
 }

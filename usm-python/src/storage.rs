@@ -63,7 +63,7 @@ impl Storage {
         let allocation = made?;
         #[cfg(target_os = "linux")]
         if stream.is_host() {
-            large_pages::ask(&allocation);
+            large_pages::advise(&allocation);
         }
         let tracked = Tracked::allocation(allocation.size());
         Ok(Self::from_allocation(allocation, false, None, tracked))

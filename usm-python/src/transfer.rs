@@ -37,7 +37,7 @@ impl Side {
         if let Ok(memory) = object.cast::<Memory>() {
             return memory.get().side();
         }
-        import::any(object)
+        import::require_side(object)
     }
 
     /// Refuses different element types. Bytes without members (`|V8`) may be copied to and from
@@ -61,7 +61,7 @@ impl Side {
 }
 
 /// The two ends of a copy. An error names the argument.
-pub(crate) fn ends(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<(Side, Side)> {
+pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<(Side, Side)> {
     let side = |name, object: &Bound<'_, PyAny>| {
         Side::of(object).map_err(|error| argument::named(object.py(), name, error))
     };
@@ -220,7 +220,7 @@ pub(crate) fn copy_async(
     dst: &Bound<'_, PyAny>,
     src: &Bound<'_, PyAny>,
 ) -> PyResult<Event<Dyn>> {
-    let (dst, src) = ends(dst, src)?;
+    let (dst, src) = both_sides(dst, src)?;
     if !dst.view.is_c_contiguous() || !src.view.is_c_contiguous() {
         return Err(Class::Request.error("a queue copies C-contiguous memory; usm.copy takes any"));
     }

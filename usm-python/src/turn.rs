@@ -29,7 +29,7 @@ impl TurnLock {
     #[inline]
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, ()>> {
         if fork::lost_threads() {
-            self.look()?;
+            self.check_held_at_fork()?;
         }
         Ok(self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -37,7 +37,7 @@ impl TurnLock {
     /// Finds out whether the lock was held at the fork. The first thread of this process to take
     /// the lock looks; until then no other one of it can hold the lock.
     #[cold]
-    fn look(&self) -> Result<()> {
+    fn check_held_at_fork(&self) -> Result<()> {
         let free = 2 * fork::count();
         loop {
             let seen = self.seen.load(Ordering::Acquire);

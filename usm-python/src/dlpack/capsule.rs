@@ -26,7 +26,7 @@ impl Named for DLManagedTensorVersioned {
 }
 
 /// A fresh capsule that owns the tensor.
-pub(super) fn hand_out<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResult<Bound<'_, PyCapsule>> {
+pub(super) fn to_capsule<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResult<Bound<'_, PyCapsule>> {
     let raw = managed.into_raw();
     // SAFETY: the destructor deletes the structure unless a consumer has renamed the capsule and
     // taken it.

@@ -135,7 +135,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
         }
         if export::is_padded(dtype) {
-            return Err(export::unflagged_padding());
+            return Err(export::padding_error());
         }
         let ndim = side.view.ndim();
         let dims = array.dims().get().map_or(&[][..], |dims| &**dims);
@@ -189,7 +189,7 @@ unsafe extern "C" fn allocate(
         prototype.ok_or_else(|| PyTypeError::new_err("no prototype was given")).and_then(|prototype| {
             let prototype = DLTensor { strides: null_mut(), byte_offset: 0, data: null_mut(), ..*prototype };
             // SAFETY: as above; the strides are NULL.
-            unsafe { like(py, &prototype) }
+            unsafe { empty_like(py, &prototype) }
         })
     });
     let failed = |kind: &str, message: String| {
@@ -225,7 +225,7 @@ unsafe extern "C" fn allocate(
 
 /// # Safety
 /// The prototype's shape is NULL or readable for its dimensions; its strides are NULL.
-unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManagedTensorVersioned>> {
+unsafe fn empty_like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManagedTensorVersioned>> {
     // SAFETY: the caller's promise.
     let raw = unsafe { abi::read(prototype, None, 0) }.or_raise()?;
     // Any address except NULL will do: it is never dereferenced.

@@ -74,9 +74,9 @@ pub(crate) fn export<'py>(
     let copied = if copied { FLAG_IS_COPIED } else { 0 };
     let versioned = options.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
     if side.view.ndim() <= FEW_DIMS {
-        fresh::<FEW_DIMS>(py, side, wanted, copied, versioned)
+        export_new::<FEW_DIMS>(py, side, wanted, copied, versioned)
     } else {
-        fresh::<MAX_DIMS>(py, side, wanted, copied, versioned)
+        export_new::<MAX_DIMS>(py, side, wanted, copied, versioned)
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn is_padded(dtype: DataType) -> bool {
 }
 
 #[cold]
-pub(super) fn unflagged_padding() -> PyErr {
+pub(super) fn padding_error() -> PyErr {
     Class::Access.error("DLPack cannot say this array: elements of less than a byte that are not packed, without a flag for it")
 }
 
@@ -157,7 +157,7 @@ pub(super) fn managed<const N: usize>(
     abi::export(&tensor, data, side).or_raise()
 }
 
-fn fresh<const N: usize>(
+fn export_new<const N: usize>(
     py: Python<'_>,
     side: Side,
     device: Device,
@@ -165,7 +165,7 @@ fn fresh<const N: usize>(
     versioned: bool,
 ) -> PyResult<Bound<'_, PyCapsule>> {
     if versioned {
-        return capsule::hand_out(py, managed::<N>(side, device, flags)?);
+        return capsule::to_capsule(py, managed::<N>(side, device, flags)?);
     }
     if side.storage.is_readonly() {
         return Err(Class::Access.error(
@@ -174,7 +174,7 @@ fn fresh<const N: usize>(
     }
     let (tensor, data) = tensor::<N>(&side, device, flags)?;
     if is_padded(tensor.dtype()) {
-        return Err(unflagged_padding());
+        return Err(padding_error());
     }
-    capsule::hand_out(py, abi::export_legacy(&tensor, data, side).or_raise()?)
+    capsule::to_capsule(py, abi::export_legacy(&tensor, data, side).or_raise()?)
 }

@@ -57,17 +57,17 @@ impl Groups {
     /// Sizes of a launch, the fastest dimension first. Without `local` the kernel needs no groups,
     /// and the last group of a dimension may be shorter.
     pub(crate) fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
-        let local = local.unwrap_or_else(|| filled(global, 1));
+        let local = local.unwrap_or_else(|| fitting_part(global, 1));
         let counts = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
         let items = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
         let sizes = std::array::from_fn(|place| if place < 3 { global[place] } else { local[place - 3] });
         let next = (!counts.contains(&0)).then_some([0; 3]);
-        Self { sizes, counts, steps: filled(counts, items), next }
+        Self { sizes, counts, steps: fitting_part(counts, items), next }
     }
 }
 
 /// The part of these sizes, the fastest dimension first, that fits [`PART`] at `items` items each.
-fn filled(sizes: [u64; 3], items: u64) -> [u64; 3] {
+fn fitting_part(sizes: [u64; 3], items: u64) -> [u64; 3] {
     let mut left = PART / items.clamp(1, PART);
     sizes.map(|size| {
         let taken = size.clamp(1, left);
@@ -278,24 +278,24 @@ fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<Pat
         let _ = fs::remove_file(&made);
         return Err(failed(&String::from_utf8_lossy(&output.stderr)));
     }
-    let sum = sum_of(&made).map_err(|error| failed(&error))?;
+    let sum = checksum(&made).map_err(|error| failed(&error))?;
     let own_sum = folder.join(format!("{own}.sum"));
     let kept = fs::write(&own_sum, sum).and_then(|()| fs::rename(&made, &file));
-    let kept = kept.and_then(|()| fs::rename(&own_sum, sum_file(&file)));
+    let kept = kept.and_then(|()| fs::rename(&own_sum, checksum_path(&file)));
     kept.map(|()| file).map_err(|error| failed(&error))
 }
 
-fn sum_file(file: &Path) -> PathBuf {
+fn checksum_path(file: &Path) -> PathBuf {
     file.with_extension("sum")
 }
 
 /// The length and the hash of a file, as text.
-fn sum_of(file: &Path) -> io::Result<String> {
-    Ok(kept::sum_of(&fs::read(file)?))
+fn checksum(file: &Path) -> io::Result<String> {
+    Ok(kept::checksum(&fs::read(file)?))
 }
 
 /// Whether the file is unchanged. Loading a truncated file would crash the process.
 fn is_whole(file: &Path) -> bool {
-    let said = fs::read_to_string(sum_file(file));
-    matches!((said, sum_of(file)), (Ok(said), Ok(found)) if said == found)
+    let said = fs::read_to_string(checksum_path(file));
+    matches!((said, checksum(file)), (Ok(said), Ok(found)) if said == found)
 }

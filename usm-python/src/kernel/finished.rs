@@ -48,7 +48,7 @@ impl PyModule {
         queue: Option<&Bound<'_, PyAny>>,
         options: &str,
     ) -> PyResult<Self> {
-        let stream = match import::place(py, device, queue)? {
+        let stream = match import::queue_of_arguments(py, device, queue)? {
             Some(stream) => stream,
             None => defaults::stream(py)?,
         };
@@ -180,7 +180,7 @@ fn start(
                 memory.push((&array.side.storage, access));
                 Passed::Pointer(array.side.storage.address() + array.side.view.offset)
             }
-            Argument::Scalar(literal) => Passed::Value(fitting(*literal, shapes.get(place))),
+            Argument::Scalar(literal) => Passed::Value(match_parameter_width(*literal, shapes.get(place))),
             Argument::Local(element, shape) => {
                 let bytes = shape.iter().try_fold(element.bytes(), |all, extent| all.checked_mul(*extent));
                 let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -212,7 +212,7 @@ fn start(
 }
 
 /// A Python number with the width of the parameter, if the runtime reports that.
-fn fitting(literal: Literal, shape: Option<&Shape>) -> Literal {
+fn match_parameter_width(literal: Literal, shape: Option<&Shape>) -> Literal {
     let (Some(Shape::Value(bytes) | Shape::Bytes(bytes)), Scalar::I64 | Scalar::F64) = (shape, literal.ty)
     else {
         return literal;

@@ -100,7 +100,7 @@ impl PyKernelFunction {
         signature: &str,
         #[pyo3(from_py_with = arguments::ndim)] ndim: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let code = self.code_of(py, &self.signed(signature, ndim)?)?;
+        let code = self.code_of(py, &self.signature_key(signature, ndim)?)?;
         let text = match target {
             "ir" => text::write(&code.ir),
             "opencl-c" => emit::opencl_c(&code.ir),
@@ -177,7 +177,7 @@ impl PyKernelFunction {
     }
 
     /// The key of a signature: types in order, arrays with `[:]`, one `:` for each dimension.
-    fn signed(&self, signature: &str, ndim: u32) -> PyResult<Key> {
+    fn signature_key(&self, signature: &str, ndim: u32) -> PyResult<Key> {
         if !(1..=3).contains(&ndim) {
             return Err(self.error(&format!("ndim {ndim}: a range has 1, 2 or 3 dimensions")));
         }

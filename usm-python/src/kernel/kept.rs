@@ -67,7 +67,7 @@ pub(crate) fn temporary_name(name: &str) -> String {
 }
 
 /// Length and hash of bytes.
-pub(crate) fn sum_of(bytes: &[u8]) -> String {
+pub(crate) fn checksum(bytes: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     format!("{} {:016x}", bytes.len(), hasher.finish())
@@ -80,14 +80,14 @@ pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     let file = fs::read(folder.join(format!("{name}.bin"))).ok()?;
     let end = file.iter().position(|byte| *byte == b'\n')?;
     let (sum, bytes) = (file.get(..end)?, file.get(end + 1..)?);
-    (sum == sum_of(bytes).as_bytes()).then(|| bytes.to_vec())
+    (sum == checksum(bytes).as_bytes()).then(|| bytes.to_vec())
 }
 
 /// Caches bytes under a name. A full disk is not an error.
 pub(crate) fn write(name: &str, bytes: &[u8]) {
     let Some(folder) = folder() else { return };
     let made = folder.join(temporary_name(name));
-    let text = [sum_of(bytes).as_bytes(), b"\n", bytes].concat();
+    let text = [checksum(bytes).as_bytes(), b"\n", bytes].concat();
     let kept = make_folder(folder).and_then(|()| fs::write(&made, text));
     if kept.and_then(|()| fs::rename(&made, folder.join(format!("{name}.bin")))).is_err() {
         let _ = fs::remove_file(&made);

@@ -218,7 +218,7 @@ impl PyLaunch {
             if let Some(event) = event {
                 py.detach(|| event.wait()).or_raise()?;
             }
-            prepared.give_back(py)?;
+            prepared.copy_back(py)?;
             return Ok(None);
         }
         Ok(event)
@@ -300,7 +300,7 @@ impl Prepared {
     }
 
     /// Copies written arrays back to the process's arrays.
-    fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+    fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         for (place, source) in self.code.sources.iter().enumerate() {
             if !matches!(source, Source::Array(_)) || !self.code.writes(place) {
                 continue;
