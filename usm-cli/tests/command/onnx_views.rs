@@ -99,6 +99,12 @@ fn a_dropout_that_trains_is_no_view() {
         let (_, tensor) = planned("onnx_dropout", graph, &[]);
         assert_eq!(offset(&tensor, "b", "a"), expected, "{mode:?}");
     }
+    for (is_test, expected) in [(0, None), (1, Some(0))] {
+        let op = with(node("Dropout", &["a"], &["b"]), "is_test", is_test);
+        let (_, tensor) =
+            planned("onnx_dropout_set_6", around(op, &[("a", "4x64"), ("b", "4x64")], vec![]), &[]);
+        assert_eq!(offset(&tensor, "b", "a"), expected, "{is_test}");
+    }
 }
 
 #[test]
@@ -171,6 +177,30 @@ fn an_input_of_the_same_shape_may_be_overwritten() {
     // A broadcast has another shape, whatever its size.
     assert_eq!(permits("Add", &[("a", "4x64"), ("b", "1x64")]), [true, false]);
     assert_eq!(permits("Add", &[("a", "1x4x64"), ("b", "64")]), [false, false]);
+}
+
+/// A sum adds one input after the other: over its first input it would read a later occurrence of
+/// that input too late.
+#[test]
+fn an_input_that_is_read_again_is_not_overwritten() {
+    let is_over = |op: &str, inputs: &[&str]| {
+        let nodes = [("a", "x"), ("b", "a")].map(|(to, from)| node("MatMul", &[from, from], &[to]));
+        let graph = GraphProto {
+            node: nodes.into_iter().chain([node(op, inputs, &["y"])]).collect(),
+            input: shapes(&[("x", "16")]),
+            output: shapes(&[("y", "4x64")]),
+            value_info: shapes(&[("a", "4x64"), ("b", "4x64")]),
+            ..GraphProto::default()
+        };
+        let (graph, _) = planned("onnx_read_again", graph, &["--keep-order"]);
+        graph["ops"][2]["in_place"].is_array()
+    };
+    for op in ["Sum", "Mean", "Max", "Min"] {
+        assert!(is_over(op, &["a", "b", "b"]), "{op}");
+        assert!(!is_over(op, &["a", "b", "a"]), "{op}");
+        assert!(!is_over(op, &["a", "a"]), "{op}");
+    }
+    assert!(is_over("Add", &["a", "a"]), "each element is read before it is written");
 }
 
 #[test]

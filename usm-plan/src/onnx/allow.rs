@@ -338,6 +338,9 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
 
 /// Whether a Dropout may have an effect: by its input, or in the oldest sets by its attribute.
 fn may_have_effect(node: &NodeProto, facts: &Facts<'_>) -> bool {
+    if node.attribute.iter().any(|a| a.name == "is_test" && a.i == 0) {
+        return true;
+    }
     let Some(mode) = node.input.get(2).filter(|name| !name.is_empty()) else { return false };
     let data = facts.constants.get(mode.as_str()).map(|tensor| (&tensor.raw_data, &tensor.int32_data));
     !data.is_some_and(|(raw, numbers)| match (&raw[..], &numbers[..]) {
@@ -390,7 +393,11 @@ fn overwritten(node: &NodeProto) -> &[String] {
     if one_of(&ELEMENT_WISE) || is_standard(node, "Where") {
         &node.input
     } else if one_of(&FIRST_INPUT) {
-        node.input.get(..1).unwrap_or_default()
+        // The first input may be among the others, which are read after its elements were written.
+        match node.input.split_first() {
+            Some((first, others)) if !others.contains(first) => &node.input[..1],
+            _ => &[],
+        }
     } else {
         &[]
     }
