@@ -13,6 +13,7 @@ mod other {
             const NAME: &'static str;
             const NEEDS_GROUPS: bool;
             type Arguments: Signature;
+            type Forms;
             type Local: usm_kernel::LocalSignature;
             fn proof(&self, _: &NdRange<D>, _: &[usize], _: &Values<Self::Arguments>) -> Proof;
             fn group<O: Order>(

@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use std::collections::HashMap;
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens as _, quote};
+use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token, Type};
@@ -168,6 +168,7 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         )
     })?;
     let (visibility, attributes) = (&item.vis, &item.attrs);
+    let vouched = item.sig.unsafety.map(|unsafety| vouched(unsafety, attributes));
     Ok(quote! {
         #(#attributes)*
         #[allow(non_camel_case_types)]
@@ -175,7 +176,22 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         #visibility struct #name;
 
         #code
+        #vouched
     })
+}
+
+/// An unsafe function at the place of the word `unsafe`. The compiler does not apply a crate's rule
+/// about unsafe code to what an attribute writes, but to this function it does. What the kernel
+/// allows is allowed here.
+fn vouched(unsafety: Token![unsafe], attributes: &[syn::Attribute]) -> TokenStream {
+    let allowed = attributes.iter().filter(|attribute| is(attribute, "allow"));
+    quote_spanned! { unsafety.span=>
+        #(#allowed)*
+        const _: unsafe fn() = {
+            #unsafety fn vouched() {}
+            vouched
+        };
+    }
 }
 
 fn is(attribute: &syn::Attribute, name: &str) -> bool {

@@ -56,6 +56,9 @@ pub trait Parameter: Sealed {
     type View<'v>;
     /// The value for the kernel's check: that of a [`Value`], `()` for an array.
     type Value: Copy;
+    /// The parameter in types of the language alone, which no program can redefine.
+    #[doc(hidden)]
+    type Form;
     /// The row of the argument table.
     const INFO: ParameterInfo;
 

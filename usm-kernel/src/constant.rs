@@ -20,6 +20,7 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     type Raw = [T; N];
     type View<'v> = &'v [T; N];
     type Value = ();
+    type Form = &'static [T; N];
     const INFO: ParameterInfo = {
         assert!(size_of::<[T; N]>() <= LIMIT, "a constant table has at most 64 KiB");
         ParameterInfo { passing: Passing::Constant, element_bytes: size_of::<T>() }

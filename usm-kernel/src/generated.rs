@@ -48,7 +48,10 @@ pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`]. If false, the body may get the whole range as one group.
     const NEEDS_GROUPS: bool;
     /// As of [`Kernel`].
-    type Arguments: Signature;
+    type Arguments: Signature<Forms = Self::Forms>;
+    /// The parameters in types of the language: what the code does with its arguments. The program
+    /// could give other parameters the names that the attribute writes in `Arguments`.
+    type Forms;
     /// As of [`Kernel`].
     type Local: LocalSignature;
 

@@ -66,6 +66,7 @@ impl<T> Sealed for Read<T> {}
 impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T];
+    type Form = &'static [T];
     const INFO: ParameterInfo = info::<T>(Passing::Read);
 
     array_items!();
@@ -80,6 +81,7 @@ impl<T> Sealed for Write<T> {}
 impl<T: Pod + Send + Sync> Parameter for Write<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v mut [T];
+    type Form = &'static mut [T];
     const INFO: ParameterInfo = info::<T>(Passing::Write);
 
     array_items!();
@@ -94,6 +96,7 @@ impl<T> Sealed for Output<T> {}
 impl<T: Pod + Send + Sync> Parameter for Output<T> {
     type Raw = RawSlice<MaybeUninit<T>>;
     type View<'v> = &'v mut [MaybeUninit<T>];
+    type Form = &'static mut [MaybeUninit<T>];
     const INFO: ParameterInfo = info::<T>(Passing::Output);
 
     array_items!();
@@ -109,6 +112,7 @@ impl<T> Sealed for Atomic<T> {}
 impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T::Atomic];
+    type Form = *mut [T];
     const INFO: ParameterInfo = info::<T>(Passing::Atomic);
 
     array_items!();
@@ -124,6 +128,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
     type Raw = T;
     type View<'v> = T;
     type Value = T;
+    type Form = T;
     const INFO: ParameterInfo = info::<T>(Passing::Value);
 
     #[inline]

@@ -18,6 +18,9 @@ pub trait Signature: Sealed {
     type Lengths: AsRef<[usize]>;
     /// The values for the check: a tuple, `()` for each array.
     type Values: Copy;
+    /// The [`Parameter::Form`] of each parameter: a tuple.
+    #[doc(hidden)]
+    type Forms;
     /// The argument table.
     const TABLE: &'static [ParameterInfo];
 
@@ -102,6 +105,7 @@ macro_rules! signature {
             type Views<'v> = ($($parameter::View<'v>,)+);
             type Lengths = [usize; $count];
             type Values = ($($parameter::Value,)+);
+            type Forms = ($($parameter::Form,)+);
             const TABLE: &'static [ParameterInfo] = &[$($parameter::INFO),+];
 
             #[inline]

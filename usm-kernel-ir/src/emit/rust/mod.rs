@@ -28,8 +28,9 @@ use names::{count_users, stored, zero, zero_stored};
 /// kernel's modules for devices.
 ///
 /// It is one implementation of one unsafe trait, so proof, body and code belong together, whatever
-/// `path` names: a program without unsafe code has no unsafe trait to substitute. The surrounding
-/// program cannot redefine any name in it: see [`PRIMITIVE`].
+/// `path` names: a program without unsafe code has no unsafe trait to substitute, and the trait
+/// compares the parameters that `path` names with their forms. The surrounding program cannot
+/// redefine any other name in it: see [`PRIMITIVE`].
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
     let lowered = lower(kernel, By::One);
@@ -128,34 +129,47 @@ impl Writer<'_> {
         let d = kernel.dimensions;
         let (kept, kept_arrays) = self.kept_across_phases();
         let mut arguments = String::new();
+        let mut forms = String::new();
         let mut views = String::new();
         let mut names = String::new();
         let mut parameters = String::new();
         for parameter in &kernel.parameters {
-            let (name, passing, view) = match parameter {
+            let (name, passing, form, view) = match parameter {
                 Parameter::Array(id) => {
                     let array = kernel.array(*id);
                     let element = array.element.name();
-                    let (passing, view) = match &array.space {
-                        Space::Write => (format!("Write<{element}>"), format!("&mut [{element}]")),
-                        Space::Atomic => {
-                            let atomic = format!("&[<{element} as {path}::AtomicElement>::Atomic]");
-                            (format!("Atomic<{element}>"), atomic)
-                        }
-                        Space::Constant(len) => {
-                            (format!("Constant<{element}, {len}>"), format!("&[{element}; {len}]"))
-                        }
-                        _ => (format!("Read<{element}>"), format!("&[{element}]")),
+                    let (passing, form, view) = match &array.space {
+                        Space::Write => (
+                            format!("Write<{element}>"),
+                            format!("&'static mut [{element}]"),
+                            format!("&mut [{element}]"),
+                        ),
+                        Space::Atomic => (
+                            format!("Atomic<{element}>"),
+                            format!("*mut [{element}]"),
+                            format!("&[<{element} as {path}::AtomicElement>::Atomic]"),
+                        ),
+                        Space::Constant(len) => (
+                            format!("Constant<{element}, {len}>"),
+                            format!("&'static [{element}; {len}]"),
+                            format!("&[{element}; {len}]"),
+                        ),
+                        _ => (
+                            format!("Read<{element}>"),
+                            format!("&'static [{element}]"),
+                            format!("&[{element}]"),
+                        ),
                     };
-                    (self.array(*id), passing, view)
+                    (self.array(*id), passing, form, view)
                 }
                 Parameter::Value(id) => {
                     let value = kernel.value(*id);
                     let ty = if value.is_size { "usize" } else { stored(value.ty) };
-                    (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string())
+                    (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string(), ty.to_string())
                 }
             };
             arguments += &format!("{path}::{passing}, ");
+            forms += &format!("{form}, ");
             views += &format!("{view}, ");
             names += &format!("{name}, ");
             parameters += &format!("{name}: {view}, ");
@@ -234,6 +248,7 @@ impl Writer<'_> {
         self.line(&format!("const NAME: &'static str = {:?};", kernel.name));
         self.line(&format!("const NEEDS_GROUPS: bool = {needs_groups};"));
         self.line(&format!("type Arguments = ({arguments});"));
+        self.line(&format!("type Forms = ({forms});"));
         self.line(&format!("type Local = ({locals});"));
         if let Some(group) = &kernel.group {
             self.line(&format!("fn required_group(&self) -> ::core::option::Option<[u64; {d}]> {{ ::core::option::Option::Some({group:?}) }}"));
