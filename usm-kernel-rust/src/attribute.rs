@@ -13,7 +13,7 @@ use usm_kernel_ir::{Kernel, Place, SubGroups, emit, proof, verify};
 
 pub(crate) use crate::scope::Module;
 use crate::scope::{Scope, scalar};
-use crate::{body, constant, instance, nesting, signature};
+use crate::{body, conditional, constant, instance, nesting, signature};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -216,11 +216,18 @@ impl Module {
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
+                    if conditional::first(function.to_token_stream()).is_some() {
+                        module.conditional.push(function.sig.ident.to_string());
+                        continue;
+                    }
                     module.functions.push(Rc::new(function.clone()));
+                }
+                Item::Const(item) if conditional::first(item.to_token_stream()).is_some() => {
+                    module.conditional.push(item.ident.to_string());
                 }
                 Item::Const(item) if scalar(&item.ty).is_ok() => {
                     // A constant that is no number belongs to Rust only, until a kernel uses it.
-                    let known = Self { functions: Vec::new(), constants: module.constants.clone() };
+                    let known = Self { constants: module.constants.clone(), ..Self::default() };
                     let mut scope = Scope::of_constants(Rc::new(known));
                     if let Ok(value) = constant::of_item(item, &mut scope) {
                         module.constants.push((item.ident.to_string(), value));
@@ -292,6 +299,11 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
 }
 
 fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<Kernel> {
+    for part in [item.sig.to_token_stream(), item.block.to_token_stream()] {
+        if let Some(span) = conditional::first(part) {
+            return Err(Error::new(span, conditional::REASON));
+        }
+    }
     let mut scope = Scope::new(item, neighbours);
     signature::read(&item.sig, &mut scope)?;
     let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);

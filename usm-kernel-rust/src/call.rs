@@ -15,6 +15,7 @@ use crate::{body, instance};
 /// Inlines a function of the same module before the statement. The outer `None`: no function has
 /// this name. The inner `None`: the function has no result.
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
+    scope.neighbours.refuse_conditional(name, call.func.span())?;
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
     let Some(mut function) = function.map(Rc::clone) else { return Ok(None) };
     if let Rust::Path(path) = &*call.func {

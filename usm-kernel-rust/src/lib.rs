@@ -7,6 +7,7 @@ mod atomic;
 mod attribute;
 mod body;
 mod call;
+mod conditional;
 mod constant;
 mod declaration;
 mod expression;

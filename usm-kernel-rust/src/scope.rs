@@ -11,6 +11,7 @@ use usm_kernel_ir::{
 };
 
 use crate::attribute::place;
+use crate::conditional;
 use crate::label::Loop;
 
 /// The meaning of a name.
@@ -27,6 +28,18 @@ pub(crate) enum Meaning {
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
+    /// Names of functions and constants that the compiler may remove.
+    pub(crate) conditional: Vec<String>,
+}
+
+impl Module {
+    /// Refuses a function or constant that the compiler may remove.
+    pub(crate) fn refuse_conditional(&self, name: &str, at: Span) -> Result<()> {
+        if self.conditional.iter().any(|found| found == name) {
+            return refuse(at, format!("`{name}` depends on `cfg`: {}", conditional::REASON));
+        }
+        Ok(())
+    }
 }
 
 /// An inlined function, and the place of its result.
@@ -147,6 +160,9 @@ impl Scope {
     pub(crate) fn find(&self, name: &Ident) -> Result<Meaning> {
         let text = name.to_string();
         let found = self.names.iter().rev().find(|(found, _)| *found == text);
+        if found.is_none() {
+            self.neighbours.refuse_conditional(&text, name.span())?;
+        }
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
             Error::new(
                 name.span(),
