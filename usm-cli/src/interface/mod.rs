@@ -69,6 +69,10 @@ impl ProtocolArgument {
 fn allocation(text: &str) -> Result<(u64, u64), String> {
     let (base, len) = text.split_once(':').ok_or("not BASE:LEN")?;
     let base = match base.strip_prefix("0x") {
+        // The standard library also takes a plus sign.
+        Some(hexadecimal) if hexadecimal.starts_with('+') => {
+            return Err(format!("{base:?} is not a whole number"));
+        }
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).map_err(|error| error.to_string())?,
         None => number(base)?,
     };

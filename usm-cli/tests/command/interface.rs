@@ -146,6 +146,9 @@ fn numpy_mode_reads_more() {
 
 #[test]
 fn bad_usage_exits_with_2() {
+    for base in ["+1", "0x+1", "0x-1", "0x", "0X1"] {
+        usm(&["interface", "--allocation", &format!("{base}:1")]).refused(&["--allocation"]);
+    }
     usm(&["interface", "--allocation", "12"]).refused(&["BASE:LEN"]);
     usm(&["interface", "--allocation", "18446744073709551615:2"])
         .refused(&["--allocation", "18446744073709551615"]);
