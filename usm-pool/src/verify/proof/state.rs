@@ -25,6 +25,8 @@ struct Node {
     refuted: Vec<(usize, u64)>,
     /// No buffer at or above this offset is the lowest one.
     free: Option<u64>,
+    /// Where the buffers live that the last `part` of this node left.
+    part: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -115,16 +117,26 @@ impl<'p> State<'p> {
     /// Removes the open buffers that live outside of the interval.
     fn part(&mut self, begin: u64, end: u64) -> Checked {
         let is_first = self.node().refuted.is_empty();
+        // So every line that looks at all buffers removes one.
+        if is_first && self.node().part.is_some_and(|(low, high)| begin <= low && high <= end) {
+            return Ok(());
+        }
+        let mut left = (u64::MAX, 0);
         for i in (0..self.open.len()).filter(|&i| self.open[i]).collect::<Vec<_>>() {
             let &Buffer { id, lower, upper, .. } = &self.problem.buffers()[i];
             let (inside, outside) = (begin <= lower && upper <= end, upper <= begin || end <= lower);
             if !(inside || outside) || !is_first || self.problem.conflicts().is_some() {
                 return Err(ProofFault::Crosses { id });
             }
-            if !inside {
+            if inside {
+                left = (lower.min(left.0), upper.max(left.1));
+            } else {
                 self.open[i] = false;
                 self.trail.push(Change::Open(i));
             }
+        }
+        if let Some(node) = self.nodes.last_mut() {
+            node.part = Some(left);
         }
         Ok(())
     }
