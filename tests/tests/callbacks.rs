@@ -23,7 +23,7 @@ use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 /// functions that the program supplies (destructors, allocators) are frames themselves: Rust ends
 /// the process if a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
-    ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
+    ("usm-cli/src/interrupt.rs", "handle_signal", Below::OurOwn),
     // A release for the unit tests of handles.
     ("usm-core/src/driver/handle.rs", "release", Below::OurOwn),
     // The waits run on a thread of their own, which a panic ends.
