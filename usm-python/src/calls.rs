@@ -76,8 +76,8 @@ macro_rules! guarded {
 
 guarded! { f64: PyComplex_ImagAsDouble PyComplex_RealAsDouble PyFloat_AsDouble }
 
-// With variable arguments, of which pyo3 passes at most six.
-#[cfg(target_arch = "x86_64")]
+// With variable arguments, of which pyo3 passes at most six. On Linux both processors pass them in
+// the registers of named ones.
 guarded! { usize: PyObject_CallMethodObjArgs }
 
 guarded! { usize:
