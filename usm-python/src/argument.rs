@@ -25,6 +25,25 @@ pub(crate) fn cache_sequence_class(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// Reads the items of a sequence by `read`, at most `most`. Reserves nothing for the length that the
+/// sequence claims, which may be any number.
+pub(crate) fn items<'py, T>(
+    value: &Bound<'py, PyAny>,
+    most: usize,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    // SAFETY: a live object, and the caller is attached to the interpreter.
+    if unsafe { pyo3::ffi::PySequence_Check(value.as_ptr()) } == 0 || value.is_instance_of::<PyString>() {
+        let class = Shown(value.get_type().name()?);
+        return Err(PyTypeError::new_err(format!("'{class}' object is not a sequence")));
+    }
+    let mut all = Vec::new();
+    for item in value.try_iter()?.take(most) {
+        all.push(read(&item?)?);
+    }
+    Ok(all)
+}
+
 /// The error for a value of the wrong type.
 #[cold]
 pub(crate) fn type_error(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> PyErr {

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 use crate::argument::{self, Kind};
 use crate::array_text;
 use crate::context::PyContext;
+use crate::create;
 use crate::cuda;
 use crate::device::PyDevice;
 use crate::dlpack::{self, ExportOptions};
@@ -182,12 +183,10 @@ impl Array {
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let given = match shape.get_item(0) {
-            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => first,
+            Ok(first) if shape.len() == 1 => first,
             _ => shape.clone().into_any(),
         };
-        let fits = "an integer or a sequence of integers";
-        let shape: Vec<isize> =
-            given.extract().map_err(|error| argument::number_error("shape", &given, error, fits))?;
+        let shape: Vec<isize> = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
         Ok(self.with_view(self.view().reshaped(&shape)?))
     }
 

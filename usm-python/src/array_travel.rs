@@ -12,6 +12,7 @@ use usm_interface::Extent;
 
 use crate::array::Array;
 use crate::buffer::Held;
+use crate::create;
 use crate::defaults;
 use crate::dtype::PyDtype;
 use crate::error::{Class, OrRaise};
@@ -92,7 +93,7 @@ pub(crate) fn _rebuild_array<'py>(
     let altered = |what: &str, error: PyErr| {
         Class::Interface.error(format!("pickle of an array: {what}: {}", error.value(py)))
     };
-    let extents: Vec<i64> = shape.extract().map_err(|error| altered("shape", error))?;
+    let extents = create::shape(shape).map_err(|error| altered("shape", error))?;
     let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
     let word: String = kind.extract().map_err(|error| altered("kind", error))?;
     let kind = import::kind(&word).map_err(|error| altered("kind", error))?;

@@ -19,8 +19,9 @@ use crate::runtime::Stream;
 use crate::scalar;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
-use crate::view::View;
+use crate::view::{MAX_DIMS, View};
 
+/// Reads the argument `shape`. One extent above the limit is enough for the error about them.
 pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
         true => Class::Request.error("shape: an extent does not fit 63 bits"),
@@ -36,7 +37,7 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         {
             Err(refused(error))
         }
-        Err(_) => value.extract().map_err(refused),
+        Err(_) => argument::items(value, MAX_DIMS + 1, |extent| extent.extract()).map_err(refused),
     }
 }
 

@@ -169,7 +169,7 @@ pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let row = PyDict::new(py);
         row.set_item("name", runtime.name())?;
         row.set_item("compiled", runtime.is_compiled())?;
-        row.set_item("found", runtime.is_opened())?;
+        row.set_item("found", runtime.backend().is_some())?;
         row.set_item("library", runtime.library().map(|path| path.display().to_string()))?;
         row.set_item("error", devices.err().map(ToString::to_string))?;
         let devices = devices.unwrap_or_default().iter();

@@ -30,6 +30,19 @@ pub(crate) struct PyQueue(pub(crate) Arc<Stream>);
 #[derive(Clone, Debug)]
 pub(crate) struct PyEvent(pub(crate) Event<Dyn>);
 
+/// Reads the argument `after`, a sequence of events.
+#[derive(Debug, Default)]
+pub(crate) struct After(pub(crate) Vec<Event<Dyn>>);
+
+impl<'py> FromPyObject<'_, 'py> for After {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let event = |item: &Bound<'py, PyAny>| Ok(item.cast::<PyEvent>()?.get().0.clone());
+        argument::items(&value, usize::MAX, event).map(Self)
+    }
+}
+
 #[pymethods]
 impl PyQueue {
     /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared. Events

@@ -159,3 +159,61 @@ def test_a_number_outside_of_its_range_is_refused_by_name(case, value):
         # dpctl ignores an alignment that is not positive; a wait may be longer than any life; a
         # capacity may be more than is needed.
         assert value > 0 or (name.startswith("memory.") and parameter.name == "alignment"), value
+
+
+class Claims:
+    """A sequence that claims any length."""
+
+    def __init__(self, length, items):
+        self.length, self.items = length, items
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+
+class Tuple(tuple):
+    def __len__(self):
+        return 1 << 40
+
+
+@pytest.mark.parametrize("sequence", [Tuple, lambda items: Claims(1 << 40, items), lambda items: Claims(1 << 62, items)])
+def test_the_length_of_a_sequence_is_only_a_claim(sequence):
+    a = usm.zeros(4, device="host")
+    assert usm.zeros(sequence((2, 3)), device="host").shape == (2, 3)
+    assert a.reshape(sequence((2, 2))).shape == (2, 2)
+    plan = usm.plan([(0, 1, 64)])
+    assert plan.arena(usm.Queue("host")).array(0, sequence((4, 4)), "f4").shape == (4, 4)
+
+    @usm.kernel
+    def one(a):
+        a[usm.get_global_id(0)] = 1
+
+    event = a.queue.copy(a, usm.zeros(4, device="host"))
+    one[4, None].submit(a, after=sequence((event,))).wait()
+    assert a.tolist() == [1, 1, 1, 1]
+
+
+def test_an_endless_shape_is_refused():
+    class Endless:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return 1
+
+    for call in (lambda: usm.zeros(Endless(), device="host"), lambda: usm.zeros(1, device="host").reshape(Endless())):
+        with pytest.raises(usm.Error, match="64"):
+            call()
+
+
+def test_a_shape_of_one_integer_of_any_class():
+    class Index:
+        def __index__(self):
+            return 4
+
+    array = usm.zeros((2, 2), device="host")
+    assert array.reshape(Index()).shape == (4,)
+    assert array.reshape((Index(),)).shape == (4,)

@@ -15,7 +15,7 @@ use super::range::Sizes;
 use crate::defaults;
 use crate::error::{Class, OrRaise};
 use crate::import;
-use crate::queue::PyEvent;
+use crate::queue::{After, PyEvent};
 use crate::transfer;
 
 /// Code built for the device of a queue: OpenCL C, CUDA C or PTX as a text, SPIR-V as bytes.
@@ -122,21 +122,20 @@ impl FinishedLaunch {
 /// Launches a kernel of a `Module` over ``nd_range`` after the events ``after``, and waits.
 /// ``args`` are arrays, numbers and `Local` memory, in the order of the kernel's parameters.
 #[pyfunction(name = "launch")]
-#[pyo3(signature = (kernel, nd_range, args, *, after=Vec::new()))]
+#[pyo3(signature = (kernel, nd_range, args, *, after=After::default()))]
 pub(crate) fn launch_finished(
     py: Python<'_>,
     kernel: &Bound<'_, PyAny>,
     nd_range: &Bound<'_, PyAny>,
     args: &Bound<'_, PyAny>,
-    after: Vec<PyRef<'_, PyEvent>>,
+    after: After,
 ) -> PyResult<PyEvent> {
     let Ok(kernel) = kernel.cast::<PyKernel>() else {
         let class = kernel.get_type().name().map(|name| name.to_string()).unwrap_or_default();
         return Err(Class::Kernel.error(format!("kernel: an object of type {class} is no usm.Kernel")));
     };
-    let after: Vec<Event<Dyn>> = after.iter().map(|event| event.0.clone()).collect();
     let args = PyTuple::new(py, args.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
-    start(py, &kernel.get().0, &Sizes::of(nd_range)?, &args, &after).map(PyEvent)
+    start(py, &kernel.get().0, &Sizes::of(nd_range)?, &args, &after.0).map(PyEvent)
 }
 
 /// Launches, waits, and copies results back to the process's arrays.

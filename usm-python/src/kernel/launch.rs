@@ -16,7 +16,7 @@ use super::range::Sizes;
 use super::{device, host};
 use crate::error::{Class, OrRaise};
 use crate::import;
-use crate::queue::PyEvent;
+use crate::queue::{After, PyEvent};
 use crate::runtime::Stream;
 use crate::transfer;
 
@@ -84,17 +84,11 @@ impl PyLaunch {
     /// Launches without waiting, after the events in `after`, and returns the event of the end. The
     /// launch is complete on return where an argument is plain memory of the process, or where
     /// indices are checked as it runs.
-    #[pyo3(signature = (*arguments, after=Vec::new()))]
-    fn submit(
-        &self,
-        py: Python<'_>,
-        arguments: &Bound<'_, PyTuple>,
-        after: Vec<PyRef<'_, PyEvent>>,
-    ) -> PyResult<PyEvent> {
-        let after: Vec<Event<Dyn>> = after.iter().map(|event| event.0.clone()).collect();
+    #[pyo3(signature = (*arguments, after=After::default()))]
+    fn submit(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>, after: After) -> PyResult<PyEvent> {
         let prepared = self.prepare(py, arguments)?;
         let stream = Arc::clone(&prepared.stream);
-        match self.start(py, prepared, &after)? {
+        match self.start(py, prepared, &after.0)? {
             Some(event) => Ok(PyEvent(event)),
             None => py.detach(|| stream.queue.barrier(&[])).or_raise().map(PyEvent),
         }
