@@ -25,8 +25,8 @@ pub(crate) fn cache_sequence_class(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Reads the items of a sequence by `read`, at most `most`. Reserves nothing for the length that
-/// the sequence claims, which may be any number.
+/// Reads the first `most` items of a sequence by `read`. PyO3 would reserve memory for the length
+/// that the sequence claims; this function does not.
 pub(crate) fn items<'py, T>(
     value: &Bound<'py, PyAny>,
     most: usize,

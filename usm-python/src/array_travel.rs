@@ -10,9 +10,9 @@ use pyo3::types::PyTuple;
 use usm_core::{AllocKind, Selector};
 use usm_interface::Extent;
 
+use crate::argument;
 use crate::array::Array;
 use crate::buffer::Held;
-use crate::create;
 use crate::defaults;
 use crate::dtype::PyDtype;
 use crate::error::{Class, OrRaise};
@@ -23,7 +23,7 @@ use crate::room;
 use crate::runtime::{self, Stream};
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
-use crate::view::View;
+use crate::view::{MAX_DIMS, View};
 
 /// The first pickle protocol with buffers outside of the pickle.
 const OUT_OF_BAND: i64 = 5;
@@ -93,7 +93,9 @@ pub(crate) fn _rebuild_array<'py>(
     let altered = |what: &str, error: PyErr| {
         Class::Interface.error(format!("pickle of an array: {what}: {}", error.value(py)))
     };
-    let extents = create::shape(shape).map_err(|error| altered("shape", error))?;
+    // One extent above the limit is enough for the error about them.
+    let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
+    let extents: Vec<i64> = extents.map_err(|error| altered("shape", error))?;
     let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
     let word: String = kind.extract().map_err(|error| altered("kind", error))?;
     let kind = import::kind(&word).map_err(|error| altered("kind", error))?;

@@ -217,3 +217,11 @@ def test_a_shape_of_one_integer_of_any_class():
     array = usm.zeros((2, 2), device="host")
     assert array.reshape(Index()).shape == (4,)
     assert array.reshape((Index(),)).shape == (4,)
+
+
+def test_the_shape_in_a_pickle_is_a_sequence():
+    rebuild, state = usm.zeros(4, "u1", device="host").__reduce_ex__(2)[:2]
+    content, shape, *others = state
+    assert rebuild(content, Claims(1 << 62, shape), *others).shape == (4,)
+    with pytest.raises(usm.InterfaceError, match="pickle of an array: shape"):
+        rebuild(content, 4, *others)
