@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::{self, Write as _};
+use core::fmt::Write as _;
 
 use crate::Error;
 use crate::dependency::Queue;
@@ -12,116 +12,8 @@ use crate::plan::{Memory, Plan};
 use crate::planner::{Options, Strategy, plan};
 use crate::problem::Problem;
 
-/// Why two buffers do or do not share bytes. Buffers by index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sharing {
-    /// They share bytes.
-    Shared {
-        /// Bytes in common.
-        bytes: u64,
-    },
-    /// They lie in different memories.
-    OtherMemory,
-    /// Their lives overlap in `[lower, upper)`.
-    LiveTogether {
-        /// First common instant.
-        lower: u64,
-        /// First instant after the common ones.
-        upper: u64,
-    },
-    /// No chain of dependencies orders them, so that they may be live together out of order.
-    Unordered,
-    /// They may share; the plan has put them at different bytes.
-    Apart,
-    /// One of them has no bytes, or both are the same buffer.
-    Trivial,
-}
-
-impl fmt::Display for Sharing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Shared { bytes } => write!(f, "share {bytes} bytes"),
-            Self::OtherMemory => f.write_str("lie in different memories"),
-            Self::LiveTogether { lower, upper } => write!(f, "are both live in [{lower}, {upper})"),
-            Self::Unordered => f.write_str("may be live together: no dependencies order them"),
-            Self::Apart => f.write_str("may share, but lie at different bytes"),
-            Self::Trivial => f.write_str("have nothing to share"),
-        }
-    }
-}
-
-/// Why buffers `i` and `j` of a plan do or do not share bytes.
-#[must_use]
-pub fn sharing(problem: &Problem, plan: &Plan, i: usize, j: usize) -> Sharing {
-    let buffers = problem.buffers();
-    let (Some(a), Some(b)) = (buffers.get(i), buffers.get(j)) else { return Sharing::Trivial };
-    if i == j || a.size == 0 || b.size == 0 {
-        return Sharing::Trivial;
-    }
-    if plan.placement[i] != plan.placement[j] {
-        return Sharing::OtherMemory;
-    }
-    let low = plan.offsets[i].max(plan.offsets[j]);
-    let high = plan.offsets[i].saturating_add(a.size).min(plan.offsets[j].saturating_add(b.size));
-    if low < high {
-        return Sharing::Shared { bytes: high - low };
-    }
-    if !problem.conflict(i, j) {
-        return Sharing::Apart;
-    }
-    let (lower, upper) = (a.lower.max(b.lower), a.upper.min(b.upper));
-    if lower < upper { Sharing::LiveTogether { lower, upper } } else { Sharing::Unordered }
-}
-
-/// A table of all buffers: place, life, buffers that share its bytes, and buffers that cannot
-/// because both may be live together.
-#[must_use]
-pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
-    let mut text = String::from(
-        "      id         size       offset  memory  life              shares bytes with | kept apart from\n",
-    );
-    for (i, buffer) in problem.buffers().iter().enumerate() {
-        let (mut with, mut apart) = (Vec::new(), Vec::new());
-        for (j, other) in problem.buffers().iter().enumerate() {
-            match sharing(problem, plan, i, j) {
-                Sharing::Shared { .. } => with.push(other.id),
-                Sharing::LiveTogether { .. } | Sharing::Unordered => apart.push(other.id),
-                _ => {}
-            }
-        }
-        let mut life = String::new();
-        // Writing to a String cannot fail, here and below.
-        let _ = write!(life, "[{}, {})", buffer.lower, buffer.upper);
-        let _ = write!(
-            text,
-            "{:>8} {:>12} {:>12}  {:6}  {life:16}  ",
-            buffer.id,
-            buffer.size,
-            plan.offsets[i],
-            plan.placement[i].name()
-        );
-        write_first_ids(&mut text, &with);
-        text.push_str(" | ");
-        write_first_ids(&mut text, &apart);
-        text.push('\n');
-    }
-    text
-}
-
-/// The first ids, and the number of the others.
-fn write_first_ids(text: &mut String, ids: &[u64]) {
-    const SHOWN: usize = 8;
-    for (k, id) in ids.iter().take(SHOWN).enumerate() {
-        let _ = write!(text, "{}{id}", if k == 0 { "" } else { " " });
-    }
-    if ids.len() > SHOWN {
-        let _ = write!(text, " and {} more", ids.len() - SHOWN);
-    }
-    if ids.is_empty() {
-        text.push('-');
-    }
-}
+mod sharing;
+pub use sharing::{Sharing, sharing, sharing_table};
 
 /// The plan with the columns of OpenVINO's memory-pool dump,
 /// `pool_type,layout,mem_ptr,mem_type,mem_pool_size,prim_id,unique_id,mem_size`: one row for each

@@ -17,8 +17,8 @@ use usm_pool::dependency::{conflicts, lists, lists_text};
 use usm_pool::placement::{Limits, Part, Space, plan_graph_within, plan_within, spread};
 use usm_pool::report::{self, Sharing};
 use usm_pool::{
-    Buffer, ConflictGraph, Graph, Memory, Op, Options, Problem, Queue, Tensor, TensorKind, fixed, plan_graph,
-    verify,
+    Buffer, ConflictGraph, Graph, Memory, Op, Options, Problem, Queue, Tensor, TensorKind, fixed, plan,
+    plan_graph, verify,
 };
 
 fn options(queue: Queue) -> Options<'static> {
@@ -258,6 +258,75 @@ fn reports_name_the_reason() {
     assert!(compared.iter().all(|row| row.peak >= compared[0].peak));
     let table = report::comparison_table(&compared, Queue::InOrder, plan.lower_bound);
     assert!(table.contains("whole-buffer"), "{table}");
+}
+
+/// The table says of every buffer what the pairs say, on both kinds of problems.
+#[test]
+fn the_table_of_sharing_agrees_with_the_pairs() {
+    let mut seed = 7_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut more = 0;
+    for round in 0..60 {
+        let buffers: Vec<Buffer> = (0..1 + random(60))
+            .map(|id| {
+                let lower = random(30);
+                // Some buffers have no bytes, some are never live.
+                Buffer::new(1000 - id, lower, lower + random(12), 16 * random(5))
+            })
+            .collect();
+        let relation = ConflictGraph::from_lifetimes(&buffers).expect("small");
+        let problem = match round % 2 {
+            0 => Problem::from_buffers(buffers),
+            _ => Problem::from_conflicts(buffers, relation),
+        };
+        let problem = problem.expect("problem");
+        let mut plan = plan(&problem, &Options::default()).expect("plan");
+        plan.placement.iter_mut().filter(|_| random(4) == 0).for_each(|place| *place = Memory::Host);
+        let table = report::sharing_table(&problem, &plan);
+        assert_eq!(table.lines().count(), 1 + problem.buffers().len());
+        for (i, line) in table.lines().skip(1).enumerate() {
+            let (mut shared, mut apart) = (Vec::new(), Vec::new());
+            for (j, other) in problem.buffers().iter().enumerate() {
+                match report::sharing(&problem, &plan, i, j) {
+                    Sharing::Shared { .. } => shared.push((plan.offsets[j], other.lower, j, other.id)),
+                    Sharing::LiveTogether { .. } => apart.push((other.lower, other.lower, j, other.id)),
+                    Sharing::Unordered => panic!("lives order all conflicts"),
+                    _ => {}
+                }
+            }
+            let mut name = |mut found: Vec<(u64, u64, usize, u64)>, by_begin: bool| {
+                found.sort_unstable_by_key(|&(begin, _, j, _)| (if by_begin { begin } else { 0 }, j));
+                let first: Vec<String> = found.iter().take(8).map(|found| found.3.to_string()).collect();
+                more += usize::from(found.len() > 8);
+                match found.len() {
+                    0 => "-".into(),
+                    1..=8 => first.join(" "),
+                    len => format!("{} and {} more", first.join(" "), len - 8),
+                }
+            };
+            let wanted = format!("  {} | {}", name(shared, true), name(apart, round % 2 == 0));
+            assert!(line.ends_with(&wanted), "round {round}, buffer {i}: {line}\nwanted {wanted}");
+        }
+    }
+    assert!(more > 100, "{more} long lists");
+}
+
+/// Each of these buffers is live with all others: a table of pairs would take a day.
+#[test]
+fn the_table_of_sharing_of_many_buffers_is_short() {
+    const COUNT: u64 = 300_000;
+    let buffers = (0..COUNT).map(|id| Buffer::new(id, id % 2, COUNT - id % 3, 1)).collect();
+    let problem = Problem::from_buffers(buffers).expect("problem");
+    let one = Problem::from_buffers(vec![Buffer::new(0, 0, 1, 1)]).expect("problem");
+    let mut plan = plan(&one, &Options::default()).expect("plan");
+    plan.offsets = (0..COUNT).collect();
+    plan.placement = vec![Memory::Device; plan.offsets.len()];
+    let table = report::sharing_table(&problem, &plan);
+    let last = table.lines().last().expect("lines");
+    assert!(last.ends_with(&format!("- | 0 2 4 6 8 10 12 14 and {} more", COUNT - 9)), "{last}");
 }
 
 #[test]

@@ -1,0 +1,179 @@
+//! Which buffers share bytes, and which are kept apart.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+use crate::conflict::{set_bits, words_per_row};
+use crate::plan::{Memory, Plan};
+use crate::problem::Problem;
+use crate::{ConflictGraph, sort};
+
+/// Why two buffers do or do not share bytes. Buffers by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sharing {
+    /// They share bytes.
+    Shared {
+        /// Bytes in common.
+        bytes: u64,
+    },
+    /// They lie in different memories.
+    OtherMemory,
+    /// Their lives overlap in `[lower, upper)`.
+    LiveTogether {
+        /// First common instant.
+        lower: u64,
+        /// First instant after the common ones.
+        upper: u64,
+    },
+    /// No chain of dependencies orders them, so that they may be live together out of order.
+    Unordered,
+    /// They may share; the plan has put them at different bytes.
+    Apart,
+    /// One of them has no bytes, or both are the same buffer.
+    Trivial,
+}
+
+impl fmt::Display for Sharing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Shared { bytes } => write!(f, "share {bytes} bytes"),
+            Self::OtherMemory => f.write_str("lie in different memories"),
+            Self::LiveTogether { lower, upper } => write!(f, "are both live in [{lower}, {upper})"),
+            Self::Unordered => f.write_str("may be live together: no dependencies order them"),
+            Self::Apart => f.write_str("may share, but lie at different bytes"),
+            Self::Trivial => f.write_str("have nothing to share"),
+        }
+    }
+}
+
+/// Why buffers `i` and `j` of a plan do or do not share bytes.
+#[must_use]
+pub fn sharing(problem: &Problem, plan: &Plan, i: usize, j: usize) -> Sharing {
+    let buffers = problem.buffers();
+    let (Some(a), Some(b)) = (buffers.get(i), buffers.get(j)) else { return Sharing::Trivial };
+    if i == j || a.size == 0 || b.size == 0 {
+        return Sharing::Trivial;
+    }
+    if plan.placement[i] != plan.placement[j] {
+        return Sharing::OtherMemory;
+    }
+    let low = plan.offsets[i].max(plan.offsets[j]);
+    let high = plan.offsets[i].saturating_add(a.size).min(plan.offsets[j].saturating_add(b.size));
+    if low < high {
+        return Sharing::Shared { bytes: high - low };
+    }
+    if !problem.conflict(i, j) {
+        return Sharing::Apart;
+    }
+    let (lower, upper) = (a.lower.max(b.lower), a.upper.min(b.upper));
+    if lower < upper { Sharing::LiveTogether { lower, upper } } else { Sharing::Unordered }
+}
+
+/// A table of all buffers: place, life, buffers that share its bytes, and buffers that cannot
+/// because both may be live together. Eight of each at most, in order of their begin (in the order
+/// of the table where a list of conflicts says what may be live together), and the number of the
+/// others. In a plan that [`Plan::verify`] refuses, a pair can be in both lists.
+#[must_use]
+pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
+    let buffers = problem.buffers();
+    let mut with = Others::none(buffers.len());
+    let mut apart = Others::none(buffers.len());
+    for memory in [Memory::Device, Memory::Host] {
+        let inside: Vec<usize> =
+            (0..buffers.len()).filter(|&i| buffers[i].size > 0 && plan.placement[i] == memory).collect();
+        with.add_overlapping(&inside, |i| (plan.offsets[i], plan.offsets[i].saturating_add(buffers[i].size)));
+        match problem.conflicts() {
+            Some(relation) => apart.add_conflicts(&inside, relation),
+            None => apart.add_overlapping(&inside, |i| (buffers[i].lower, buffers[i].upper)),
+        }
+    }
+    let mut text = String::from(
+        "      id         size       offset  memory  life              shares bytes with | kept apart from\n",
+    );
+    for (i, buffer) in buffers.iter().enumerate() {
+        let mut life = String::new();
+        // Writing to a String cannot fail, here and below.
+        let _ = write!(life, "[{}, {})", buffer.lower, buffer.upper);
+        let _ = write!(
+            text,
+            "{:>8} {:>12} {:>12}  {:6}  {life:16}  ",
+            buffer.id,
+            buffer.size,
+            plan.offsets[i],
+            plan.placement[i].name()
+        );
+        for (others, end) in [(&with, " | "), (&apart, "\n")] {
+            others.write(&mut text, i, |j| buffers[j].id);
+            text.push_str(end);
+        }
+    }
+    text
+}
+
+/// For each buffer some others: the first ones by index, and the number of all. A list of all would
+/// grow with the square of the number of buffers.
+struct Others {
+    first: Vec<Vec<usize>>,
+    count: Vec<usize>,
+}
+
+impl Others {
+    /// Number of others that the table names.
+    const SHOWN: usize = 8;
+
+    fn none(buffers: usize) -> Self {
+        Self { first: alloc::vec![Vec::new(); buffers], count: alloc::vec![0; buffers] }
+    }
+
+    /// Adds to each of the buffers those whose range overlaps its own, in order of the begin.
+    fn add_overlapping(&mut self, inside: &[usize], range: impl Fn(usize) -> (u64, u64)) {
+        let mut order: Vec<usize> = inside.iter().copied().filter(|&i| range(i).0 < range(i).1).collect();
+        sort::by_key(&mut order, |i| (range(i).0, i));
+        let mut ends: Vec<u64> = order.iter().map(|&i| range(i).1).collect();
+        ends.sort_unstable();
+        // Ranges that began earlier and have not ended, by their place in the order; and by end.
+        let (mut open, mut closing) = (BTreeSet::new(), BTreeSet::new());
+        for (place, &i) in order.iter().enumerate() {
+            let (low, high) = range(i);
+            while let Some(&(end, ended)) = closing.first()
+                && end <= low
+            {
+                closing.pop_first();
+                open.remove(&ended);
+            }
+            let later = order[place + 1..].iter().copied().take_while(|&j| range(j).0 < high);
+            let first = open.iter().map(|&at: &usize| order[at]).chain(later).take(Self::SHOWN);
+            self.first[i] = first.collect();
+            let begun = order.partition_point(|&j| range(j).0 < high);
+            self.count[i] = begun - ends.partition_point(|&end| end <= low) - 1;
+            open.insert(place);
+            closing.insert((high, place));
+        }
+    }
+
+    /// Adds to each of the buffers those that it conflicts with, in order of their index.
+    fn add_conflicts(&mut self, inside: &[usize], relation: &ConflictGraph) {
+        let mut among = alloc::vec![0_u64; words_per_row(relation.len())];
+        inside.iter().for_each(|&i| among[i / 64] |= 1 << (i % 64));
+        for &i in inside {
+            let row: Vec<u64> = relation.row(i).iter().zip(&among).map(|(row, among)| row & among).collect();
+            self.first[i] = set_bits(&row).take(Self::SHOWN).collect();
+            self.count[i] = row.iter().map(|word| word.count_ones() as usize).sum();
+        }
+    }
+
+    fn write(&self, text: &mut String, i: usize, id: impl Fn(usize) -> u64) {
+        let first = &self.first[i];
+        for (k, &j) in first.iter().enumerate() {
+            let _ = write!(text, "{}{}", if k == 0 { "" } else { " " }, id(j));
+        }
+        match self.count[i] - first.len() {
+            _ if first.is_empty() => text.push('-'),
+            0 => {}
+            more => _ = write!(text, " and {more} more"),
+        }
+    }
+}
