@@ -1,6 +1,5 @@
 //! Which buffers share bytes, and which are kept apart.
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
@@ -8,7 +7,7 @@ use core::fmt::{self, Write as _};
 use crate::conflict::{set_bits, words_per_row};
 use crate::plan::{Memory, Plan};
 use crate::problem::Problem;
-use crate::{ConflictGraph, sort};
+use crate::{Buffer, ConflictGraph, sort};
 
 /// Why two buffers do or do not share bytes. Buffers by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +83,11 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     for memory in [Memory::Device, Memory::Host] {
         let inside: Vec<usize> =
             (0..buffers.len()).filter(|&i| buffers[i].size > 0 && plan.placement[i] == memory).collect();
-        with.add_overlapping(&inside, |i| (plan.offsets[i], plan.offsets[i].saturating_add(buffers[i].size)));
+        let place = |i: usize| (plan.offsets[i], plan.offsets[i].saturating_add(buffers[i].size));
+        with.add_overlapping(buffers, &inside, place);
         match problem.conflicts() {
-            Some(relation) => apart.add_conflicts(&inside, relation),
-            None => apart.add_overlapping(&inside, |i| (buffers[i].lower, buffers[i].upper)),
+            Some(relation) => apart.add_conflicts(buffers, &inside, relation),
+            None => apart.add_overlapping(buffers, &inside, |i| (buffers[i].lower, buffers[i].upper)),
         }
     }
     let mut text = String::from(
@@ -106,17 +106,17 @@ pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
             plan.placement[i].name()
         );
         for (others, end) in [(&with, " | "), (&apart, "\n")] {
-            others.write(&mut text, i, |j| buffers[j].id);
+            others.write(&mut text, i);
             text.push_str(end);
         }
     }
     text
 }
 
-/// For each buffer some others: the first ones by index, and the number of all. A list of all would
-/// grow with the square of the number of buffers.
+/// For each buffer some others: the ids of the first ones, and the number of all. A list of all
+/// would grow with the square of the number of buffers.
 struct Others {
-    first: Vec<Vec<usize>>,
+    first: Vec<Vec<u64>>,
     count: Vec<usize>,
 }
 
@@ -129,46 +129,54 @@ impl Others {
     }
 
     /// Adds to each of the buffers those whose range overlaps its own, in order of the begin.
-    fn add_overlapping(&mut self, inside: &[usize], range: impl Fn(usize) -> (u64, u64)) {
+    fn add_overlapping(&mut self, buffers: &[Buffer], inside: &[usize], range: impl Fn(usize) -> (u64, u64)) {
         let mut order: Vec<usize> = inside.iter().copied().filter(|&i| range(i).0 < range(i).1).collect();
         sort::by_key(&mut order, |i| (range(i).0, i));
-        let mut ends: Vec<u64> = order.iter().map(|&i| range(i).1).collect();
+        // In the order, because the ids of neighbours are then neighbours in memory.
+        let ids: Vec<u64> = order.iter().map(|&i| buffers[i].id).collect();
+        let begins: Vec<u64> = order.iter().map(|&i| range(i).0).collect();
+        let mut ends: Vec<(u64, usize)> = order.iter().map(|&i| range(i).1).zip(0..).collect();
         ends.sort_unstable();
-        // Ranges that began earlier and have not ended, by their place in the order; and by end.
-        let (mut open, mut closing) = (BTreeSet::new(), BTreeSet::new());
+        // The ranges that began earlier and have not ended, by their place in the order: a list,
+        // whose links go from each place to the next one. The last place is its head.
+        let head = order.len();
+        let mut next: Vec<usize> = alloc::vec![head; head + 1];
+        let mut previous = next.clone();
+        let mut ended = 0;
         for (place, &i) in order.iter().enumerate() {
-            let (low, high) = range(i);
-            while let Some(&(end, ended)) = closing.first()
-                && end <= low
-            {
-                closing.pop_first();
-                open.remove(&ended);
+            while ends[ended].0 <= begins[place] {
+                let gone = ends[ended].1;
+                next[previous[gone]] = next[gone];
+                previous[next[gone]] = previous[gone];
+                ended += 1;
             }
-            let later = order[place + 1..].iter().copied().take_while(|&j| range(j).0 < high);
-            let first = open.iter().map(|&at: &usize| order[at]).chain(later).take(Self::SHOWN);
+            let begun = begins.partition_point(|&begin| begin < range(i).1);
+            let earlier = core::iter::successors(Some(next[head]), |&at| Some(next[at]));
+            let earlier = earlier.take_while(|&at| at != head);
+            let first = earlier.chain(place + 1..begun).take(Self::SHOWN).map(|at| ids[at]);
             self.first[i] = first.collect();
-            let begun = order.partition_point(|&j| range(j).0 < high);
-            self.count[i] = begun - ends.partition_point(|&end| end <= low) - 1;
-            open.insert(place);
-            closing.insert((high, place));
+            self.count[i] = begun - ended - 1;
+            let last = previous[head];
+            (next[last], next[place]) = (place, head);
+            (previous[place], previous[head]) = (last, place);
         }
     }
 
     /// Adds to each of the buffers those that it conflicts with, in order of their index.
-    fn add_conflicts(&mut self, inside: &[usize], relation: &ConflictGraph) {
+    fn add_conflicts(&mut self, buffers: &[Buffer], inside: &[usize], relation: &ConflictGraph) {
         let mut among = alloc::vec![0_u64; words_per_row(relation.len())];
         inside.iter().for_each(|&i| among[i / 64] |= 1 << (i % 64));
         for &i in inside {
             let row: Vec<u64> = relation.row(i).iter().zip(&among).map(|(row, among)| row & among).collect();
-            self.first[i] = set_bits(&row).take(Self::SHOWN).collect();
+            self.first[i] = set_bits(&row).take(Self::SHOWN).map(|j| buffers[j].id).collect();
             self.count[i] = row.iter().map(|word| word.count_ones() as usize).sum();
         }
     }
 
-    fn write(&self, text: &mut String, i: usize, id: impl Fn(usize) -> u64) {
+    fn write(&self, text: &mut String, i: usize) {
         let first = &self.first[i];
-        for (k, &j) in first.iter().enumerate() {
-            let _ = write!(text, "{}{}", if k == 0 { "" } else { " " }, id(j));
+        for (k, id) in first.iter().enumerate() {
+            let _ = write!(text, "{}{id}", if k == 0 { "" } else { " " });
         }
         match self.count[i] - first.len() {
             _ if first.is_empty() => text.push('-'),
