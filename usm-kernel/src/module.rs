@@ -276,8 +276,8 @@ impl<B: Programmable> Module<B> {
     }
 
     /// The runtime's compiled form of the code, to be stored and passed to
-    /// [`build_native`](Self::build_native). `None` if the runtime does not give it, like SYCL and
-    /// Level Zero.
+    /// [`build_native`](Self::build_native). `None` if the runtime does not give it, like Level Zero
+    /// and, except over OpenCL, SYCL.
     #[must_use]
     pub fn native(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "std")]

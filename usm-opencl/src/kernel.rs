@@ -102,6 +102,14 @@ struct Program {
     raw: Raw,
 }
 
+impl OpenClModule {
+    /// `cl_program`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> raw::cl_program {
+        self.0.raw
+    }
+}
+
 /// A `cl_kernel`. In cache lines of its own, because each launch writes it and the runtime's
 /// threads write its neighbours in the heap.
 #[derive(Debug)]

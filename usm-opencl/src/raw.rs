@@ -6,6 +6,7 @@
 //! | context | [`OpenClContext::as_raw`] | [`OpenClContext::from_raw`] | retained: both sides release their own reference |
 //! | queue | [`OpenClQueue::as_raw`] | [`OpenClQueue::from_raw`] | retained |
 //! | event | [`OpenClEvent::as_raw`] | [`OpenClEvent::from_raw`] | retained |
+//! | program | `OpenClModule::as_raw` | – | ours |
 //! | buffer | [`OpenClBuffer::as_raw`] | [`borrow_buffer`], [`OpenClBuffer::from_raw`] | retained; not in the ledger |
 //! | | | [`take_buffer`] | ours: the caller's reference is released with the buffer |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
@@ -39,6 +40,8 @@ pub type cl_context = *mut c_void;
 pub type cl_command_queue = *mut c_void;
 /// `cl_event`.
 pub type cl_event = *mut c_void;
+/// `cl_program`.
+pub type cl_program = *mut c_void;
 /// `cl_mem`.
 pub type cl_mem = *mut c_void;
 /// `cl_int`.

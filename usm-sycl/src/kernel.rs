@@ -2,9 +2,13 @@
 //!
 //! - SYCL's fastest dimension is the last one, which is OpenCL's first, so code sees the same ids
 //!   as natively on OpenCL.
-//! - The library may print the compiler's log but does not return it.
+//! - The library may print the compiler's log, but returns neither it nor compiled code. In
+//!   contexts over OpenCL, `programs` builds with OpenCL's functions, which return both.
 //! - Values of 1, 2, 4 and 8 bytes are scalars; other sizes need a raw argument, which exists since
 //!   version 0.18.
+
+#[cfg(feature = "opencl")]
+mod programs;
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -71,6 +75,9 @@ pub struct DpctlModule(Arc<Bundle>);
 struct Bundle {
     api: Api,
     raw: Raw,
+    /// The program behind the bundle, if this crate built it.
+    #[cfg(feature = "opencl")]
+    program: Option<usm_opencl::OpenClModule>,
 }
 
 /// A `sycl::kernel`.
@@ -141,6 +148,10 @@ unsafe impl Programmable for Dpctl {
 
     fn build(context: &DpctlContext, code: &Code<'_>, options: &str) -> Result<DpctlModule, BuildError> {
         let api = api(context)?;
+        #[cfg(feature = "opencl")]
+        if let Some(programs) = programs::Programs::of(context) {
+            return programs.bundle(api, |context| usm_opencl::OpenCl::build(context, code, options));
+        }
         let (native_context, device) = (raw::context(context), raw::device(context));
         let native_options: CString = text("options", options)?;
         let built = match *code {
@@ -166,7 +177,24 @@ unsafe impl Programmable for Dpctl {
             let options = options.to_string();
             return Err(BuildError::Compile { log, options, backend: BackendKind::Sycl, native: None });
         }
-        Ok(DpctlModule(Arc::new(Bundle { api, raw: built })))
+        Ok(DpctlModule(Arc::new(Bundle {
+            api,
+            raw: built,
+            #[cfg(feature = "opencl")]
+            program: None,
+        })))
+    }
+
+    #[cfg(feature = "opencl")]
+    fn native(module: &DpctlModule) -> Option<alloc::vec::Vec<u8>> {
+        usm_opencl::OpenCl::native(module.0.program.as_ref()?)
+    }
+
+    #[cfg(feature = "opencl")]
+    fn build_native(context: &DpctlContext, code: &[u8]) -> Result<DpctlModule, BuildError> {
+        let programs = programs::Programs::of(context);
+        let programs = programs.ok_or_else(|| unsupported("code in binary form"))?;
+        programs.bundle(api(context)?, |context| usm_opencl::OpenCl::build_native(context, code))
     }
 
     fn function(module: &DpctlModule, name: &CStr) -> Result<(DpctlFunction, FunctionInfo), BuildError> {

@@ -122,9 +122,26 @@ impl Library {
         self.file.path()
     }
 
+    /// The generation of the compiler that built the library.
+    #[cfg(all(feature = "kernel", feature = "opencl"))]
+    pub(super) fn generation(&self) -> u32 {
+        generation(&self.version)
+    }
+
     /// The address of a function that is not in the table.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         self.file.function(name)
+    }
+
+    /// As [`function`](Self::function), with its type.
+    ///
+    /// # Safety
+    /// `F` is the type of the function of that name.
+    pub(super) unsafe fn typed_function<F: Copy>(&self, name: &CStr) -> Option<F> {
+        const { assert!(size_of::<F>() == size_of::<Raw>(), "a function pointer") };
+        let address = self.function(name)?;
+        // SAFETY: as large as a pointer, and of this type by the caller's promise.
+        Some(unsafe { core::mem::transmute_copy(&address) })
     }
 
     /// Takes ownership of a string from the library.
@@ -168,8 +185,13 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     )
 }
 
+/// The generation of the compiler that built the library; 0 if its version is not readable.
+fn generation(version: &str) -> u32 {
+    version.split('.').next().and_then(|part| part.trim().parse().ok()).unwrap_or(0)
+}
+
 fn check_version(version: &str) -> Result<()> {
-    let major = version.split('.').next().and_then(|part| part.trim().parse().ok()).unwrap_or(0);
+    let major = generation(version);
     if major < LEAST_VERSION {
         let kind = ErrorKind::LibraryVersion { library: LIBRARY, found: major, least: LEAST_VERSION };
         return Err(error::of(kind));

@@ -85,6 +85,11 @@ impl DpctlContext {
         &self.0.device
     }
 
+    #[cfg(feature = "opencl")]
+    pub(super) fn has_sole_device(&self) -> bool {
+        self.0.sole_device
+    }
+
     pub(super) fn queue_list(&self) -> &QueueList<queue::Inner, DpctlEvent> {
         &self.0.queue_list
     }

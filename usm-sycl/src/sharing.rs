@@ -63,10 +63,9 @@ unsafe fn change(context: &DpctlContext, other: &DpctlContext, name: &CStr) -> R
 /// # Safety
 /// `F` is the type of the function of that name.
 unsafe fn optional<F: Copy>(device: &DpctlDevice, name: &CStr) -> Result<F> {
-    const { assert!(size_of::<F>() == size_of::<Raw>(), "a function pointer") };
-    let Some(address) = device.handle().library().function(name) else {
-        return Err(error::of(usm_core::ErrorKind::Unsupported { operation: "peer access in this library" }));
-    };
-    // SAFETY: as large as a pointer, and of this type by the caller's promise.
-    Ok(unsafe { core::mem::transmute_copy(&address) })
+    // SAFETY: the caller's promise.
+    let found = unsafe { device.handle().library().typed_function(name) };
+    found.ok_or_else(|| {
+        error::of(usm_core::ErrorKind::Unsupported { operation: "peer access in this library" })
+    })
 }

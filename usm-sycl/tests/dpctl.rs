@@ -214,3 +214,39 @@ fn a_library_without_the_functions_names_the_first_missing_one() {
         "{error}"
     );
 }
+
+#[cfg(all(feature = "opencl", target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn compiled_code_is_read_and_used_again() {
+    use usm_kernel::{Argument, BuildError, Code, Launch, Module, Range};
+
+    const SOURCE: &str = "kernel void triple(global float *a) { a[get_global_id(0)] *= 3.0f; }";
+
+    for context in contexts() {
+        if context.info().selector_backend != BackendKind::OpenCl {
+            skip::limit(context.info().name, "compiled code of this runtime is not read");
+            continue;
+        }
+        let built = Module::build(&context, Code::OpenClC(SOURCE)).unwrap();
+        let code = built.native().unwrap();
+        let queue = context.queue(QueueOrder::InOrder).unwrap();
+        let mut numbers = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.5; 64]).unwrap();
+        // The first function outlives its module, and the modules need not be dropped in order.
+        let again = Module::build_native(&context, &code).unwrap();
+        assert_eq!(again.native().unwrap(), code);
+        for module in [built, again] {
+            let triple = module.function("triple").unwrap();
+            drop(module);
+            let launch = Launch::with_range(&queue, Range::new([64]).unwrap());
+            // SAFETY: an item has its own element.
+            drop(unsafe { launch.call(&triple, &[Argument::write(&mut numbers)]) }.unwrap());
+        }
+        assert_eq!(numbers.read().unwrap()[..], [13.5; 64]);
+        for len in [0, 4, code.len() / 2] {
+            assert!(Module::build_native(&context, &code[..len]).is_err(), "{len}");
+        }
+        let error = Module::build(&context, Code::OpenClC("kernel void triple(global float *a) { a = b; }"));
+        let Err(BuildError::Compile { log, backend, .. }) = error else { panic!("{error:?}") };
+        assert!(log.contains("'b'") && backend == BackendKind::Sycl, "{backend}: {log}");
+    }
+}
