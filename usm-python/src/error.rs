@@ -76,6 +76,7 @@ pub(crate) fn core(error: usm_core::Error) -> PyErr {
         | ErrorKind::Forked
         | ErrorKind::Native { .. }
         | ErrorKind::Unsupported { .. } => Class::Device,
+        ErrorKind::BadIpcHandle { .. } => Class::Interface,
         _ => Class::Request,
     };
     class.error(error.to_string())

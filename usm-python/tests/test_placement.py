@@ -34,8 +34,20 @@ def test_handles_are_refused_where_the_runtime_has_none(queue, kind):
         usm.zeros(10, kind=kind, queue=queue).ipc_handle()
 
 
-def handle(text="<f4\n\n0\n4\n4\nfalse", size=16, magic=b"usm1", backend=4, kind=2):
+def sealed(content):
+    """A handle of this content, with the checksum: 64-bit FNV-1a of length and content."""
+    length, checksum = struct.pack("<Q", len(content)), 0xCBF29CE484222325
+    for byte in length + content:
+        checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
+    return struct.pack("<Q", checksum) + length + content
+
+
+def content(text="<f4\n\n0\n4\n4\nfalse", size=16, magic=b"usm1", backend=4, kind=2):
     return magic + struct.pack("<BBxxQQ", backend, kind, 0, size) + bytes(64) + text.encode()
+
+
+def handle(*arguments, **keywords):
+    return sealed(content(*arguments, **keywords))
 
 
 def test_a_handle_of_another_runtime_names_it():
@@ -50,8 +62,8 @@ def test_a_handle_of_another_runtime_names_it():
 @pytest.mark.parametrize(
     "altered",
     [
-        b"",
-        handle()[:87],
+        sealed(b""),
+        sealed(content()[:87]),
         handle(magic=b"usm2"),
         handle(backend=99),
         handle(kind=77),
@@ -71,12 +83,21 @@ def test_a_handle_of_another_runtime_names_it():
         handle("<f4\n\n0\n" + "1 " * 65 + "\n" + "4 " * 65 + "\nfalse"),
         handle("|O\n\n0\n1\n4\nfalse"),
         handle("<f4\n[('a', 5)]\n0\n4\n4\nfalse"),
-        handle()[:88] + b"\xff\xfe",
+        sealed(content()[:88] + b"\xff\xfe"),
     ],
 )
-def test_a_handle_that_was_altered_is_refused(altered):
-    with pytest.raises((usm.InterfaceError, usm.RequestError)):
+def test_a_handle_of_false_content_is_refused(altered):
+    with pytest.raises(usm.InterfaceError, match="^handle: "):
         usm.open_ipc(altered, device="host")
+
+
+def test_a_handle_with_any_byte_altered_or_cut_is_refused():
+    whole = handle()
+    altered = [whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :] for place in range(len(whole)) for bits in (1, 0x15, 0xFF)]
+    cut = [whole[:end] for end in range(len(whole))] + [whole[1:], whole + b"\0"]
+    for wrong in altered + cut:
+        with pytest.raises(usm.InterfaceError, match="^handle: "):
+            usm.open_ipc(wrong, device="host")
 
 
 def test_bytes_that_are_not_a_handle_are_refused():

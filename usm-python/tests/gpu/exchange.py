@@ -406,9 +406,9 @@ def processes_share_memory_by_a_handle():
         assert (usm.to_numpy(array) == values).all()
         refused(lambda: usm.open_ipc(array.ipc_handle(), device="cuda:gpu:0"), usm.DeviceError)
         handle = array.ipc_handle()
-        altered = handle[:24] + bytes(it ^ 0x15 for it in handle[24:88]) + handle[88:]
-        refused(lambda: pool.apply(opened, (altered, 7)), usm.DeviceError)
-        refused(lambda: pool.apply(opened, (handle[:88], 7)))
+        altered = handle[:40] + bytes(it ^ 0x15 for it in handle[40:104]) + handle[104:]
+        refused(lambda: pool.apply(opened, (altered, 7)), usm.InterfaceError)
+        refused(lambda: pool.apply(opened, (handle[:104], 7)), usm.InterfaceError)
     for kind in ("host", "shared"):
         refused(lambda kind=kind: usm.zeros(3, kind=kind, queue="cuda:gpu:0").ipc_handle(), usm.DeviceError)
 
