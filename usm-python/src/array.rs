@@ -355,6 +355,8 @@ impl Array {
     }
 
     /// DLPack. Waits for work in flight. On CUDA and ROCm the consumer's `stream` waits instead.
+    /// :class:`usm.AccessError` for device memory without a DLPack device, unless `copy` True or a
+    /// `dl_device` of the host requests a copy.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -391,7 +393,8 @@ impl Array {
 
     /// `(type, id)`. USM of SYCL has type 14, and its id counts root devices. CUDA's device, host
     /// and managed memory have types 2, 3 and 13. ROCm's page-locked memory has type 11, its other
-    /// memory 10. The host is `(1, 0)`.
+    /// memory 10. The host is `(1, 0)`, and so are OpenCL and Level Zero: device memory of theirs is
+    /// exported only as a copy.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.side());
         (device.kind.code(), device.id)

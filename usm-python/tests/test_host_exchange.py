@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import usm
-from conftest import require
+from conftest import device_of, require
 
 DTYPES = ["?", "i1", "u2", "<i4", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16", "M8[ns]", "m8[25us]", "S5", "U3", "V7"]
 
@@ -263,7 +263,7 @@ def test_dlpack_honours_its_arguments(queue):
     hidden = usm.zeros(3, kind="device", queue=queue)
     # Device memory has no host view, also where it is plain memory: the host gets a copy or an
     # error.
-    with pytest.raises(BufferError, match="copy"):
+    with pytest.raises(usm.AccessError, match=r"usm\.to_numpy"):
         hidden.__dlpack__(dl_device=(1, 0), copy=False)
     copied = usm.from_dlpack(type("P", (), {"__dlpack__": lambda _, **k: hidden.__dlpack__(dl_device=(1, 0), **k)})())
     assert copied.tolist() == [0.0] * 3 and copied.device.backend == "host"
@@ -271,6 +271,30 @@ def test_dlpack_honours_its_arguments(queue):
     assert hidden.tolist() == [0.0] * 3
     with pytest.raises(BufferError, match="type"):
         usm.zeros(2, ">f8", queue=queue).__dlpack__()
+
+
+@pytest.mark.parametrize("backend", ["host", "opencl"])
+def test_device_memory_reaches_the_host_only_by_a_requested_copy(np, backend):
+    hidden = usm.full((2, 3), 7, "<i4", kind="device", queue=usm.Queue(device_of(backend)))
+    assert hidden.__dlpack_device__() == (1, 0)
+    refused = [
+        lambda: np.asarray(hidden),
+        lambda: np.from_dlpack(hidden),
+        lambda: np.from_dlpack(hidden, copy=False),
+        lambda: np.from_dlpack(hidden, device="cpu", copy=False),
+        lambda: usm.from_dlpack(hidden),
+        lambda: usm.from_dlpack(hidden, copy=False),
+        lambda: hidden.__dlpack__(max_version=(1, 0)),
+        lambda: usm.asarray(type("P", (), {"__dlpack__": lambda _, **k: hidden.__dlpack__(**k)})()),
+    ]
+    for export in refused:
+        with pytest.raises(usm.AccessError, match=r"usm\.to_numpy") as caught:
+            export()
+        assert isinstance(caught.value, BufferError)
+    for copied in (np.from_dlpack(hidden, copy=True), np.from_dlpack(hidden, device="cpu"), usm.to_numpy(hidden)):
+        assert copied.tolist() == [[7] * 3] * 2
+        copied[:] = 8
+    assert hidden.tolist() == [[7] * 3] * 2
 
 
 def test_torch_shares_memory():

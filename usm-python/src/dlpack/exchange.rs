@@ -20,7 +20,7 @@ use usm_interface::dlpack::abi::{
 };
 use usm_interface::dlpack::{Device, DeviceType, StreamArgument, Tensor, Version};
 
-use super::{device, export, import, is_streamed, streams_of};
+use super::{copy_error, device, export, import, is_streamed, needs_copy, streams_of};
 use crate::array::Array;
 use crate::cuda;
 use crate::error::{Class, OrRaise};
@@ -81,7 +81,11 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
         PyTypeError::new_err("this table serves objects of type usm.Array, from which it was taken")
     })?;
     let side = array.get().side();
-    if is_streamed(device(&side).kind) {
+    let here = device(&side);
+    if needs_copy(&side, here) {
+        return Err(copy_error(&side));
+    }
+    if is_streamed(here.kind) {
         let stream = runtime::default_stream(&side.stream)?;
         cuda::order_consumer(py, &side, StreamArgument::Handle(cuda::handle(&stream)))?;
     } else {

@@ -15,7 +15,7 @@ use usm_interface::dlpack::{
 };
 use usm_interface::value::Int;
 
-use super::{capsule, device, is_streamed};
+use super::{capsule, copy_error, device, is_streamed, needs_copy};
 use crate::cuda;
 use crate::error::{Class, OrRaise};
 use crate::runtime;
@@ -53,9 +53,11 @@ pub(crate) fn export<'py>(
             Class::Access.error(format!("the array cannot be exported to the DLPack device ({kind}, {id})"))
         );
     }
-    let must_copy = to_host && !side.storage.is_host_accessible();
-    if must_copy && options.copy == Some(false) {
-        return Err(Class::Access.error("copy=False, but device memory reaches the host only by a copy"));
+    let must_copy = needs_copy(side, wanted);
+    // A consumer that names the host accepts a copy. One that names no device expects the memory.
+    let may_copy = options.copy.unwrap_or(options.dl_device.is_some());
+    if must_copy && !may_copy {
+        return Err(copy_error(side));
     }
     let copied = must_copy || options.copy == Some(true);
     let side = match (copied, to_host) {

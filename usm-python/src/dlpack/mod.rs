@@ -6,9 +6,11 @@ mod exchange;
 mod export;
 mod import;
 
+use pyo3::PyErr;
 use usm_core::{AllocKind, BackendKind};
 use usm_interface::dlpack::{Device, DeviceType};
 
+use crate::error::Class;
 use crate::transfer::Side;
 
 pub(crate) use exchange::{Dims, capsule as exchange_api};
@@ -17,8 +19,8 @@ pub(crate) use import::{Request, import, is_rocm};
 
 /// An array's DLPack device. USM of SYCL has one device type for all kinds. CUDA has one for each
 /// kind. ROCm has one for page-locked memory and one for the rest, managed memory included, as in
-/// CuPy. Ids count devices. All other memory is exported to the host, device memory as a copy:
-/// DLPack has no type for it.
+/// CuPy. Ids count devices. All other memory is exported to the host, device memory only as a copy
+/// that the consumer [requests](needs_copy): DLPack has no type for it.
 pub(crate) fn device(side: &Side) -> Device {
     let info = side.stream.context().info();
     let kind = match (info.backend, side.storage.kind()) {
@@ -31,6 +33,21 @@ pub(crate) fn device(side: &Side) -> Device {
         _ => return Device::CPU,
     };
     Device { kind, id: info.ordinal as i32 }
+}
+
+/// Whether an array reaches a DLPack device only by a copy: the host may not access the memory.
+fn needs_copy(side: &Side, wanted: Device) -> bool {
+    wanted.kind == DeviceType::Cpu && !side.storage.is_host_accessible()
+}
+
+/// The refusal of an unrequested copy.
+#[cold]
+fn copy_error(side: &Side) -> PyErr {
+    let (backend, kind) = (side.stream.context().info().backend, side.storage.kind());
+    Class::Access.error(format!(
+        "{kind} memory of {backend} reaches the host only by a copy: usm.to_numpy(array), or __dlpack__ with \
+         copy=True or dl_device=(1, 0)"
+    ))
 }
 
 /// The backend of a device type whose streams order work.

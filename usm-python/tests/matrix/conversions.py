@@ -52,7 +52,7 @@ def to_old_tensor(state):
     holder = Only(of, __dlpack__=lambda max_version=None, **more: of.__dlpack__(**more), __dlpack_device__=of.__dlpack_device__)
     if of.kind == "device" and of.__dlpack_device__()[0] == 1:
         # Memory that the host does not reach, on a device that DLPack takes for the host.
-        made = usm.from_dlpack(holder)
+        made = usm.from_dlpack(holder, copy=True)
         return State(made, list(range(made.size)), state.bytes(), shared=False, writable=False)
     if state.writable is False:
         capsule = of.__dlpack__()
