@@ -262,10 +262,10 @@ fn queue_of(queue: Option<&Bound<'_, PyAny>>) -> PyResult<Queue> {
 #[pymethods]
 impl PyPlan {
     /// The offset of each tensor from the start of the arena, in bytes: a read-only buffer of
-    /// 64-bit numbers.
+    /// 64-bit numbers. None if the plan is not feasible.
     #[getter]
-    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.numbers(py, |row| row.offset)
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.feasible().then(|| self.numbers(py, |row| row.offset)).transpose()
     }
 
     /// The size of each tensor in bytes, in the order of `offsets`: a read-only buffer of 64-bit
@@ -289,10 +289,10 @@ impl PyPlan {
         self.outcome.plan.rows.iter().map(|row| name(row.id)).collect()
     }
 
-    /// The size of the arena, in bytes.
+    /// The size of the arena, in bytes. None if the plan is not feasible.
     #[getter]
-    fn peak(&self) -> u64 {
-        self.outcome.plan.peak
+    fn peak(&self) -> Option<u64> {
+        self.feasible().then_some(self.outcome.plan.peak)
     }
 
     /// A size that no plan can be below, in bytes.
@@ -301,13 +301,14 @@ impl PyPlan {
         self.outcome.plan.lower_bound
     }
 
-    /// Whether `peak` equals `lower_bound`.
+    /// Whether `peak` equals `lower_bound`. False if the plan is not feasible.
     #[getter]
     fn optimal(&self) -> bool {
-        self.outcome.plan.optimal()
+        self.feasible() && self.outcome.plan.optimal()
     }
 
-    /// Whether the plan fits the requested capacity.
+    /// Whether a plan that fits the requested capacity was found. If not, nothing is placed:
+    /// `offsets` and `peak` are None. No such plan exists if `lower_bound` exceeds the capacity.
     #[getter]
     fn feasible(&self) -> bool {
         self.outcome.plan.feasible()
@@ -331,9 +332,11 @@ impl PyPlan {
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// Checks the plan again, by code that the planners do not share. Raises `usm.RequestError`.
+    /// Checks the plan again, by code that the planners do not share. Raises `usm.RequestError`,
+    /// also for a plan that is not feasible.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.outcome.check()).map_err(refused)
+        let outcome = self.feasible_outcome()?;
+        py.detach(|| outcome.check()).map_err(refused)
     }
 
     /// The dimensions of a plan for every value: a dict with `name`, `of`, `low`, `high` and `step`
@@ -387,7 +390,10 @@ impl PyPlan {
     }
 
     fn __repr__(&self) -> String {
-        format!("<usm.Plan: {}>", self.outcome.plan)
+        match self.misfit() {
+            None => format!("<usm.Plan: {}>", self.outcome.plan),
+            Some(misfit) => format!("<usm.Plan: {} buffers, {misfit}>", self.outcome.plan.buffers()),
+        }
     }
 }
 
@@ -402,11 +408,21 @@ impl PyPlan {
     /// # Errors
     /// A plan that does not fit the capacity places nothing.
     pub(crate) fn feasible_outcome(&self) -> PyResult<&Outcome> {
-        let plan = &self.outcome.plan;
-        match plan.feasible() {
-            true => Ok(&self.outcome),
-            false => Err(Class::Request.error(format!("nothing was placed: {plan}"))),
+        match self.misfit() {
+            None => Ok(&self.outcome),
+            Some(misfit) => Err(Class::Request.error(format!("nothing was placed: {misfit}"))),
         }
+    }
+
+    /// How a plan does not fit the requested capacity; `None` if it does.
+    fn misfit(&self) -> Option<String> {
+        let plan = &self.outcome.plan;
+        let capacity = plan.capacity.filter(|_| !plan.feasible())?;
+        let (peak, bound) = (plan.peak, plan.lower_bound);
+        Some(match bound > capacity {
+            true => format!("no plan can fit in {capacity} bytes, because the lower bound is {bound}"),
+            false => format!("no plan was found that fits in {capacity} bytes; the best has {peak}"),
+        })
     }
 
     pub(crate) fn title(&self) -> &str {

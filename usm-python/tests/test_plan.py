@@ -122,6 +122,26 @@ def test_a_capacity_makes_a_plan_feasible_or_not():
     assert not plan.feasible and plan.lower_bound == 20
 
 
+def test_a_plan_that_does_not_fit_places_nothing_by_every_question(tmp_path):
+    # The second one fits by its bound, but its strategy finds no such plan.
+    gap = [(4, 7, 12), (5, 6, 20), (1, 2, 8), (0, 3, 20), (1, 5, 4), (4, 6, 4), (5, 7, 20), (2, 4, 20)]
+    cases = [
+        ([(0, 2, 4), (1, 3, 4)], {"capacity": 7}, "no plan can fit in 7 bytes, because the lower bound is 8"),
+        (gap, {"capacity": 59, "strategy": "greedy-by-size"}, "no plan was found that fits in 59 bytes; the best has 60"),
+    ]
+    for rows, options, misfit in cases:
+        plan = usm.plan(rows, **options)
+        document = plan.to_dict()
+        assert (plan.feasible, plan.peak, plan.optimal, plan.offsets) == (False, None, False, None)
+        assert {key: document[key] for key in ("feasible", "peak", "optimal", "lower_bound")} == {"feasible": False, "peak": None, "optimal": False, "lower_bound": plan.lower_bound}
+        assert misfit in repr(plan) and len(plan) == len(rows) and list(plan.sizes) == [row[2] for row in rows]
+        for refused in (plan.verify, plan.arena, plan._repr_svg_, lambda: plan.to_html(tmp_path / "x.html")):
+            with pytest.raises(usm.RequestError, match=f"nothing was placed: {misfit}"):
+                refused()
+    fits = usm.plan([(0, 2, 4), (1, 3, 4)], capacity=8)
+    assert (fits.feasible, fits.peak, fits.optimal, fits.verify()) == (True, 8, True, None)
+
+
 @pytest.mark.parametrize(
     ("given", "options", "parts"),
     [

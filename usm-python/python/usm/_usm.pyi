@@ -34,6 +34,9 @@ bfloat16: DType
 # A type string, a name, a DType, a NumPy dtype, or bool, int, float, complex.
 DTypeLike: TypeAlias = Any
 DeviceLike: TypeAlias = "Device | str | None"
+# None if the plan is not feasible, which only a plan with a capacity can be: a program without
+# one need not check.
+OnlyIfFeasible: TypeAlias = Any
 
 class Counters(TypedDict):
     current: int
@@ -497,7 +500,7 @@ class Plan:
     """The offset of every tensor in an arena, in bytes, with a proof of its quality."""
 
     @property
-    def offsets(self) -> memoryview: ...
+    def offsets(self) -> memoryview | OnlyIfFeasible: ...
     @property
     def sizes(self) -> memoryview: ...
     @property

@@ -192,10 +192,11 @@ def errors() -> None:
 def plans() -> None:
     plan = usm.plan([(0, 2, 4096), (1, 3, 1024)], queue="in-order", strategy="auto", alignment=64)
     assert_type(plan, usm.Plan)
-    assert_type(plan.offsets, memoryview)
+    # None only of a plan that is not feasible.
+    assert_type((plan.offsets, plan.peak), tuple[memoryview | Any, int | Any])
     assert_type(plan.sizes, memoryview)
     assert_type((plan.ids, plan.names, plan.order), tuple[list[int], list[str | None], list[str] | None])
-    assert_type((plan.peak, plan.lower_bound, len(plan)), tuple[int, int, int])
+    assert_type((plan.lower_bound, len(plan)), tuple[int, int])
     assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
     assert_type((plan.certificate, plan.to_dict()), tuple[dict[str, Any], dict[str, Any]])
     assert_type((plan.dims, plan.range_plan), tuple[list[dict[str, Any]], str | None])
