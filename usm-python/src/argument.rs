@@ -52,6 +52,15 @@ pub(crate) fn type_error(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> Py
     PyTypeError::new_err(format!("{name}: an object of type {class} does not fit; {fits} does"))
 }
 
+/// Reads a text. Python's texts may have lone surrogates, which are no characters.
+pub(crate) fn text<'a>(name: &str, value: &'a Bound<'_, PyAny>, fits: &str) -> PyResult<&'a str> {
+    let text = value.cast::<PyString>().map_err(|_| type_error(name, value, fits))?;
+    text.to_str().map_err(|error| {
+        let reason = "a text with a lone surrogate, which is no character, does not fit";
+        conversion_error(value.py(), error, || Class::Request.error(format!("{name}: {reason}; {fits} does")))
+    })
+}
+
 /// `ours` in the place of an exception that says of a value that it does not fit. Any other one,
 /// such as a `KeyboardInterrupt`, comes from the program itself, which the conversion ran, and goes
 /// on.

@@ -19,6 +19,7 @@ use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
 use crate::import;
 use crate::memory::{self, Memory};
+use crate::pickled;
 use crate::room;
 use crate::runtime::{self, Stream};
 use crate::storage::Storage;
@@ -90,26 +91,34 @@ pub(crate) fn _rebuild_array<'py>(
     selector: &Bound<'py, PyAny>,
     readonly: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, Array>> {
-    let altered = |what: &str, error: PyErr| {
-        Class::Interface.error(format!("pickle of an array: {what}: {}", error.value(py)))
-    };
+    pickled::read(py, "an array", || rebuild(content, shape, dtype, kind, selector, readonly))
+}
+
+fn rebuild<'py>(
+    content: &Bound<'py, PyAny>,
+    shape: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+    kind: &Bound<'py, PyAny>,
+    selector: &Bound<'py, PyAny>,
+    readonly: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, Array>> {
+    let py = content.py();
+    let altered = |what: &str, error: PyErr| Class::Interface.error(format!("{what}: {}", error.value(py)));
     // One extent above the limit is enough for the error about them.
     let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
     let extents: Vec<i64> = extents.map_err(|error| altered("shape", error))?;
     let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
-    let word: String = kind.extract().map_err(|error| altered("kind", error))?;
-    let kind = import::kind(&word).map_err(|error| altered("kind", error))?;
-    let selector: String = selector.extract().map_err(|error| altered("selector", error))?;
+    let kind = import::kind(pickled::text("kind", kind)?)?;
+    let selector = pickled::text("selector", selector)?;
     let readonly: bool = readonly.extract().map_err(|error| altered("readonly", error))?;
     let held = Held::new(content, false).map_err(|error| altered("content", error))?;
     let view = View::contiguous(element.dtype, &extents).map_err(|error| altered("shape", error))?;
     let view = View { descr: element.descr.clone(), ..view };
     if view.nbytes() != held.len() {
         let (has, needs) = (held.len(), view.nbytes());
-        return Err(Class::Interface
-            .error(format!("pickle of an array: content has {has} bytes, the elements need {needs}")));
+        return Err(Class::Interface.error(format!("content has {has} bytes, the elements need {needs}")));
     }
-    let stream = queue_of_pickle(py, &selector)?;
+    let stream = queue_of_pickle(py, selector)?;
     let may_be_shared = readonly || held.raw().readonly == 0;
     if stream.is_host() && kind != AllocKind::Device && may_be_shared && held.len() > 0 {
         return adopt(py, content, held, stream, kind, view, readonly);
@@ -146,7 +155,7 @@ fn adopt<'py>(
 fn queue_of_pickle(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if let Err(error) = selector.parse::<Selector>() {
-        return Err(Class::Interface.error(format!("pickle of an array: selector {selector:?}: {error}")));
+        return Err(Class::Interface.error(format!("selector {selector:?}: {error}")));
     }
     let missing = match runtime::select(py, selector) {
         Ok(entry) => return entry.scope()?.queue(),

@@ -17,6 +17,7 @@ use crate::argument;
 use crate::dictionary::{MAX_FIELDS, table};
 use crate::error::{Class, OrRaise};
 use crate::export;
+use crate::pickled;
 use crate::view::View;
 
 /// The type of elements. ``DType(value)`` accepts a type string such as ``"<f4"``, a name such as
@@ -385,9 +386,15 @@ impl PyDtype {
 
 /// The counterpart of `DType.__reduce__`.
 #[pyfunction]
-pub(crate) fn _rebuild_dtype(text: &str, members: Option<&str>) -> PyResult<PyDtype> {
-    match members {
-        Some(members) => PyDtype::structure(text, members),
-        None => PyDtype::of_text(text),
-    }
+pub(crate) fn _rebuild_dtype(
+    text: &Bound<'_, PyAny>,
+    members: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyDtype> {
+    pickled::read(text.py(), "a dtype", || {
+        let text = pickled::text("text", text)?;
+        match members {
+            Some(members) => PyDtype::structure(text, pickled::text("members", members)?),
+            None => PyDtype::of_text(text),
+        }
+    })
 }

@@ -51,6 +51,7 @@ mod nrt_trace;
 mod nrt_window;
 mod origin;
 mod pep3118;
+mod pickled;
 mod plan;
 mod plan_arena;
 mod plan_input;

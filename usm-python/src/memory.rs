@@ -18,6 +18,7 @@ use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::import;
+use crate::pickled;
 use crate::queue::PyQueue;
 use crate::room;
 use crate::runtime::Stream;
@@ -427,12 +428,13 @@ pub(crate) fn as_usm_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
 #[pyfunction]
 pub(crate) fn _rebuild_memory<'py>(
     py: Python<'py>,
-    content: &Bound<'py, PyBytes>,
-    kind: &str,
+    content: &Bound<'py, PyAny>,
+    kind: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let kind = import::kind(kind)?;
+    let (kind, held) = pickled::read(py, "a memory", || {
+        Ok((import::kind(pickled::text("kind", kind)?)?, Held::new(content, false)?))
+    })?;
     let stream = import::stream(py, None)?;
-    let held = Held::new(content, false)?;
     let nbytes = held.len();
     let storage = py
         .detach(|| {

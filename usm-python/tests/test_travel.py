@@ -110,6 +110,37 @@ def test_an_altered_pickle_is_refused():
             pickle.loads(data[:end])
 
 
+def test_no_part_of_a_pickle_is_trusted(np):
+    made = [usm.DType("<f4"), usm.asarray(np.ones(3, "i4,f8")).dtype, usm.memory.MemoryUSMHost(8, queue=usm.Queue("host")), usm.zeros((2, 3), "<i4", kind="host", device="host")]
+    wrong = [5, "|O", "", "<f3", "no:such", "\ud800", "[('a', 5)]", (1 << 70,), object(), 1.5]
+    for one in made:
+        rebuild, state = one.__reduce_ex__(2)
+        assert type(rebuild(*state)) is type(one)
+        for place in range(len(state)):
+            for value in wrong:
+                with pytest.raises(usm.InterfaceError, match="^pickle of a"):
+                    rebuild(*state[:place], value, *state[place + 1 :])
+
+
+def test_an_altered_byte_of_a_pickle_is_no_request(np):
+    """Pickle itself refuses many; what comes through is refused as a false pickle."""
+    made = [usm.zeros((2, 3), "<i4", kind="host", device="host"), usm.asarray(np.ones(3, "i4,f8")), usm.memory.MemoryUSMHost(8, queue=usm.Queue("host"))]
+    refused = 0
+    for data in map(pickle.dumps, made):
+        for place in range(len(data)):
+            for bits in (1, 0x15, 0x80):
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        pickle.loads(data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :])
+                except usm.Error as error:
+                    refused += 1
+                    assert isinstance(error, (usm.InterfaceError, usm.DeviceError)), (place, bits, error)
+                except Exception:  # noqa: BLE001
+                    continue
+    assert refused > 100
+
+
 def child(array):
     array.fill(array.item() + 1) if array.size == 1 else None
     return array[::-1]
