@@ -194,18 +194,20 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// The table of devices shown in notebooks.
 #[pyfunction]
-pub(crate) fn _devices_html(devices: Vec<PyRef<'_, PyDevice>>) -> String {
-    let row = |device: &PyRef<'_, PyDevice>| {
-        let info = &device.0.info;
+pub(crate) fn _devices_html(devices: &Bound<'_, PyAny>) -> PyResult<String> {
+    let entry = |device: &Bound<'_, PyAny>| Ok(Arc::clone(&device.cast::<PyDevice>()?.get().0));
+    let devices: Vec<Arc<Entry>> = argument::items(devices, usize::MAX, entry)?;
+    let row = |device: &Arc<Entry>| {
+        let info = &device.info;
         [
-            device.0.selector(),
+            device.selector(),
             info.name.to_string(),
             info.vendor.to_string(),
             html::bytes(info.global_mem_size),
             html::bytes(info.local_mem_size),
         ]
     };
-    html::table(&["selector", "name", "vendor", "memory", "local memory"], devices.iter().map(row))
+    Ok(html::table(&["selector", "name", "vendor", "memory", "local memory"], devices.iter().map(row)))
 }
 
 /// A device in the form of `usm devices --json`.

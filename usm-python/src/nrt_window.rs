@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use usm_interface::{Layout, Mode, typestr};
 
+use crate::argument;
 use crate::array::Array;
 use crate::error::{Class, OrRaise};
 use crate::transfer::Side;
@@ -15,13 +16,16 @@ use crate::view::{MAX_DIMS, View};
 pub(crate) fn _nrt_window(
     parent: &Array,
     pointer: usize,
-    shape: Vec<i64>,
-    strides: Vec<i64>,
+    shape: &Bound<'_, PyAny>,
+    strides: &Bound<'_, PyAny>,
     dtype: &str,
     readonly: bool,
 ) -> PyResult<Array> {
     let dtype = typestr::parse(dtype, Mode::Strict, None)
         .map_err(|reason| Class::Interface.error(format!("dtype {dtype:?}: {reason}")))?;
+    // One extent above the limit is enough for the error about them.
+    let numbers = |values| argument::items(values, MAX_DIMS + 1, |value| value.extract::<i64>());
+    let (shape, strides) = (numbers(shape)?, numbers(strides)?);
     let layout = Layout::<MAX_DIMS>::new(dtype, &shape, Some(&strides), 0).or_raise()?;
     let side = parent.side();
     let outside = || Class::Request.error("the elements lie outside of the array's memory");
