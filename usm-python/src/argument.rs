@@ -1,9 +1,11 @@
 //! Arguments of the wrong type: a `TypeError` with the argument's name, the given type, and the
 //! accepted ones.
 
-use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyValueError};
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyAttributeError, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PySequence, PyString};
+use pyo3::types::{PyDict, PySequence, PyString};
 use usm_core::AllocKind;
 use usm_plan::shown::Shown;
 
@@ -55,10 +57,62 @@ pub(crate) fn type_error(name: &str, value: &Bound<'_, PyAny>, fits: &str) -> Py
 /// Reads a text. Python's texts may have lone surrogates, which are no characters.
 pub(crate) fn text<'a>(name: &str, value: &'a Bound<'_, PyAny>, fits: &str) -> PyResult<&'a str> {
     let text = value.cast::<PyString>().map_err(|_| type_error(name, value, fits))?;
-    text.to_str().map_err(|error| {
-        let reason = "a text with a lone surrogate, which is no character, does not fit";
-        conversion_error(value.py(), error, || Class::Request.error(format!("{name}: {reason}; {fits} does")))
+    text.to_str().map_err(|error| conversion_error(value.py(), error, || surrogate_error(name, fits)))
+}
+
+#[cold]
+fn surrogate_error(name: &str, fits: &str) -> PyErr {
+    let reason = "a text with a lone surrogate, which is no character, does not fit";
+    Class::Request.error(format!("{name}: {reason}; {fits} does"))
+}
+
+/// Reads the path of a file.
+pub(crate) fn file(name: &str, value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let fits = "a path (str or os.PathLike)";
+    value.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(value.py()) {
+        true => surrogate_error(name, fits),
+        false => conversion_error(value.py(), error, || type_error(name, value, fits)),
     })
+}
+
+/// Reads the argument `path`.
+pub(crate) fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    file("path", value)
+}
+
+/// Reads values by name, in the order of the names.
+pub(crate) fn by_name<'py>(
+    name: &str,
+    value: Option<&Bound<'py, PyAny>>,
+    fits: &str,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    let dictionary = value.cast::<PyDict>().map_err(|_| type_error(name, value, fits))?;
+    let entry = |(key, value): (Bound<'py, PyAny>, _)| {
+        Ok((text(&format!("{name}: a key"), &key, "a name (str)")?.to_owned(), value))
+    };
+    let mut all: Vec<_> = dictionary.iter().map(entry).collect::<PyResult<_>>()?;
+    all.sort_by(|one: &(String, _), other| one.0.cmp(&other.0));
+    Ok(all)
+}
+
+/// Readers of arguments that are texts: function and argument, and the accepted values.
+macro_rules! texts {
+    ($($read:ident = $fits:literal;)*) => {
+        $(
+            #[doc = concat!("Reads the argument `", stringify!($read), "`.")]
+            pub(crate) fn $read<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+                text(stringify!($read), value, $fits)
+            }
+        )*
+    };
+}
+
+texts! {
+    options = "a text of options for the compiler";
+    signature = "a text of types such as \"float32[:,:], int64\"";
+    strategy = "the name of a strategy (str)";
+    target = "\"opencl-c\", \"cuda-c\", \"spir-v\" or \"ir\"";
 }
 
 /// `ours` in the place of an exception that says of a value that it does not fit. Any other one,
@@ -131,9 +185,6 @@ impl<'py> FromPyObject<'_, 'py> for Kind {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match value.cast::<PyString>() {
-            Ok(word) => import::kind(word.to_str()?).map(Self),
-            Err(_) => Err(type_error("kind", &value, "\"host\", \"device\" or \"shared\"")),
-        }
+        import::kind(text("kind", &value, "\"host\", \"device\" or \"shared\"")?).map(Self)
     }
 }

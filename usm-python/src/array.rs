@@ -287,13 +287,24 @@ impl Array {
             return transfer::copy(py, &target, &array.get().side());
         }
         if let Some(source) = import::without_copy(value)? {
-            return transfer::copy(py, &target, &source.get().side());
+            let source = source.get().side();
+            // A scalar of NumPy's is a number, as Python's are.
+            if source.view.dtype != dtype && scalar::number_of_numpy(value)?.is_some() {
+                return fill(py, &target, value);
+            }
+            return transfer::copy(py, &target, &source);
         }
         if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             let side = crate::construct::of_values(value, Some(dtype))?;
             return transfer::copy(py, &target, &side);
         }
         fill(py, &target, value)
+    }
+
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = key;
+        Err(PyTypeError::new_err("array elements cannot be deleted"))
     }
 
     fn __iter__(&self) -> PyResult<Rows> {

@@ -42,7 +42,7 @@ impl Array {
         queue: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyEvent> {
         let fits = "\"read_mostly\", \"prefer_device\", \"prefer_host\" or \"reset\"";
-        let word: String = advice.extract().map_err(|_| argument::type_error("advice", advice, fits))?;
+        let word = argument::text("advice", advice, fits)?;
         let Some((_, advice)) = ADVICE.iter().find(|(name, _)| *name == word) else {
             return Err(Class::Request.error(format!("advice {word:?} is not {fits}")));
         };

@@ -244,29 +244,27 @@ fn uneven_error() -> PyErr {
     PyValueError::new_err("the sequences are nested unevenly")
 }
 
+/// The type of elements that hold all of these numbers: Python's, and NumPy's scalars.
 pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
-    let rank = |value: &Bound<'_, PyAny>| -> PyResult<u8> {
-        if value.is_instance_of::<PyBool>() {
-            Ok(0)
+    let (mut highest, mut of_numpy) = (None, Vec::new());
+    for value in values {
+        let rank = if value.is_instance_of::<PyBool>() {
+            0
         } else if value.is_instance_of::<PyInt>() {
-            Ok(1)
+            1
         } else if value.is_instance_of::<PyFloat>() {
-            Ok(2)
+            2
         } else if value.is_instance_of::<PyComplex>() {
-            Ok(3)
+            3
         } else {
-            let name = value.get_type().name()?;
-            Err(Class::Interface.error(format!(
-                "an object of type {name} is no number, no sequence of numbers, and exposes none of \
-                 __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__ and the \
-                 buffer protocol"
-            )))
-        }
-    };
-    let highest = values
-        .iter()
-        .map(rank)
-        .try_fold(None, |highest: Option<u8>, rank| Ok::<_, PyErr>(highest.max(Some(rank?))))?;
+            let dtype = scalar::number_of_numpy(value)?.ok_or_else(|| no_number(value))?;
+            if !of_numpy.contains(&dtype) {
+                of_numpy.push(dtype);
+            }
+            continue;
+        };
+        highest = highest.max(Some(rank));
+    }
     use usm_interface::Kind as Of;
     let (kind, size) = match highest {
         Some(0) => (Of::Bool, 1),
@@ -274,7 +272,33 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
         Some(3) => (Of::Complex, 16),
         _ => (Of::Float, 8),
     };
-    Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
+    let of_python = || Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"));
+    match (&of_numpy[..], highest) {
+        ([], _) => of_python(),
+        ([dtype], None) => Ok(*dtype),
+        _ => {
+            of_numpy.extend(highest.is_some().then(of_python).transpose()?);
+            promoted(values[0].py(), &of_numpy)
+        }
+    }
+}
+
+/// NumPy's promotion of its types.
+fn promoted(py: Python<'_>, types: &[Dtype]) -> PyResult<Dtype> {
+    let types = types.iter().map(|dtype| PyDtype::from(*dtype).dtype(py)).collect::<PyResult<Vec<_>>>()?;
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let promoted = numpy.call_method1(intern!(py, "result_type"), PyTuple::new(py, types)?)?;
+    Ok(PyDtype::of(&promoted)?.dtype)
+}
+
+#[cold]
+fn no_number(value: &Bound<'_, PyAny>) -> PyErr {
+    let name = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    Class::Interface.error(format!(
+        "an object of type {name} is no number, no sequence of numbers, and exposes none of \
+         __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__ and the buffer \
+         protocol"
+    ))
 }
 
 /// Checks an object's `__sycl_usm_array_interface__`, `__array_interface__` or

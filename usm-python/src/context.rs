@@ -133,6 +133,5 @@ pub(crate) fn device_of(
     if let Ok(device) = given.cast::<PyDevice>() {
         return Ok(device.get().clone());
     }
-    let selector: String = given.extract().map_err(|_| argument::type_error(name, given, fits))?;
-    runtime::select(py, &selector).map(|entry| PyDevice(Arc::clone(entry)))
+    runtime::select(py, argument::text(name, given, fits)?).map(|entry| PyDevice(Arc::clone(entry)))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use pyo3::exceptions::PyImportError;
+use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
@@ -122,8 +122,8 @@ impl PyDtype {
         if let Ok(dtype) = value.cast::<Self>() {
             return Ok(dtype.get().clone());
         }
-        if let Ok(text) = value.cast::<PyString>() {
-            return Self::of_text(text.to_str()?);
+        if value.is_instance_of::<PyString>() {
+            return Self::of_text(argument::text("dtype", value, FITS)?);
         }
         let py = value.py();
         let classes = [
@@ -139,7 +139,10 @@ impl PyDtype {
             // Only NumPy reads a list of members.
             true => match py.import(intern!(py, "numpy")) {
                 Ok(numpy) => Some(numpy.into_any()),
-                Err(error) if error.is_instance_of::<PyImportError>(py) => None,
+                Err(error) if error.is_instance_of::<PyImportError>(py) => {
+                    let reason = "dtype: only NumPy reads a list of members, and it is not installed";
+                    return Err(PyTypeError::new_err(format!("{reason}; {FITS} does fit")));
+                }
                 Err(error) => return Err(error),
             },
             false if is_numpy_object(value)? => numpy(py)?,

@@ -11,6 +11,7 @@ use usm_core::{AllocKind, Context, Selector};
 use usm_nrt::api::CLiveBlock;
 use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
 
+use crate::argument::Kind;
 use crate::error::Class;
 use crate::fork;
 use crate::import;
@@ -96,10 +97,10 @@ const FUNCTIONS: ExternalAllocator = ExternalAllocator {
 pub(crate) fn _nrt_take_source(
     py: Python<'_>,
     source: Option<&Bound<'_, PyAny>>,
-    kind: &str,
+    kind: Kind,
 ) -> PyResult<()> {
     let runtime = runtime(py)?;
-    let (stream, kind) = (import::stream(py, source)?, import::kind(kind)?);
+    let (stream, kind) = (import::stream(py, source)?, kind.0);
     let Some(allocator) = SourceAllocator::new(stream.context().clone(), kind) else {
         let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));

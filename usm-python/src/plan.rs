@@ -1,12 +1,11 @@
 //! `usm.plan` and `usm.Plan`: the planner of the command, for Python's inputs.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyImportError, PyTypeError, PyUserWarning};
+use pyo3::exceptions::{PyImportError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
 use usm_plan::clock::Clock;
@@ -46,8 +45,8 @@ pub(crate) struct PyPlan {
 /// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
 /// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
 /// in seconds, and `threads` is the number of threads that search. Raises `usm.RequestError` for an
-/// input or option that is not valid, `TypeError` or `KeyError` for an input of another form, and
-/// `ImportError` where shapes must be inferred and the package `onnx` is missing.
+/// input or option that is not valid, `TypeError` for an input of another form, and `ImportError`
+/// where shapes must be inferred and the package `onnx` is missing.
 ///
 /// >>> plan = usm.plan([(0, 2, 1024), (1, 3, 2048), (2, 4, 1024)])
 /// >>> plan.offsets.tolist(), plan.peak, plan.optimal
@@ -59,12 +58,12 @@ pub(crate) fn plan(
     py: Python<'_>,
     input: &Bound<'_, PyAny>,
     queue: Option<&Bound<'_, PyAny>>,
-    strategy: &str,
+    #[pyo3(from_py_with = argument::strategy)] strategy: &str,
     #[pyo3(from_py_with = argument::capacity)] capacity: Option<u64>,
     #[pyo3(from_py_with = argument::time_limit)] time_limit: Option<f64>,
     #[pyo3(from_py_with = argument::plan_alignment)] alignment: Option<u64>,
-    dims: Option<HashMap<String, Bound<'_, PyAny>>>,
-    values: Option<HashMap<String, Bound<'_, PyAny>>>,
+    dims: Option<&Bound<'_, PyAny>>,
+    values: Option<&Bound<'_, PyAny>>,
     keep_order: bool,
     views: bool,
     #[pyo3(from_py_with = argument::threads)] threads: usize,
@@ -89,7 +88,7 @@ pub(crate) fn plan(
         let reason = "queue: a table has lifetimes, which only an in-order queue keeps; give a graph";
         return Err(Class::Request.error(reason));
     }
-    let (dims, ranges) = wanted_dims(dims.unwrap_or_default())?;
+    let (dims, ranges) = wanted_dims(dims)?;
     if matches!(given, Given::Table(_)) && !(dims.is_empty() && ranges.is_empty()) {
         return Err(Class::Request.error("dims: a table has no dimensions"));
     }
@@ -97,10 +96,11 @@ pub(crate) fn plan(
         return Err(Class::Request.error("capacity: it is for one value of each dimension"));
     }
     let mut inputs = Vec::new();
-    for (name, value) in values.unwrap_or_default() {
-        inputs.push((name, value.str()?.to_str()?.to_owned()));
+    for (name, value) in argument::by_name("values", values, "a dict of numbers by the name of an input")? {
+        let text = value.str()?;
+        let text = argument::text(&format!("values: {}", Shown(&name)), &text, "a number")?.to_owned();
+        inputs.push((name, text));
     }
-    inputs.sort();
     if !inputs.is_empty() && matches!(given, Given::Table(_) | Given::Graph(_)) {
         return Err(Class::Request.error("values: only an ONNX model has inputs of a value"));
     }
@@ -171,16 +171,15 @@ pub(crate) fn plan(
 /// The dimensions of one value, and those of many. A value is a number, a `range`, or the command's
 /// text.
 #[allow(clippy::type_complexity, reason = "two lists")]
-fn wanted_dims(
-    dims: HashMap<String, Bound<'_, PyAny>>,
-) -> PyResult<(Vec<(String, u64)>, Vec<(String, Dimension)>)> {
+fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>, Vec<(String, Dimension)>)> {
     let (mut ones, mut ranges) = (Vec::new(), Vec::new());
-    let mut dims: Vec<_> = dims.into_iter().collect();
-    dims.sort_by(|one, other| one.0.cmp(&other.0));
-    for (name, value) in dims {
-        let refuse = |reason: String| Class::Request.error(format!("dims: {}: {reason}", Shown(&name)));
-        let wanted = if let Ok(text) = value.cast::<PyString>() {
-            text.to_str()?.parse().map_err(refuse)?
+    let fits = "a number that is not negative, a range or a text such as \"64..2048:32\"";
+    let every = format!("a dict with {fits} for each name");
+    for (name, value) in argument::by_name("dims", dims, &every)? {
+        let path = format!("dims: {}", Shown(&name));
+        let refuse = |reason: String| Class::Request.error(format!("{path}: {reason}"));
+        let wanted = if value.is_instance_of::<PyString>() {
+            argument::text(&path, &value, fits)?.parse().map_err(refuse)?
         } else if let Ok(range) = value.cast::<PyRange>() {
             match (range.start()?, range.stop()?, range.step()?) {
                 // The end of a Python range is not one of its values.
@@ -190,8 +189,7 @@ fn wanted_dims(
                 _ => return Err(refuse(format!("{value} has no value, or goes down"))),
             }
         } else {
-            let fits = "a number that is not negative, a range or a text";
-            let misfit = |error| argument::number_error(&format!("dims: {name}"), &value, error, fits);
+            let misfit = |error| argument::number_error(&path, &value, error, fits);
             Wanted::One(value.extract().map_err(misfit)?)
         };
         match wanted {
@@ -243,16 +241,12 @@ fn queue_of(queue: Option<&Bound<'_, PyAny>>) -> PyResult<Queue> {
     let Some(queue) = queue else { return Ok(Queue::InOrder) };
     let in_order = match queue.cast::<PyQueue>() {
         Ok(queue) => queue.get().is_in_order(),
-        Err(_) => match queue.extract::<String>().as_deref() {
-            Ok("in-order") => true,
-            Ok("out-of-order") => false,
-            Ok(other) => {
+        Err(_) => match argument::text("queue", queue, "\"in-order\", \"out-of-order\" or a usm.Queue")? {
+            "in-order" => true,
+            "out-of-order" => false,
+            other => {
                 let reason = format!("queue: {other:?} is neither \"in-order\" nor \"out-of-order\"");
                 return Err(Class::Request.error(reason));
-            }
-            Err(_) => {
-                let reason = "queue: \"in-order\", \"out-of-order\" or a usm.Queue is wanted";
-                return Err(PyTypeError::new_err(reason));
             }
         },
     };
@@ -349,7 +343,7 @@ impl PyPlan {
             dict.set_item("name", &dim.name)?;
             dict.set_item("of", dim.of.as_ref().unwrap_or(&dim.name))?;
             dict.set_item("low", dim.values.low)?;
-            dict.set_item("high", dim.values.high)?;
+            dict.set_item("high", dim.values.greatest())?;
             dict.set_item("step", dim.values.step)?;
             Ok(dict)
         };
@@ -366,7 +360,7 @@ impl PyPlan {
     /// The plan for these values of the dimensions, without a search. Raises `usm.RequestError` for
     /// a plan of one value, and for a value outside of its range.
     #[pyo3(signature = (**dims))]
-    fn at(&self, py: Python<'_>, dims: Option<HashMap<String, Bound<'_, PyAny>>>) -> PyResult<Self> {
+    fn at(&self, py: Python<'_>, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let Some(every) = &self.every else {
             return Err(Class::Request.error("the plan is for one value; usm.plan(.., dims=) takes ranges"));
         };
@@ -376,9 +370,8 @@ impl PyPlan {
             let number = value.extract().map_err(misfit)?;
             Ok((name, number))
         };
-        let mut said =
-            dims.unwrap_or_default().into_iter().map(number).collect::<PyResult<Vec<(String, u64)>>>()?;
-        said.sort();
+        let dims = argument::by_name("dims", dims.map(|dims| dims.as_any()), "a dict")?;
+        let said = dims.into_iter().map(number).collect::<PyResult<Vec<(String, u64)>>>()?;
         let outcome =
             py.detach(|| every.outcome(&every.values(&said)?, &Options::default(), Path::new(&self.title)));
         let outcome = outcome.map_err(refused)?;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use usm_plan::graph_json::RangePlan;
@@ -11,6 +10,7 @@ use usm_plan::usm_pool::{Buffer, Options, Problem};
 use usm_plan::{Error, Hints, Input, graph_json, onnx};
 
 use crate::argument;
+use crate::array::Array;
 use crate::error::Class;
 
 /// The input of a plan.
@@ -42,7 +42,7 @@ impl Given {
             return Ok(Self::Table(columns(dictionary, alignment)?));
         }
         if input.is_instance_of::<PyString>() || input.hasattr("__fspath__")? {
-            return Ok(Self::File(input.extract()?));
+            return Ok(Self::File(argument::file("input", input)?));
         }
         if let Ok(bytes) = input.cast::<PyBytes>() {
             return Ok(Self::Model(bytes.as_bytes().to_vec()));
@@ -103,11 +103,10 @@ fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Proble
         let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
             item?.extract::<u64>().map_err(|error| add_row(table.py(), error, py_text(name), row))
         };
-        column.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
+        plain(column)?.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
     };
-    let must = |name: &str| {
-        column(name)?.ok_or_else(|| PyKeyError::new_err(format!("the table has no column {name:?}")))
-    };
+    let must =
+        |name: &str| column(name)?.ok_or_else(|| Class::Request.error(format!("table: no column {name:?}")));
     let (lower, upper, size) = (must("lower")?, must("upper")?, must("size")?);
     let (ids, alignments) = (column("id")?, column("alignment")?);
     let of = |length: usize, name: &str| match length == lower.len() {
@@ -134,6 +133,7 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
     let wanted =
         "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
     let mut buffers = Vec::new();
+    let table = &plain(table.clone())?;
     let rows = table.try_iter();
     let fits = "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment])";
     let misfit =
@@ -162,6 +162,14 @@ fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
         buffers.push(Buffer::new(index as u64, lower, upper, size).aligned(aligned));
     }
     problem(buffers)
+}
+
+/// An array of ours as lists, whose elements are numbers. Its own elements are arrays.
+fn plain(values: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    match values.is_instance_of::<Array>() {
+        true => values.call_method0("tolist"),
+        false => Ok(values),
+    }
 }
 
 fn problem(buffers: Vec<Buffer>) -> PyResult<Problem> {

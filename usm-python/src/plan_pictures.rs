@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_plan::usm_pool::{html, svg};
 
+use crate::argument;
 use crate::plan::PyPlan;
 use crate::snapshot::named;
 
@@ -19,7 +20,7 @@ impl PyPlan {
 
     /// Writes the plan as one page for a browser, without network access: zoom with the wheel, a
     /// search field, and block details on a click. ``OSError`` if the file cannot be written.
-    fn to_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn to_html(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
         let page = self.page(py)?;
         py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, path))
     }

@@ -2,12 +2,14 @@
 
 use half::{bf16, f16};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyInt};
+use pyo3::types::{PyComplex, PyFloat, PyInt};
 use usm_interface::{Dtype, Extended, Kind};
 
+use crate::dtype::{self, PyDtype};
 use crate::error::Class;
 
 /// Size in bytes of the largest Python scalar: a complex number of two doubles.
@@ -99,10 +101,10 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
         (Kind::Uint, 2) => integer!(u16),
         (Kind::Uint, 4) => integer!(u32),
         (Kind::Uint, 8) => integer!(u64),
-        (Kind::Float, 2) => put(&f16::from_f64(value.extract()?).to_ne_bytes()),
-        (Kind::Extended(Extended::Bfloat16), _) => put(&bf16::from_f64(value.extract()?).to_ne_bytes()),
-        (Kind::Float, 4) => put(&(value.extract::<f64>()? as f32).to_ne_bytes()),
-        (Kind::Float, 8) => put(&value.extract::<f64>()?.to_ne_bytes()),
+        (Kind::Float, 2) => put(&f16::from_f64(real(value)?).to_ne_bytes()),
+        (Kind::Extended(Extended::Bfloat16), _) => put(&bf16::from_f64(real(value)?).to_ne_bytes()),
+        (Kind::Float, 4) => put(&(real(value)? as f32).to_ne_bytes()),
+        (Kind::Float, 8) => put(&real(value)?.to_ne_bytes()),
         (Kind::Complex, 8) => {
             let (re, im) = complex(value)?;
             put(&[(re as f32).to_ne_bytes(), (im as f32).to_ne_bytes()].concat());
@@ -122,6 +124,10 @@ fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
+    if number_of_numpy(value)?.is_some_and(|dtype| dtype.kind() == Kind::Bool) {
+        // Not one by `__index__`, as Python's own bool is.
+        return value.is_truthy()?.into_bound_py_any(value.py());
+    }
     // SAFETY: an object, with the interpreter attached. The result is a new reference, or NULL with
     // an exception set.
     let index = unsafe { ffi::PyNumber_Index(value.as_ptr()) };
@@ -129,14 +135,36 @@ fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(value.py(), index) }
 }
 
+/// Reads a real number. NumPy's complex scalars convert to one with a warning, so that a part would
+/// be lost.
+fn real(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let is_python = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+    if !is_python && number_of_numpy(value)?.is_some_and(|dtype| dtype.kind() == Kind::Complex) {
+        return Err(PyTypeError::new_err("must be real number, not complex"));
+    }
+    value.extract()
+}
+
 fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
-    if let Ok(value) = value.cast::<PyComplex>() {
-        return Ok((value.real(), value.imag()));
+    // Of NumPy's complex scalars `__float__` gives one part only.
+    let value = match value.getattr_opt("__complex__")? {
+        Some(method) if !value.is_instance_of::<PyComplex>() => method.call0()?,
+        _ => value.clone(),
+    };
+    match value.cast::<PyComplex>() {
+        Ok(value) => Ok((value.real(), value.imag())),
+        Err(_) => Ok((value.extract()?, 0.0)),
     }
-    if let Ok(value) = value.extract::<f64>() {
-        return Ok((value, 0.0));
+}
+
+/// The type of a scalar of NumPy's that is a number.
+pub(crate) fn number_of_numpy(value: &Bound<'_, PyAny>) -> PyResult<Option<Dtype>> {
+    let Some(numpy) = dtype::numpy(value.py())? else { return Ok(None) };
+    if !value.is_instance(&numpy.getattr(intern!(value.py(), "generic"))?)? {
+        return Ok(None);
     }
-    let value = value.call_method0("__complex__")?;
-    let value = value.cast::<PyComplex>()?;
-    Ok((value.real(), value.imag()))
+    let dtype = PyDtype::of(&value.getattr(intern!(value.py(), "dtype"))?)?.dtype;
+    let numbers = [Kind::Bool, Kind::Int, Kind::Uint, Kind::Float, Kind::Complex];
+    let is_number = numbers.contains(&dtype.kind()) || matches!(dtype.kind(), Kind::Extended(_));
+    Ok(is_number.then_some(dtype))
 }

@@ -9,6 +9,7 @@ use usm_core::MemoryType;
 use usm_core::history::{Operation, Record};
 use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment, Snapshot};
 
+use crate::argument;
 use crate::origin;
 use crate::runtime;
 use crate::stats;
@@ -66,13 +67,13 @@ fn event((record, origin): (&Record, Origin)) -> Event {
 #[pymethods]
 impl PySnapshot {
     /// Writes a pickle for PyTorch's ``memory_viz``. ``OSError`` if the file cannot be written.
-    fn dump(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn dump(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
         write(py, path, || self.0.pickle())
     }
 
     /// Writes a JSON document for Perfetto (``ui.perfetto.dev``): bytes in use, the lifetime of
     /// each block, refusals. ``OSError`` if the file cannot be written.
-    fn trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn trace(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
         write(py, path, || self.0.trace().into_bytes())
     }
 

@@ -13,6 +13,7 @@ use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
 use usm_sycl::{Dpctl, DpctlContext, DpctlQueue};
 
+use crate::argument;
 use crate::array::Array;
 use crate::bounds;
 use crate::capsule::{self, Content};
@@ -53,7 +54,8 @@ fn is_exact(value: &Bound<'_, PyAny>) -> bool {
 pub(crate) fn looks_like_queue(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyQueue>()
         || value.is_instance_of::<PyCapsule>()
-        || value.hasattr(intern!(value.py(), "_get_capsule"))?)
+        // A class has the method too, but is no queue.
+        || (!value.is_instance_of::<PyType>() && value.hasattr(intern!(value.py(), "_get_capsule"))?))
 }
 
 /// The queue of any documented `syclobj` variant. A context or a filter string means the default
@@ -68,8 +70,8 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     if let Some(stream) = cached_queue(value) {
         return Ok(stream);
     }
-    if let Ok(filter) = value.cast_exact::<PyString>() {
-        return of_filter(value.py(), filter.to_str()?);
+    if value.is_exact_instance_of::<PyString>() {
+        return of_filter(value.py(), argument::text("syclobj", value, "a filter string")?);
     }
     if let Ok(capsule) = value.cast::<PyCapsule>() {
         return of_capsule(capsule);

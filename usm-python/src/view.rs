@@ -183,17 +183,54 @@ impl View {
             (Some(_), Some(_)) => return Err(refused("more than one -1")),
             _ => return Err(refused("the number of elements differs")),
         }
-        if !self.is_c_contiguous() {
-            return Err(refused("the array is not C-contiguous; copy it first"));
-        }
         if shape.len() > MAX_DIMS {
             return Err(refused("more than 64 dimensions"));
+        }
+        if !self.is_c_contiguous() {
+            let strides = self.strides_of(&shape);
+            let strides = strides.ok_or_else(|| refused("the strides do not allow it; copy it first"))?;
+            return Ok(Self { shape: shape[..].into(), strides: strides[..].into(), ..self.clone() });
         }
         let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
         let mut view = Self::contiguous(self.dtype, &extents)?;
         view.offset = self.offset;
         view.descr = self.descr.clone();
         Ok(view)
+    }
+
+    /// The strides of another shape with as many elements; `None` if no strides reach them in that
+    /// order. There are elements: a view without any is contiguous.
+    fn strides_of(&self, shape: &[isize]) -> Option<Vec<isize>> {
+        let axes = self.shape.iter().zip(&self.strides).map(|(extent, stride)| (*extent, *stride));
+        let axes: Vec<(isize, isize)> = axes.filter(|(extent, _)| *extent != 1).collect();
+        let mut strides = vec![0; shape.len()];
+        let (mut old, mut new) = (0, 0);
+        // Each round takes the fewest axes of both with as many elements. The products stay below
+        // the number of elements, and both reach it at the same time.
+        while let (Some(&(extent, _)), Some(&wanted)) = (axes.get(old), shape.get(new)) {
+            let (mut here, mut there, mut old_end, mut new_end) = (extent, wanted, old + 1, new + 1);
+            while here != there {
+                if here < there {
+                    here *= axes.get(old_end)?.0;
+                    old_end += 1;
+                } else {
+                    there *= shape.get(new_end)?;
+                    new_end += 1;
+                }
+            }
+            let run = &axes[old..old_end];
+            if run.windows(2).any(|pair| pair[1].0.checked_mul(pair[1].1) != Some(pair[0].1)) {
+                return None;
+            }
+            let mut stride = run[run.len() - 1].1;
+            for axis in (new..new_end).rev() {
+                strides[axis] = stride;
+                // Behind the last axis with a second element the product is not used.
+                stride = stride.wrapping_mul(shape[axis]);
+            }
+            (old, new) = (old_end, new_end);
+        }
+        Some(strides)
     }
 
     /// The elements of a Python index: integers, slices, an ellipsis, `None`.

@@ -227,8 +227,77 @@ def test_reshape_keeps_the_memory_or_names_the_reason(queue):
     for shape in [(4, 2), (-1, -1), (-2, 3), (-1, 4), (1 << 40, 1 << 40)]:
         with pytest.raises(usm.RequestError, match="cannot reshape"):
             array.reshape(shape)
-    with pytest.raises(usm.RequestError, match="contiguous"):
+    with pytest.raises(usm.RequestError, match="copy it first"):
         array.T.reshape(6)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_reshape_of_strided_views_agrees_with_numpy(np, seed):
+    """NumPy reshapes in place where no copy is needed, and says so where one is."""
+    chance = random.Random(seed)
+    shape = [chance.choice([1, 2, 3, 4, 6]) for _ in range(chance.randrange(1, 5))]
+    data = np.arange(np.prod(shape), dtype="<i4").reshape(shape)
+    key = tuple(slice(None, None, chance.choice([1, 1, 2, -1])) for _ in shape)
+    theirs, ours = data[key], usm.asarray(data)[key]
+    if chance.random() < 0.4:
+        theirs, ours = theirs.T, ours.T
+    targets = [theirs.shape, (*theirs.shape, 1), (1, *theirs.shape), (theirs.size,)]
+    rest, parts = theirs.size, []
+    while rest > 1:
+        parts.append(chance.choice([n for n in range(2, rest + 1) if rest % n == 0]))
+        rest //= parts[-1]
+    chance.shuffle(parts)
+    for target in [*targets, tuple(parts), tuple(parts[:1] + [1] + parts[1:])]:
+        view = theirs.view()
+        try:
+            view.shape = target
+        except AttributeError:
+            with pytest.raises(usm.RequestError, match="copy it first"):
+                ours.reshape(target)
+            continue
+        again = ours.reshape(target)
+        assert again.tolist() == view.tolist() and again.pointer == view.ctypes.data, (target, ours.strides)
+
+
+def test_an_array_has_its_own_shape_with_any_strides(np):
+    for view in (np.zeros((4, 6))[:, ::2], np.zeros((4, 6)).T, np.broadcast_to(np.zeros(3), (5, 3)), np.zeros((0, 4)).T, np.zeros((4, 1, 6))[::-1]):
+        ours = usm.asarray(view)
+        assert ours.reshape(ours.shape).shape == ours.reshape(*ours.shape[:-1], -1 if ours.size else ours.shape[-1]).shape == view.shape
+
+
+def test_elements_cannot_be_deleted(queue):
+    array = usm.zeros(3, queue=queue)
+    with pytest.raises(TypeError, match="^array elements cannot be deleted$"):
+        del array[0]
+    assert array.tolist() == [0.0] * 3
+
+
+def test_numpys_scalars_are_numbers(np):
+    values = [np.float32(1.5), np.int8(2), np.uint16(3), np.bool_(True), np.complex64(1 + 2j), np.float16(0.5), np.float64(2), True, 3, 2.5, 1j]
+    for one in values:
+        for other in values:
+            for given in ([one], [one, other], [[one, other], [other, one]]):
+                expected = np.asarray(given)
+                ours = usm.asarray(given, device="host")
+                assert ours.dtype == expected.dtype and ours.tolist() == expected.tolist(), given
+    with pytest.raises(usm.InterfaceError, match="type datetime64 is no number"):
+        usm.asarray([np.datetime64("2020")])
+    assert usm.asarray([np.complex64(1 + 2j)], dtype="<c16", device="host").tolist() == [1 + 2j]
+
+
+def test_a_scalar_of_numpys_is_stored_where_it_fits(np, queue, kind):
+    array = usm.zeros(2, "<f8", kind=kind, queue=queue)
+    for value in (np.float32(2.5), np.int16(3), np.bool_(True), np.float64(4)):
+        array[0] = value
+        assert array.tolist() == [float(value), 0.0]
+    numbers = usm.zeros(2, "|i1", kind=kind, queue=queue)
+    numbers[:] = np.int64(100)
+    assert numbers.tolist() == [100, 100]
+    for target, value, error in ((numbers, np.int64(200), OverflowError), (numbers, np.float32(2), TypeError), (array, np.complex64(1j), TypeError)):
+        before = target.tolist()
+        with pytest.raises(error):
+            target[0] = value
+        assert target.tolist() == before
 
 
 def test_scalars_and_their_ranges(queue):

@@ -4,6 +4,8 @@ The calls are made from the signatures of the module, so a new member is in the 
 """
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -161,6 +163,63 @@ def test_a_number_outside_of_its_range_is_refused_by_name(case, value):
         assert value > 0 or (name.startswith("memory.") and parameter.name == "alignment"), value
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_lone_surrogate_in_a_text_is_refused_by_name(case):
+    name, function, parameter = CASES[case]
+    try:
+        call(function, parameter, "\ud800")
+    except UnicodeError as error:
+        pytest.fail(f"{type(error).__name__}: {error}")
+    except usm.RequestError as error:
+        # The value of a `DType` is called a dtype everywhere.
+        names = {parameter.name, "dtype", *(["dims"] if parameter.kind is parameter.VAR_KEYWORD else [])}
+        assert "surrogate" not in str(error) or any(name in str(error) for name in names), error
+    except Exception:  # noqa: BLE001
+        # Refused because it is a text at all.
+        return
+
+
+def test_a_lone_surrogate_is_refused_in_every_text():
+    for name, call in {
+        "kind": lambda text: usm.zeros(3, kind=text, device="host"),
+        "dtype": lambda text: usm.zeros(3, text, device="host"),
+        "device": lambda text: usm.zeros(3, device=text),
+        "queue": lambda text: usm.plan([(0, 1, 1)], queue=text),
+        "strategy": lambda text: usm.plan([(0, 1, 1)], strategy=text),
+        "input": usm.plan,
+        "dims: a key": lambda text: usm.plan([(0, 1, 1)], dims={text: 1}),
+        "dims: n": lambda text: usm.plan([(0, 1, 1)], dims={"n": text}),
+        "values: a key": lambda text: usm.plan([(0, 1, 1)], values={text: 1}),
+        "values: x": lambda text: usm.plan([(0, 1, 1)], values={"x": text}),
+        "path": lambda text: usm.snapshot().dump(text),
+        "code": lambda text: usm.Module(text, device="host"),
+        "advice": lambda text: usm.zeros(1, device="host").advise(text),
+    }.items():
+        with pytest.raises(usm.RequestError, match=f"^{name}: a text with a lone surrogate"):
+            call("\ud800")
+
+
+def test_a_wrong_type_is_refused_with_what_fits(tmp_path):
+    table = [(0, 1, 1)]
+    for call, said in [
+        (lambda: usm.Queue(usm.Queue), "device: an object of type type does not fit; a usm.Queue"),
+        (lambda: usm.plan(table, dims={5: 5}), r"dims: a key: an object of type int does not fit; a name \(str\) does"),
+        (lambda: usm.plan(table, dims=[5]), "dims: an object of type list does not fit; a dict"),
+        (lambda: usm.plan(table, values={5: 5}), "values: a key: an object of type int"),
+        (lambda: usm.plan(table, strategy=5), "strategy: an object of type int does not fit"),
+        (lambda: usm.snapshot().dump(5), r"path: an object of type int does not fit; a path \(str or os.PathLike\) does"),
+        (lambda: usm.snapshot().trace(5), "path: an object of type int"),
+        (lambda: usm.plan(table).to_html(5), "path: an object of type int"),
+        (lambda: usm.Module("text", format=5, device="host"), "format: an object of type int"),
+    ]:
+        with pytest.raises(TypeError, match=f"^{said}"):
+            call()
+    # What only NumPy reads, without NumPy.
+    program = "import sys; sys.modules['numpy'] = None\nimport usm\ntry: usm.DType([('a', '<f4')])\nexcept TypeError as error: print(error)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert said.startswith("dtype: only NumPy reads a list of members, and it is not installed; a type string"), said
+
+
 class Claims:
     """A sequence that claims any length."""
 
@@ -190,6 +249,13 @@ def test_the_length_of_a_sequence_is_only_a_claim(sequence):
     @usm.kernel
     def one(a):
         a[usm.get_global_id(0)] = 1
+
+    # Helpers of the package itself.
+    here = usm.Device("host")
+    window = usm._usm._nrt_window(a, a.pointer, sequence((2, 2)), sequence((16, 8)), "<f8", False)
+    assert (window.shape, window.pointer) == ((2, 2), a.pointer)
+    assert usm._usm._devices_html(sequence((here,))) == usm._usm._devices_html([here])
+    assert usm._usm._run_command(sequence(("usm", "--version"))) == 0
 
     event = a.queue.copy(a, usm.zeros(4, device="host"))
     one[4, None].submit(a, after=sequence((event,))).wait()

@@ -178,8 +178,20 @@ def test_a_wrong_input_is_a_type_error():
     for given in (3, None, object()):
         with pytest.raises(TypeError, match="table"):
             usm.plan(given)
-    with pytest.raises(KeyError, match="upper"):
-        usm.plan({"lower": [0], "size": [1]})
+    for given, name in (({"lower": [0], "size": [1]}, "upper"), ({"lower": [0]}, "upper"), ({}, "lower")):
+        with pytest.raises(usm.RequestError, match=f'^table: no column "{name}"'):
+            usm.plan(given)
+
+
+def test_columns_and_rows_may_be_arrays_of_ours():
+    rows = [[0, 2, 10], [1, 3, 20], [2, 4, 30]]
+    columns = dict(zip(("lower", "upper", "size"), map(list, zip(*rows))))
+    want = usm.plan(rows).offsets.tolist()
+    for kind in ("host", "device"):
+        ours = {name: usm.asarray(column, kind=kind, device="host") for name, column in columns.items()}
+        assert usm.plan(ours).offsets.tolist() == usm.plan(usm.asarray(rows, kind=kind, device="host")).offsets.tolist() == want
+    with pytest.raises(usm.RequestError, match='row 0: column "size"'):
+        usm.plan({**columns, "size": usm.asarray([1.5, 1.0, 1.0], device="host")})
 
 
 def test_an_empty_table_has_a_plan():

@@ -12,6 +12,7 @@ use super::argument::{Argument, move_to_device};
 use super::device::{self, Passed};
 use super::launch::stream;
 use super::range::Sizes;
+use crate::argument;
 use crate::defaults;
 use crate::error::{Class, OrRaise};
 use crate::import;
@@ -43,17 +44,19 @@ impl PyModule {
     fn new(
         py: Python<'_>,
         code: &Bound<'_, PyAny>,
-        format: Option<&str>,
+        format: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
         queue: Option<&Bound<'_, PyAny>>,
-        options: &str,
+        #[pyo3(from_py_with = argument::options)] options: &str,
     ) -> PyResult<Self> {
         let stream = match import::queue_of_arguments(py, device, queue)? {
             Some(stream) => stream,
             None => defaults::stream(py)?,
         };
-        let (text, bytes) = (code.cast::<PyString>().ok(), code.cast::<PyBytes>().ok());
-        let text = text.map(|text| text.to_str()).transpose()?;
+        let read = |name, value| argument::text(name, value, "a text");
+        let format = format.map(|format| read("format", format)).transpose()?;
+        let bytes = code.cast::<PyBytes>().ok();
+        let text = code.is_instance_of::<PyString>().then(|| read("code", code)).transpose()?;
         let guessed = match text {
             Some(text) if text.contains("__kernel") || text.contains("kernel void") => "opencl-c",
             Some(text) if text.contains(".version") => "ptx",
@@ -77,7 +80,8 @@ impl PyModule {
     }
 
     /// The kernel of this name.
-    fn __getitem__(&self, name: &str) -> PyResult<PyKernel> {
+    fn __getitem__(&self, name: &Bound<'_, PyAny>) -> PyResult<PyKernel> {
+        let name = argument::text("name", name, "the name of a kernel (str)")?;
         self.0.function(name).map(PyKernel).map_err(|error| Class::Kernel.error(error.to_string()))
     }
 }

@@ -96,8 +96,8 @@ impl PyKernelFunction {
     fn code<'py>(
         &self,
         py: Python<'py>,
-        target: &str,
-        signature: &str,
+        #[pyo3(from_py_with = arguments::target)] target: &str,
+        #[pyo3(from_py_with = arguments::signature)] signature: &str,
         #[pyo3(from_py_with = arguments::ndim)] ndim: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let code = self.code_of(py, &self.signature_key(signature, ndim)?)?;
