@@ -404,7 +404,7 @@ impl Array {
 
     /// `(type, id)`. USM of SYCL has type 14, and its id counts root devices. CUDA's device, host
     /// and managed memory have types 2, 3 and 13. ROCm's page-locked memory has type 11, its other
-    /// memory 10. The host is `(1, 0)`, and so are OpenCL and Level Zero: device memory of theirs is
+    /// memory 10. The host is `(1, 0)`, and so are OpenCL and Level Zero: their device memory is
     /// exported only as a copy.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.side());
