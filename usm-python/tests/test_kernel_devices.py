@@ -46,11 +46,14 @@ def test_programs_agree_with_numpy(name, request):
     assert agreed(start(CONFIGURATIONS[name].backend, **environment(name, request))) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", ["opencl", "cuda_on_host"])
+@pytest.mark.parametrize("name", ["opencl", "sycl", "cuda_on_host"])
 def test_a_runtimes_code_is_cached(name, request, tmp_path):
     device_of("opencl")
     backend, few = CONFIGURATIONS[name].backend, NAMES[:4]
     variables = {**environment(name, request), "USM_KERNEL_CACHE": str(tmp_path / "kept")}
+    if name == "sycl":
+        # OpenCL's functions read the code of its contexts.
+        variables["USM_OPENCL_LIBRARY"] = os.environ.get("USM_OPENCL_LIBRARY", "")
     for child in [start(backend, *few, **variables) for _ in range(2)]:
         assert agreed(child) == len(few)
 
@@ -68,6 +71,13 @@ def test_a_runtimes_code_is_cached(name, request, tmp_path):
     wholes = {file: file.stat().st_size for file in kept}
     assert agreed(start(backend, *few, **variables)) == len(few)
     assert all(file.stat().st_size > size or number % 4 == 3 for number, (file, size) in enumerate(sorted(wholes.items())))
+
+
+def test_sycl_builds_without_opencl(request, tmp_path):
+    device_of("sycl")
+    variables = {**environment("sycl", request), "USM_KERNEL_CACHE": str(tmp_path / "kept")}
+    assert agreed(start("sycl", NAMES[0], **variables)) == 1
+    assert not list(tmp_path.glob("kept/*"))
 
 
 def test_concurrent_first_launches_compile_once(monkeypatch):
