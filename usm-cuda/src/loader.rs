@@ -79,7 +79,10 @@ impl Driver {
 /// one that the process has already loaded.
 pub(super) fn open_default(vendor: &'static Vendor) -> Result<&'static Driver> {
     match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
-        Some(named) => open(vendor, Path::new(&named)),
+        Some(named) => {
+            let path = Path::new(&named);
+            library::of_variable(vendor.variable, path, open(vendor, path))
+        }
         None => match loaded(vendor) {
             Some(name) => open(vendor, Path::new(name)),
             None => library::open_first(vendor.files, |path| open(vendor, path)),

@@ -33,7 +33,9 @@ impl Library {
 /// Opens the file that the variable names, else the loader under its usual names.
 pub(super) fn open_default() -> Result<&'static Library> {
     match env::var_os(VARIABLE) {
-        Some(path) if !path.is_empty() => open(Path::new(&path)),
+        Some(path) if !path.is_empty() => {
+            library::of_variable(VARIABLE, Path::new(&path), open(Path::new(&path)))
+        }
         _ => library::open_first(LIBRARY_NAMES, open),
     }
 }

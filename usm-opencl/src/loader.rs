@@ -141,7 +141,7 @@ impl Library {
 /// Opens the file that [`VARIABLE`] names, else the loader under its usual names.
 pub(super) fn open_default() -> Result<&'static Library> {
     match env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
-        Some(named) => open(Path::new(&named)),
+        Some(named) => library::of_variable(VARIABLE, Path::new(&named), open(Path::new(&named))),
         None => library::open_first(&NAMES, open),
     }
 }

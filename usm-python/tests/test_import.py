@@ -128,7 +128,7 @@ def test_a_runtime_that_cannot_be_opened_names_file_and_reason():
     lines = out.splitlines()
     assert len(lines) == 3, out
     for line, name in zip(lines, ("one", "two", "three")):
-        assert line.count(f"/nonexistent/{name}.so") == 1, line
+        assert line.count(f"library /nonexistent/{name}.so (of USM_") == line.count(f"/nonexistent/{name}.so") == 1, line
         assert not sys.platform.startswith("linux") or "No such file" in line, line
 
 

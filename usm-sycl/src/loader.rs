@@ -9,7 +9,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::error;
-use usm_core::driver::library::{File, Opened};
+use usm_core::driver::library::{self, File, Opened};
 use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
@@ -19,6 +19,9 @@ pub(super) const LIBRARY: &str = "DPCTLSyclInterface.dll";
 pub(super) const LIBRARY: &str = "libDPCTLSyclInterface.dylib";
 #[cfg(not(any(target_os = "windows", target_os = "macos")))]
 pub(super) const LIBRARY: &str = "libDPCTLSyclInterface.so";
+
+/// The environment variable for another file.
+const VARIABLE: &str = "USM_DPCTL_LIBRARY";
 
 /// The oldest compiler generation whose library was verified to have this table's signatures.
 const LEAST_VERSION: u32 = 2024;
@@ -164,7 +167,7 @@ impl Library {
 /// Opens the library at `path`, once per path and process.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Opened<Library> = Opened::new();
-    OPENED.get(
+    let opened = OPENED.get(
         |library| library.path() == path,
         || {
             // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing in
@@ -182,7 +185,11 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
             check_version(&library.version)?;
             Ok(library)
         },
-    )
+    );
+    match env::var_os(VARIABLE).is_some_and(|named| Path::new(&named) == path) {
+        true => library::of_variable(VARIABLE, path, opened),
+        false => opened,
+    }
 }
 
 /// The generation of the compiler that built the library; 0 if its version is not readable.
@@ -204,7 +211,7 @@ fn check_version(version: &str) -> Result<()> {
 /// and opens nothing.
 #[must_use]
 pub fn find_library() -> Option<PathBuf> {
-    if let Some(named) = env::var_os("USM_DPCTL_LIBRARY") {
+    if let Some(named) = env::var_os(VARIABLE) {
         return (!named.is_empty()).then(|| PathBuf::from(named));
     }
     let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
@@ -238,11 +245,11 @@ pub fn opencl_runtime_beside(path: &Path) -> Option<PathBuf> {
 /// # Safety
 /// No other thread reads or writes the environment meanwhile, as for [`std::env::set_var`].
 pub unsafe fn use_opencl_runtime_beside(path: &Path) -> bool {
-    const VARIABLE: &str = "OCL_ICD_FILENAMES";
-    let found = if env::var_os(VARIABLE).is_none() { opencl_runtime_beside(path) } else { None };
+    const RUNTIMES: &str = "OCL_ICD_FILENAMES";
+    let found = if env::var_os(RUNTIMES).is_none() { opencl_runtime_beside(path) } else { None };
     if let Some(runtime) = &found {
         // SAFETY: the caller's promise.
-        unsafe { env::set_var(VARIABLE, runtime) };
+        unsafe { env::set_var(RUNTIMES, runtime) };
     }
     found.is_some()
 }

@@ -113,6 +113,26 @@ pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     ErrorKind::LibraryNotFound { library, reason: intern(reason) }
 }
 
+/// The result for the file at `path`, which an environment variable names: an error names this file
+/// and the variable, and not the library's usual name.
+pub fn of_variable<T>(variable: &str, path: &Path, opened: Result<T>) -> Result<T> {
+    opened.map_err(|mut error| {
+        let path = path.display();
+        let named = || intern(format!("{path} (of {variable})"));
+        match &mut error.kind {
+            ErrorKind::LibraryNotFound { library, reason } => {
+                *library = named();
+                *reason = reason.strip_prefix(&format!("{path}: ")).unwrap_or(reason);
+            }
+            ErrorKind::SymbolMissing { library, .. } | ErrorKind::LibraryVersion { library, .. } => {
+                *library = named();
+            }
+            _ => {}
+        }
+        error
+    })
+}
+
 fn intern(reason: String) -> &'static str {
     static KEPT: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock();
@@ -163,6 +183,8 @@ pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) 
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString as _;
+
     use super::*;
 
     fn reason(kind: ErrorKind) -> &'static str {
@@ -170,6 +192,23 @@ mod tests {
             ErrorKind::LibraryNotFound { reason, .. } => reason,
             other => panic!("{other}"),
         }
+    }
+
+    #[test]
+    fn a_file_that_a_variable_names_is_named_in_its_errors() {
+        let path = Path::new("/a/libone.so");
+        let of = |kind: ErrorKind| {
+            of_variable::<()>("USM_ONE_LIBRARY", path, Err(kind.into())).unwrap_err().kind.to_string()
+        };
+        assert_eq!(
+            of(not_found("libone.so.1", path, "/a/libone.so: no such file")),
+            "library /a/libone.so (of USM_ONE_LIBRARY) could not be opened: no such file"
+        );
+        assert_eq!(
+            of(ErrorKind::SymbolMissing { library: "libone.so.1", symbol: "first" }),
+            "library /a/libone.so (of USM_ONE_LIBRARY) lacks the function first"
+        );
+        assert_eq!(of(ErrorKind::NoDevice), ErrorKind::NoDevice.to_string());
     }
 
     #[test]
