@@ -13,7 +13,11 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of every exception that usm raises on purpose."""
+    """Base of usm's own exceptions.
+
+    Where Python has the exception already, usm raises Python's: ``TypeError`` for an argument of
+    the wrong type, ``IndexError``, ``KeyError``, ``OverflowError``, ``OSError`` and so on.
+    """
 
 
 class AllocationError(Error, MemoryError):
