@@ -90,6 +90,16 @@ impl Error {
         self
     }
 
+    /// Gives the field `from` another name: programs that call a library know no options of the
+    /// command.
+    #[must_use]
+    pub fn with_field_named(mut self, from: &str, name: &str) -> Self {
+        if let Some(field) = self.field.as_mut().filter(|field| *field == from) {
+            name.clone_into(field);
+        }
+        self
+    }
+
     /// The end of a command with this failure: [`Exit::Bad`] or [`Exit::Unable`].
     #[must_use]
     pub fn exit(&self) -> Exit {

@@ -203,6 +203,7 @@ fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>,
 /// An unknown shape is an `ImportError`, as a package could infer it; other errors are the
 /// caller's.
 fn refused(error: Error) -> PyErr {
+    let error = error.with_field_named("--dim", "dims");
     let text = error.to_string();
     match error.exit() {
         Exit::Unable if text.ends_with("pip install onnx") => PyImportError::new_err(text),

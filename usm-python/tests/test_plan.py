@@ -351,6 +351,11 @@ def test_a_value_outside_of_the_plan_is_refused():
         with pytest.raises(usm.Error) as refused:
             plan.at(**dims)
         assert all(word in str(refused.value) for word in words), refused.value
+        # In the words of Python, not in those of the command.
+        assert str(refused.value).startswith("dims: "), refused.value
+    for dims in ({"n": 9, "width": 32}, {"n": 1, "width": "1..2"}, {"stranger": 1}):
+        with pytest.raises(usm.Error, match="^input: dims: "):
+            usm.plan(RANGED, dims=dims)
     for wanted in ("64..32", "1..4:0", "2..x", "1..18446744073709551616"):
         with pytest.raises(usm.Error, match="width"):
             usm.plan(RANGED, dims={"n": 1, "width": wanted})
@@ -366,3 +371,13 @@ def test_a_model_is_planned_for_every_value():
     for n in (1, 5, 64):
         one = usm.plan(model(stated=False), dims={"N": n})
         assert plan.at(N=n).peak == one.peak and plan.at(N=n).names == one.names
+
+
+@pytest.mark.parametrize("values", ["1..8:3", range(1, 9, 3)], ids=["text", "range"])
+def test_the_last_value_of_a_range_is_one_of_its_values(values):
+    for given, name in ((model(stated=True), "N"), ({**RANGED, "dims": [{"name": "n", "low": 1, "high": 10, "step": 1}], "tensors": [{**one, "size": "n"} for one in RANGED["tensors"]]}, "n")):
+        plan = usm.plan(given, dims={name: values})
+        assert [(dim["low"], dim["high"], dim["step"]) for dim in plan.dims] == [(1, 7, 3)]
+        assert plan.at(**{name: plan.dims[0]["high"]}).peak == plan.peak
+        with pytest.raises(usm.RequestError, match=f"^dims: {name}=8 is none of 1.."):
+            plan.at(**{name: 8})
