@@ -318,8 +318,9 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // Control characters are not allowed in XML at all.
+            // Control characters and these two are not allowed in XML at all.
             control if control.is_control() => safe.push(' '),
+            '\u{FFFE}' | '\u{FFFF}' => safe.push(' '),
             other => safe.push(other),
         }
     }

@@ -176,6 +176,17 @@ def test_a_name_with_markup_is_text_in_every_picture(tmp_path):
         usm.history(0, lines=False)
 
 
+def test_every_name_gives_well_formed_xml():
+    """A line for all the characters that XML has not, and for some that it has."""
+    import xml.etree.ElementTree as tree
+
+    name = "".join(map(chr, [*range(32), 0x7F, 0x85, 0xFFFD, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF])) + HOSTILE
+    graph = {"tensors": [{"id": 0, "size": 64, "name": name}], "ops": [{"name": name, "inputs": [], "outputs": [0]}], "outputs": [0]}
+    picture = usm.plan(graph)._repr_svg_()
+    assert "\ufffd" in "".join(tree.fromstring(picture).itertext())
+    assert not {"\ufffe", "\uffff"} & set(picture)
+
+
 def test_a_size_beyond_any_memory_is_refused():
     for extent in (1 << 70, sys.maxsize, 1 << 60):
         with pytest.raises((usm.RequestError, usm.AllocationError)):
