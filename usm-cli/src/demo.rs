@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Path of the picture of the plan [default: usm-demo.svg in the folder for temporary files].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::output::file_to_write())]
     svg: Option<PathBuf>,
 }
 

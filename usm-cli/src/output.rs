@@ -4,11 +4,21 @@
 
 use core::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::shown::{JsonShown, Shown, ShownLines};
+
+/// Reads the argument that names a file to write, beside a description on standard output.
+pub(crate) fn file_to_write() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("standard output has the description; `./-` is a file of this name"),
+        false => Ok(path),
+    })
+}
 
 /// Writes a file's bytes to standard output unchanged.
 pub(crate) fn raw(bytes: &[u8]) -> Result<()> {

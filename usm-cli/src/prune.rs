@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Prune this LLVM IR text instead; the statistics go to standard error.
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     llvm: Option<PathBuf>,
-    /// Path of the pruned IR [default: standard output].
+    /// Path of the pruned IR; `-` for standard output [default: -].
     #[arg(long, value_name = "FILE", requires = "llvm")]
     output: Option<PathBuf>,
 }
@@ -165,7 +165,7 @@ fn as_map<K: Serialize, V: Serialize, S: Serializer>(
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
     let options = arguments.options()?;
     if let Some(path) = &arguments.llvm {
-        return module(path, arguments.output.as_deref(), &options);
+        return module(path, arguments.output.as_deref().filter(|path| *path != Path::new("-")), &options);
     }
     let records = match &arguments.input {
         Some(path) => cfg_json::parse(&read_file(path)?).map_err(|error| error.in_file(path)),

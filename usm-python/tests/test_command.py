@@ -56,6 +56,25 @@ def test_errors_have_the_commands_exit_codes(tmp_path):
     assert usm.__version__.encode() in command("--version").stdout
 
 
+def test_a_file_to_write_is_no_standard_output(tmp_path):
+    for option in ("html", "svg", "output", "graph", "range-plan", "proof", "sharing", "dependencies", "pool-dump"):
+        done = command("plan", "-", f"--{option}", "-", input=json.dumps(CHAIN).encode(), cwd=tmp_path)
+        assert done.returncode == 2 and option.encode() in done.stderr and b"./-" in done.stderr, done
+        assert list(tmp_path.iterdir()) == [] and done.stdout == b""
+    done = command("plan", "-", "--html", "./-", input=json.dumps(CHAIN).encode(), cwd=tmp_path)
+    assert done.returncode == 0 and [path.name for path in tmp_path.iterdir()] == ["-"]
+
+
+def test_numbers_of_bytes_have_binary_and_decimal_units():
+    graph = json.dumps({"tensors": [{"id": 0, "size": 1_000_001}], "ops": [{"outputs": [0]}], "outputs": [0]}).encode()
+    for text, code in {"1MiB": 0, "1MB": 1, "1000kB": 1, "1001kB": 0, "1GB": 0, "1000000": 1, "1EB": 0}.items():
+        assert command("plan", "-", "--alignment", "1", "--capacity", text, input=graph).returncode == code, text
+    for text in ("1gb", "1.5MB", "MB", "1XB", "99999EB", "1KB"):
+        done = command("plan", "-", "--capacity", text, input=graph)
+        assert done.returncode == 2 and b"--capacity" in done.stderr, text
+    assert b"KiB, MiB, GiB, TiB, PiB, EiB, or kB, MB, GB, TB, PB, EB" in command("plan", "-", "--capacity", "1XB", input=graph).stderr
+
+
 def test_a_wheel_contains_the_command():
     entries = importlib.metadata.entry_points(group="console_scripts", name="usm")
     assert [entry.value for entry in entries] == ["usm.__main__:main"]

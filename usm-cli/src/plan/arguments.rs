@@ -10,6 +10,7 @@ use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
 use crate::input::{Hints, bytes};
+use crate::output::file_to_write;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     pub(super) values: Vec<(String, String)>,
     /// Write one plan for every value of the dimensions: a graph.json that is evaluated by --dim
     /// NAME=VALUE without a search.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) range_plan: Option<PathBuf>,
     /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the
     /// column].
@@ -94,7 +95,7 @@ pub(crate) struct Arguments {
     pub(super) device: Option<String>,
     /// Write the proof that no plan has a lower peak than the lower bound. It is searched again and
     /// replayed first, with an equal share of the --time-limit.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) proof: Option<PathBuf>,
     /// Make no plan. Replay the proof that --proof wrote for this input, without the code of the
     /// search. Exit code 2 and the line of the fault for a proof that proves nothing. Other options
@@ -102,27 +103,27 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub(super) check: Option<PathBuf>,
     /// Write the plan: id,lower,upper,size,alignment,offset,memory,name,operator.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) output: Option<PathBuf>,
     /// Draw the plan: time across, address up, one block a tensor.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) svg: Option<PathBuf>,
     /// Write a page for a browser: zoom, search by name, a click describes a block. One file,
     /// nothing from the network.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) html: Option<PathBuf>,
     /// Write the graph as graph.json, in the order in which it was planned.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) graph: Option<PathBuf>,
     /// Write which buffers share bytes, and which must not.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) sharing: Option<PathBuf>,
     /// Write for every operator the operators whose memory it must not reuse, as OpenVINO lists
     /// them.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) dependencies: Option<PathBuf>,
     /// Write the plan with the columns of OpenVINO's memory-pool dump.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) pool_dump: Option<PathBuf>,
 }
 
