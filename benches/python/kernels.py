@@ -113,17 +113,29 @@ def launches():
     source = "__kernel void scale(double a, __global float *x) { size_t i = get_global_id(0); x[i] = (float)a * x[i]; }"
     kernel = dpctl.program.create_program_from_source(there, source).get_sycl_kernel("scale")
     arguments, sizes = [ctypes.c_double(1.0), dpctl.memory.MemoryUSMShared(256, queue=there)], [64]
+    source = """__kernel void reverse(__global float *a) { __local float lm[256];
+        size_t i = get_global_id(0), l = get_local_id(0); lm[l] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); a[i] = lm[255 - l]; }"""
+    grouped = dpctl.program.create_program_from_source(there, source).get_sycl_kernel("reverse")
+    memory = dpctl.memory.MemoryUSMShared(1024, queue=there)
     for backend in ("host", "opencl", "sycl"):
         device = next((device for device in usm.devices() if device.backend == backend), None)
         if device is None:
             print(f"skipped: launches on {backend}: no device", file=sys.stderr)
             continue
-        x = usm.asarray(np.ones(64, "f4"), queue=usm.Queue(device), kind="shared", copy=True)
+        queue = usm.Queue(device)
+        x, y = (usm.asarray(np.ones(n, "f4"), queue=queue, kind="shared", copy=True) for n in (64, GROUP))
         compare(
             f"Python: launch and wait, {backend}",
             "dpctl's submit and wait",
             lambda x=x: scale[64](1.0, x),
             lambda: there.submit(kernel, arguments, sizes).wait(),
+            200,
+        )
+        compare(
+            f"Python: launch with local memory and wait, {backend}",
+            "dpctl's submit and wait",
+            lambda y=y: reverse[GROUP, GROUP](y),
+            lambda: there.submit(grouped, [memory], [GROUP], [GROUP]).wait(),
             200,
         )
 
