@@ -10,7 +10,7 @@ use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
-    ArrayId, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, emit, length, text, verify,
+    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, emit, length, text, verify,
 };
 
 use super::argument::{Argument, Memory};
@@ -49,9 +49,34 @@ pub(crate) struct Code {
     apart: bool,
     /// Whether the kernel writes each parameter.
     written: Vec<bool>,
+    /// Answers of the nodes that every launch needs.
+    pub(crate) answers: Answers,
     /// Machine code of the host, by the indices that it checks.
     host: Replaced<Vec<(Open, Host)>>,
     functions: Replaced<Vec<(FunctionKey, Function<Dyn>)>>,
+}
+
+/// What a launch asks the nodes. The answers are kept, because each is a walk through the nodes.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    pub(crate) needs_groups: bool,
+    /// Local arrays: the type of their elements, and their lengths.
+    pub(crate) locals: Vec<(Scalar, Expr)>,
+    /// The arrays whose lengths the code takes.
+    pub(crate) lengths: Vec<ArrayId>,
+    /// The same for code that checks indices.
+    pub(crate) checked_lengths: Vec<ArrayId>,
+}
+
+impl Answers {
+    fn of(ir: &Kernel, bounds: &Claims) -> Self {
+        Self {
+            needs_groups: ir.needs_groups(),
+            locals: emit::locals(ir),
+            lengths: ir.lengths(),
+            checked_lengths: checked::lengths(ir, bounds),
+        }
+    }
 }
 
 /// The number of a function's context, and whether it checks indices.
@@ -101,11 +126,13 @@ impl Code {
         if sources.len() != ir.parameters.len() {
             return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
         }
+        let bounds = bounds(&ir);
         Ok(Self {
             written,
             apart,
             extents,
-            bounds: bounds(&ir),
+            answers: Answers::of(&ir, &bounds),
+            bounds,
             claims: claims(&ir),
             functions: Replaced::default(),
             host: Replaced::default(),
@@ -268,8 +295,8 @@ impl Code {
 
     /// The local memory of a group in bytes, as far as it is known without a launch.
     pub(crate) fn local_bytes(&self) -> u64 {
-        let locals = emit::locals(&self.ir);
-        locals.iter().map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
+        let locals = self.answers.locals.iter();
+        locals.map(|(element, len)| length(len, &[], &[], &[]).saturating_mul(element.bytes())).sum()
     }
 
     /// The most work-items of a group on all devices that the code was built for.

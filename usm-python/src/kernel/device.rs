@@ -6,7 +6,7 @@ use usm_core::{Access, AllocKind, Event, Queue, Usage};
 use usm_kernel::backend::Slot;
 use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::{Literal, Parameter, Scalar, emit, length};
+use usm_kernel_ir::{Literal, Parameter, Scalar, length};
 
 use super::code::{ALL, Source};
 use super::launch::Prepared;
@@ -28,9 +28,8 @@ pub(crate) fn run(
     record: Option<&Storage>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
-    let Prepared { code, arguments, stream, global, local, .. } = prepared;
+    let Prepared { code, arguments, stream, global, local, values, lengths } = prepared;
     let function = code.function(py, stream, record.is_some())?;
-    let (values, lengths) = (code.values(arguments)?, code.lengths(arguments)?);
     let mut tables = Vec::new();
     for bytes in &code.tables {
         let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;
@@ -55,19 +54,19 @@ pub(crate) fn run(
             }
         });
     }
-    let told = match record {
-        Some(_) => checked::lengths(&code.ir, &code.bounds),
-        None => code.ir.lengths(),
+    let taken = match record {
+        Some(_) => &code.answers.checked_lengths,
+        None => &code.answers.lengths,
     };
-    for id in told {
+    for id in taken {
         passed.push(Passed::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
     }
     if let Some(record) = record {
         memory.push((record, Access::Write));
         passed.push(Passed::Pointer(record.address()));
     }
-    for (element, len) in emit::locals(&code.ir) {
-        let elements = length(&len, global, local.as_deref().unwrap_or(&[]), &values);
+    for (element, len) in &code.answers.locals {
+        let elements = length(len, global, local.as_deref().unwrap_or(&[]), values);
         let bytes = elements.checked_mul(element.bytes()).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.unwrap_or(usize::MAX / 2);
         let alignment = element.bytes() as usize;

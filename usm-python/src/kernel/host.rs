@@ -25,7 +25,7 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
         return run_compiled(py, prepared, &compiled, open);
     }
     let bytes = read(py, prepared)?;
-    let arguments = interpreter_arguments(prepared, &bytes)?;
+    let arguments = interpreter_arguments(prepared, &bytes);
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let ran = py.detach(|| {
@@ -52,8 +52,8 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
 /// Runs machine code on the arrays themselves.
 fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: Open) -> PyResult<()> {
     let code = &prepared.code;
-    let values: Vec<u64> = code.values(&prepared.arguments)?.iter().map(|value| value.bits).collect();
-    let lengths = code.lengths(&prepared.arguments)?;
+    let values: Vec<u64> = prepared.values.iter().map(|value| value.bits).collect();
+    let lengths = &prepared.lengths;
     let mut record = [0_u32; checked::WORDS];
     let (mut addresses, mut storages) = (Vec::new(), Vec::new());
     for (source, _) in arrays(prepared) {
@@ -88,7 +88,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: 
                 while start.elapsed() < SLICE
                     && let Some(sizes) = parts.next()
                 {
-                    let given = Given { arrays: &addresses, values: &values, lengths: &lengths, sizes };
+                    let given = Given { arrays: &addresses, values: &values, lengths, sizes };
                     let scratch = match &mut scratch {
                         Some(scratch) => scratch,
                         none => none.insert(compiled.scratch(&given)?),
@@ -110,7 +110,7 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: 
 /// Interprets a launch on copies of its arrays, in three orders of items.
 pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let bytes = read(py, prepared)?;
-    let arguments = interpreter_arguments(prepared, &bytes)?;
+    let arguments = interpreter_arguments(prepared, &bytes);
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let code = &prepared.code;
@@ -186,12 +186,11 @@ fn read(py: Python<'_>, prepared: &Prepared) -> PyResult<Vec<Vec<u8>>> {
 }
 
 /// The arguments of the interpreter.
-fn interpreter_arguments<'b>(prepared: &Prepared, bytes: &'b [Vec<u8>]) -> PyResult<Vec<ir::Argument<'b>>> {
-    let values = prepared.code.values(&prepared.arguments)?;
+fn interpreter_arguments<'b>(prepared: &Prepared, bytes: &'b [Vec<u8>]) -> Vec<ir::Argument<'b>> {
     let mut bytes = bytes.iter();
     let one = |parameter: &Parameter| match parameter {
-        Parameter::Value(id) => ir::Argument::Value(values[id.0 as usize]),
+        Parameter::Value(id) => ir::Argument::Value(prepared.values[id.0 as usize]),
         Parameter::Array(_) => ir::Argument::Array(bytes.next().map_or(&[], Vec::as_slice)),
     };
-    Ok(prepared.code.ir.parameters.iter().map(one).collect())
+    prepared.code.ir.parameters.iter().map(one).collect()
 }

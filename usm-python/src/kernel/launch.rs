@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
 use usm_core::{Event, Selector};
-use usm_kernel_ir::Parameter;
 use usm_kernel_ir::proof::Shape;
+use usm_kernel_ir::{Literal, Parameter};
 
 use super::argument::{Argument, Memory, move_to_device};
 use super::code::{Code, Open, Source};
@@ -45,6 +45,10 @@ pub(crate) struct Prepared {
     pub(crate) global: Vec<u64>,
     /// `None` if the kernel needs no groups and none were requested.
     pub(crate) local: Option<Vec<u64>>,
+    /// The scalars, in the order of the nodes' values.
+    pub(crate) values: Vec<Literal>,
+    /// The length of each array of the nodes.
+    pub(crate) lengths: Vec<u64>,
 }
 
 impl PyLaunch {
@@ -76,7 +80,7 @@ impl PyLaunch {
             }
             Mode::Proof => {
                 let prepared = self.prepare(py, arguments)?;
-                Ok(Some(PyString::new(py, &prepared.proof()?).into_any()))
+                Ok(Some(PyString::new(py, &prepared.proof()).into_any()))
             }
         }
     }
@@ -134,12 +138,14 @@ impl PyLaunch {
             move_to_device(py, &mut arguments, &stream, &|message| function.error(message))?;
         }
         // Most copies are dense, so the key may have changed.
-        let code = match key == self::key(&self.sizes, &arguments) {
-            true => code,
-            false => function.code_of(py, &self::key(&self.sizes, &arguments))?,
+        let code = match has_copies(&arguments) {
+            true => function.code_of(py, &self::key(&self.sizes, &arguments))?,
+            false => code,
         };
         let local = self.local(&code, &stream)?;
-        Ok(Prepared { code, arguments, stream, global: self.sizes.global.clone(), local })
+        let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
+        let global = self.sizes.global.clone();
+        Ok(Prepared { code, arguments, stream, global, local, values, lengths })
     }
 
     /// Refuses what only a range with groups has, where the range is a `usm.Range`.
@@ -164,7 +170,7 @@ impl PyLaunch {
         if let Some(local) = &self.sizes.local {
             return Ok(Some(local.clone()));
         }
-        if !code.ir.needs_groups() {
+        if !code.answers.needs_groups {
             return Ok(None);
         }
         let items: u64 = global.iter().product();
@@ -188,12 +194,12 @@ impl PyLaunch {
     ) -> PyResult<Option<Event<Dyn>>> {
         let function = self.function.get();
         if function.strict {
-            let said = prepared.proof()?;
+            let said = prepared.proof();
             if said != "proven" {
                 return Err(Class::Kernel.error(said));
             }
         }
-        let open = prepared.open()?;
+        let open = prepared.open();
         let event = if prepared.stream.is_host() {
             py.detach(|| after.iter().try_for_each(Event::wait)).or_raise()?;
             host::run(py, &prepared, open)?;
@@ -204,11 +210,7 @@ impl PyLaunch {
             device::run_checked(py, &prepared, after)?;
             None
         };
-        if prepared
-            .arguments
-            .iter()
-            .any(|argument| matches!(argument, Argument::Array(memory) if memory.origin.is_some()))
-        {
+        if has_copies(&prepared.arguments) {
             if let Some(event) = event {
                 py.detach(|| event.wait()).or_raise()?;
             }
@@ -221,16 +223,14 @@ impl PyLaunch {
 
 impl Prepared {
     /// The indices that may be outside, for some contents of the arrays.
-    fn open(&self) -> PyResult<Open> {
+    fn open(&self) -> Open {
         self.with_shape(|shape| self.code.open(shape))
     }
 
-    fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> PyResult<R> {
-        let code = &self.code;
-        let (lengths, values) = (code.lengths(&self.arguments)?, code.values(&self.arguments)?);
-        let ones = vec![1; self.global.len()];
-        let local = self.local.as_deref().unwrap_or(&ones);
-        Ok(ask(&Shape { global: &self.global, local, lengths: &lengths, values: &values }))
+    fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> R {
+        let Self { global, lengths, values, .. } = self;
+        let local = self.local.as_deref().unwrap_or(&[1; 3][..global.len()]);
+        ask(&Shape { global, local, lengths, values })
     }
 
     /// Two arguments that share memory which the kernel writes, as a message.
@@ -266,7 +266,7 @@ impl Prepared {
     }
 
     /// `proven`, or the place and the condition that is not proven.
-    fn proof(&self) -> PyResult<String> {
+    fn proof(&self) -> String {
         let ir = &self.code.ir;
         let overlap = self.overlap();
         self.with_shape(|shape| {
@@ -306,6 +306,12 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+/// Whether an argument is a copy, on the device, of plain memory of the process.
+fn has_copies(arguments: &[Argument]) -> bool {
+    let is_copy = |argument| matches!(argument, &Argument::Array(Memory { origin: Some(_), .. }));
+    arguments.iter().any(is_copy)
 }
 
 /// The key of generated code. Its first number also tells whether arrays share memory.
