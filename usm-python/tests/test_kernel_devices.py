@@ -80,6 +80,29 @@ def test_sycl_builds_without_opencl(request, tmp_path):
     assert not list(tmp_path.glob("kept/*"))
 
 
+OPENCL_WITHOUT_PLATFORMS = """
+#include <stdlib.h>
+int clGetPlatformIDs(unsigned room, void **platforms, unsigned *count) { if (count) *count = 0; return 0; }
+#define NO(name) void name(void) { abort(); }
+NO(clGetPlatformInfo) NO(clGetExtensionFunctionAddressForPlatform) NO(clGetDeviceIDs) NO(clGetDeviceInfo)
+NO(clCreateContext) NO(clRetainContext) NO(clReleaseContext) NO(clGetContextInfo)
+NO(clCreateCommandQueue) NO(clRetainCommandQueue) NO(clReleaseCommandQueue) NO(clGetCommandQueueInfo)
+NO(clFlush) NO(clEnqueueMarkerWithWaitList) NO(clGetEventInfo) NO(clGetEventProfilingInfo) NO(clWaitForEvents)
+NO(clRetainEvent) NO(clReleaseEvent) NO(clCreateBuffer) NO(clRetainMemObject) NO(clReleaseMemObject)
+NO(clGetMemObjectInfo) NO(clEnqueueWriteBuffer) NO(clEnqueueReadBuffer) NO(clEnqueueFillBuffer) NO(clEnqueueCopyBuffer)
+"""
+
+
+def test_another_opencl_gets_no_objects_of_sycl(compiler, request, tmp_path):
+    """Its functions end the process if they are called."""
+    device_of("sycl")
+    (tmp_path / "other.c").write_text(OPENCL_WITHOUT_PLATFORMS)
+    other = tmp_path / "libother.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", other, tmp_path / "other.c"], check=True)
+    variables = {**environment("sycl", request), "USM_OPENCL_LIBRARY": str(other), "USM_KERNEL_CACHE": "off"}
+    assert agreed(start("sycl", NAMES[0], **variables)) == 1
+
+
 def test_concurrent_first_launches_compile_once(monkeypatch):
     made = []
     make = front_end.compiled

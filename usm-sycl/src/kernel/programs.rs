@@ -13,7 +13,7 @@ use crate::DpctlContext;
 use crate::error::native;
 use crate::loader::{Library, Raw};
 use usm_core::BackendKind;
-use usm_core::backend::ContextOps;
+use usm_core::backend::{Backend as _, ContextOps};
 use usm_core::driver::table;
 use usm_kernel::BuildError;
 use usm_opencl::{OpenCl, OpenClContext, OpenClModule};
@@ -34,6 +34,8 @@ const OPENCL: c_char = 1;
 /// of this crate, so that the process ends or the caller's C++ catches it.
 #[derive(Clone, Copy)]
 struct Sycl {
+    /// `sycl::device::getNative() const`: a `cl_device_id`.
+    device_native: unsafe extern "C-unwind" fn(Raw) -> Raw,
     /// `sycl::context::getNative() const`: a `cl_context` with a reference for the caller.
     context_native: unsafe extern "C-unwind" fn(Raw) -> Raw,
     /// `sycl::detail::make_kernel_bundle(program, const context&, keep_ownership, state, backend)`.
@@ -51,6 +53,8 @@ impl Sycl {
             return None;
         }
         // SAFETY: in these generations the function has this signature.
+        let device_native = unsafe { library.typed_function(c"_ZNK4sycl3_V16device9getNativeEv") }?;
+        // SAFETY: as above.
         let context_native = unsafe { library.typed_function(c"_ZNK4sycl3_V17context9getNativeEv") }?;
         let name =
             c"_ZN4sycl3_V16detail18make_kernel_bundleEmRKNS0_7contextEbNS0_12bundle_stateENS0_7backendE";
@@ -58,7 +62,7 @@ impl Sycl {
         let make_bundle = unsafe { library.typed_function(name) }?;
         // SAFETY: the signature of the C++ standard.
         let allocate = unsafe { library.typed_function(c"_Znwm") }?;
-        Some(Self { context_native, make_bundle, allocate })
+        Some(Self { device_native, context_native, make_bundle, allocate })
     }
 }
 
@@ -81,7 +85,8 @@ pub(super) struct Programs<'c> {
 }
 
 impl<'c> Programs<'c> {
-    /// `None` if the context is not over OpenCL, has several devices, or if a function is missing.
+    /// `None` if the context is not over OpenCL, has several devices, or one that usm-opencl does
+    /// not list, or if a function is missing.
     pub(super) fn of(context: &'c DpctlContext) -> Option<Self> {
         let of_opencl = context.shared().info().selector_backend == BackendKind::OpenCl;
         if !of_opencl || !context.has_sole_device() {
@@ -89,9 +94,18 @@ impl<'c> Programs<'c> {
         }
         let sycl = Sycl::of(context.library())?;
         let backend = OpenCl::load().ok()?;
+        // SAFETY: a live `sycl::device` over OpenCL.
+        let device = unsafe { (sycl.device_native)(context.device().handle().raw()) };
+        // Another library than SYCL's may be open here, which must not get SYCL's objects. Only
+        // the same driver lists the same device.
+        let mut is_listed = false;
+        backend.for_each_device(&mut |known| is_listed |= known.as_raw() == device).ok()?;
+        if !is_listed {
+            return None;
+        }
         // SAFETY: a live `sycl::context` over OpenCL.
         let native = unsafe { (sycl.context_native)(context.native().raw()) };
-        // SAFETY: a live `cl_context`, whose calls the loader passes to the context's own driver.
+        // SAFETY: a live `cl_context` of a driver that usm-opencl's library opened.
         let opencl = unsafe { OpenClContext::from_raw(&backend, native) }.ok()?;
         let find = |name: &core::ffi::CStr| usm_opencl::raw::function(&opencl, name);
         // SAFETY: the signatures of the OpenCL specification.
