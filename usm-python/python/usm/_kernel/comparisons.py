@@ -3,7 +3,7 @@
 import ast
 import operator as python_operator
 
-from .types import NAMES, STORED, is_int, limits
+from .types import NAMES, STORED, is_float, is_int, limits
 from .values import Val, number
 
 _COMPARISON = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
@@ -94,6 +94,9 @@ class Comparisons:
     def comparison(self, name, one, two, node):
         """One comparison of two values."""
         if one.const is not None and two.const is not None:
+            if not (one.foldable and two.foldable) and (is_float(one.ty) or is_float(two.ty)):
+                ty = self.common_type(one, two, node, "compared with")
+                one, two = number(one.const, ty, self.at), number(two.const, ty, self.at)
             return number(_FOLD[name](one.const, two.const), "bool", self.at)
         for value, other, turned in ((one, two, False), (two, one, True)):
             # A number outside of the other operand's type is below or above all of its values.

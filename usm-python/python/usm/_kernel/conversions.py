@@ -51,7 +51,9 @@ class Conversions:
         if not -(1 << 63) <= value < 1 << 64:
             raise self.error(node, f"{value} does not fit 64 bits")
         if value > _GREATEST:
-            return number(value, "u64", self.at)
+            found = number(value, "u64", self.at)
+            found.python = True
+            return found
         return number(value, "wi", self.at)
 
     def to(self, value, ty):
@@ -73,11 +75,7 @@ class Conversions:
     def cast(self, value, ty):
         """A value, converted to another type; integers wrap around."""
         if value.const is not None and not (is_int(ty) and is_float(value.ty)):
-            if is_int(ty):
-                low, high = limits(ty)
-                wrapped = (int(value.const) - low) % (high - low + 1) + low
-                return number(wrapped, ty, self.at)
-            return Val(self.to(value, ty), ty, value.const if ty != "bool" else bool(value.const))
+            return number(value.const, ty, self.at)
         keeps = value.high is not None and is_int(ty) and value.high <= limits(ty)[1]
         return Val(self.to(value, ty), ty, None, value.high if keeps else None, value.pure)
 

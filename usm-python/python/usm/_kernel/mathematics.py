@@ -39,7 +39,10 @@ class Mathematics:
         if name in ("floor", "ceil", "trunc"):
             return self.rounding(name, node, False)
         if name in ("minimum", "maximum", "fmin", "fmax"):
-            return self.smallest_or_largest(node, "min" if "min" in name else "max")
+            found = self.given_arguments(node, 2)
+            if name[0] == "f":
+                return self.smaller_or_larger(name[1:], *found, node)
+            return self.propagating(name[:3], *found, node)
         if name == "absolute":
             return self.absolute(node)
         return None
@@ -67,7 +70,7 @@ class Mathematics:
         if not is_signed(value.ty) or value.ty == "bool":
             return value
         if value.const is not None:
-            return number(abs(value.const), value.ty, self.at)
+            return self.integer(abs(value.const), node) if value.ty == "wi" else number(abs(value.const), value.ty, self.at)
         value, stored = self.reusable(value), STORED[value.ty]
         return Val(f"(max {stored} {value.text} (neg {stored} {value.text} {self.at}) {self.at})", value.ty)
 
@@ -96,6 +99,18 @@ class Mathematics:
         elif operator == "min" and one.high is not None and two.high is not None:
             high = min(one.high, two.high)
         return self.operation(operator, one, two, ty, high)
+
+    def propagating(self, operator, one, two, node):
+        """`minimum` or `maximum` of NumPy, which is NaN if a number is."""
+        one, two = self.reusable(one), self.reusable(two)
+        found = self.smaller_or_larger(operator, one, two, node)
+        if not is_float(found.ty) or found.const is not None:
+            return found
+        text, stored = found.text, STORED[found.ty]
+        for value in (one, two):
+            if is_float(value.ty) and (value.const is None or value.const != value.const):
+                text = f"(select {stored} (eq bool {value.text} {value.text} {self.at}) {text} {self.to(value, found.ty)} {self.at})"
+        return Val(text, found.ty)
 
     def float_remainder(self, node):
         """`math.fmod`: the remainder with the sign of the first number."""

@@ -2,7 +2,7 @@
 
 import ast
 
-from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits
+from .types import BITS, NAMES, STORED, is_float, is_int, is_signed, limits, literal
 from .values import Val, number
 
 #: Names of the operators' nodes.
@@ -38,14 +38,14 @@ class Operators:
         if isinstance(node.op, ast.Invert):
             if not is_int(value.ty) and value.ty != "bool":
                 raise self.error(node, f"`~` of {NAMES[value.ty]}: only integers have it")
-            if value.const is not None and value.ty == "wi":
+            if value.foldable and value.ty != "bool":
                 return self.integer(~value.const, node)
             return Val(f"(not {STORED[value.ty]} {value.text} {self.at})", value.ty, None, None, value.pure)
         if value.ty == "bool":
             value = self.cast(value, "i64")
         if isinstance(node.op, ast.UAdd):
             return value
-        if value.const is not None and value.ty[0] == "w":
+        if value.foldable:
             return number(-value.const, "wf", self.at) if value.ty == "wf" else self.integer(-value.const, node)
         stored = STORED[value.ty]
         if is_int(stored) and not is_signed(stored):
@@ -54,7 +54,7 @@ class Operators:
 
     def arithmetic(self, operator, one, two, node):
         """An operator on two values, in the type that NumPy 2 gives the result."""
-        if one.const is not None and two.const is not None and (one.ty[0] == "w" or two.ty == "bool") and (two.ty[0] == "w" or two.ty == "bool"):
+        if one.foldable and two.foldable:
             return self.fold(operator, one, two, node)
         if one.ty == "bool" and two.ty == "bool" and operator in ("and", "or", "xor"):
             return Val(f"({operator} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
@@ -88,6 +88,8 @@ class Operators:
 
     def fold(self, operator, one, two, node):
         """The result for two known numbers."""
+        if operator in ("pow", "shl") and isinstance(one.const, int) and isinstance(two.const, int) and abs(one.const) > (operator == "pow") and two.const > 64:
+            raise self.error(node, f"`{ast.unparse(node)}` does not fit 64 bits")
         try:
             result = _FOLD[operator](one.const, two.const)
         except (ArithmeticError, ValueError, TypeError) as error:
@@ -136,11 +138,14 @@ class Operators:
                 f"(and-then bool (ne bool {rest.text} {zero} {at}) "
                 f"(ne bool (lt bool {rest.text} {zero} {at}) (lt bool {two.text} {zero} {at}) {at}) {at})"
             )
-            rest = self.set_temporary(Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {rest.text} {at})", stored))
             if operator == "mod":
-                return Val(rest.text, ty)
+                return Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {rest.text} {at})", ty)
+            # As NumPy's: the steps are right for an infinite divisor, and a zero gives an infinity.
             quotient = f"(div {stored} (sub {stored} {one.text} {rest.text} {at}) {two.text} {at})"
-            return Val(f"(round_ties_even {stored} {quotient} {at})", ty)
+            less = f"(select {stored} {wrong} (lit {stored} {literal(1, stored):#x} {at}) {zero} {at})"
+            whole = f"(round_ties_even {stored} (sub {stored} {quotient} {less} {at}) {at})"
+            by_zero = f"(div {stored} {one.text} {two.text} {at})"
+            return Val(f"(select {stored} (eq bool {two.text} {zero} {at}) {by_zero} {whole} {at})", ty)
         divisor = two.const
         if divisor == 0:
             raise self.error(node, "division by zero")

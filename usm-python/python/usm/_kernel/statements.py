@@ -237,7 +237,7 @@ class Statements:
             high = max(high, start.high)
             if step.const < 0:
                 high = start.high if end.high is not None or end.const == -1 else None
-        plain = step.const is not None and step.const > 0 and key not in self.unset and not sets(node.body, name)
+        plain = step.const is not None and step.const > 0 and key not in self.known | self.unset and not sets(node.body, name)
         if plain:
             before = self.types.get(key)
             if before is not None and before != ty and promote(before, ty) != before:
@@ -245,7 +245,8 @@ class Statements:
         if plain:
             self.count_by_loop_variable(node, name, key, ty, (start, end, step), high)
             return
-        # A separate variable counts, because the loop's variable is set in the body or read later.
+        # A separate variable counts: the loop's variable is set in the body or read later, when it
+        # has the last number of the range, or its old value where the range is empty.
         stored = STORED[ty]
         if step.const is not None and step.const > 0:
             counter = self.temporary(ty)
@@ -283,13 +284,11 @@ class Statements:
         variable = self.variable(key, name)
         self.frame.names[name] = key
         texts = " ".join(self.to(bound, ty) for bound in bounds)
-        outer = key in self.known
         self.known.add(key)
         self.loops.append(None)
         body, _ = self.nested_block(node.body)
         self.loops.pop()
-        if not outer:
-            self.known.discard(key)
+        self.known.discard(key)
         self.out.append(f"(for ${variable} {texts} {body} {at})")
 
     def loop_body(self, node, name, value, first):

@@ -86,6 +86,18 @@ def literal(value, ty):
     return ((int(value) - low) % (high - low + 1) + low) & 0xFFFFFFFFFFFFFFFF
 
 
+def held(value, ty):
+    """The number that a type holds when it is given `value`."""
+    if ty == "wi":
+        return value
+    bits = literal(value, STORED[ty])
+    if ty == "bool":
+        return bool(bits)
+    if is_int(ty):
+        return bits - (1 << 64) if is_signed(ty) and bits >> 63 else bits
+    return struct.unpack("<f", struct.pack("<I", bits))[0] if ty == "f32" else float(value)
+
+
 def of_dtype(value):
     """The type of a dtype of any library; None if kernels have no such type."""
     from .._usm import DType

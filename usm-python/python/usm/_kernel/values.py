@@ -1,16 +1,17 @@
 """The meaning of an expression while a kernel's nodes are made."""
 
-from .types import STORED, is_int, literal
+from .types import STORED, held, is_int, literal
 
 
 class Val:
     """A value: the text of its nodes, its type, and the number where it is known.
 
     ``high``: the value is an integer from 0 to ``high``; None where that is not known. ``pure``: no
-    later statement changes the value.
+    later statement changes the value. ``python``: the value is a number of Python itself, although
+    only uint64 holds it.
     """
 
-    __slots__ = ("const", "high", "pure", "text", "ty")
+    __slots__ = ("const", "high", "pure", "python", "text", "ty")
 
     def __init__(self, text, ty, const=None, high=None, pure=True):
         self.text = text
@@ -18,11 +19,17 @@ class Val:
         self.const = const
         self.high = high
         self.pure = pure
+        self.python = False
+
+    @property
+    def foldable(self):
+        """Whether the value is a known number of Python, which has no limits."""
+        return self.const is not None and (self.ty[0] == "w" or self.ty == "bool" or self.python)
 
 
 def number(value, ty, at):
     """The value of a known number."""
-    stored = STORED[ty]
+    stored, value = STORED[ty], held(value, ty)
     high = value if is_int(ty) and value >= 0 else None
     return Val(f"(lit {stored} {literal(value, stored):#x} {at})", ty, value, high)
 

@@ -1,0 +1,110 @@
+"""Known numbers, remainders, NaN and variables of loops, as Python and NumPy have them."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import device_of
+
+import usm
+
+TENTH = np.float32(0.1)
+MOST, LEAST = np.int8(127), np.int8(-128)
+
+
+@pytest.fixture(params=["host", "opencl", "sycl"])
+def queue(request):
+    return usm.Queue(device_of(request.param))
+
+
+def results(queue, kernel, count, *arguments):
+    found = usm.asarray(np.zeros(count), queue=queue, kind="shared", copy=True)
+    kernel[1](found, *arguments)
+    return usm.to_numpy(found).tolist()
+
+
+@usm.kernel
+def typed(o):
+    o[0] = np.float32(0.1)
+    o[1] = np.float64(1) * np.float32(0.1)
+    o[2] = TENTH == 0.1
+    o[3] = np.float32(0.1) == np.float64(0.1)
+    o[4] = np.float32(16777216) == 16777217
+    o[5] = MOST + True
+    o[6] = abs(LEAST)
+
+
+def test_known_numbers_are_rounded_to_their_type(queue):
+    assert results(queue, typed, 7) == [float(TENTH), float(TENTH), 1, 0, 1, -128, -128]
+
+
+@usm.kernel
+def least(o):
+    o[0] = -9223372036854775808
+    o[1] = -(2**63)
+    o[2] = -(1 << 63)
+    o[3] = 2**63 - 1
+    o[4] = ~(2**63 - 1)
+    o[5] = -9223372036854775808 < 0
+
+
+def test_the_least_integer_is_negative(queue):
+    assert results(queue, least, 6) == [-(2.0**63)] * 3 + [2.0**63, -(2.0**63), 1]
+
+
+@usm.kernel
+def counted(o, n):
+    i = 5
+    for i in range(n):
+        pass
+    o[0] = i
+    j = 7
+    for j in range(n):
+        if j == 1:
+            break
+    o[1] = j
+
+
+@pytest.mark.parametrize("n, last", [(0, [5, 7]), (1, [0, 0]), (3, [2, 1])])
+def test_a_loop_leaves_its_last_number(queue, n, last):
+    assert results(queue, counted, 2, n) == last
+
+
+@usm.kernel
+def divided(o, x, y):
+    o[0] = x // y
+    o[1] = x % y
+
+
+@pytest.mark.parametrize("y", [0.0, math.inf, -math.inf, math.nan, 2.0, -2.0])
+@pytest.mark.parametrize("x", [0.0, 1.0, -1.0, math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("ty", [np.float32, np.float64])
+def test_floor_division_of_floats_is_that_of_numpy(queue, x, y, ty):
+    with np.errstate(all="ignore"):
+        wanted = [ty(x) // ty(y), ty(x) % ty(y)]
+    np.testing.assert_array_equal(results(queue, divided, 2, ty(x), ty(y)), wanted)
+
+
+@usm.kernel
+def limited(o, x, y):
+    o[0] = np.minimum(x, y)
+    o[1] = np.maximum(x, y)
+    o[2] = np.fmin(x, y)
+    o[3] = np.fmax(x, y)
+    o[4] = np.minimum(1.0, math.nan)
+
+
+@pytest.mark.parametrize("x, y", [(1.0, math.nan), (math.nan, 1.0), (math.nan, math.nan), (1.0, 2.0)])
+def test_limits_with_nan_are_those_of_numpy(queue, x, y):
+    wanted = [f(x, y) for f in (np.minimum, np.maximum, np.fmin, np.fmax)] + [math.nan]
+    np.testing.assert_array_equal(results(queue, limited, 5, x, y), wanted)
+
+
+@pytest.mark.parametrize("text", ["9 ** 9 ** 9", "9 ** 999999999", "1 << 99999999999"])
+def test_a_huge_number_is_refused_at_once(text, tmp_path):
+    module = {"usm": usm}
+    path = tmp_path / "huge.py"
+    path.write_text(f"@usm.kernel\ndef huge(a):\n    a[0] = {text}\n")
+    exec(compile(path.read_text(), path, "exec"), module)
+    with pytest.raises(usm.KernelError, match=r"huge.py:3:12: .*does not fit 64 bits"):
+        module["huge"][1](np.zeros(1))
