@@ -3,7 +3,7 @@
 import ast
 import math
 
-from .keys import FROM_TABLE
+from .keys import FROM_TABLE, MOST
 from .types import of_dtype
 from .values import Arr, Static, Tup, number
 
@@ -30,6 +30,8 @@ class Memory:
         if ty is None:
             raise self.error(given["dtype"], f"`{ast.unparse(given['dtype'])}` is no type of kernels: usm.float32 and others are")
         count = math.prod(extent.const for extent in extents)
+        if count > MOST:
+            raise self.error(node, f"{count} elements of {space} memory: no device has them")
         if space == "private" and count > 4096:
             raise self.error(node, f"{count} elements of private memory: 4096 are allowed")
         text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"

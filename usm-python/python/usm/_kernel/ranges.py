@@ -1,6 +1,10 @@
 """Ranges, and local memory whose size the launch gives."""
 
+from math import prod
+from operator import index
+
 from ..errors import KernelError
+from .keys import MOST
 
 
 class Range(tuple):
@@ -63,8 +67,11 @@ class Local:
     def __init__(self, shape, dtype):
         shape = shape if isinstance(shape, tuple) else (shape,)
         for extent in shape:
-            if not isinstance(extent, int) or extent < 1:
+            if not hasattr(extent, "__index__") or index(extent) < 1:
                 raise KernelError(f"an extent of {extent!r}: local memory has whole numbers from 1")
+        shape = tuple(map(index, shape))
+        if prod(shape) > MOST:
+            raise KernelError(f"local memory of {prod(shape)} elements: no device has them")
         self._usm_local_shape = shape
         self._dtype = dtype
 

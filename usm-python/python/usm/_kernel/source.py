@@ -3,7 +3,6 @@
 import ast
 import inspect
 import linecache
-import textwrap
 
 from ..errors import KernelError
 
@@ -15,15 +14,16 @@ DEPTH = 160
 class Source:
     """A function's syntax tree, and the meaning of names from outside it."""
 
-    __slots__ = ("column", "file", "function", "item", "line", "names", "sub_group", "tree")
+    __slots__ = ("file", "function", "item", "line", "names", "sub_group", "tree")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)
         if code is None or getattr(function, "__globals__", None) is None:
             raise KernelError(f"{function!r} is no function of Python with a source: decorate a `def`")
         self.function = function
-        self.file = code.co_filename
-        self.tree, self.line, self.column = _tree(function, code)
+        # A name with bytes of no character, which are no text of the nodes.
+        self.file = code.co_filename.encode(errors="backslashreplace").decode()
+        self.tree, self.line = _tree(function, code)
         self.names = None
         self.item = None
         self.sub_group = 32
@@ -70,7 +70,7 @@ class Source:
 
     def place(self, node):
         """Line and column of a node, both from 1."""
-        return node.lineno + self.line, node.col_offset + self.column + 1
+        return node.lineno + self.line, node.col_offset + 1
 
     def error(self, node, message):
         """A `KernelError` whose message begins with the place of a node."""
@@ -80,6 +80,8 @@ class Source:
 
 def _tree(function, code):
     first = code.co_firstlineno
+    # A module that was changed and loaded again has new lines.
+    linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines or first > len(lines):
         try:
@@ -100,15 +102,20 @@ def _tree(function, code):
     found = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if found is None or found.name != function.__name__:
         raise KernelError(f"{code.co_filename}:{first}:1: {function.__name__!r} is no `def` of its own: lambdas are no kernels")
-    indent = len(block[0]) - len(block[0].lstrip())
-    return found, first - 1, indent
+    return found, first - 1 - _is_indented(text)
 
 
 def _parse(text):
+    """The tree of a definition. Its comments and texts may have less indentation than the rest."""
     try:
-        return ast.parse(textwrap.dedent(text))
+        tree = ast.parse(f"if True:\n{text}" if _is_indented(text) else text)
     except SyntaxError:
         return None
+    return tree.body[0] if _is_indented(text) else tree
+
+
+def _is_indented(text):
+    return text[:1] in (" ", "\t")
 
 
 def _block(lines):
