@@ -108,3 +108,19 @@ def test_a_huge_number_is_refused_at_once(text, tmp_path):
     exec(compile(path.read_text(), path, "exec"), module)
     with pytest.raises(usm.KernelError, match=r"huge.py:3:12: .*does not fit 64 bits"):
         module["huge"][1](np.zeros(1))
+
+
+@usm.device_func
+def counting(a):
+    a[0] += 1
+    return a[0]
+
+
+@usm.kernel
+def chained(o):
+    o[1] = 0 < counting(o) < counting(o) < 100 < counting(o)
+    o[2] = 5 < counting(o) < counting(o) < counting(o)
+
+
+def test_later_operands_of_a_chain_are_evaluated_once_and_if_needed(queue):
+    assert results(queue, chained, 3) == [4, 0, 0]

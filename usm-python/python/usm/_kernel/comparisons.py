@@ -61,35 +61,33 @@ class Comparisons:
 
     def compare(self, node):
         """A chain of comparisons: each operand is evaluated once, and only if it is needed."""
-        left = self.value(node.left)
-        result = None
-        for place, (operator, right) in enumerate(zip(node.ops, node.comparators)):
-            name = _COMPARISON.get(operator.__class__)
-            if name is None:
-                raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
+        return self.compare_from(self.value(node.left), 0, node)
 
-            def ask(left=left, right=right, name=name, last=place == len(node.ops) - 1):
-                start = len(self.out)
-                value = self.value(right)
-                kept = [left]
-                if len(self.out) != start:
-                    self.spill(kept, start)
-                if not last:
-                    value = self.reusable(value)
-                return self.comparison(name, kept[0], value, node), value
-
-            if result is None:
-                result, left = ask()
-                continue
-            (value, left), first = self.with_own_statements(ask)
-            if not first:
-                result = Val(f"(and-then bool {result.text} {value.text} {self.at})", "bool", None, None, result.pure and value.pure)
-                continue
-            held = self.temporary("bool")
-            at = self.at
-            self.out.append(f"(set ${held} {result.text} {at})(if (var bool ${held} {at}) (do {' '.join(first)} (set ${held} {value.text} {at})) (do) {at})")
-            result = Val(f"(var bool ${held} {at})", "bool")
-        return result
+    def compare_from(self, left, place, node):
+        """The rest of a chain from an operator on; `left` is the value before it."""
+        name = _COMPARISON.get(node.ops[place].__class__)
+        if name is None:
+            raise self.error(node, "`is` and `in` are not for kernels: compare numbers")
+        start = len(self.out)
+        right = self.value(node.comparators[place])
+        kept = [left]
+        if len(self.out) != start:
+            self.spill(kept, start)
+        if place == len(node.ops) - 1:
+            return self.comparison(name, kept[0], right, node)
+        right = self.reusable(right)
+        result = self.comparison(name, kept[0], right, node)
+        # What a later operand needs is evaluated, and has values, under this result only.
+        rest, first = self.with_own_statements(lambda: self.compare_from(right, place + 1, node))
+        if result.const is not None:
+            if result.const:
+                self.out.extend(first)
+            return rest if result.const else result
+        if not first:
+            return Val(f"(and-then bool {result.text} {rest.text} {self.at})", "bool", None, None, result.pure and rest.pure)
+        held, at = self.temporary("bool"), self.at
+        self.out.append(f"(set ${held} {result.text} {at})(if (var bool ${held} {at}) (do {' '.join(first)} (set ${held} {rest.text} {at})) (do) {at})")
+        return Val(f"(var bool ${held} {at})", "bool")
 
     def comparison(self, name, one, two, node):
         """One comparison of two values."""

@@ -34,8 +34,9 @@ class Source:
         deepest, refused, rest = 0, None, [(self.tree, 0)]
         while rest:
             node, depth = rest.pop()
-            # An operator with many operands becomes as many nested nodes.
-            depth += len(node.values) - 1 if isinstance(node, ast.BoolOp) else len(node.ops) if isinstance(node, ast.Compare) else 1
+            # An operator with many operands becomes as many nested nodes, a comparison as many
+            # nested conditions with a block each.
+            depth += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 2 * len(node.ops) - 1 if isinstance(node, ast.Compare) else 1
             if depth > DEPTH and hasattr(node, "lineno"):
                 refused = min(refused or node, node, key=lambda node: (node.lineno, node.col_offset))
             deepest = max(deepest, depth)
