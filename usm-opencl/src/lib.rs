@@ -9,6 +9,7 @@ extern crate alloc;
 mod buffer;
 mod device;
 mod error;
+mod event;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod loader;
@@ -22,10 +23,11 @@ use std::path::Path;
 
 pub use buffer::OpenClBuffer;
 pub use device::OpenClDevice;
+pub use event::OpenClEvent;
 #[cfg(feature = "kernel")]
 pub use kernel::{OpenClFunction, OpenClModule};
 pub use memory::OpenClContext;
-pub use queue::{OpenClEvent, OpenClQueue};
+pub use queue::OpenClQueue;
 
 use usm_core::Result;
 use usm_core::backend::{Backend, Unsupported};

@@ -1,32 +1,25 @@
-//! Queues and events.
+//! Queues.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
-use core::time::Duration;
 
 use crate::OpenCl;
-use crate::error::{self, Status, check, object};
+use crate::error::{self, Status, object};
+use crate::event::{OpenClEvent, UserEvents, user_events_of};
 use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
-use usm_core::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder};
-use usm_core::driver::NOT_TIMED;
+use usm_core::Result;
+use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::driver::{After, process, waiter};
-use usm_core::{BackendKind, EventTimes, Result};
+use usm_core::driver::{After, process};
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
 /// `CL_QUEUE_PROFILING_ENABLE`.
 pub(super) const TIMED: Bits = 2;
-const EVENT_STATUS: u32 = 0x11D3;
-/// `CL_PROFILING_COMMAND_START` and `CL_PROFILING_COMMAND_END`: nanoseconds.
-const STARTED: u32 = 0x1282;
-const ENDED: u32 = 0x1283;
-const COMPLETE: Status = 0;
 /// No `CL_MIGRATE_MEM_OBJECT_*` flag: migrates to the queue's device.
 const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
@@ -63,28 +56,6 @@ struct SubmissionChain {
     /// its heap block.
     spare: Option<OpenClEvent>,
 }
-
-/// An OpenCL event.
-#[derive(Clone, Debug)]
-pub struct OpenClEvent(Arc<EventInner>);
-
-/// In cache lines of its own, like [`Inner`].
-#[derive(Debug)]
-#[repr(align(64))]
-struct EventInner {
-    handle: Handle,
-    /// The queue to flush at the first query of the event, because unflushed work may never start.
-    /// A foreign event may have none.
-    queue: Option<Arc<Handle>>,
-    flushed: AtomicBool,
-    /// User events that the operation follows, directly or indirectly. Intel's CPU runtime forgets
-    /// their failures: an operation that waited for a failed one is reported complete, whether it
-    /// ran or not.
-    user_events: UserEvents,
-}
-
-/// Usually empty, and then without a heap block and without queries.
-type UserEvents = Option<Arc<[OpenClEvent]>>;
 
 impl OpenClQueue {
     /// `more` are properties beside the order.
@@ -230,7 +201,7 @@ impl Inner {
             self.used.store(true, Ordering::Relaxed);
         }
         let before = chain.as_ref().and_then(|chain| chain.last.as_ref());
-        let follows = !after.is_empty() || before.is_some_and(|before| before.0.user_events.is_some());
+        let follows = !after.is_empty() || before.is_some_and(OpenClEvent::follows_user_events);
         let user_events = if follows { user_events_of(after.iter().chain(before))? } else { None };
         let (only, many);
         let list: &[Raw] = if after.is_empty() {
@@ -258,7 +229,7 @@ impl Inner {
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
-            if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
+            if !event.is_of(&self.handle) {
                 event.flush()?;
             }
             list.push(event.as_raw());
@@ -281,7 +252,7 @@ impl SubmissionChain {
     /// The event of a new last operation.
     fn push_last(&mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> OpenClEvent {
         let event = match self.spare.take() {
-            Some(spare) => spare.next_event(handle, queue, user_events),
+            Some(spare) => spare.next_event(handle, &queue.handle, user_events),
             None => OpenClEvent::with_user_events(handle, Some(Arc::clone(&queue.handle)), user_events),
         };
         self.spare = self.last.replace(event.clone());
@@ -311,128 +282,5 @@ impl Drop for Inner {
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.queue_list().remove(self, last);
-    }
-}
-
-impl OpenClEvent {
-    /// An event of `queue`; `None` for a user event.
-    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
-        Self::with_user_events(handle, queue, None)
-    }
-
-    fn with_user_events(handle: Handle, queue: Option<Arc<Handle>>, user_events: UserEvents) -> Self {
-        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), user_events }))
-    }
-
-    /// Another event of the same queue. If this event has no other handle, reuses its heap block
-    /// and releases its reference.
-    fn next_event(mut self, handle: Handle, queue: &Inner, user_events: UserEvents) -> Self {
-        match Arc::get_mut(&mut self.0) {
-            Some(inner) => {
-                (inner.handle, inner.flushed, inner.user_events) =
-                    (handle, AtomicBool::new(false), user_events);
-                self
-            }
-            None => Self::with_user_events(handle, Some(Arc::clone(&queue.handle)), user_events),
-        }
-    }
-
-    /// The user events that this event follows, including itself.
-    fn followed_user_events(&self) -> &[Self] {
-        match (&self.0.queue, &self.0.user_events) {
-            (None, _) => core::slice::from_ref(self),
-            (Some(_), Some(user_events)) => user_events,
-            (Some(_), None) => &[],
-        }
-    }
-
-    /// A wait without a limit; `None` for a user event.
-    fn unlimited_wait(&self) -> Option<waiter::Blocking> {
-        let is_up_to_a_program = self.0.queue.is_none() || self.0.user_events.is_some();
-        let event = self.clone();
-        let block = move || {
-            let Ok(_inside) = process::ask() else { return };
-            let raw = event.as_raw();
-            // SAFETY: a live event. A later query asks whether it failed.
-            let _ = unsafe { (event.0.handle.library().wait_for_events)(1, &raw const raw) };
-        };
-        (!is_up_to_a_program).then(|| Box::new(block) as waiter::Blocking)
-    }
-
-    pub(super) fn native(&self) -> &Handle {
-        &self.0.handle
-    }
-
-    /// One of the event's times.
-    fn time(&self, which: u32) -> Result<Duration> {
-        let mut nanoseconds: u64 = 0;
-        let answer = (&raw mut nanoseconds).cast();
-        // SAFETY: a live event, space for the value.
-        let status = unsafe {
-            let call = self.0.handle.library().event_times;
-            call(self.as_raw(), which, size_of::<u64>(), answer, ptr::null_mut())
-        };
-        match status {
-            error::PROFILING_INFO_NOT_AVAILABLE => Err(error::unsupported(NOT_TIMED)),
-            status => check("clGetEventProfilingInfo", status).map(|()| Duration::from_nanos(nanoseconds)),
-        }
-    }
-
-    fn flush(&self) -> Result<()> {
-        let Some(queue) = &self.0.queue else { return Ok(()) };
-        if !self.0.flushed.load(Ordering::Relaxed) {
-            // SAFETY: a live queue.
-            check("clFlush", unsafe { (self.0.handle.library().flush)(queue.raw()) })?;
-            self.0.flushed.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-}
-
-/// The user events that an operation after these events follows, or the error of one that has
-/// already failed.
-fn user_events_of<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<UserEvents> {
-    let mut pending: Vec<OpenClEvent> = Vec::new();
-    for event in events.flat_map(OpenClEvent::followed_user_events) {
-        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
-        if !known && event.status()? == EventStatus::Pending {
-            pending.push(event.clone());
-        }
-    }
-    Ok((!pending.is_empty()).then(|| pending.into()))
-}
-
-impl EventOps for OpenClEvent {
-    fn status(&self) -> Result<EventStatus> {
-        let _inside = process::ask()?;
-        self.flush()?;
-        let mut status: Status = 0;
-        let answer = (&raw mut status).cast();
-        // SAFETY: a live event, space for the value.
-        let asked = unsafe {
-            let call = self.0.handle.library().event_info;
-            call(self.as_raw(), EVENT_STATUS, size_of::<Status>(), answer, ptr::null_mut())
-        };
-        check("clGetEventInfo", asked)?;
-        match status {
-            COMPLETE => {
-                for event in self.0.user_events.iter().flat_map(|user_events| user_events.iter()) {
-                    event.status()?;
-                }
-                Ok(EventStatus::Complete)
-            }
-            status if status > COMPLETE => Ok(EventStatus::Pending),
-            failed => Err(error::native("the operation of an event", failed)),
-        }
-    }
-
-    fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(limit, || self.status(), || self.unlimited_wait())
-            .map_err(|error| error.in_backend(BackendKind::OpenCl))
-    }
-
-    fn times(&self) -> Result<EventTimes> {
-        let _inside = process::ask()?;
-        Ok(EventTimes { started: self.time(STARTED)?, ended: self.time(ENDED)? })
     }
 }
