@@ -88,8 +88,8 @@ fn admit() {
 struct Lease;
 
 impl Drop for Lease {
-    /// In a call the thread does not end, but `exit` does, from below the call. The place then
-    /// stays the thread's, which is to be known as the one that is in there.
+    /// A thread does not end inside a call, but a call may run `exit`. The thread then keeps its
+    /// place, because the place shows that the thread is still inside.
     fn drop(&mut self) {
         if is_inside() {
             return;

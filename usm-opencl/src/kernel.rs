@@ -307,14 +307,14 @@ impl Program {
     /// The built code for the context's only device.
     fn binary(&self) -> Option<Vec<u8>> {
         let ask = self.api.program_info;
-        let (mut size, mut told) = (0_usize, 0_usize);
+        let (mut size, mut written) = (0_usize, 0_usize);
         // SAFETY: live program, space for one number and for their bytes; more numbers than fit are
         // an error.
         let status = unsafe {
             let place = (&raw mut size).cast();
-            ask(self.raw, info::PROGRAM_BINARY_SIZES, size_of::<usize>(), place, &raw mut told)
+            ask(self.raw, info::PROGRAM_BINARY_SIZES, size_of::<usize>(), place, &raw mut written)
         };
-        if status != SUCCESS || told != size_of::<usize>() || size == 0 {
+        if status != SUCCESS || written != size_of::<usize>() || size == 0 {
             return None;
         }
         let mut bytes = alloc::vec![0_u8; size];

@@ -129,8 +129,8 @@ impl Amount {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Text(text) => {
-                let told = |fault: Fault| Error::bad(format!("{text:?}: {fault}"));
-                evaluate(&self.to_terms(dims)?, values).map_err(told)
+                let refused = |fault: Fault| Error::bad(format!("{text:?}: {fault}"));
+                evaluate(&self.to_terms(dims)?, values).map_err(refused)
             }
         }
     }

@@ -1,18 +1,18 @@
-//! How long the last steps of a plan will take: a part of the table is taken through all of them.
+//! Estimates the time of the last steps of a plan, by all of these steps on a part of the table.
 
 use std::time::{Duration, Instant};
 
 use usm_pool::planner::given;
 use usm_pool::{Buffer, Options, Plan, Problem};
 
-/// One buffer of this many is rehearsed. More would cost the search its time.
+/// One buffer in this many is rehearsed. A larger part would take too much of the search's time.
 const SHARE: usize = 16;
 
 /// At least this many buffers are rehearsed.
 const LEAST: usize = 1 << 12;
 
-/// The steps of the whole table take up to this many halves of the time for each buffer: its tables
-/// are too large for the caches, and other programs may run in between.
+/// The steps take up to 3/2 of the rehearsed time for each buffer of the whole table, which does
+/// not fit the caches. Other programs may run in between too. A number of halves.
 const HALVES: u32 = 3;
 
 /// The time to make rows of offsets, check them and `write` them, for all buffers of the problem.
@@ -27,15 +27,15 @@ pub(crate) fn measure(problem: &Problem, write: &dyn Fn(&Problem, &Plan)) -> Opt
     let part = first_to_live(buffers, count);
     let small = Problem::from_buffers(part.clone()).ok()?;
     let plan = given(&small, stack_all(&part)?, &Options::default()).ok()?;
-    // One buffer lies on the other, so it is right.
+    // No two buffers share bytes, so the plan is correct, and the check of it takes its full time.
     plan.verify(&small).ok()?;
     write(&small, &plan);
     let times = u32::try_from(buffers.len().div_ceil(count.max(1))).ok()?;
     begun.elapsed().checked_mul(times)?.checked_mul(HALVES).map(|halves| halves / 2)
 }
 
-/// The buffers that begin first: as many of them live together as of all, which buffers taken from
-/// anywhere do not.
+/// The `count` buffers that begin first. As many of them live together as in the whole table; of
+/// buffers chosen at random, fewer would.
 fn first_to_live(buffers: &[Buffer], count: usize) -> Vec<Buffer> {
     let mut begins: Vec<u64> = buffers.iter().map(|buffer| buffer.lower).collect();
     let Some(last) = count.checked_sub(1) else { return Vec::new() };
@@ -43,7 +43,7 @@ fn first_to_live(buffers: &[Buffer], count: usize) -> Vec<Buffer> {
     buffers.iter().filter(|buffer| buffer.lower <= last).take(count).copied().collect()
 }
 
-/// One on the other.
+/// Offsets that put each buffer behind the one before it; `None` on overflow.
 fn stack_all(buffers: &[Buffer]) -> Option<Vec<u64>> {
     let mut top = 0_u64;
     let place = |buffer: &Buffer| {

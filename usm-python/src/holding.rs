@@ -40,8 +40,8 @@ struct Loan {
     size: usize,
     /// Empty once the storage owns it.
     owner: Mutex<Owner>,
-    /// The storage, once it exists.
     readonly: bool,
+    /// The storage, once it exists.
     storage: OnceLock<Storage>,
 }
 
