@@ -124,3 +124,16 @@ def chained(o):
 
 def test_later_operands_of_a_chain_are_evaluated_once_and_if_needed(queue):
     assert results(queue, chained, 3) == [4, 0, 0]
+
+
+@usm.kernel
+def beside_bool(o, n):
+    o[0] = max(n > 3, n)
+    o[1] = min(n, n < 3)
+    o[2] = np.maximum(n > 3, n > 4)
+    o[3] = (n > 3) + n
+
+
+def test_a_bool_takes_the_type_of_the_other_integer(queue):
+    assert results(queue, beside_bool, 4, np.uint64(2**63)) == [2.0**63, 0, 1, 2.0**63]
+    assert results(queue, beside_bool, 4, np.int8(-2)) == [0, -2, 0, -2]

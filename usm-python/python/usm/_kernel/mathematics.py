@@ -87,9 +87,9 @@ class Mathematics:
     def smaller_or_larger(self, operator, one, two, node):
         """`min` or `max` of two numbers."""
         if one.ty == "bool":
-            one = self.cast(one, "i64")
+            one = self.cast(one, self.counted_as(two))
         if two.ty == "bool":
-            two = self.cast(two, "i64")
+            two = self.cast(two, self.counted_as(one))
         ty = self.common_type(one, two, node, "and")
         if one.const is not None and two.const is not None and ty[0] == "w":
             return one if (one.const <= two.const) == (operator == "min") else two

@@ -59,9 +59,9 @@ class Operators:
         if one.ty == "bool" and two.ty == "bool" and operator in ("and", "or", "xor"):
             return Val(f"({operator} bool {one.text} {two.text} {self.at})", "bool", None, None, one.pure and two.pure)
         if one.ty == "bool":
-            one = self.cast(one, "i64" if two.ty in ("bool", "wi") else STORED[two.ty] if is_int(two.ty) else "u8")
+            one = self.cast(one, self.counted_as(two))
         if two.ty == "bool":
-            two = self.cast(two, "i64" if one.ty == "wi" else STORED[one.ty] if is_int(one.ty) else "u8")
+            two = self.cast(two, self.counted_as(one))
         ty = self.common_type(one, two, node, _SYMBOL[operator])
         if operator in ("and", "or", "xor", "shl", "shr"):
             if not is_int(ty):
@@ -81,6 +81,11 @@ class Operators:
             if not is_int(ty) or high > limits(ty)[1]:
                 high = None
         return self.operation(operator, one, two, ty, high)
+
+    @staticmethod
+    def counted_as(other):
+        """The type of integers that a bool becomes beside another operand."""
+        return "i64" if other.ty in ("bool", "wi") else other.ty if is_int(other.ty) else "u8"
 
     def operation(self, operator, one, two, ty, high=None):
         """The node of an operator on two values in type `ty`; `high` bounds the result."""
