@@ -137,3 +137,41 @@ def beside_bool(o, n):
 def test_a_bool_takes_the_type_of_the_other_integer(queue):
     assert results(queue, beside_bool, 4, np.uint64(2**63)) == [2.0**63, 0, 1, 2.0**63]
     assert results(queue, beside_bool, 4, np.int8(-2)) == [0, -2, 0, -2]
+
+
+@usm.kernel
+def bounded(o):
+    m = 2
+    for j in range(10, m, -1):
+        m += 1
+        o[0] += j
+    s = 1
+    for j in range(0, 12, s):
+        s += 1
+        o[1] += j
+    for m in range(m, 7, -1):
+        o[2] += m
+
+
+def test_the_bounds_of_a_loop_are_those_before_it(queue):
+    assert results(queue, bounded, 3) == [sum(range(3, 11)), sum(range(12)), 10 + 9 + 8]
+
+
+@usm.kernel
+def kept(o):
+    i = usm.get_global_id(0)
+    o[6] = 4
+    t = (i, (i + 1, i), o[6])
+    i = 100
+    o[6] = 5
+    o[0] = t[0]
+    o[1] = t[1][0]
+    (o[2], o[3]) = t[1]
+    i, (a, b) = 1, (i, i + 1)
+    o[4] = a
+    o[5] = b
+    o[7] = t[2]
+
+
+def test_a_tuple_keeps_its_numbers(queue):
+    assert results(queue, kept, 8) == [0, 1, 1, 0, 100, 101, 5, 4]

@@ -71,9 +71,15 @@ class Statements:
             raise self.error(node, "a number cannot be taken apart: a tuple can")
         if len(found.items) != len(target.elts):
             raise self.error(node, f"{len(target.elts)} names for {len(found.items)} values")
-        items = [self.set_temporary(item) if item.__class__ is Val else item for item in found.items]
-        for one, item in zip(target.elts, items):
+        for one, item in zip(target.elts, self.copied(found).items):
             self.bind_target(one, item, node)
+
+    def copied(self, found):
+        """A tuple whose numbers no later statement changes."""
+        if found.__class__ is Tup:
+            return Tup([self.copied(item) for item in found.items])
+        changes = found.__class__ is Val and ("(var " in found.text or not found.pure)
+        return self.set_temporary(found) if changes else found
 
     def bind_target(self, target, found, node):
         """Binds a name to an expression's meaning, or stores a value in an element."""
@@ -96,7 +102,7 @@ class Statements:
             if self.depth or known is not None:
                 what = "an array" if found.__class__ is Arr else "what is no number"
                 raise self.error(target, f"`{name}` is {what}: bind it once, at the top of the function")
-            self.frame.names[name] = found
+            self.frame.names[name] = self.copied(found)
             return
         value = self.as_value(found, node)
         self.assign(name, value, target)
@@ -256,7 +262,11 @@ class Statements:
             self.out.append(f"(for ${counter} {bounds} {body} {at})")
             return
         counter = self.temporary(ty)
-        end, step = self.reusable(end), self.reusable(step)
+        # The bounds are those before the loop, whatever it sets.
+        changed = {inner.id for one in call.args for inner in ast.walk(one) if isinstance(inner, ast.Name)}
+        changed = {one for one in changed if one == name or sets(node.body, one)}
+        keep = self.set_temporary if changed else self.reusable
+        end, step = keep(end), keep(step)
         self.out.append(f"(set ${counter} {self.to(start, ty)} {at})")
         text = f"(var {stored} ${counter} {at})"
         down = f"(gt bool {text} {self.to(end, ty)} {at})"
