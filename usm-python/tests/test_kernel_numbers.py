@@ -175,3 +175,19 @@ def kept(o):
 
 def test_a_tuple_keeps_its_numbers(queue):
     assert results(queue, kept, 8) == [0, 1, 1, 0, 100, 101, 5, 4]
+
+
+@usm.kernel
+def sentinel(o, a):
+    best = -1
+    if a[0] > 3:
+        best = a[0]
+    o[0] = best
+
+
+def test_a_variable_refuses_a_number_that_its_type_does_not_hold():
+    found = np.zeros(1)
+    sentinel[1](found, np.zeros(1, np.int8))
+    assert found[0] == -1
+    with pytest.raises(usm.KernelError, match=r":\d+:5: -1 does not fit uint8, the type of `best` elsewhere: cast one"):
+        sentinel[1](found, np.zeros(1, np.uint8))

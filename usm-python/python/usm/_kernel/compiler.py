@@ -251,6 +251,8 @@ class Compiler(
                 self.highs[key] = value.high if value.high is not None and f"{key}+" not in self.highs else None
                 self.highs[f"{key}+"] = None
                 self.changed = True
+        if not self.fits(value, ty):
+            raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of `{name}` elsewhere: cast one of them")
         number = self.variable(key, name)
         self.out.append(f"(set ${number} {self.to(value, ty)} {self.at})")
         self.known.add(key)

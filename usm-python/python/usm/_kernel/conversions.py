@@ -89,8 +89,14 @@ class Conversions:
         if ty is None:
             raise self.error(node, f"{NAMES[one.ty]} {what} {NAMES[two.ty]}: no integer type holds both: cast one of them")
         for value in (one, two):
-            if value.const is not None and value.ty == "wi" and is_int(ty) and ty != "wi":
-                low, high = limits(ty)
-                if not low <= value.const <= high:
-                    raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of the other side: cast that")
+            if not self.fits(value, ty):
+                raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of the other side: cast that")
         return ty
+
+    @staticmethod
+    def fits(value, ty):
+        """Whether an integer type has a known number of Python; true for all other values."""
+        if value.const is None or value.ty != "wi" or not is_int(ty) or ty == "wi":
+            return True
+        low, high = limits(ty)
+        return low <= value.const <= high
