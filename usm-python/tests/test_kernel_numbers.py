@@ -191,3 +191,46 @@ def test_a_variable_refuses_a_number_that_its_type_does_not_hold():
     assert found[0] == -1
     with pytest.raises(usm.KernelError, match=r":\d+:5: -1 does not fit uint8, the type of `best` elsewhere: cast one"):
         sentinel[1](found, np.zeros(1, np.uint8))
+
+
+SORT = 2
+
+
+@usm.device_func
+def ended(x):
+    if SORT == 1:
+        return x
+    elif SORT == 2:
+        while True:
+            x += 1
+            if x > 5:
+                return x
+    elif SORT == 3:
+        return 0
+
+
+@usm.device_func
+def endless(x):
+    for n in range(x):
+        if n > 2:
+            return n
+
+
+@usm.kernel
+def asks_ended(o):
+    o[0] = ended(1)
+
+
+@usm.kernel
+def asks_endless(o):
+    for n in range(5):
+        o[0] = endless(5 - n)
+
+
+def test_a_function_has_a_value_on_every_path():
+    found = np.zeros(1)
+    asks_ended[1](found)
+    assert found[0] == 6
+    line = endless.__wrapped__.__code__.co_firstlineno + 1
+    with pytest.raises(usm.KernelError, match=rf"\.py:{line}:1: `endless` ends without a value on a path"):
+        asks_endless[1](found)

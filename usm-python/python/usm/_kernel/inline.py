@@ -78,6 +78,8 @@ class Inline:
         count = frame.result.count
         result = Static(None)
         if count is not None:
+            if not frame.result.ends(tree.body):
+                raise source.error(tree, f"`{function.__name__}` ends without a value on a path: end it with `return`")
             items = [self.read_variable(f"{frame.key}.return{place}", node) for place in range(abs(count))]
             # Copies, because a later call may change the variables.
             items = [self.set_temporary(item) for item in items]
@@ -140,17 +142,40 @@ class Inline:
 class Returns:
     """The returns of a function: their number of values, and the flag that says one was reached."""
 
-    __slots__ = ("count", "flag", "flagged", "seen")
+    __slots__ = ("count", "flag", "flagged", "known", "seen")
 
     def __init__(self, body):
         self.count = None
         self.seen = False
         self.flag = None
         self.flagged = needs_flag(body, False)
+        # The conditions that are known when code is made, by their place.
+        self.known = {}
+
+    def ends(self, body):
+        """Whether no path leaves a block at its end, as far as that can be seen."""
+        for node in body:
+            if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+                return True
+            if isinstance(node, ast.If):
+                known = self.known.get((node.lineno, node.col_offset))
+                if (known is False or self.ends(node.body)) and (known is True or self.ends(node.orelse)):
+                    return True
+            if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value and not has_break(node.body):
+                return True
+        return False
 
 
 def has_return(node):
     return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+
+
+def has_break(body):
+    """Whether a block leaves the loop around it."""
+    for node in body:
+        if isinstance(node, ast.Break) or (isinstance(node, ast.If) and (has_break(node.body) or has_break(node.orelse))):
+            return True
+    return False
 
 
 def always_returns(body):

@@ -178,6 +178,8 @@ class Statements:
         condition = self.condition(node.test)
         if condition.const is not None:
             # Known when code is made. The other branch is not compiled, as for `if DEBUG:`.
+            if self.frame.result is not None:
+                self.frame.result.known[node.lineno, node.col_offset] = bool(condition.const)
             self.block(node.body if condition.const else node.orelse)
             return
         at = self.at
