@@ -135,10 +135,11 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// As for [`build`](Self::build); also [`BuildError::NoCode`] if the device takes the code, but
     /// not in these formats.
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
-        let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
+        let backend = context.info().backend;
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
             return Ok(Self { built: None, kernel: PhantomData });
         }
+        let taken = Module::taken_formats(context)? & formats;
         let codes = [
             K::OPENCL_C.map(Code::OpenClC),
             K::CUDA_C.map(Code::CudaC),

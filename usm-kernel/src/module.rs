@@ -238,10 +238,17 @@ impl<B: Programmable> fmt::Debug for Module<B> {
 
 impl<B: Programmable> Module<B> {
     /// The formats that the context's device takes; none on the host, whose kernels are written in
-    /// Rust.
+    /// Rust, and none of a runtime that is closed because the process ends or was forked.
     #[must_use]
     pub fn formats(context: &Context<B>) -> Formats {
-        B::formats(context.raw())
+        Self::taken_formats(context).unwrap_or(Formats::empty())
+    }
+
+    /// As [`formats`](Self::formats), or the error of a closed runtime.
+    pub(crate) fn taken_formats(context: &Context<B>) -> usm_core::Result<Formats> {
+        #[cfg(feature = "std")]
+        let _inside = enter(context, ends::ask)?;
+        Ok(B::formats(context.raw()))
     }
 
     /// Builds `code` for the context's device. Takes as long as the runtime's compiler does.
@@ -257,7 +264,7 @@ impl<B: Programmable> Module<B> {
     /// # Errors
     /// As [`build`](Self::build).
     pub fn build_with(context: &Context<B>, code: Code<'_>, options: &str) -> Result<Self, BuildError> {
-        let (given, taken) = (code.format(), Self::formats(context));
+        let (given, taken) = (code.format(), Self::taken_formats(context)?);
         if !taken.contains(given) {
             return Err(BuildError::Format { given, taken, backend: context.info().backend });
         }

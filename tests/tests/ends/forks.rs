@@ -11,6 +11,7 @@ use usm_core::backend::host::{Arena as FixedArena, HostHeap};
 use usm_core::{
     AllocKind, BackendKind, Context, Error, ErrorKind, MemorySource, QueueOrder, Request, Result, UsmVec,
 };
+use usm_kernel::Module;
 use usm_pool::arena::Arena;
 use usm_pool::{Buffer, Options, Problem, plan};
 
@@ -41,9 +42,12 @@ fn child(work: impl FnOnce() -> i32) -> i32 {
 }
 
 /// A child that drops the objects it finds, uses new ones, and ends while the parent's work is in
-/// flight.
+/// flight. The runtime is closed to it, so no question about code reaches the driver.
 pub(crate) fn child_ends(program: Program) -> ExitCode {
     let status = child(move || {
+        if program.contexts.iter().any(|context| !Module::formats(context).is_empty()) {
+            return 8;
+        }
         drop(program);
         7
     });
