@@ -3,7 +3,6 @@
 use core::ffi::{CStr, c_void};
 use core::ops::Deref;
 use core::ptr::NonNull;
-use std::env;
 use std::path::Path;
 
 use crate::error::{NO_DEVICE, SUCCESS};
@@ -78,11 +77,8 @@ impl Driver {
 /// Opens the file that the vendor's variable names, else the driver under its usual names; first
 /// one that the process has already loaded.
 pub(super) fn open_default(vendor: &'static Vendor) -> Result<&'static Driver> {
-    match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
-        Some(named) => {
-            let path = Path::new(&named);
-            library::of_variable(vendor.variable, path, open(vendor, path))
-        }
+    match library::named_by(vendor.variable) {
+        Some(path) => library::of_variable(vendor.variable, &path, open(vendor, &path)),
         None => match loaded(vendor) {
             Some(name) => open(vendor, Path::new(name)),
             None => library::open_first(vendor.files, |path| open(vendor, path)),

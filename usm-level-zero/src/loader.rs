@@ -2,7 +2,6 @@
 
 use alloc::borrow::ToOwned;
 use alloc::string::ToString;
-use std::env;
 use std::path::{Path, PathBuf};
 
 use level_zero_sys::{
@@ -32,11 +31,9 @@ impl Library {
 
 /// Opens the file that the variable names, else the loader under its usual names.
 pub(super) fn open_default() -> Result<&'static Library> {
-    match env::var_os(VARIABLE) {
-        Some(path) if !path.is_empty() => {
-            library::of_variable(VARIABLE, Path::new(&path), open(Path::new(&path)))
-        }
-        _ => library::open_first(LIBRARY_NAMES, open),
+    match library::named_by(VARIABLE) {
+        Some(path) => library::of_variable(VARIABLE, &path, open(&path)),
+        None => library::open_first(LIBRARY_NAMES, open),
     }
 }
 

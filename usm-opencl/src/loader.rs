@@ -3,7 +3,6 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::ops::Deref;
 use core::ptr::NonNull;
-use std::env;
 use std::path::Path;
 
 use crate::error::{self, Status};
@@ -140,8 +139,8 @@ impl Library {
 
 /// Opens the file that [`VARIABLE`] names, else the loader under its usual names.
 pub(super) fn open_default() -> Result<&'static Library> {
-    match env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
-        Some(named) => library::of_variable(VARIABLE, Path::new(&named), open(Path::new(&named))),
+    match library::named_by(VARIABLE) {
+        Some(path) => library::of_variable(VARIABLE, &path, open(&path)),
         None => library::open_first(&NAMES, open),
     }
 }

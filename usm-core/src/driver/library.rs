@@ -113,6 +113,12 @@ pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     ErrorKind::LibraryNotFound { library, reason: intern(reason) }
 }
 
+/// The file that the environment variable names. An empty variable names none, like an unset one.
+#[must_use]
+pub fn named_by(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|named| !named.is_empty()).map(PathBuf::from)
+}
+
 /// The result for the file at `path`, which an environment variable names: an error names this file
 /// and the variable, and not the library's usual name.
 pub fn of_variable<T>(variable: &str, path: &Path, opened: Result<T>) -> Result<T> {
@@ -191,6 +197,27 @@ mod tests {
         match kind {
             ErrorKind::LibraryNotFound { reason, .. } => reason,
             other => panic!("{other}"),
+        }
+    }
+
+    /// A process has one environment for all of its tests, so each value has a process of its own.
+    #[test]
+    #[cfg(not(any(loom, miri)))]
+    fn an_empty_variable_names_no_file() {
+        const VARIABLE: &str = "USM_FILE_OF_A_TEST";
+        const EXPECTED: &str = "USM_EXPECTED_IN_A_TEST";
+        if let Ok(expected) = std::env::var(EXPECTED) {
+            assert_eq!(format!("{:?}", named_by(VARIABLE)), expected);
+            return;
+        }
+        assert_eq!(named_by(VARIABLE), None);
+        for (value, expected) in [("", "None"), ("/a/libone.so", "Some(\"/a/libone.so\")")] {
+            let this = std::env::current_exe().expect("this program");
+            let mut again = std::process::Command::new(this);
+            again.args(["--exact", "driver::library::tests::an_empty_variable_names_no_file"]);
+            let output = again.env(VARIABLE, value).env(EXPECTED, expected).output().expect("a process");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{value:?}: {said}");
         }
     }
 

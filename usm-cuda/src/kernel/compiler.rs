@@ -10,7 +10,7 @@ use core::ptr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use usm_core::driver::library::File;
+use usm_core::driver::library::{self, File};
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use usm_core::driver::sync::sleeping::Mutex;
@@ -103,8 +103,7 @@ impl Compiler {
     }
 
     fn find(&self) -> Result<Api, BuildError> {
-        let named = std::env::var_os(self.variable).filter(|named| !named.is_empty()).map(PathBuf::from);
-        let files: Vec<PathBuf> = match named {
+        let files: Vec<PathBuf> = match library::named_by(self.variable) {
             Some(file) => alloc::vec![file],
             None => self
                 .folders()
@@ -115,8 +114,8 @@ impl Compiler {
         for file in files {
             // SAFETY: loading runs the library's initialisers, which depend on nothing in this
             // crate.
-            let library = match unsafe { File::open(self.library, &file) } {
-                Ok(library) => library,
+            let opened = match unsafe { File::open(self.library, &file) } {
+                Ok(opened) => opened,
                 // The first place is the loader's own.
                 Err(reason) => {
                     missing.get_or_insert(reason);
@@ -125,8 +124,8 @@ impl Compiler {
             };
             // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the
             // versions of the names.
-            let api = unsafe { Api::bind(self.column, |name| library.function(name)) }?;
-            library.keep_open();
+            let api = unsafe { Api::bind(self.column, |name| opened.function(name)) }?;
+            opened.keep_open();
             return Ok(api);
         }
         let missing = missing.unwrap_or(ErrorKind::LibraryNotFound { library: self.library, reason: "" });
