@@ -92,12 +92,14 @@ def limited(o, x, y):
     o[2] = np.fmin(x, y)
     o[3] = np.fmax(x, y)
     o[4] = np.minimum(1.0, math.nan)
+    o[5] = min(x, y)
+    o[6] = max(x, y)
 
 
 @pytest.mark.parametrize("x, y", [(1.0, math.nan), (math.nan, 1.0), (math.nan, math.nan), (1.0, 2.0)])
 def test_limits_with_nan_are_those_of_numpy(queue, x, y):
-    wanted = [f(x, y) for f in (np.minimum, np.maximum, np.fmin, np.fmax)] + [math.nan]
-    np.testing.assert_array_equal(results(queue, limited, 5, x, y), wanted)
+    wanted = [f(x, y) for f in (np.minimum, np.maximum, np.fmin, np.fmax)] + [math.nan, np.fmin(x, y), np.fmax(x, y)]
+    np.testing.assert_array_equal(results(queue, limited, 7, x, y), wanted)
 
 
 @pytest.mark.parametrize("text", ["9 ** 9 ** 9", "9 ** 999999999", "1 << 99999999999"])
