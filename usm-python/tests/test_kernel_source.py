@@ -77,3 +77,12 @@ def test_extents_of_local_memory():
         usm.Local(1.5, usm.float32)
     with pytest.raises(usm.KernelError, match=r"\.py:\d+:12: 18446744073709551616 elements of local memory"):
         with_huge[1](found)
+
+
+def test_columns_are_counted_in_characters():
+    @usm.kernel
+    def wide(a):
+        größe = "ß"; a[0] = nothing  # fmt: skip
+
+    with pytest.raises(usm.KernelError, match=r"\.py:\d+:29: unknown name `nothing`"):
+        wide[1](np.zeros(1))

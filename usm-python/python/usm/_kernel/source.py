@@ -14,7 +14,7 @@ DEPTH = 160
 class Source:
     """A function's syntax tree, and the meaning of names from outside it."""
 
-    __slots__ = ("file", "function", "item", "line", "names", "sub_group", "tree")
+    __slots__ = ("file", "function", "item", "line", "names", "sub_group", "tree", "wide")
 
     def __init__(self, function):
         code = getattr(function, "__code__", None)
@@ -23,7 +23,7 @@ class Source:
         self.function = function
         # A name with bytes of no character, which are no text of the nodes.
         self.file = code.co_filename.encode(errors="backslashreplace").decode()
-        self.tree, self.line = _tree(function, code)
+        self.tree, self.line, self.wide = _tree(function, code)
         self.names = None
         self.item = None
         self.sub_group = 32
@@ -71,7 +71,11 @@ class Source:
 
     def place(self, node):
         """Line and column of a node, both from 1."""
-        return node.lineno + self.line, node.col_offset + 1
+        column = node.col_offset
+        if self.wide is not None:
+            # Python counts bytes of UTF-8, editors count characters.
+            column = len(self.wide[node.lineno - 1][:column].decode(errors="ignore"))
+        return node.lineno + self.line, column + 1
 
     def error(self, node, message):
         """A `KernelError` whose message begins with the place of a node."""
@@ -103,7 +107,9 @@ def _tree(function, code):
     found = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if found is None or found.name != function.__name__:
         raise KernelError(f"{code.co_filename}:{first}:1: {function.__name__!r} is no `def` of its own: lambdas are no kernels")
-    return found, first - 1 - _is_indented(text)
+    added = _is_indented(text)
+    wide = None if text.isascii() else [b""] * added + [line.encode() for line in "".join(block).split("\n")]
+    return found, first - 1 - added, wide
 
 
 def _parse(text):
