@@ -9,7 +9,7 @@ use usm_pool::{Options, Plan, Problem, Strategy};
 use crate::input::Input;
 use crate::rehearsal;
 
-/// Search time of [`Strategy::Auto`](usm_pool::Strategy::Auto) without a user's limit: a person
+/// Search time of [`Strategy::Auto`] without a user's limit: a person
 /// waits, and a search finds almost everything early.
 pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
 
