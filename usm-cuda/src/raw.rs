@@ -149,6 +149,7 @@ pub fn device(context: &CudaContext) -> CUdevice {
 /// [`ErrorKind::Unsupported`] if the driver has no pools, [`ErrorKind::Native`] if it cannot make
 /// one.
 pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
+    let _inside = process::ask()?;
     context.pool().map(|pool| pool.raw())
 }
 
@@ -157,6 +158,7 @@ pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
 /// # Errors
 /// If the context cannot be made current; `work` is not called then.
 pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Result<R> {
+    let _inside = process::ask()?;
     let _current = context.make_current()?;
     Ok(work())
 }
@@ -167,6 +169,7 @@ pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Resul
 /// # Errors
 /// [`ErrorKind::Native`] if the driver gives no event.
 pub fn pending(context: &CudaContext) -> Result<Vec<CudaEvent>> {
+    let _inside = process::ask()?;
     context.pending()
 }
 

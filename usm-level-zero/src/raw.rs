@@ -28,6 +28,7 @@ use level_zero_sys::{
 
 use crate::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue, error};
 use usm_core::backend::{Block, ContextOps, QueueOrder};
+use usm_core::driver::process;
 use usm_core::{Allocation, Context, ErrorKind, Result};
 
 impl LevelZeroDevice {
@@ -120,6 +121,7 @@ pub fn functions(context: &LevelZeroContext) -> &'static Functions {
 /// The extension's function in the context's driver.
 #[must_use]
 pub fn extension_function(context: &LevelZeroContext, name: &CStr) -> Option<NonNull<c_void>> {
+    let _inside = process::ask().ok()?;
     let (functions, driver) = (functions(context), context.device().driver());
     let mut address = core::ptr::null_mut();
     // SAFETY: a driver of the loader, a name that ends in NUL, space for the value.
@@ -139,6 +141,7 @@ pub fn device(context: &LevelZeroContext) -> ze_device_handle_t {
 /// # Errors
 /// [`ErrorKind::Native`] if the driver gives no event.
 pub fn pending(context: &LevelZeroContext) -> Result<Vec<LevelZeroEvent>> {
+    let _inside = process::ask()?;
     context.pending()
 }
 

@@ -247,6 +247,7 @@ pub fn function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>>
 /// The extension's function on the context's platform.
 #[must_use]
 pub fn extension_function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>> {
+    let _inside = process::ask().ok()?;
     let platform = device::platform(context.device()) as Raw;
     // SAFETY: the platform of a device of this library.
     unsafe { context.library().extension(platform, name) }

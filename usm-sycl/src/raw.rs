@@ -151,6 +151,7 @@ impl DpctlContext {
     /// # Errors
     /// [`ErrorKind::Native`] if the runtime cannot copy it.
     pub fn copy_native(&self) -> Result<DPCTLSyclContextRef> {
+        let _inside = process::ask()?;
         // SAFETY: a live context.
         not_null("DPCTLContext_Copy", unsafe { (self.library().context_copy)(self.native().raw()) })
     }
@@ -199,6 +200,7 @@ impl DpctlQueue {
     /// # Errors
     /// [`ErrorKind::Native`] if the runtime cannot copy it.
     pub fn copy_native(&self) -> Result<DPCTLSyclQueueRef> {
+        let _inside = process::ask()?;
         let handle = self.native();
         // SAFETY: a live queue.
         not_null("DPCTLQueue_Copy", unsafe { (handle.library().queue_copy)(handle.raw()) })

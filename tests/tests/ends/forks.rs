@@ -41,12 +41,33 @@ fn child(work: impl FnOnce() -> i32) -> i32 {
     }
 }
 
+/// Whether the driver answers a question through a safe function of its own crate.
+fn answers(context: &Context<Dyn>) -> bool {
+    let raw = context.raw();
+    if let Some(raw) = raw.downcast_ref::<usm_opencl::OpenClContext>() {
+        usm_opencl::raw::extension_function(raw, c"clHostMemAllocINTEL").is_some()
+    } else if let Some(raw) = raw.downcast_ref::<usm_level_zero::LevelZeroContext>() {
+        usm_level_zero::raw::pending(raw).is_ok()
+            || usm_level_zero::raw::extension_function(raw, c"zexDriverGetHostPointerBaseAddress").is_some()
+    } else if let Some(raw) = raw.downcast_ref::<usm_cuda::CudaContext>() {
+        let (pending, pool) = (usm_cuda::raw::pending(raw).is_ok(), usm_cuda::raw::memory_pool(raw).is_ok());
+        pending || pool || usm_cuda::raw::with_current(raw, || ()).is_ok()
+    } else if let Some(raw) = raw.downcast_ref::<usm_sycl::DpctlContext>() {
+        raw.copy_native().is_ok()
+    } else {
+        false
+    }
+}
+
 /// A child that drops the objects it finds, uses new ones, and ends while the parent's work is in
-/// flight. The runtime is closed to it, so no question about code reaches the driver.
+/// flight. The runtime is closed to it, so no question reaches the driver.
 pub(crate) fn child_ends(program: Program) -> ExitCode {
     let status = child(move || {
         if program.contexts.iter().any(|context| !Module::formats(context).is_empty()) {
             return 8;
+        }
+        if program.contexts.iter().any(answers) {
+            return 9;
         }
         drop(program);
         7
