@@ -178,10 +178,12 @@ fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>,
     for (name, value) in argument::by_name("dims", dims, &every)? {
         let path = format!("dims: {}", Shown(&name));
         let refuse = |reason: String| Class::Request.error(format!("{path}: {reason}"));
+        let misfit = |error| argument::number_error(&path, &value, error, fits);
         let wanted = if value.is_instance_of::<PyString>() {
             argument::text(&path, &value, fits)?.parse().map_err(refuse)?
         } else if let Ok(range) = value.cast::<PyRange>() {
-            match (range.start()?, range.stop()?, range.step()?) {
+            let ends = (range.start().map_err(misfit)?, range.stop().map_err(misfit)?);
+            match (ends.0, ends.1, range.step().map_err(misfit)?) {
                 // The end of a Python range is not one of its values.
                 (low @ 0.., high, step @ 1..) if low < high => {
                     Wanted::Every(Dimension { low: low as u64, high: high as u64 - 1, step: step as u64 })
@@ -189,7 +191,6 @@ fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>,
                 _ => return Err(refuse(format!("{value} has no value, or goes down"))),
             }
         } else {
-            let misfit = |error| argument::number_error(&path, &value, error, fits);
             Wanted::One(value.extract().map_err(misfit)?)
         };
         match wanted {

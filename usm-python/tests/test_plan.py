@@ -361,6 +361,9 @@ def test_a_value_outside_of_the_plan_is_refused():
             usm.plan(RANGED, dims={"n": 1, "width": wanted})
     with pytest.raises(usm.Error, match="width"):
         usm.plan(RANGED, dims={"n": 1, "width": range(5, 5)})
+    for ends in [(2**70,), (1, 2**70), (1, 9, 2**70), (-(2**70), 9)]:
+        with pytest.raises(usm.RequestError, match="dims: width: "):
+            usm.plan(RANGED, dims={"n": 1, "width": range(*ends)})
     with pytest.raises(usm.Error, match="one value"):
         usm.plan(CHAIN).at(width=3)
 
