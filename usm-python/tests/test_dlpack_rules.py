@@ -70,6 +70,7 @@ def test_capsules_that_nobody_takes_free_their_tensor(queue):
     array = usm.zeros(1000, queue=queue)
     context = array.context
     capsules = [array.__dlpack__(max_version=(1, 0)), array.__dlpack__()]
+    gc.collect()  # what other tests left
     live = context.stats()["sum"]["live"]
     del array
     gc.collect()
@@ -84,6 +85,7 @@ def test_capsules_that_nobody_takes_free_their_tensor(queue):
 
 def test_a_consumer_may_delete_on_a_thread_that_python_does_not_know(queue):
     array = usm.zeros(1000, kind="shared", queue=queue)
+    gc.collect()  # what other tests left
     context, live = array.context, array.context.stats()["sum"]["live"]
     capsule = array.__dlpack__(max_version=(1, 3))
     address = pointer_of(capsule, b"dltensor_versioned")
