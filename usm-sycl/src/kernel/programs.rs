@@ -18,8 +18,8 @@ use usm_core::driver::table;
 use usm_kernel::BuildError;
 use usm_opencl::{OpenCl, OpenClContext, OpenClModule};
 
-/// The generations of SYCL whose sources have the functions of [`Sycl`] as described there. A
-/// symbol does not name its result type.
+/// The generations of SYCL that have the functions of [`Sycl`] as described there, by the sources
+/// that `docs/adr/0049` names. A symbol does not name its result type.
 const GENERATIONS: core::ops::RangeInclusive<u32> = 2024..=2026;
 
 /// Size of a `sycl::kernel_bundle`, which is a `std::shared_ptr`.
