@@ -91,45 +91,36 @@ pub(crate) fn _rebuild_array<'py>(
     selector: &Bound<'py, PyAny>,
     readonly: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, Array>> {
-    pickled::read(py, "an array", || rebuild(content, shape, dtype, kind, selector, readonly))
-}
-
-fn rebuild<'py>(
-    content: &Bound<'py, PyAny>,
-    shape: &Bound<'py, PyAny>,
-    dtype: &Bound<'py, PyAny>,
-    kind: &Bound<'py, PyAny>,
-    selector: &Bound<'py, PyAny>,
-    readonly: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, Array>> {
-    let py = content.py();
-    let altered = |what: &str, error: PyErr| Class::Interface.error(format!("{what}: {}", error.value(py)));
-    // One extent above the limit is enough for the error about them.
-    let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
-    let extents: Vec<i64> = extents.map_err(|error| altered("shape", error))?;
-    let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
-    let kind = import::kind(pickled::text("kind", kind)?)?;
-    let selector = pickled::text("selector", selector)?;
-    let readonly: bool = readonly.extract().map_err(|error| altered("readonly", error))?;
-    let held = Held::new(content, false).map_err(|error| altered("content", error))?;
-    let view = View::contiguous(element.dtype, &extents).map_err(|error| altered("shape", error))?;
-    let view = View { descr: element.descr.clone(), ..view };
-    if view.nbytes() != held.len() {
-        let (has, needs) = (held.len(), view.nbytes());
-        return Err(Class::Interface.error(format!("content has {has} bytes, the elements need {needs}")));
-    }
-    let stream = queue_of_pickle(py, selector)?;
-    let may_be_shared = readonly || held.raw().readonly == 0;
-    if stream.is_host() && kind != AllocKind::Device && may_be_shared && held.len() > 0 {
-        return adopt(py, content, held, stream, kind, view, readonly);
-    }
-    let write = || {
-        let storage = Storage::allocate(&stream, kind, held.len(), 0)?;
-        storage.write(&stream.queue, 0, held)?;
-        Ok::<_, crate::error::Failure>(storage.restricted(readonly))
-    };
-    let storage = py.detach(write).or_raise()?;
-    Bound::new(py, Array::new(Side { storage, stream, view }))
+    pickled::read(py, "an array", || {
+        let altered =
+            |what: &str, error: PyErr| Class::Interface.error(format!("{what}: {}", error.value(py)));
+        // One extent above the limit is enough for the error about them.
+        let extents = argument::items(shape, MAX_DIMS + 1, |extent| extent.extract());
+        let extents: Vec<i64> = extents.map_err(|error| altered("shape", error))?;
+        let element = dtype.cast::<PyDtype>().map_err(|error| altered("dtype", error.into()))?.get();
+        let kind = import::kind(pickled::text("kind", kind)?)?;
+        let selector = pickled::text("selector", selector)?;
+        let readonly: bool = readonly.extract().map_err(|error| altered("readonly", error))?;
+        let held = Held::new(content, false).map_err(|error| altered("content", error))?;
+        let view = View::contiguous(element.dtype, &extents).map_err(|error| altered("shape", error))?;
+        let view = View { descr: element.descr.clone(), ..view };
+        if view.nbytes() != held.len() {
+            let (has, needs) = (held.len(), view.nbytes());
+            return Err(Class::Interface.error(format!("content has {has} bytes, the elements need {needs}")));
+        }
+        let stream = queue_of_pickle(py, selector)?;
+        let may_be_shared = readonly || held.raw().readonly == 0;
+        if stream.is_host() && kind != AllocKind::Device && may_be_shared && held.len() > 0 {
+            return adopt(py, content, held, stream, kind, view, readonly);
+        }
+        let write = || {
+            let storage = Storage::allocate(&stream, kind, held.len(), 0)?;
+            storage.write(&stream.queue, 0, held)?;
+            Ok::<_, crate::error::Failure>(storage.restricted(readonly))
+        };
+        let storage = py.detach(write).or_raise()?;
+        Bound::new(py, Array::new(Side { storage, stream, view }))
+    })
 }
 
 /// Uses the buffer itself as the array's memory.
