@@ -103,9 +103,7 @@ struct Program {
 }
 
 impl OpenClModule {
-    /// `cl_program`, without a reference of its own.
-    #[must_use]
-    pub fn as_raw(&self) -> raw::cl_program {
+    pub(crate) fn program(&self) -> raw::cl_program {
         self.0.raw
     }
 }

@@ -177,6 +177,15 @@ impl OpenClEvent {
     }
 }
 
+#[cfg(feature = "kernel")]
+impl crate::OpenClModule {
+    /// `cl_program`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_program {
+        self.program()
+    }
+}
+
 impl OpenClBuffer {
     /// `cl_mem`, without a reference of its own.
     #[must_use]
