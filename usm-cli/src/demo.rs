@@ -16,9 +16,9 @@ use usm_pool::{Graph, Options, Plan, Queue as PlanQueue, plan_graph, svg, verify
 
 use crate::backends;
 use crate::error::{Error, Exit, Result, write_file};
-use crate::output::{self, line};
+use crate::output::line;
 use crate::shown::Shown;
-use usm_plan::graph_json;
+use usm_plan::{graph_json, units};
 
 /// Topology and sizes of MobileNet v2; data/README.md says where they come from.
 const NETWORK: &[u8] = include_bytes!("../data/mobilenet_v2.graph.json");
@@ -232,7 +232,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     };
     let plan = made(PlanQueue::InOrder)?;
     let out_of_order = made(PlanQueue::OutOfOrder)?;
-    let size = |bytes| output::in_binary_units(bytes).unwrap_or_default();
+    let size = |bytes| units::shown(bytes);
     line(format_args!(
         "   MobileNet v2, {} operators. Their results, each in memory of its own:",
         graph.ops().len()

@@ -3,6 +3,7 @@
 use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
 use usm::{AccessFlags, DeviceInfo, Runtime};
+use usm_plan::units;
 
 use crate::backends;
 use crate::error::{Exit, Result};
@@ -144,7 +145,7 @@ fn device_lines(info: &DeviceInfo) -> String {
 }
 
 fn size_text(bytes: u64) -> String {
-    output::in_binary_units(bytes).unwrap_or_else(|| format!("{bytes} bytes"))
+    units::shown(bytes)
 }
 
 fn flags(flags: AccessFlags) -> String {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde::Serialize;
+use usm_plan::units;
 
 use crate::error::{Error, Result};
 use crate::shown::{JsonShown, Shown, ShownLines};
@@ -75,18 +76,6 @@ fn ignore_closed_pipe(result: io::Result<()>) -> Result<()> {
 
 /// The number of bytes with a readable unit and exactly: `95.25 MiB (99876928 bytes)`.
 pub(crate) fn bytes(bytes: u64) -> String {
-    match in_binary_units(bytes) {
-        Some(human) => format!("{human} ({bytes} bytes)"),
-        None => format!("{bytes} bytes"),
-    }
-}
-
-/// The number of bytes in the largest binary unit with a value of at least 1; `None` below 1 KiB.
-pub(crate) fn in_binary_units(bytes: u64) -> Option<String> {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let power = (bytes.checked_ilog2()? / 10) as usize;
-    let unit = units.get(power.checked_sub(1)?)?;
-    // Exact enough for three digits.
-    let value = bytes as f64 / 1024_f64.powi(power as i32);
-    Some(format!("{value:.2} {unit}"))
+    let shown = units::shown(bytes);
+    if bytes < 1024 { shown } else { format!("{shown} ({bytes} bytes)") }
 }

@@ -5,8 +5,8 @@ use core::time::Duration;
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use usm_plan::units;
 
-use crate::output;
 use crate::shown::Shown;
 
 /// A spinner, with a bar while a gap closes; the drop erases it. Draws nothing if standard error is
@@ -56,7 +56,7 @@ impl Progress {
         let closed = u128::from(PARTS) * u128::from(widest - gap) / u128::from(widest.max(1));
         self.bar.set_position(if gap == 0 { PARTS } else { closed as u64 });
         let percent = 100.0 * gap as f64 / bound.max(1) as f64;
-        let peak = output::in_binary_units(peak).unwrap_or_else(|| format!("{peak} bytes"));
+        let peak = units::shown(peak);
         self.set_message(format!("searching: peak {peak}, {percent:.2} % above the bound, {nodes} nodes"));
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{self, SUCCESS, Status, check, native};
 use crate::loader::Raw;
 use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, raw};
 use usm_core::backend::ContextOps;
-use usm_core::{BackendKind, Error, ErrorKind};
+use usm_core::{BackendKind, Error};
 
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::table;
@@ -263,14 +263,13 @@ impl Program {
                 ("clCreateProgramWithSource", raw)
             }
             Code::SpirV(words) => {
-                let create = api.create_il.ok_or(ErrorKind::Unsupported { operation: "SPIR-V" });
-                let create = create.map_err(error::of)?;
+                let create = api.create_il.ok_or_else(|| error::unsupported("SPIR-V"))?;
                 // SAFETY: live context; as many bytes as passed.
                 let raw =
                     unsafe { create(native_context, words.as_ptr().cast(), words.len(), &raw mut status) };
                 ("clCreateProgramWithIL", raw)
             }
-            _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
+            _ => return Err(error::unsupported("this code").into()),
         };
         check(operation, status)?;
         // SAFETY: the signature is that of the extension's specification.
@@ -279,8 +278,7 @@ impl Program {
     }
 
     fn create_of_binary(api: Api, context: &OpenClContext, code: &[u8]) -> Result<Self, BuildError> {
-        let create = api.create_binary.ok_or(ErrorKind::Unsupported { operation: "code in binary form" });
-        let create = create.map_err(error::of)?;
+        let create = api.create_binary.ok_or_else(|| error::unsupported("code in binary form"))?;
         let (native_context, device) = (context.as_raw(), raw::device(context));
         let (start, len) = (code.as_ptr(), code.len());
         let (mut of_binary, mut status) = (SUCCESS, SUCCESS);
@@ -444,9 +442,8 @@ impl OpenClFunction {
         let set = self.program.api.set_argument;
         let (operation, status) = match *argument {
             Slot::Pointer(address) => {
-                let unsupported =
-                    ErrorKind::Unsupported { operation: "unified shared memory on this platform" };
-                let usm = self.program.usm.as_ref().ok_or(unsupported)?;
+                let missing = || error::unsupported("unified shared memory on this platform");
+                let usm = self.program.usm.as_ref().ok_or_else(missing)?;
                 // SAFETY: live kernel; the address is not read here.
                 let status =
                     unsafe { (usm.set_pointer)(self.raw, index, ptr::without_provenance::<c_void>(address)) };
@@ -466,7 +463,7 @@ impl OpenClFunction {
                 // SAFETY: live kernel; a local argument has a size and no value.
                 ("clSetKernelArg", unsafe { set(self.raw, index, bytes, ptr::null()) })
             }
-            _ => return Err(ErrorKind::Unsupported { operation: "this sort of argument" }.into()),
+            _ => return Err(error::unsupported("this sort of argument")),
         };
         if status == INVALID_ARG_SIZE {
             return Err(native("clSetKernelArg with the size of the argument", status));

@@ -8,6 +8,7 @@ use usm_pool::{Buffer, Error as PlanError, Problem};
 use crate::error::{Error, Result};
 use crate::input::Hints;
 use crate::table::{self, Row, number};
+use crate::units;
 
 const COLUMNS: [&str; 6] = ["id", "lower", "upper", "size", "alignment", "gaps"];
 const ID: usize = 0;
@@ -55,9 +56,7 @@ impl Buffers {
         if lower > upper {
             return Err(row.error(UPPER, format!("{upper} is below lower, {lower}")));
         }
-        if !alignment.is_power_of_two() {
-            return Err(row.error(ALIGNMENT, format!("{alignment} is not a power of two")));
-        }
+        let alignment = units::alignment(alignment).map_err(|reason| row.error(ALIGNMENT, reason))?;
         let buffer = Buffer::new(row.number(ID)?, lower, upper, row.number(SIZE)?).aligned(alignment);
         for gap in row.text(GAPS).split_whitespace() {
             let (from, to) = gap_of(gap).map_err(|reason| row.error(GAPS, reason))?;

@@ -12,7 +12,7 @@ use crate::onnx::infer::Inferred;
 use crate::ranged::Planned;
 use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
-pub use crate::table::{bytes, number};
+pub use crate::table::number;
 
 /// The content of a file.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ mod table;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod target;
+pub mod units;
 
 pub use usm_pool;
 

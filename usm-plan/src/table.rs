@@ -113,25 +113,6 @@ impl<'a, const N: usize> Row<'a, N> {
     }
 }
 
-/// A number of bytes: a whole number, optionally with a binary or a decimal unit, as in `1KiB` or
-/// `1kB`.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let binary = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter().zip(1_u32..).zip([1024_u64; 6]);
-    let decimal = ["kB", "MB", "GB", "TB", "PB", "EB"].into_iter().zip(1_u32..).zip([1000; 6]);
-    let units = binary.chain(decimal);
-    let unit = units.filter_map(|((unit, power), base)| Some((text.strip_suffix(unit)?, base.pow(power))));
-    let Some((count, factor)) = unit.into_iter().next() else {
-        return number(text).map_err(|reason| match text.ends_with(|c: char| c.is_ascii_digit()) {
-            true => reason,
-            false => format!(
-                "{reason} of bytes, and not one with KiB, MiB, GiB, TiB, PiB, EiB, or kB, MB, GB, TB, PB, EB \
-                 behind it"
-            ),
-        });
-    };
-    number(count)?.checked_mul(factor).ok_or_else(|| format!("{text} is above {} bytes", u64::MAX))
-}
-
 /// A whole number of at most 64 bits.
 pub fn number(text: &str) -> Result<u64, String> {
     // The standard library also takes a plus sign.

@@ -12,7 +12,7 @@ use crate::error::{Error, Exit};
 use crate::input::{Hints, Input, Model};
 use crate::outcome::make;
 use crate::shown::is_unsafe;
-use crate::{buffers_csv, graph_json, onnx, table};
+use crate::{buffers_csv, graph_json, onnx, units};
 
 /// The first byte chooses the reader, the others are the input. Nothing panics. A refusal is bad
 /// input, in one line that a terminal displays unchanged. A graph that was read is written, and
@@ -38,8 +38,8 @@ pub fn check(data: &[u8]) {
         }
         _ => {
             let text = String::from_utf8_lossy(input);
-            if let Ok(bytes) = table::bytes(&text) {
-                assert_eq!(table::bytes(&bytes.to_string()), Ok(bytes), "{text:?}");
+            if let Ok(bytes) = units::bytes(&text) {
+                assert_eq!(units::bytes(&bytes.to_string()), Ok(bytes), "{text:?}");
             }
             None
         }

@@ -310,7 +310,9 @@ fn fill(id: u64) -> &'static str {
     FILLS[(id.wrapping_mul(3) % FILLS.len() as u64) as usize]
 }
 
-pub(crate) fn escaped(text: &str) -> String {
+/// `text` for SVG and HTML: without markup, and without characters that XML does not allow.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -318,7 +320,8 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // Control characters and these two are not allowed in XML at all.
+            '\n' | '\t' => safe.push(letter),
+            // Other control characters and these two are not allowed in XML at all.
             control if control.is_control() => safe.push(' '),
             '\u{FFFE}' | '\u{FFFF}' => safe.push(' '),
             other => safe.push(other),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use usm_plan::units;
 
 use crate::dtype::{self, PyDtype};
 use crate::holding::Holding;
@@ -72,7 +73,7 @@ pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
         ("dtype", PyDtype::of_view(view).to_string()),
         ("kind", holding.kind().name().to_owned()),
         ("device", usm_core::Selector::of(holding.stream.context().info()).to_string()),
-        ("size", html::bytes(view.nbytes() as u64)),
+        ("size", units::shown(view.nbytes() as u64)),
     ]);
     table + &html::preformatted(&values(py, holding).replace("], [", "],\n ["))
 }

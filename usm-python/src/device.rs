@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use usm_core::{AccessFlags, Capabilities, DeviceInfo, Error, ErrorKind, Selector};
+use usm_plan::units;
 
 use crate::argument;
 use crate::context::{PyContext, device_of};
@@ -133,13 +134,13 @@ impl PyDevice {
             ("name", info.name.to_string()),
             ("vendor", info.vendor.to_string()),
             ("type", info.device_type.name().to_owned()),
-            ("memory", html::bytes(info.global_mem_size)),
-            ("largest allocation", html::bytes(info.max_alloc_size)),
-            ("local memory", html::bytes(info.local_mem_size)),
+            ("memory", units::shown(info.global_mem_size)),
+            ("largest allocation", units::shown(info.max_alloc_size)),
+            ("local memory", units::shown(info.local_mem_size)),
             ("largest work-group", info.max_work_group_size.to_string()),
         ];
         if let Ok(Some(free)) = self.free_memory(py) {
-            rows.insert(5, ("free memory", html::bytes(free)));
+            rows.insert(5, ("free memory", units::shown(free)));
         }
         html::properties(&rows)
     }
@@ -203,8 +204,8 @@ pub(crate) fn _devices_html(devices: &Bound<'_, PyAny>) -> PyResult<String> {
             device.selector(),
             info.name.to_string(),
             info.vendor.to_string(),
-            html::bytes(info.global_mem_size),
-            html::bytes(info.local_mem_size),
+            units::shown(info.global_mem_size),
+            units::shown(info.local_mem_size),
         ]
     };
     Ok(html::table(&["selector", "name", "vendor", "memory", "local memory"], devices.iter().map(row)))

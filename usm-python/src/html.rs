@@ -2,34 +2,7 @@
 
 use std::fmt::Write;
 
-/// `text` escaped for a page.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(letter),
-        }
-    }
-    out
-}
-
-/// A number of bytes with a readable unit.
-pub(crate) fn bytes(count: u64) -> String {
-    let mut value = count as f64;
-    for unit in ["bytes", "KiB", "MiB", "GiB"] {
-        if value < 1024.0 {
-            let digits = usize::from(unit != "bytes");
-            return format!("{value:.digits$} {unit}");
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TiB")
-}
+use usm_plan::usm_pool::svg::escaped;
 
 /// Names with their values.
 pub(crate) fn properties(rows: &[(&str, String)]) -> String {

@@ -14,6 +14,7 @@ use usm_plan::graph_json::RangePlan;
 use usm_plan::outcome;
 use usm_plan::ranged::{NamedDimension, Wanted};
 use usm_plan::shown::Shown;
+use usm_plan::units;
 use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::range::Dimension;
 use usm_plan::usm_pool::{Options, Queue, Row, Strategy};
@@ -74,8 +75,8 @@ pub(crate) fn plan(
         let names: Vec<&str> = Strategy::ALL.into_iter().map(Strategy::name).collect();
         Class::Request.error(format!("strategy: {strategy:?} is none of {}", names.join(", ")))
     })?;
-    if let Some(bytes) = alignment.filter(|bytes| !bytes.is_power_of_two()) {
-        return Err(Class::Request.error(format!("alignment: {bytes} is not a power of two")));
+    if let Some(Err(reason)) = alignment.map(units::alignment) {
+        return Err(Class::Request.error(format!("alignment: {reason}")));
     }
     let said = time_limit.map(Duration::try_from_secs_f64).transpose();
     let said = said.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use usm_plan::units;
 use usm_plan::usm_pool::planner::Progress;
 
 use crate::html;
@@ -61,7 +62,7 @@ impl Line {
         let mut text = format!("searching for {:.1} s", self.start.elapsed().as_secs_f64());
         if let Some(Progress { peak, bound, nodes, .. }) = shown.found {
             let gap = 100.0 * peak.saturating_sub(bound) as f64 / bound.max(1) as f64;
-            let peak = html::bytes(peak);
+            let peak = units::shown(peak);
             // Writing to a string cannot fail.
             let _ = write!(text, ": peak {peak}, {gap:.2} % above the bound, {nodes} nodes");
         }

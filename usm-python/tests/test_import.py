@@ -132,6 +132,22 @@ def test_a_runtime_that_cannot_be_opened_names_file_and_reason():
         assert not sys.platform.startswith("linux") or "No such file" in line, line
 
 
+def test_a_compiler_that_cannot_be_opened_names_file_and_variable(cuda_driver):
+    out = run(
+        """
+        import usm
+        try:
+            usm.Module("extern \\"C\\" __global__ void f() {}", device="cuda:gpu:0")
+        except usm.Error as error:
+            print(error)
+        """,
+        **cuda_driver,
+        USM_NVRTC_LIBRARY="/nonexistent/compiler.so",
+    )
+    assert out.count("library /nonexistent/compiler.so (of USM_NVRTC_LIBRARY)") == 1, out
+    assert out.count("/nonexistent/compiler.so") == 1, out
+
+
 def test_every_runtime_that_could_have_the_device_is_listed_with_its_reason():
     nowhere = "/nonexistent/library.so"
     out = run(

@@ -13,8 +13,9 @@ use usm_interface::{
 };
 
 use crate::error::{Error, Exit, Result};
-use crate::input::{bytes, number};
+use crate::input::number;
 use convert::{Converted, To, convert};
+use usm_plan::units;
 
 /// NumPy's maximum number of dimensions.
 const DIMS: usize = 64;
@@ -76,7 +77,7 @@ fn allocation(text: &str) -> Result<(u64, u64), String> {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).map_err(|error| error.to_string())?,
         None => number(base)?,
     };
-    let len = bytes(len)?;
+    let len = units::bytes(len)?;
     // The last byte must have an address.
     if base.checked_add(len.saturating_sub(1)).is_none() {
         return Err(format!("{len} bytes at {base} end above {}", u64::MAX));

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use usm_plan::outcome::MOST_THREADS;
 use usm_plan::ranged::Wanted;
+use usm_plan::units;
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
-use crate::input::{Hints, bytes};
+use crate::input::Hints;
 use crate::output::file_to_write;
 
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) strategy: StrategyArgument,
     /// Decide whether a plan fits in this many bytes; exit code 1 if none was found.
-    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes, allow_negative_numbers = true)]
     pub(super) capacity: Option<u64>,
     /// End the search and the steps before it this long after the start of the command; another run
     /// may then give another plan. By default a count of nodes ends the search, equal on every
@@ -53,10 +54,10 @@ pub(crate) struct Arguments {
     pub(super) alignment: Option<u64>,
     /// Device memory; tensors that do not fit go to host memory. Also limits the inputs and outputs
     /// of one operator.
-    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes, allow_negative_numbers = true)]
     pub(super) device_memory: Option<u64>,
     /// Largest single allocation in device memory; larger buffers go to host memory.
-    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes, allow_negative_numbers = true)]
     pub(super) max_alloc: Option<u64>,
     /// On an out-of-order queue: add at most this many ordering edges, if they lower the peak.
     #[arg(long, value_name = "N")]
@@ -184,8 +185,7 @@ fn threads(text: &str) -> Result<usize, String> {
 }
 
 fn alignment(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
-    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
+    units::alignment(units::bytes(text)?)
 }
 
 /// The first option that was given.

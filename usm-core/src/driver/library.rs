@@ -174,17 +174,17 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
 /// The result of `open` for the first of `names` that exists, usable or not. If none exists,
 /// returns the reason for the first name, because the others are alternative names of the same
 /// file. Requires at least one name.
-pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
+pub fn open_first<T>(names: &[impl AsRef<Path>], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
     let missing = |opened: &Result<T>| {
         matches!(opened, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))
     };
-    let first = open(Path::new(names[0]));
+    let first = open(names[0].as_ref());
     if !missing(&first) {
         return first;
     }
     // If a library exists but cannot be used, that is the error to report, not that its other name
     // is missing.
-    names[1..].iter().map(|name| open(Path::new(name))).find(|opened| !missing(opened)).unwrap_or(first)
+    names[1..].iter().map(|name| open(name.as_ref())).find(|opened| !missing(opened)).unwrap_or(first)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use usm_core::driver::library::{self, File};
@@ -103,33 +103,23 @@ impl Compiler {
     }
 
     fn find(&self) -> Result<Api, BuildError> {
-        let files: Vec<PathBuf> = match library::named_by(self.variable) {
-            Some(file) => alloc::vec![file],
-            None => self
-                .folders()
-                .flat_map(|folder| self.files.iter().map(move |name| folder.join(name)))
-                .collect(),
-        };
-        let mut missing = None;
-        for file in files {
-            // SAFETY: loading runs the library's initialisers, which depend on nothing in this
-            // crate.
-            let opened = match unsafe { File::open(self.library, &file) } {
-                Ok(opened) => opened,
-                // The first place is the loader's own.
-                Err(reason) => {
-                    missing.get_or_insert(reason);
-                    continue;
-                }
-            };
-            // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the
-            // versions of the names.
-            let api = unsafe { Api::bind(self.column, |name| opened.function(name)) }?;
-            opened.keep_open();
-            return Ok(api);
+        if let Some(file) = library::named_by(self.variable) {
+            return Ok(library::of_variable(self.variable, &file, self.open_file(&file))?);
         }
-        let missing = missing.unwrap_or(ErrorKind::LibraryNotFound { library: self.library, reason: "" });
-        Err(Error::from(missing).in_backend(self.backend).into())
+        let files: Vec<PathBuf> =
+            self.folders().flat_map(|folder| self.files.iter().map(move |name| folder.join(name))).collect();
+        Ok(library::open_first(&files, |file| self.open_file(file))?)
+    }
+
+    fn open_file(&self, file: &Path) -> usm_core::Result<Api> {
+        let ours = |kind: ErrorKind| Error::from(kind).in_backend(self.backend);
+        // SAFETY: loading runs the library's initialisers, which depend on nothing in this crate.
+        let opened = unsafe { File::open(self.library, file) }.map_err(ours)?;
+        // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the versions
+        // of the names.
+        let api = unsafe { Api::bind(self.column, |name| opened.function(name)) }?;
+        opened.keep_open();
+        Ok(api)
     }
 
     /// The loader's own places, then those of a toolkit.

@@ -21,6 +21,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::loader::Driver;
 use crate::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
 use usm_core::backend::ContextOps;
 use usm_core::driver::After;
@@ -198,7 +199,7 @@ unsafe impl Programmable for Cuda {
                 image::check(image).map_err(|reason| vendor.compile_error(reason, options, INVALID_IMAGE))?;
                 image
             }
-            _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
+            _ => return Err(context.driver().unsupported("this code").into()),
         };
         let native = Native::load(vendor, api, context, image, options)?;
         let made = matches!(code, Code::CudaC(_)).then(|| image.to_vec());
@@ -251,7 +252,7 @@ unsafe impl Programmable for Cuda {
         let Some(module) = &function.module.native else { return Err(ErrorKind::DeviceLost.into()) };
         let shape = Shape3::of(grid, module.context.shared().info().max_work_group_size)?;
         let mut parameters = Parameters::new();
-        let (pointers, shared) = parameters.point_to(arguments)?;
+        let (pointers, shared) = parameters.point_to(module.context.driver(), arguments)?;
         let (launch, raw_function) = (module.api.launch, function.raw);
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         function.module.launched.store(true, Ordering::Relaxed);
@@ -397,7 +398,7 @@ impl Parameters {
     /// Pointers to the parameters, valid until `self` or `arguments` moves; and the bytes of the
     /// region.
     #[inline]
-    fn point_to(&mut self, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
+    fn point_to(&mut self, driver: &Driver, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
         if arguments.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::SizeOverflow.into());
         }
@@ -417,7 +418,7 @@ impl Parameters {
                     let start = u32::try_from(start).map_err(|_| ErrorKind::SizeOverflow)?;
                     ptr::from_mut(offset.write(start)).cast()
                 }
-                _ => return Err(ErrorKind::Unsupported { operation: "this sort of argument" }.into()),
+                _ => return Err(driver.unsupported("this sort of argument")),
             });
         }
         let region = u32::try_from(region).map_err(|_| ErrorKind::SizeOverflow)?;

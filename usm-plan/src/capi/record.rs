@@ -8,6 +8,7 @@ use usm_pool::{Plan, Queue, Strategy};
 
 use crate::error::{Error, Result};
 use crate::outcome;
+use crate::units;
 
 use super::memory::check_array;
 
@@ -93,8 +94,8 @@ impl Wanted {
             return bad("strategy", format!("{strategy} exceeds {}", all.len() - 1));
         };
         let some = |number: u64| (number != 0).then_some(number);
-        if some(alignment).is_some_and(|bytes| !bytes.is_power_of_two()) {
-            return bad("alignment", format!("{alignment} is not a power of two"));
+        if let Some(Err(reason)) = some(alignment).map(units::alignment) {
+            return bad("alignment", reason);
         }
         if reorder > 1 {
             return bad("reorder", format!("{reorder} is neither 0 nor 1"));

@@ -105,7 +105,8 @@ impl<'c> Programs<'c> {
         }
         // SAFETY: a live `sycl::context` over OpenCL.
         let native = unsafe { (sycl.context_native)(context.native().raw()) };
-        // SAFETY: a live `cl_context` of a driver that usm-opencl's library opened.
+        // SAFETY: a live `cl_context` of a driver that usm-opencl's library opened. A failure is
+        // that of taking a reference or of a query; the context then lives as long as the process.
         let opencl = unsafe { OpenClContext::from_raw(&backend, native) }.ok()?;
         let find = |name: &core::ffi::CStr| usm_opencl::raw::function(&opencl, name);
         // SAFETY: the signatures of the OpenCL specification.
