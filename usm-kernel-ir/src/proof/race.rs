@@ -140,7 +140,8 @@ fn expand_loops(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, 
         let rounds = known.unwrap_or_else(|| {
             let (low, high) = walker.limits(atom);
             let high = high.zip(low).map(|(high, low)| high.sub(low).div(step.clone()));
-            let rounds = walker.fresh(Info { low: Some(Number::ZERO), high, shared: false, steps: None });
+            let rounds =
+                walker.fresh(Info { ty: None, low: Some(Number::ZERO), high, shared: false, steps: None });
             names.push((atom, rounds));
             rounds
         });
@@ -251,13 +252,13 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
     Some(requires)
 }
 
-/// The limits that an access's guards imply for the loops in its index.
+/// The least start of the loops in an access's index, and the end that its guards imply.
 fn loop_limits(walker: &Walker<'_>, access: &Access) -> Vec<(Atom, Option<Number>, Option<Number>)> {
     let mut found = Vec::new();
     for (atom, _) in &access.index.terms {
         if matches!(atom, Atom::Other(number, _) if walker.infos[*number as usize].steps.is_some()) {
             let interval = walker.interval(&Linear::atom(*atom), &access.guards);
-            found.push((*atom, interval.low, interval.high));
+            found.push((*atom, walker.limits(*atom).0, interval.high));
         }
     }
     found
@@ -283,7 +284,7 @@ fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -
             continue;
         }
         let (least, most) = walker.limits(atom);
-        let other = walker.fresh(Info { low: least, high: most, shared: false, steps: None });
+        let other = walker.fresh(Info { ty: None, low: least, high: most, shared: false, steps: None });
         names.push((atom, other));
     }
     let rename = |sum: &Linear| {

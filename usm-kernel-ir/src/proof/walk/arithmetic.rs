@@ -51,10 +51,11 @@ impl Walker<'_> {
         let positive =
             |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 1);
         let (low, high) = match operator {
-            Binary::Mul if natural(&left.low) && natural(&right.low) => (
-                left.low.zip(right.low).map(|(one, two)| one.mul(two)),
-                left.high.zip(right.high).map(|(one, two)| one.mul(two)),
-            ),
+            Binary::Mul if natural(&left.low) && natural(&right.low) => {
+                let low = left.low.zip(right.low).map(|(one, two)| one.mul(two));
+                let high = left.high.zip(right.high).map(|(one, two)| one.mul(two));
+                return self.congruent(expr, low.zip(high), requires);
+            }
             Binary::Div if natural(&left.low) && natural(&right.low) => {
                 if let (Some(value), Some(by)) = (one.sum.as_number(), two.sum.as_number()) {
                     if by.least().is_some_and(|least| least >= 1) {

@@ -81,18 +81,20 @@ impl Walker<'_> {
                     self.recording = false;
                     let step = self.value(right, state);
                     self.recording = true;
+                    let Some(exact) = self.exact(&step, value.ty, &state.guards) else { continue };
                     let Some(step) =
                         step.sum.as_number().filter(|step| step.least().is_some_and(|least| least > 0))
                     else {
                         continue;
                     };
+                    requires.extend(exact);
                     counted.push((variable, step.clone(), value.ty));
                     (interval.low, None, Some((start.sum.clone(), step.clone())))
                 }
                 _ => continue,
             };
             requires.extend(interval.requires);
-            let atom = self.fresh(Info { low, high, shared, steps });
+            let atom = self.fresh(Info { ty: Some(value.ty), low, high, shared, steps });
             state.variables[variable.0 as usize] = Some(Known { sum: Linear::atom(atom), requires });
         }
         // A growing variable stays in its type's range only if the loop's condition stops it.
@@ -126,12 +128,16 @@ impl Walker<'_> {
             state.variables[variable.0 as usize] = None;
             return;
         };
-        let requires = [one, two, first.requires.clone(), last.requires].concat();
-        let steps = step.sum.as_number().filter(|step| step.least().is_some_and(|least| least > 0));
-        let steps = steps.filter(|_| step.requires.is_empty()).map(|step| (start.sum.clone(), step.clone()));
+        let mut requires = [one, two, first.requires.clone(), last.requires].concat();
+        let number = step.sum.as_number().filter(|step| step.least().is_some_and(|least| least > 0));
+        let number = number.filter(|_| step.requires.is_empty());
+        let steps = number.zip(self.exact(step, ty, &state.guards)).map(|(number, exact)| {
+            requires.extend(exact);
+            (start.sum.clone(), number.clone())
+        });
         let shared = self.uniformity.is_uniform(variable) && self.free == 0;
         let high = last.high.map(|high| high.sub(Number::ONE));
-        let atom = self.fresh(Info { low: first.low, high, shared, steps });
+        let atom = self.fresh(Info { ty: Some(ty), low: first.low, high, shared, steps });
         let sum = Linear::atom(atom);
         let one = Linear::number(Number::ONE);
         state.guards.push(Guard { sum: sum.sub(&start.sum), requires: requires.clone() });
@@ -140,7 +146,8 @@ impl Walker<'_> {
     }
 }
 
-/// The value that a block sets a variable to; `None` if it changes in another way.
+/// The values that the body of a loop sets a variable to; `None` if it changes in another way, or
+/// perhaps more than once in a round.
 fn updates_of<'s>(body: &'s [Stmt], variable: VarId, updates: &mut Vec<Option<&'s Expr>>) {
     for stmt in body {
         if stmt.sets() == Some(variable) {
@@ -149,8 +156,12 @@ fn updates_of<'s>(body: &'s [Stmt], variable: VarId, updates: &mut Vec<Option<&'
                 _ => None,
             });
         }
+        let before = updates.len();
         for block in stmt.blocks() {
             updates_of(block, variable, updates);
+        }
+        if matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..)) {
+            updates[before..].fill(None);
         }
     }
 }

@@ -33,6 +33,9 @@ const AGAIN: u32 = 1 << 16;
 /// The facts about an [`Atom::Other`].
 #[derive(Clone, Debug)]
 pub(super) struct Info {
+    /// The type whose value the quantity is. `None` if it equals a value only up to multiples of
+    /// the type's range.
+    pub(super) ty: Option<Scalar>,
     pub(super) low: Option<Number>,
     pub(super) high: Option<Number>,
     /// The same for all items of a group between two barriers.
@@ -279,12 +282,14 @@ impl Walker<'_> {
         one: (Known, &[Guard]),
         two: (Known, &[Guard]),
     ) -> Option<Known> {
+        let ty = self.kernel.variable(variable).ty;
+        let is_exact = self.is_exact(&one.0, ty, one.1) && self.is_exact(&two.0, ty, two.1);
         let (first, second) = (self.interval(&one.0.sum, one.1), self.interval(&two.0.sum, two.1));
         let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
         let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
         let requires = [one.0.requires, two.0.requires, first.requires, second.requires].concat();
         let shared = self.uniformity.is_uniform(variable) && self.free == 0;
-        let atom = self.fresh(Info { low, high, shared, steps: None });
+        let atom = self.fresh(Info { ty: is_exact.then_some(ty), low, high, shared, steps: None });
         Some(Known { sum: Linear::atom(atom), requires })
     }
 

@@ -118,16 +118,22 @@ impl Walker<'_> {
                 let guards = state.guards.len();
                 self.assume(condition, true, state);
                 let one = self.value(one, state);
+                let mut is_exact = self.is_exact(&one, expr.ty, &state.guards);
                 let first = self.interval(&one.sum, &state.guards);
                 state.guards.truncate(guards);
                 self.assume(condition, false, state);
                 let two = self.value(two, state);
+                is_exact &= self.is_exact(&two, expr.ty, &state.guards);
                 let second = self.interval(&two.sum, &state.guards);
                 state.guards.truncate(guards);
                 let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
                 let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
                 let requires = [one.requires, two.requires, first.requires, second.requires].concat();
-                self.unknown_of(expr, low, high, requires)
+                if is_exact {
+                    self.unknown_of(expr, low, high, requires)
+                } else {
+                    self.congruent(expr, low.zip(high), requires)
+                }
             }
             ExprKind::Math(_, arguments) => {
                 for argument in arguments {
@@ -151,16 +157,40 @@ impl Walker<'_> {
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let low = low.filter(is_short).or(Some(Number::Constant(expr.ty.min())));
         let high = high.filter(is_short).or(expr.ty.max().map(Number::Constant));
-        let atom = self.fresh(Info { low, high, shared, steps: None });
+        let atom = self.fresh(Info { ty: Some(expr.ty), low, high, shared, steps: None });
         Known { sum: Linear::atom(atom), requires }
+    }
+
+    /// A value that equals, up to multiples of its type's range, a quantity with known limits.
+    pub(super) fn congruent(
+        &mut self,
+        expr: &Expr,
+        limits: Option<(Number, Number)>,
+        requires: Vec<Condition>,
+    ) -> Known {
+        let is_short = |number: &Number| number.counts(&mut NODES.clone());
+        let Some((low, high)) = limits.filter(|(low, high)| is_short(low) && is_short(high)) else {
+            return self.unknown_of(expr, None, None, requires);
+        };
+        let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
+        let atom = self.fresh(Info { ty: None, low: Some(low), high: Some(high), shared, steps: None });
+        Known { sum: Linear::atom(atom), requires }
+    }
+
+    /// Whether a value of this type always equals its sum.
+    pub(super) fn is_exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> bool {
+        let exact = self.exact(known, ty, guards);
+        exact.is_some_and(|all| all.iter().all(|one| known.requires.contains(one)))
     }
 
     /// The condition under which a value of this type equals its sum without wrapping; `None` if it
     /// cannot be expressed.
     pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Vec<Condition>> {
         let mut requires = known.requires.clone();
-        if let ([(_, weight)], Number::Constant(0)) = (&known.sum.terms[..], &known.sum.constant) {
-            if *weight == Number::ONE {
+        if let ([(atom, Number::Constant(1))], Number::Constant(0)) =
+            (&known.sum.terms[..], &known.sum.constant)
+        {
+            if self.fits(*atom, ty) {
                 return Some(requires);
             }
         }
@@ -168,6 +198,17 @@ impl Walker<'_> {
         requires.extend(interval.requires);
         requires.push(Condition::AtMost(Number::Constant(ty.min()), interval.low?));
         requires.push(Condition::AtMost(interval.high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
-        Some(unknown(requires))
+        let is_possible = requires.iter().all(|one| one.known() != Some(false));
+        is_possible.then(|| unknown(requires))
+    }
+
+    /// Whether each value of an atom is one of the type. No range has 2^63 items.
+    fn fits(&self, atom: Atom, ty: Scalar) -> bool {
+        let Atom::Other(number, _) = atom else { return ty.bits() == 64 };
+        self.infos[number as usize].ty.is_some_and(|own| match (own.is_signed(), ty.is_signed()) {
+            (false, true) => own.bits() < ty.bits(),
+            (true, false) => false,
+            _ => own.bits() <= ty.bits(),
+        })
     }
 }

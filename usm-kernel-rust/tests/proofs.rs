@@ -1,0 +1,186 @@
+//! Launches in which items race or leave an array, found by the interpreter: no proof accepts them.
+
+use usm_kernel_ir::proof::{Shape, claims};
+use usm_kernel_ir::{Argument, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar};
+
+/// A launch of a kernel: range, local size, and for each parameter the elements of an array, each
+/// of four bytes, or a scalar.
+struct Launch {
+    global: u64,
+    local: u64,
+    arguments: Vec<Given>,
+}
+
+enum Given {
+    Array(Vec<u32>),
+    Value(Literal),
+}
+
+fn read(source: &str) -> Kernel {
+    usm_kernel_rust::read(source, "f.rs").unwrap_or_else(|refused| panic!("{refused}")).remove(0)
+}
+
+fn launch(global: u64, local: u64, arguments: Vec<Given>) -> Launch {
+    Launch { global, local, arguments }
+}
+
+fn array(elements: &[u32]) -> Given {
+    Given::Array(elements.to_vec())
+}
+
+fn u32(value: u32) -> Given {
+    Given::Value(Literal::integer(Scalar::U32, value.into()))
+}
+
+impl Launch {
+    /// Whether the proof accepts it, and the fault that the interpreter finds.
+    fn run(&self, kernel: &Kernel) -> (bool, Option<Fault>) {
+        let (mut lengths, mut values, mut bytes) = (vec![0; kernel.arrays.len()], Vec::new(), Vec::new());
+        for (parameter, given) in kernel.parameters.iter().zip(&self.arguments) {
+            match (parameter, given) {
+                (Parameter::Array(id), Given::Array(elements)) => {
+                    lengths[id.0 as usize] = elements.len() as u64;
+                    bytes
+                        .push(elements.iter().flat_map(|element| element.to_ne_bytes()).collect::<Vec<u8>>());
+                }
+                (Parameter::Value(_), Given::Value(value)) => {
+                    values.push(*value);
+                    bytes.push(Vec::new());
+                }
+                _ => panic!("the arguments do not fit the kernel"),
+            }
+        }
+        let (global, local) = ([self.global], [self.local]);
+        let shape = Shape { global: &global, local: &local, lengths: &lengths, values: &values };
+        let holds = claims(kernel).unwrap_or_else(|refused| panic!("{refused}")).holds(&shape);
+        let given = self.arguments.iter().zip(&bytes);
+        let arguments: Vec<Argument<'_>> = given
+            .map(|(given, bytes)| match given {
+                Given::Array(_) => Argument::Array(bytes),
+                Given::Value(value) => Argument::Value(*value),
+            })
+            .collect();
+        let input = Input::new(kernel, &global, &local, &arguments).unwrap_or_else(|error| panic!("{error}"));
+        (holds, Interpreter::new(kernel, input, Order::Forwards, 1 << 16).run().err())
+    }
+}
+
+/// The launch is faulty, and no proof accepts it. It accepts the right one of the same kernel.
+fn refuses(source: &str, faulty: &Launch, right: &Launch) {
+    let kernel = read(source);
+    let (holds, fault) = faulty.run(&kernel);
+    assert!(matches!(fault, Some(Fault::Race { .. } | Fault::Outside { .. })), "{source}: {fault:?}");
+    assert!(!holds, "{source}: accepted, and {}", fault.unwrap());
+    let (holds, fault) = right.run(&kernel);
+    assert!(fault.is_none(), "{source}: {}", fault.unwrap());
+    assert!(holds, "{source}: a right launch is not accepted");
+}
+
+#[test]
+fn a_cast_that_cuts_a_number_is_not_its_operand() {
+    refuses(
+        "#[kernel] fn f(o: &mut [u32]) { let i = (global_id(0) as u8) as usize; o[i] = 1; }",
+        &launch(300, 10, vec![array(&[0; 300])]),
+        &launch(256, 16, vec![array(&[0; 256])]),
+    );
+    refuses(
+        "#[kernel] fn f(x: &[u32], a: &[u32], o: &mut [u32]) {
+            let (i, y) = (global_id(0), (x[global_id(0)] as u8) as usize);
+            o[i] = a[y];
+        }",
+        &launch(1, 1, vec![array(&[511]), array(&[0; 255]), array(&[0])]),
+        &launch(1, 1, vec![array(&[511]), array(&[0; 256]), array(&[0])]),
+    );
+}
+
+#[test]
+fn a_negative_number_below_a_limit_is_not_inside() {
+    let kernel = read(
+        "#[kernel] fn f(x: &[u32], a: &[u32], o: &mut [u32]) {
+            let y = x[global_id(0)] as i32;
+            if y < 10 { o[global_id(0)] = a[y as u32 as usize]; }
+        }",
+    );
+    let faulty = launch(1, 1, vec![array(&[u32::MAX]), array(&[0; 16]), array(&[0])]);
+    let (holds, fault) = faulty.run(&kernel);
+    assert!(matches!(fault, Some(Fault::Outside { .. })), "{fault:?}");
+    assert!(!holds, "accepted, and {}", fault.unwrap());
+}
+
+#[test]
+fn a_product_that_wraps_is_not_its_factors() {
+    refuses(
+        "#[kernel] fn f(a: &[u32], o: &mut [u32]) {
+            let (i, x) = (global_id(0), global_id(0) as u8 + 3);
+            o[i] = a[(x * x) as usize - 9];
+        }",
+        // 16 * 16 is 0.
+        &launch(14, 1, vec![array(&[0; 300]), array(&[0; 20])]),
+        &launch(13, 1, vec![array(&[0; 300]), array(&[0; 20])]),
+    );
+}
+
+#[test]
+fn values_of_branches_may_wrap() {
+    for choice in
+        ["let mut v = m * 3; if x[i] > 3 { v = m * 5; }", "let v = if x[i] > 3 { m * 5 } else { m * 3 };"]
+    {
+        refuses(
+            &format!(
+                "#[kernel] fn f(n: u32, x: &[u32], o: &mut [u32]) {{
+                    let (i, m) = (global_id(0), n as u8);
+                    {choice}
+                    o[i] = x[v as u64 - 3 * (m as u64)];
+                }}"
+            ),
+            // 52 * 5 is 4, less than 156.
+            &launch(1, 1, vec![u32(52), array(&[9; 200]), array(&[0])]),
+            &launch(1, 1, vec![u32(51), array(&[9; 200]), array(&[0])]),
+        );
+    }
+}
+
+#[test]
+fn a_step_that_wraps_is_another_one() {
+    let loops = [
+        "for c in (global_id(0) as u32..100).step_by(n * 3 + 1) { o[c as u64] = 1; }",
+        "let mut c = global_id(0); while c < 100 { o[c] = 1; c += (n * 3 + 1) as u64; }",
+        "let mut c = global_id(0); while c < 100 { o[c] = 1; c += (n * 3).max(1) as u64; }",
+    ];
+    for body in loops {
+        // 3 * 0x5555_5556 is 2.
+        refuses(
+            &format!("#[kernel] fn f(n: u32, o: &mut [u32]) {{ {body} }}"),
+            &launch(8, 1, vec![u32(0x5555_5556), array(&[0; 100])]),
+            &launch(8, 1, vec![u32(5), array(&[0; 100])]),
+        );
+    }
+}
+
+#[test]
+fn a_variable_may_grow_more_than_once_in_a_round() {
+    let source = "#[kernel] fn f(x: &[u32], o: &mut [u32]) {
+        let (i, mut c, mut s) = (global_id(0), 50_u8, 0_u32);
+        while c < 100 {
+            s += x[(c - 50) as u64];
+            for _j in 0..2_u32 { c += 120; }
+        }
+        o[i] = s;
+    }";
+    // 50 + 240 is 34.
+    let (holds, fault) = launch(1, 1, vec![array(&[0; 50]), array(&[0])]).run(&read(source));
+    assert!(matches!(fault, Some(Fault::Outside { .. })) && !holds, "{fault:?}");
+}
+
+#[test]
+fn a_condition_on_a_counted_number_does_not_move_its_start() {
+    refuses(
+        "#[kernel(group = 2)] fn f(o: &mut [u32]) {
+            for c in (local_id(0)..1000).step_by(10) {
+                if c >= 1 && c <= 10 { o[3 * group_id(0) + c] = 1; }
+            }
+        }",
+        &launch(8, 2, vec![array(&[0; 100])]),
+        &launch(2, 2, vec![array(&[0; 100])]),
+    );
+}
