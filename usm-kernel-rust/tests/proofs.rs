@@ -184,3 +184,52 @@ fn a_condition_on_a_counted_number_does_not_move_its_start() {
         &launch(2, 2, vec![array(&[0; 100])]),
     );
 }
+
+/// A kernel that is refused when it is compiled.
+fn is_refused(body: &str) {
+    let source = format!(
+        "#[kernel(group = 16)] fn f(n: u64, o: &mut [u32]) {{
+            #[local] let mut lm: [u32; 16];
+            let (l, i) = (local_id(0), global_id(0));
+            {body}
+        }}"
+    );
+    let refused = usm_kernel_rust::read(&source, "f.rs").err().map(|refused| refused.to_string());
+    let refused = refused.unwrap_or_else(|| panic!("accepted: {body}"));
+    assert!(refused.contains("two work-items may touch one element of `lm`"), "{body}: {refused}");
+}
+
+#[test]
+fn an_access_before_a_jump_meets_those_where_it_leads() {
+    is_refused(
+        "let mut k = 0_u64;
+        loop { lm[l] = k as u32; if k >= n { break; } barrier(LOCAL); k += 1; }
+        o[i] = lm[15 - l];",
+    );
+    is_refused(
+        "let mut k = 0_u64;
+        lm[l] = 0; barrier(LOCAL);
+        while k < n {
+            k += 1;
+            let x = lm[15 - l];
+            barrier(LOCAL);
+            if k > 5 { lm[l] = x; continue; }
+            barrier(LOCAL);
+        }",
+    );
+}
+
+#[test]
+fn the_last_test_of_a_loop_meets_the_statements_behind_it() {
+    is_refused(
+        "if l == 0 { lm[0] = 0; }
+        barrier(LOCAL);
+        while lm[0] < 5 { barrier(LOCAL); if l == 0 { lm[0] += 1; } barrier(LOCAL); }
+        if l == 0 { lm[0] = 1; }",
+    );
+}
+
+#[test]
+fn a_barrier_of_global_memory_does_not_order_local_memory() {
+    is_refused("lm[l] = 1; barrier(GLOBAL); o[i] = lm[15 - l];");
+}

@@ -114,6 +114,9 @@ impl Condition {
                 if let (Some(low), Some(high)) = (low.constant(), high.constant()) {
                     return Some(low <= high);
                 }
+                if high.constant() == Some(i64::MAX) && low.is_size() {
+                    return Some(true);
+                }
                 let room = high.clone().sub(low.clone());
                 let least = room.least().or_else(|| match (low.constant(), high.least()) {
                     (Some(low), Some(high)) => high.checked_sub(low),

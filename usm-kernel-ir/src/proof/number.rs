@@ -143,6 +143,16 @@ impl Number {
         Self::ZERO.sub(self)
     }
 
+    /// Whether it is a size or a length, or smaller by a constant. No launch has one above
+    /// `i64::MAX`.
+    pub(super) fn is_size(&self) -> bool {
+        match self {
+            Self::GlobalSize(_) | Self::LocalSize(_) | Self::Groups(_) | Self::Len(_) => true,
+            Self::Add(pair) => pair.0.is_size() && pair.1.constant().is_some_and(|shift| shift <= 0),
+            _ => false,
+        }
+    }
+
     /// A lower bound for every launch; `None` if there is none.
     pub(super) fn least(&self) -> Option<i64> {
         match self {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Info, Known, NESTED, State, Walker, assigned};
+use super::{Guard, Info, Jumps, Known, NESTED, State, Walker, add_to, assigned};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
 use crate::proof::claim::Condition;
@@ -24,6 +24,8 @@ impl Walker<'_> {
         let mut set = Vec::new();
         assigned(body, &mut set);
         let before = state.clone();
+        let mut heads = Vec::new();
+        self.jumps.push(Jumps::default());
         self.nested += u32::from(barriers);
         self.free += u32::from(!barriers);
         if self.nested > NESTED {
@@ -34,8 +36,14 @@ impl Walker<'_> {
                 for variable in &set {
                     state.variables[variable.0 as usize] = None;
                 }
+                let head = self.accesses.len();
                 enter(self, &before, state);
+                // The last test of the condition is followed by the statements behind the loop.
+                heads = (head..self.accesses.len()).collect();
                 self.block(body, state);
+                if let Some(jumps) = self.jumps.last() {
+                    add_to(&mut state.open, &jumps.continues);
+                }
                 state.guards.clone_from(&before.guards);
                 self.again -= time;
             }
@@ -45,9 +53,10 @@ impl Walker<'_> {
         for variable in &set {
             state.variables[variable.0 as usize] = None;
         }
-        let skipped = before.open.iter().filter(|access| !state.open.contains(access));
-        let skipped: Vec<_> = skipped.copied().collect();
-        state.open.extend(skipped);
+        let jumps = self.jumps.pop().unwrap_or_default();
+        for more in [&before.open, &jumps.breaks, &heads] {
+            add_to(&mut state.open, more);
+        }
     }
 
     /// Facts about the variables that a `while` loop changes: those that only grow by a step, or

@@ -92,6 +92,13 @@ struct State {
     open: Vec<usize>,
 }
 
+/// Accesses since the last barrier where a loop is left, and where its next round begins early.
+#[derive(Default)]
+struct Jumps {
+    breaks: Vec<usize>,
+    continues: Vec<usize>,
+}
+
 pub(super) struct Walker<'k> {
     pub(super) kernel: &'k Kernel,
     uniformity: Uniformity,
@@ -103,6 +110,8 @@ pub(super) struct Walker<'k> {
     /// Enclosing loops without barriers, in which items may be in different rounds.
     free: u32,
     nested: u32,
+    /// The jumps of the enclosing loops.
+    jumps: Vec<Jumps>,
     recording: bool,
     /// Expressions that may still be looked at again.
     left: u32,
@@ -143,6 +152,7 @@ fn walked(kernel: &Kernel) -> Walker<'_> {
         bounds: Vec::new(),
         free: 0,
         nested: 0,
+        jumps: Vec::new(),
         recording: true,
         left: AGAIN,
         again: 0,
@@ -224,8 +234,19 @@ impl Walker<'_> {
                     walker.count_up(*variable, ty, [&start, &end, &step], state);
                 });
             }
-            StmtKind::Barrier { .. } => self.close(state),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Fence { .. } => {}
+            // Accesses to global memory are compared whatever lies between.
+            StmtKind::Barrier { local: true, .. } => self.close(state),
+            StmtKind::Break => {
+                if let Some(jumps) = self.jumps.last_mut() {
+                    add_to(&mut jumps.breaks, &state.open);
+                }
+            }
+            StmtKind::Continue => {
+                if let Some(jumps) = self.jumps.last_mut() {
+                    add_to(&mut jumps.continues, &state.open);
+                }
+            }
+            StmtKind::Barrier { .. } | StmtKind::Return | StmtKind::Fence { .. } => {}
         }
     }
 
@@ -249,7 +270,7 @@ impl Walker<'_> {
         self.assume(condition, false, &mut two);
         self.block(other, &mut two);
         let mut open = one.open.clone();
-        open.extend(two.open.iter().copied().filter(|access| !one.open.contains(access)));
+        add_to(&mut open, &two.open);
         match (leaves(then), leaves(other)) {
             (true, false) => *state = two,
             (false, true) => *state = one,
@@ -343,6 +364,12 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+/// Adds the accesses that are not in a list yet.
+fn add_to(open: &mut Vec<usize>, more: &[usize]) {
+    let fresh: Vec<usize> = more.iter().copied().filter(|access| !open.contains(access)).collect();
+    open.extend(fresh);
 }
 
 /// The conditions that do not hold for every launch.
