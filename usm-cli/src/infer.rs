@@ -6,7 +6,6 @@
 //! answer or its end as the result.
 
 use core::time::Duration;
-use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -125,22 +124,27 @@ fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
     let mut parsed = tract_onnx::onnx().parse(model, None)?;
     // In obstinate mode: shapes behind an unknown operator may still be known from other inputs.
     let complaint = parsed.model.analyse(true).err().map(|error| format!("{error:#}"));
-    let (mut shapes, mut truths) = (HashMap::new(), HashMap::new());
+    let mut inferred = Inferred { complaint, ..Inferred::default() };
     for name in model.graph.iter().flat_map(|graph| &graph.node).flat_map(|node| &node.output) {
         let Some(&outlet) = parsed.outlets_by_name.get(name) else { continue };
         let fact = parsed.model.outlet_fact(outlet)?;
         let value = fact.value.concretize();
         if let Some(truth) = value.as_ref().and_then(|value| truth_value(value)) {
-            truths.insert(name.clone(), truth);
+            inferred.truths.insert(name.clone(), truth);
+        }
+        if let Some(numbers) = value.as_ref().and_then(|value| integers(value)) {
+            inferred.numbers.insert(name.clone(), numbers);
         }
         let (Some(dims), Some(bits)) =
             (fact.shape.as_concrete_finite()?, fact.datum_type.concretize().and_then(bits))
         else {
             continue;
         };
-        shapes.insert(name.clone(), Shape { bits, dims: dims.iter().map(|&dim| dim as u64).collect() });
+        inferred
+            .shapes
+            .insert(name.clone(), Shape { bits, dims: dims.iter().map(|&dim| dim as u64).collect() });
     }
-    Ok(Inferred { shapes, truths, complaint })
+    Ok(inferred)
 }
 
 /// The truth value of a tensor with one element.
@@ -150,6 +154,17 @@ fn truth_value(value: &Tensor) -> Option<bool> {
         [truth] => Some(*truth),
         _ => None,
     }
+}
+
+/// The elements of a tensor with few integers.
+fn integers(value: &Tensor) -> Option<Vec<i64>> {
+    const FEW: usize = 16;
+    let integers = [DatumType::I64, DatumType::I32, DatumType::TDim].contains(&value.datum_type());
+    if !integers || value.len() > FEW {
+        return None;
+    }
+    let numbers = value.cast_to::<i64>().ok()?;
+    numbers.as_plain_ram()?.as_slice::<i64>().ok().map(<[i64]>::to_vec)
 }
 
 /// Size of one element in bits; `None` for types without a fixed size.

@@ -325,6 +325,47 @@ fn values_that_would_fill_the_memory_are_refused() {
     plan("onnx_memory_rank", graph, &[]).refused(&["model.onnx", "\"big\""]);
 }
 
+/// The libraries that infer shapes do not agree with the standard on all of these.
+#[test]
+fn a_slice_has_the_extents_of_the_standard() {
+    let far = i64::MAX;
+    // Starts, ends, axes, steps of a 6 by 10 matrix; elements of the result.
+    let cases = [
+        ([-far, 0], [far, 10], [0, 1], [1, 1], 60),
+        ([-far, 0], [2, 10], [0, 1], [1, 1], 20),
+        ([-100, -100], [far, far], [-2, -1], [1, 1], 60),
+        ([4, 0], [2, 10], [0, 1], [1, 1], 0),
+        ([1, 0], [-6, 10], [0, 1], [1, 1], 0),
+        ([-1, 9], [-far - 1, -far - 1], [0, 1], [-1, -2], 30),
+        ([far, 0], [far, 10], [0, 1], [1, 1], 0),
+        ([5, -far], [0, 7], [-2, 1], [-far, 3], 3),
+    ];
+    for (at, (starts, ends, axes, steps, elements)) in cases.into_iter().enumerate() {
+        let inputs = ["x", "starts", "ends", "axes", "steps"];
+        let graph = GraphProto {
+            node: vec![node("Slice", &inputs, &["s"]), node("Concat", &["s", "s"], &["y"])],
+            input: vec![value("x", FLOAT, &["6", "10"])],
+            output: vec![value("y", FLOAT, &["M", "K"])],
+            initializer: vec![
+                int64s("starts", &starts),
+                int64s("ends", &ends),
+                int64s("axes", &axes),
+                int64s("steps", &steps),
+            ],
+            ..GraphProto::default()
+        };
+        let mut graph = graph;
+        graph.node[1].attribute.push(AttributeProto {
+            name: "axis".to_owned(),
+            r#type: AttributeType::Int.into(),
+            ..AttributeProto::default()
+        });
+        let ran = plan(&format!("onnx_slice_{at}"), graph, &[]);
+        assert_eq!(ran.code, 0, "{at}: {}", ran.stderr);
+        assert_eq!(ran.json()["naive"], 3 * 4 * elements, "{at}");
+    }
+}
+
 #[test]
 fn large_numbers_that_are_no_extents_stay() {
     let graph = GraphProto {

@@ -180,7 +180,7 @@ impl<'a> Facts<'a> {
         Self { shapes, outside, constants }
     }
 
-    fn shape(&self, name: &str) -> Option<&Shape> {
+    pub(super) fn shape(&self, name: &str) -> Option<&Shape> {
         self.outside.get(name).or_else(|| self.shapes.get(name))
     }
 
@@ -189,7 +189,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The elements of a small integer constant.
-    fn numbers(&self, name: &str) -> Option<Vec<i64>> {
+    pub(super) fn numbers(&self, name: &str) -> Option<Vec<i64>> {
         const INT32: i32 = 6;
         const INT64: i32 = 7;
         let tensor = self.constants.get(name)?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::{self, Control};
 use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
+use super::settle::{Settled, settle, squeezes_all};
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard, outputs, quantised};
 
@@ -73,20 +74,21 @@ fn infer_reachable(
     let mut light = without_weights(graph);
     // Repeats while branches turn out to be dead or extents to be 1, because later shapes may
     // depend on them.
-    let squeezes = light.node.iter().filter(|node| squeezes_all(node)).count();
-    let mut substitute = squeezes > 0;
-    for _ in 0..=ROUNDS + squeezes {
+    let settled = |node: &&NodeProto| squeezes_all(node) || is_standard(node, "Slice");
+    let most = ROUNDS + light.node.iter().filter(settled).count();
+    let mut substitute = light.node.iter().any(squeezes_all);
+    for _ in 0..=most {
         let mut standard = light.clone();
         control::standard(&mut standard);
         quantised::standard(&mut standard);
-        // The substitute has another shape: only shapes computed before it are used.
+        // The substitute has another shape: only facts computed before it are used.
         standard.node.iter_mut().filter(|node| substitute && squeezes_all(node)).for_each(|node| {
             "Identity".clone_into(&mut node.op_type);
         });
-        let inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
-        if control.remove_dead_branches(&inferred.truths, [graph, &mut light])
-            || squeeze_one(&mut light, &inferred.shapes)
-        {
+        let mut inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
+        let Settled { changed, doubtful } = settle(&mut light, &inferred, substitute);
+        inferred.truths.retain(|name, _| !doubtful.contains(name));
+        if control.remove_dead_branches(&inferred.truths, [graph, &mut light]) || changed {
             continue;
         }
         if core::mem::take(&mut substitute) {
@@ -109,6 +111,8 @@ pub struct Inferred {
     pub shapes: HashMap<String, Shape>,
     /// Truth values that do not depend on the data.
     pub truths: HashMap<String, bool>,
+    /// The elements of small tensors of integers that do not depend on the data.
+    pub numbers: HashMap<String, Vec<i64>>,
     /// The reason why inference stopped, or the first operator that it could not infer.
     pub complaint: Option<String>,
 }
@@ -246,45 +250,13 @@ fn strip_weights(graph: &mut GraphProto) {
     let listed: HashSet<&String> = graph.input.iter().map(|input| &input.name).collect();
     weights.retain(|weight| !listed.contains(&weight.name));
     graph.input.extend(weights);
-    graph.value_info.retain(|value| shape::known(value).is_some());
+    // For tract a stated shape takes an input's type away.
+    let inputs: HashSet<&String> = graph.input.iter().map(|input| &input.name).collect();
+    graph.value_info.retain(|value| shape::known(value).is_some() && !inputs.contains(&value.name));
     // Outputs need their names, but not their shapes.
     for output in &mut graph.output {
         output.r#type = None;
     }
-}
-
-/// Whether a node removes every extent of 1. tract must be told which.
-fn squeezes_all(node: &NodeProto) -> bool {
-    let said = node.attribute.iter().any(|attribute| attribute.name == "axes");
-    is_standard(node, "Squeeze") && !said && node.input.get(1).is_none_or(String::is_empty)
-}
-
-/// Replaces the first such node by a reshape once its input's shape is known. Returns whether there
-/// was one.
-fn squeeze_one(light: &mut GraphProto, shapes: &HashMap<String, Shape>) -> bool {
-    let stated = light
-        .value_info
-        .iter()
-        .chain(&light.input)
-        .filter_map(|value| shape::known(value).map(|shape| (value.name.clone(), shape)));
-    let stated: HashMap<String, Shape> = stated.collect();
-    let Some(at) = light.node.iter().position(squeezes_all) else { return false };
-    let node = &mut light.node[at];
-    let Some(input) = node.input.first().cloned() else { return false };
-    let Some(shape) = shapes.get(&input).or_else(|| stated.get(&input)) else { return false };
-    let left: Vec<i64> =
-        shape.dims.iter().filter(|&&extent| extent != 1).map(|&extent| extent as i64).collect();
-    let name = format!("{}/without extents of 1", node.output.first().map_or("", String::as_str));
-    "Reshape".clone_into(&mut node.op_type);
-    node.input = vec![input, name.clone()];
-    light.initializer.push(TensorProto {
-        name,
-        data_type: INT64,
-        dims: vec![left.len() as i64],
-        int64_data: left,
-        ..TensorProto::default()
-    });
-    true
 }
 
 /// tract assumes 64-bit floats for a `ConstantOfShape` without a value; the standard says 32-bit

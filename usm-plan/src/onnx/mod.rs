@@ -10,6 +10,7 @@ mod fit;
 pub mod infer;
 pub(crate) mod proto;
 mod quantised;
+mod settle;
 mod shape;
 
 use std::collections::{HashMap, HashSet};
