@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::onnx_files::{FLOAT, INT64, int64s, node, plan, value};
-use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, ValueInfoProto};
+use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::support::{Ran, folder, text};
 
 const BOOL: i32 = 9;
@@ -285,6 +285,115 @@ fn bodies_may_have_bodies() {
     assert_eq!(life(&csv, k).1, last + 1);
 }
 
+/// x of 64 floats: Neg of it, or Abs and Sqrt of it.
+fn either(condition: &str, result: &str) -> NodeProto {
+    let attribute = branches(
+        vec![node("Neg", &["x"], &["t"])],
+        vec![node("Abs", &["x"], &["e"]), node("Sqrt", &["e"], &["t"])],
+        ["t", "t"],
+    );
+    named(result, attribute, node("If", &[condition], &[result]))
+}
+
+/// The first branch gives a constant, and so does the other.
+#[test]
+fn a_constant_of_one_branch_decides_nothing() {
+    let constants = || {
+        branches(
+            vec![node("Identity", &["one"], &["t"])],
+            vec![node("Identity", &["five"], &["t"])],
+            ["t", "t"],
+        )
+    };
+    let graph = || GraphProto {
+        node: vec![
+            named("number", constants(), node("If", &["c"], &["k"])),
+            node("Equal", &["k", "one"], &["is_one"]),
+            either("is_one", "y"),
+        ],
+        input: vec![value("c", BOOL, &[]), vector("x")],
+        output: vec![untyped("y")],
+        initializer: vec![int64s("one", &[1]), int64s("five", &[5])],
+        ..GraphProto::default()
+    };
+    let (planned, ..) = planned("onnx_constant_branches", graph());
+    assert!(["Neg", "Sqrt"].iter().all(|op| names(&planned).contains(op)), "{planned}");
+
+    // As a shape, 1 would be an extent too small.
+    let mut graph = graph();
+    graph.node.truncate(1);
+    graph.node.extend([node("Expand", &["scalar", "k"], &["wide"]), node("Relu", &["wide"], &["y"])]);
+    graph.initializer.push(crate::onnx_files::floats("scalar", &[1]));
+    plan("onnx_shape_of_a_branch", graph, &[]).refused(&["Expand", "\"wide\"", "depends on the data"]);
+}
+
+/// The first iteration has the number 0, and the initial values of the body.
+#[test]
+fn a_value_of_one_iteration_decides_nothing() {
+    let scalar = |name: &str, value: i64| TensorProto { dims: Vec::new(), ..int64s(name, &[value]) };
+    // `kept` comes back unchanged, `count` does not.
+    let loop_of = |nodes: Vec<NodeProto>, output: &str| {
+        let body_nodes = vec![
+            node("Identity", &["go"], &["on"]),
+            node("Identity", &["kept"], &["kept_on"]),
+            node("Add", &["count", "one"], &["count_on"]),
+        ];
+        let inputs = vec![value("i", INT64, &[]), value("go", BOOL, &[]), untyped("kept"), untyped("count")];
+        let outputs = ["on", "kept_on", "count_on", output];
+        let attribute = vec![body("body", [body_nodes, nodes].concat(), inputs, &outputs)];
+        let inputs = ["times", "", "five", "one"];
+        GraphProto {
+            node: vec![named("again", attribute, node("Loop", &inputs, &["k", "n", "y"]))],
+            input: vec![vector("x")],
+            output: vec![value("k", INT64, &[]), value("n", INT64, &[]), value("y", FLOAT, &["5", "64"])],
+            initializer: vec![scalar("times", 5), scalar("one", 1), scalar("five", 5)],
+            ..GraphProto::default()
+        }
+    };
+    let branches_left = |name: &str, compared: [&str; 2]| {
+        let nodes = vec![node("Equal", &compared, &["same"]), either("same", "row")];
+        let (planned, ..) = planned(name, loop_of(nodes, "row"));
+        ["Neg", "Sqrt"].map(|op| names(&planned).contains(&op))
+    };
+    assert_eq!(branches_left("onnx_first_iteration", ["i", "five"]), [true, true]);
+    assert_eq!(branches_left("onnx_first_count", ["count", "one"]), [true, true]);
+    assert_eq!(branches_left("onnx_kept", ["kept", "five"]), [true, false]);
+
+    let nodes = vec![
+        node("Unsqueeze", &["count", "axis"], &["shape"]),
+        node("Expand", &["x", "shape"], &["wide"]),
+        node("Relu", &["x"], &["row"]),
+    ];
+    let mut graph = loop_of(nodes, "row");
+    graph.initializer.push(int64s("axis", &[0]));
+    plan("onnx_shape_of_an_iteration", graph, &[]).refused(&["Expand", "wide", "depends on the data"]);
+}
+
+/// Inference computes with a substitute until the shape before the Squeeze is known.
+#[test]
+fn a_squeeze_without_axes_decides_which_branch_runs() {
+    for (dimensions, left) in [(1, "Neg"), (3, "Sqrt")] {
+        let graph = GraphProto {
+            node: vec![
+                node("Squeeze", &["z"], &["s"]),
+                node("Shape", &["s"], &["shape"]),
+                node("Size", &["shape"], &["count"]),
+                node("Equal", &["count", "wanted"], &["c"]),
+                either("c", "y"),
+            ],
+            input: vec![vector("x"), value("z", FLOAT, &["1", "64", "1"])],
+            output: vec![untyped("y")],
+            initializer: vec![int64s("wanted", &[dimensions])],
+            ..GraphProto::default()
+        };
+        let (planned, ..) = planned(&format!("onnx_squeezed_{dimensions}"), graph);
+        assert_eq!(
+            ["Neg", "Sqrt"].map(|op| names(&planned).contains(&op)),
+            ["Neg", "Sqrt"].map(|op| op == left)
+        );
+    }
+}
+
 #[test]
 fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     let refused = |name: &str, graph: GraphProto, parts: &[&str]| plan(name, graph, &[]).refused(parts);
@@ -337,6 +446,16 @@ fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     let mut graph = repetition();
     graph.output.pop();
     refused("onnx_rows", graph, &["again", "\"rows\""]);
+
+    let mut graph = repetition();
+    let mut nameless = body_of(&mut graph, 2, 0);
+    nameless.input[0].name.clear();
+    graph.node[2].attribute[0].g = Some(nameless);
+    refused("onnx_nameless", graph, &["again", "an input of its body has no name"]);
+
+    let mut graph = choice();
+    graph.node[1].input[0].clear();
+    refused("onnx_no_condition", graph, &["choose", "it has no condition"]);
 
     // A body that reads an undefined value.
     let mut graph = choice();

@@ -5,6 +5,8 @@
 //! |---|---|---|---|
 //! | `Join` | the result of both branches | the result of an `If` | one of them is it |
 //! | `Enter` | an initial value | the body's own copy of it | before the first iteration |
+//! | `Keep` | an initial value | the body's own copy of it | the same, if no iteration changes it |
+//! | `Number` | the number of iterations | the iteration's number | before the first iteration |
 //! | `Next` | what the body made, and its own copy | nothing new | the end of an iteration |
 //! | `Leave` | the body's own copy | a result of the loop | after the last iteration |
 //! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
@@ -12,11 +14,12 @@
 //!
 //! The graph contains both branches of an `If` in sequence. Only one of them runs, so the plan is
 //! safe and may be a little large. A branch is removed if inference shows that it cannot run:
-//! exporters write conditions on shapes.
+//! exporters write conditions on shapes. Inference sees the shape of a `Join`, `Enter`, `Number` or
+//! `Element`, but no value: another branch or iteration may give another one.
 
 use std::collections::{HashMap, HashSet};
 
-use super::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto};
+use super::proto::{AttributeProto, AttributeType, GraphProto, NodeProto};
 use super::{is_standard, node_title, shape};
 use crate::error::{Error, Result};
 
@@ -210,7 +213,11 @@ impl Flat {
             rename(&mut tensor.name);
             self.graph.initializer.push(tensor);
         }
-        let inputs = inputs.iter().map(|name| names[name].clone()).collect();
+        let flat = |name: &String| {
+            let nameless = || Error::bad(format!("an input of its {attribute} has no name"));
+            names.get(name).cloned().ok_or_else(nameless)
+        };
+        let inputs = inputs.iter().map(flat).collect::<Result<_>>()?;
         Ok(Body { nodes: graph.node, names, inputs, outputs })
     }
 
@@ -261,6 +268,9 @@ impl Flat {
             given.push(nodes.iter().flat_map(|node| node.output.iter().cloned()).collect());
         }
         let condition = node.input.first().map_or("", String::as_str);
+        if condition.is_empty() {
+            return Err(Error::bad("it has no condition"));
+        }
         if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(given) {
             // Indexed by the condition's value: nodes that are dead if it is false, and if it is
             // true.
@@ -288,10 +298,12 @@ impl Flat {
         for (name, data_type) in inputs.iter().zip([INT64, BOOL]) {
             self.graph.value_info.push(shape::value_info(name, data_type, &[]));
         }
-        self.enter(node, &node.input, &inputs);
+        self.add_node(node, "Number", &[&node.input[0]], &[&inputs[0]]);
+        let entries = self.enter(node, &node.input[1..], &inputs[1..]);
         self.collect(node, carried);
         let first = self.graph.node.len();
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
+        self.keep(entries, first, &results, &inputs[1..]);
         self.next(node, &results, &inputs[1..], carried + 1);
         self.gather(node, &results[1 + carried..], carried);
         self.control.loops.push((first, self.graph.node.len()));
@@ -310,7 +322,7 @@ impl Flat {
         let collected =
             outputs.len().checked_sub(carried).ok_or_else(|| Error::bad("its body loses a value"))?;
         at_most("outputs", node.output.len(), carried + collected)?;
-        self.enter(node, &node.input[..carried], &inputs);
+        let entries = self.enter(node, &node.input[..carried], &inputs);
         self.collect(node, carried);
         let first = self.graph.node.len();
         let axes = node.attribute.iter().find(|a| a.name == "scan_input_axes").map(|a| a.ints.clone());
@@ -331,6 +343,7 @@ impl Flat {
                 .for_each(|node| node.attribute.push(attribute.clone()));
         }
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
+        self.keep(entries, first, &results, &inputs);
         self.next(node, &results, &inputs, carried);
         self.gather(node, &results[carried..], carried);
         self.control.loops.push((first, self.graph.node.len()));
@@ -338,9 +351,28 @@ impl Flat {
         Ok(())
     }
 
-    fn enter(&mut self, node: &NodeProto, initial: &[String], own: &[String]) {
+    /// Returns the position of the first node.
+    fn enter(&mut self, node: &NodeProto, initial: &[String], own: &[String]) -> usize {
+        let entries = self.graph.node.len();
         for (initial, own) in initial.iter().zip(own) {
             self.add_node(node, "Enter", &[initial], &[own]);
+        }
+        entries
+    }
+
+    /// Marks the entries of values that the body, whose nodes begin at `first`, hands on unchanged.
+    fn keep(&mut self, entries: usize, first: usize, results: &[String], own: &[String]) {
+        let (before, body) = self.graph.node.split_at_mut(first);
+        let mut same: HashMap<&str, &str> = HashMap::new();
+        for node in body.iter().filter(|node| is_standard(node, "Identity")) {
+            if let (Some(input), Some(output)) = (node.input.first(), node.output.first()) {
+                same.insert(output, same.get(input.as_str()).copied().unwrap_or(input));
+            }
+        }
+        for ((result, own), entry) in results.iter().zip(own).zip(&mut before[entries..]) {
+            if same.get(result.as_str()).copied().unwrap_or(result) == own {
+                "Keep".clone_into(&mut entry.op_type);
+            }
         }
     }
 
@@ -385,17 +417,18 @@ fn at_most(what: &str, found: usize, most: usize) -> Result<()> {
     if found <= most { Ok(()) } else { Err(Error::bad(format!("{found} {what}, and {most} at most"))) }
 }
 
-/// Replaces our operators by standard ones of the same shapes, for shape inference.
+/// Replaces our operators by standard ones of the same shapes, for shape inference. No value passes
+/// through one that may have another value in another branch or iteration.
 pub(crate) fn standard(graph: &mut GraphProto) {
-    /// The index of the selected element.
-    const ZERO: &str = "usm.control/zero";
+    /// The index of an element, and a condition: inputs, so that their values are unknown.
+    const INDEX: &str = "usm.control/index";
+    const CONDITION: &str = "usm.control/condition";
     let known: HashMap<String, _> = graph
         .value_info
         .iter()
         .chain(&graph.output)
         .map(|value| (value.name.clone(), value.clone()))
         .collect();
-    let mut elements = false;
     let mut given = Vec::new();
     graph.node.retain_mut(|node| {
         if node.domain != DOMAIN {
@@ -406,12 +439,11 @@ pub(crate) fn standard(graph: &mut GraphProto) {
         match node.op_type.as_str() {
             "Element" => {
                 node.op_type = "Gather".to_owned();
-                node.input.push(ZERO.to_owned());
-                elements = true;
+                node.input.push(INDEX.to_owned());
                 true
             }
             _ if node.output.is_empty() => false,
-            "Collect" => {
+            "Collect" | "Number" => {
                 given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
                 false
             }
@@ -419,21 +451,28 @@ pub(crate) fn standard(graph: &mut GraphProto) {
                 given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
                 false
             }
-            _ => {
-                node.op_type = "Identity".to_owned();
-                node.input.truncate(1);
+            // A Join with one result left has one input more, its condition.
+            "Join" if node.input.len() < 3 => to_identity(node),
+            "Enter" | "Join" => {
+                node.op_type = "Where".to_owned();
+                let value = node.input[0].clone();
+                node.input = vec![CONDITION.to_owned(), value.clone(), value];
                 true
             }
+            _ => to_identity(node),
         }
     });
     // Only fully known shapes are stated; the others stay unknown.
     graph.input.extend(given.into_iter().filter(|value| shape::known(value).is_some()));
-    if elements {
-        graph.initializer.push(TensorProto {
-            name: ZERO.to_owned(),
-            data_type: INT64,
-            int64_data: vec![0],
-            ..TensorProto::default()
-        });
-    }
+    let used: HashSet<&String> = graph.node.iter().flat_map(|node| &node.input).collect();
+    let unknown = [(INDEX, INT64), (CONDITION, BOOL)].map(|(name, data_type)| {
+        used.contains(&name.to_owned()).then(|| shape::value_info(name, data_type, &[]))
+    });
+    graph.input.extend(unknown.into_iter().flatten());
+}
+
+fn to_identity(node: &mut NodeProto) -> bool {
+    node.op_type = "Identity".to_owned();
+    node.input.truncate(1);
+    true
 }
