@@ -325,6 +325,26 @@ fn values_that_would_fill_the_memory_are_refused() {
     plan("onnx_memory_rank", graph, &[]).refused(&["model.onnx", "\"big\""]);
 }
 
+/// Exporters write an output's dimensions by hand.
+#[test]
+fn the_operator_of_an_output_gives_its_shape() {
+    let graph = || GraphProto {
+        node: vec![node("Relu", &["x"], &["a"]), node("Add", &["a", "one"], &["y"])],
+        input: vec![value("x", FLOAT, &["N", "3"])],
+        output: vec![value("y", FLOAT, &["N"])],
+        initializer: vec![floats("one", &[1])],
+        ..GraphProto::default()
+    };
+    let ran = plan("onnx_output", graph(), &["--dim", "N=2"]);
+    assert_eq!((ran.code, &ran.json()["naive"]), (0, &json!(2 * 24)), "{}", ran.stderr);
+    let remark = "the shape [2] that the file states for output \"y\" is not that of its operator, [2, 3]";
+    assert_eq!(ran.stderr.matches(remark).count(), 1, "{}", ran.stderr);
+    let range = text(&folder("onnx_output_range").join("range.json"));
+    let ran = plan("onnx_output_values", graph(), &["--dim", "N=1..8", "--range-plan", &range]);
+    assert_eq!((ran.code, ran.stderr.matches("the shape [8]").count()), (0, 1), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
 /// The libraries that infer shapes do not agree with the standard on all of these.
 #[test]
 fn a_slice_has_the_extents_of_the_standard() {

@@ -141,10 +141,11 @@ fn a_slice_of_one_range_is_a_view() {
     assert_eq!(sliced(&[-3], &[i64::MAX], &[-2], &[1], "3x64"), Some(1280));
     assert_eq!(sliced(&[0, 2], &[64, 5], &[1, 0], &[1, 1], "3x64"), Some(512));
     assert_eq!(sliced(&[0], &[i64::MAX], &[0], &[1], "8x64"), Some(0));
-    // Every second row, columns, and ranges outside of the shape.
+    assert_eq!(sliced(&[7], &[-9], &[0], &[-5], "2x64"), None);
+    assert_eq!(sliced(&[7], &[6], &[0], &[-5], "1x64"), Some(1792));
+    // Every second row, columns, and an axis outside of the shape.
     assert_eq!(sliced(&[0], &[8], &[0], &[2], "4x64"), None);
     assert_eq!(sliced(&[0], &[32], &[1], &[1], "8x32"), None);
-    assert_eq!(sliced(&[7], &[9], &[0], &[1], "3x64"), None);
     assert_eq!(sliced(&[i64::MIN], &[i64::MAX], &[i64::MIN], &[1], "3x64"), None);
 }
 
@@ -327,11 +328,20 @@ fn shapes_that_contradict_their_operator_are_refused() {
             ["1024", "512"],
         ),
         (node("Concat", &["a", "a"], &["b"]), vec![("a", "4x64"), ("b", "4x64")], ["1024", "2048"]),
+        (node("Relu", &["a"], &["b"]), vec![("a", "4x64"), ("b", "4x63")], ["[4, 63]", "[4, 64]"]),
+        (node("Softmax", &["a"], &["b"]), vec![("a", "4x64"), ("b", "4")], ["[4]", "[4, 64]"]),
+        (node("Mul", &["a", "x"], &["b"]), vec![("a", "4x1"), ("b", "4x1")], ["[4, 1]", "[4, 16]"]),
+        (
+            node("Slice", &["a", "one", "three"], &["b"]),
+            vec![("a", "4x64"), ("b", "3x64")],
+            ["[3, 64]", "[2, 64]"],
+        ),
     ];
+    let bounds = || vec![int64s("one", &[1]), int64s("three", &[3])];
     for (op, stated, numbers) in cases {
         let name = op.op_type.clone();
         for options in [&[][..], &["--no-views"]] {
-            plan("onnx_lie", around(op.clone(), &stated, vec![]), options).refused(&[
+            plan("onnx_lie", around(op.clone(), &stated, bounds()), options).refused(&[
                 "model.onnx",
                 &name,
                 "node 1",

@@ -14,6 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::proto::{GraphProto, NodeProto, TensorProto};
+use super::slice::Selection;
 use super::{Shape, is_constant, is_standard, node_title, outputs};
 use crate::error::{Error, Result};
 
@@ -136,6 +137,9 @@ pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
             (first, node.output.clone())
         } else if is_standard(node, "Concat") {
             (result, node.input.clone())
+        } else if let Some(reason) = contradiction(node, facts) {
+            let reason = format!("{reason}: the shapes contradict the operator");
+            return Err(Error::bad(reason).in_field(node_title(index, node)));
         } else {
             continue;
         };
@@ -151,6 +155,47 @@ pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Why the number of a result's elements is not the one that the operator computes.
+fn contradiction(node: &NodeProto, facts: &Facts<'_>) -> Option<String> {
+    let result = node.output.first()?;
+    let stated = &facts.shape(result)?.dims;
+    let dims = selected(node, facts).or_else(|| broadcast(node, facts))?;
+    let count = |dims: &[u64]| dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim));
+    (count(&dims) != count(stated))
+        .then(|| format!("{result:?} has the shape {stated:?}, but by its inputs {dims:?}"))
+}
+
+/// The extents of a Slice.
+fn selected(node: &NodeProto, facts: &Facts<'_>) -> Option<Vec<u64>> {
+    let from = facts.shape(node.input.first().filter(|_| is_standard(node, "Slice"))?)?;
+    Some(Selection::of(node, &from.dims, |name| facts.numbers(name))?.dims)
+}
+
+/// The extents of the result of an operator whose inputs are broadcast, or that keeps those of its
+/// first input.
+fn broadcast(node: &NodeProto, facts: &Facts<'_>) -> Option<Vec<u64>> {
+    let one_of = |names: &[&str]| names.iter().any(|name| is_standard(node, name));
+    let inputs = if one_of(&ELEMENT_WISE) || one_of(&["Where", "Max", "Mean", "Min", "Sum"]) {
+        &node.input[..]
+    } else if one_of(&FIRST_INPUT) {
+        node.input.get(..1)?
+    } else {
+        return None;
+    };
+    // The last extents meet, and one of 1 is repeated.
+    let mut dims: Vec<u64> = Vec::new();
+    for input in inputs {
+        let theirs = &facts.shape(input)?.dims;
+        let more = theirs.len().saturating_sub(dims.len());
+        dims.splice(..0, core::iter::repeat_n(1, more));
+        for (ours, &theirs) in dims.iter_mut().rev().zip(theirs.iter().rev()).filter(|(ours, _)| **ours == 1)
+        {
+            *ours = theirs;
+        }
+    }
+    Some(dims)
 }
 
 /// Shapes and small constants by name.
@@ -211,12 +256,9 @@ impl<'a> Facts<'a> {
         (numbers.len() as u64 == stated).then_some(numbers)
     }
 
-    /// The inputs from `first` on as a list, or the attribute of that name in older operator sets.
-    fn list(&self, node: &NodeProto, input: usize, attribute: &str) -> Option<Vec<i64>> {
-        match node.input.get(input).filter(|name| !name.is_empty()) {
-            Some(name) => self.numbers(name),
-            None => Some(node.attribute.iter().find(|a| a.name == attribute)?.ints.clone()),
-        }
+    /// Whether each element is made of whole bytes.
+    fn has_bytes(&self, name: &str) -> bool {
+        self.shape(name).is_some_and(|shape| shape.bits % 8 == 0)
     }
 
     /// Whether parts along the axis are ranges of bytes: every extent before it is 1.
@@ -283,7 +325,8 @@ impl Allowed {
         for node in graph.node.iter().filter(|node| is_standard(node, "Concat")) {
             let Some(result) = node.output.first() else { continue };
             let named = node.attribute.iter().any(|a| a.name == "axis");
-            if !named || !facts.is_outermost(result, axis_of(node)) || node.input.len() < 2 {
+            let outermost = facts.is_outermost(result, axis_of(node)) && facts.has_bytes(result);
+            if !named || !outermost || node.input.len() < 2 {
                 continue;
             }
             let mut at = 0_u64;
@@ -319,7 +362,8 @@ fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
         Vec::new()
     } else if keeps_bytes(node) && whole {
         vec![(result.clone(), (input.clone(), 0))]
-    } else if is_standard(node, "Split") && facts.is_outermost(input, axis_of(node)) {
+    } else if is_standard(node, "Split") && facts.is_outermost(input, axis_of(node)) && facts.has_bytes(input)
+    {
         let mut at = Some(0_u64);
         let parts = outputs(node).map_while(|part| {
             let begin = at?;
@@ -354,36 +398,19 @@ fn may_have_effect(node: &NodeProto, facts: &Facts<'_>) -> bool {
 fn slice_offset(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
     let (input, result) = (node.input.first()?, node.output.first()?);
     let (from, to) = (facts.shape(input)?, facts.shape(result)?);
-    let starts = facts.list(node, 1, "starts")?;
-    let count = starts.len() as i64;
-    let all = || (0..count).collect();
-    let axes = match node.input.get(3).filter(|name| !name.is_empty()) {
-        Some(name) => facts.numbers(name)?,
-        None => node.attribute.iter().find(|a| a.name == "axes").map_or_else(all, |a| a.ints.clone()),
-    };
-    let steps = match node.input.get(4).filter(|name| !name.is_empty()) {
-        Some(name) => facts.numbers(name)?,
-        None => vec![1; starts.len()],
-    };
-    if axes.len() != starts.len() || steps != vec![1; starts.len()] || from.dims.len() != to.dims.len() {
+    let Selection { inside, dims, .. } = Selection::of(node, &from.dims, |name| facts.numbers(name))?;
+    if dims != to.dims || inside.steps.iter().any(|&step| step != 1) {
         return None;
     }
-    let mut cuts = from.dims.iter().zip(&to.dims).enumerate().filter(|(_, (from, to))| from != to);
-    let Some((axis, (&extent, &left))) = cuts.next() else { return Some(0) };
+    let mut cuts = from.dims.iter().zip(&dims).enumerate().filter(|(_, (from, to))| from != to);
+    let Some((axis, _)) = cuts.next() else { return Some(0) };
     if cuts.next().is_some() || !facts.is_outermost(input, axis as i64) {
         return None;
     }
-    let rank = from.dims.len() as i64;
-    let named = |&axis: &i64| if axis < 0 { axis.saturating_add(rank) } else { axis };
-    let at = axes.iter().map(named).position(|named| named == axis as i64)?;
-    let start = starts[at];
-    let start = if start < 0 { start.checked_add(i64::try_from(extent).ok()?)? } else { start };
-    let start = u64::try_from(start).unwrap_or(0);
-    if start.checked_add(left)? > extent {
-        return None;
-    }
-    let row = Shape { bits: from.bits, dims: from.dims[axis + 1..].to_vec() };
-    let bits = row.dims.iter().try_fold(row.bits, |n, &dim| n.checked_mul(dim))?.checked_mul(start)?;
+    let at = inside.axes.iter().position(|&named| named == axis as i64)?;
+    let start = u64::try_from(inside.starts[at]).ok()?;
+    let row = from.dims[axis + 1..].iter().try_fold(from.bits, |n, &dim| n.checked_mul(dim))?;
+    let bits = row.checked_mul(start)?;
     (bits % 8 == 0).then_some(bits / 8)
 }
 

@@ -27,18 +27,21 @@ const READ: u64 = 64;
 pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
     let dims = to_identifiers(ranges)?;
     let model = decode(bytes)?;
-    let values = sample_points(&dims);
+    let points = sample_points(&dims);
     let read = |values: &Vec<u64>| -> Result<Reading> {
         let said = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
-        let hints = Hints { dims: hints.dims.iter().cloned().chain(said.clone()).collect(), ..hints.clone() };
+        // One value for all: the others would repeat its remarks.
+        let remark = hints.remark.filter(|_| values == &points[0]);
+        let dims = hints.dims.iter().cloned().chain(said.clone()).collect();
+        let hints = Hints { dims, remark, ..hints.clone() };
         let shown =
             || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
         let reading = Reading::of(model.clone(), &hints)
             .map_err(|error| error.in_field(format_args!("--dim {}", shown())))?;
         Ok(reading)
     };
-    let readings = values.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let points = Points { dims: &dims, values };
+    let readings = points.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let points = Points { dims: &dims, values: points };
     // The base has the greatest values, where the order matters most.
     let Some(base) = readings.first() else { return Err(Error::bad("no dimension").in_field("--dim")) };
     for (values, reading) in points.values.iter().zip(&readings) {

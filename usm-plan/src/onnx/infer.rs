@@ -6,8 +6,8 @@ use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
 use super::control::{self, Control};
+use super::correct::{Corrected, correct, squeezes_all};
 use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
-use super::settle::{Settled, settle, squeezes_all};
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard, outputs, quantised};
 
@@ -32,11 +32,37 @@ pub(super) fn complete(
     infer: &dyn Fn(&[u8]) -> Inferred,
     remark: &dyn Fn(String),
 ) -> Option<String> {
+    // Exporters state dimensions of outputs that the operators do not have.
+    let said = graph.output.iter().filter_map(|output| shapes.remove_entry(&output.name));
+    let said: HashMap<String, Shape> = said.collect();
+    let complaint = infer_all(frame, graph, control, shapes, &said, infer, remark);
+    for (name, shape) in said {
+        let found = shapes.entry(name.clone()).or_insert_with(|| shape.clone());
+        if found.bytes().ok() != shape.bytes().ok() {
+            remark(format!(
+                "the shape {:?} that the file states for output {name:?} is not that of its operator, {:?}",
+                shape.dims, found.dims
+            ));
+        }
+    }
+    complaint
+}
+
+/// As [`complete`]; `said`: shapes that count if none is inferred.
+fn infer_all(
+    frame: &ModelProto,
+    graph: &mut GraphProto,
+    control: &mut Control,
+    shapes: &mut HashMap<String, Shape>,
+    said: &HashMap<String, Shape>,
+    infer: &dyn Fn(&[u8]) -> Inferred,
+    remark: &dyn Fn(String),
+) -> Option<String> {
     let stated = shapes.clone();
     let complaint = infer_reachable(frame, graph, control, shapes, infer)?;
     let known = |graph: &GraphProto, shapes: &HashMap<String, Shape>| {
         let mut given = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
-        given.all(|name| shapes.contains_key(name))
+        given.all(|name| shapes.contains_key(name) || said.contains_key(name))
     };
     if known(graph, shapes) {
         return Some(complaint);
@@ -74,8 +100,8 @@ fn infer_reachable(
     let mut light = without_weights(graph);
     // Repeats while branches turn out to be dead or extents to be 1, because later shapes may
     // depend on them.
-    let settled = |node: &&NodeProto| squeezes_all(node) || is_standard(node, "Slice");
-    let most = ROUNDS + light.node.iter().filter(settled).count();
+    let replaced = |node: &&NodeProto| squeezes_all(node) || is_standard(node, "Slice");
+    let most = ROUNDS + light.node.iter().filter(replaced).count();
     let mut substitute = light.node.iter().any(squeezes_all);
     for _ in 0..=most {
         let mut standard = light.clone();
@@ -86,7 +112,7 @@ fn infer_reachable(
             "Identity".clone_into(&mut node.op_type);
         });
         let mut inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() }, infer);
-        let Settled { changed, doubtful } = settle(&mut light, &inferred, substitute);
+        let Corrected { changed, doubtful } = correct(&mut light, &inferred, substitute);
         inferred.truths.retain(|name, _| !doubtful.contains(name));
         if control.remove_dead_branches(&inferred.truths, [graph, &mut light]) || changed {
             continue;

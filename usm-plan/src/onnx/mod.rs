@@ -4,14 +4,15 @@
 mod allow;
 mod choose;
 mod control;
+mod correct;
 mod element;
 mod every_value;
 mod fit;
 pub mod infer;
 pub(crate) mod proto;
 mod quantised;
-mod settle;
 mod shape;
+mod slice;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
