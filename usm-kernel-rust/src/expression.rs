@@ -83,8 +83,9 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         }
         Rust::Cast(cast) => {
             let ty = scalar(&cast.ty)?;
-            // A literal has the type that it is cast to.
-            let operand = expr(&cast.expr, literal::is_open(&cast.expr).then_some(ty), scope)?;
+            // A literal has the type that it is cast to; as in Rust, an integer is no float.
+            let hint = if ty.is_float() && literal::is_integer(&cast.expr) { Scalar::I32 } else { ty };
+            let operand = expr(&cast.expr, literal::is_open(&cast.expr).then_some(hint), scope)?;
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
@@ -378,12 +379,16 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         return refuse(
             call.method.span(),
             format!(
-                "`{name}` is unknown here; numbers have min, max, wrapping_add, _sub, _mul, and floating point numbers abs, sqrt, floor, ceil, trunc, round, exp, \
+                "`{name}` is unknown here; numbers have min, max, abs, wrapping_add, _sub, _mul, and floating point numbers sqrt, floor, ceil, trunc, round, exp, \
                  ln, sin, cos, powf, mul_add, is_nan, is_finite and others of std"
             ),
         );
     };
     let receiver = expr(&call.receiver, hint, scope)?;
+    if function == Math::Abs && receiver.ty.is_signed() && arguments.is_empty() {
+        let negative = Expr::unary(Unary::Neg, receiver.clone(), at);
+        return Ok(Expr::binary(Binary::Max, receiver, negative, at));
+    }
     if !receiver.ty.is_float() {
         return refuse(call.method.span(), format!("{} has no `{name}`: write `as f32`", receiver.ty));
     }

@@ -62,6 +62,17 @@ fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal
     Ok(Literal::f64(sign * value))
 }
 
+/// Whether the value is an integer without a type.
+pub(crate) fn is_integer(value: &Rust) -> bool {
+    match value {
+        Rust::Paren(inner) => is_integer(&inner.expr),
+        Rust::Group(inner) => is_integer(&inner.expr),
+        Rust::Lit(literal) => matches!(&literal.lit, Lit::Int(number) if number.suffix().is_empty()),
+        Rust::Unary(unary) => matches!(unary.op, syn::UnOp::Neg(_)) && is_integer(&unary.expr),
+        _ => false,
+    }
+}
+
 /// Whether the value consists of literals without a type, so that the context determines its type.
 pub(crate) fn is_open(value: &Rust) -> bool {
     match value {
