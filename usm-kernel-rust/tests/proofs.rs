@@ -108,6 +108,20 @@ fn a_negative_number_below_a_limit_is_not_inside() {
 }
 
 #[test]
+fn a_negative_number_is_a_great_one_without_sign() {
+    let kernel = read(
+        "#[kernel] fn f(x: &[u32], a: &[u32], o: &mut [u32]) {
+            let (i, y) = (global_id(0), x[global_id(0)] as i8);
+            o[i] = a[max((y + y) as u64, 1)];
+        }",
+    );
+    let faulty = launch(1, 1, vec![array(&[255]), array(&[0; 200]), array(&[0])]);
+    let (holds, fault) = faulty.run(&kernel);
+    assert!(matches!(fault, Some(Fault::Outside { .. })), "{fault:?}");
+    assert!(!holds, "accepted, and {}", fault.unwrap());
+}
+
+#[test]
 fn a_product_that_wraps_is_not_its_factors() {
     refuses(
         "#[kernel] fn f(a: &[u32], o: &mut [u32]) {

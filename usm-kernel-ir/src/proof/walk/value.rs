@@ -107,9 +107,14 @@ impl Walker<'_> {
                 match self.exact(&known, operand.ty, &state.guards) {
                     Some(requires) => Known { sum: known.sum, requires },
                     None => {
-                        let low = Some(Number::Constant(operand.ty.min()));
+                        let low = Number::Constant(operand.ty.min());
                         let high = operand.ty.max().map(Number::Constant);
-                        self.unknown_of(expr, low, high, Vec::new())
+                        // A negative number becomes a great one.
+                        if operand.ty.is_signed() && !expr.ty.is_signed() {
+                            self.congruent(expr, Some(low).zip(high), Vec::new())
+                        } else {
+                            self.unknown_of(expr, Some(low), high, Vec::new())
+                        }
                     }
                 }
             }
