@@ -345,6 +345,37 @@ fn the_operator_of_an_output_gives_its_shape() {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
+/// The values that are read first may all be multiples of 64; one more halves the expressions.
+#[test]
+fn an_expression_holds_for_values_between_those_read() {
+    for (step, range) in [(2, "64..4096"), (160, "0..64512"), (3, "64..16192:4")] {
+        let graph = GraphProto {
+            node: vec![
+                node("Slice", &["x", "start", "end", "axis", "step"], &["s"]),
+                node("Exp", &["s"], &["y"]),
+            ],
+            input: vec![value("x", FLOAT, &["W"])],
+            output: vec![value("y", FLOAT, &["M"])],
+            initializer: vec![
+                int64s("start", &[0]),
+                int64s("end", &[i64::MAX]),
+                int64s("axis", &[0]),
+                int64s("step", &[step]),
+            ],
+            ..GraphProto::default()
+        };
+        let range_plan = text(&folder("onnx_between_range").join("range.json"));
+        let dim = format!("W={range}");
+        let ran = plan("onnx_between", graph, &["--dim", &dim, "--range-plan", &range_plan]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        for width in [64, 68, 160, 164, 1280, 3200, 3204, 4000, 4096] {
+            let ran = usm(&["plan", &range_plan, "--json", "--dim", &format!("W={width}")]);
+            let naive = 2 * 4 * (width + step - 1).div_euclid(step);
+            assert_eq!(ran.json()["naive"], naive, "{range} at {width}: {}", ran.stderr);
+        }
+    }
+}
+
 /// The libraries that infer shapes do not agree with the standard on all of these.
 #[test]
 fn a_slice_has_the_extents_of_the_standard() {

@@ -1,22 +1,26 @@
 //! A model for every value of some of its dimensions, as a graph.json whose sizes are expressions.
 //!
 //! Reads the model for some values and fits expressions to the tensors' extents that are right for
-//! all of them. A dimension with few values is read for all.
+//! all of them. A dimension with few values is read for all. Otherwise the model is read again
+//! where expressions of the same form would differ.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use usm_pool::range::Dimension;
 use usm_pool::{Graph, TensorKind};
 
-use super::fit::Points;
+use super::fit::{Fit, Points};
 use super::{Reading, Shape, decode};
 use crate::error::{Error, Result};
 use crate::graph_json;
 use crate::input::Hints;
 use crate::ranged::{Amount, NamedDimension, check};
 
-/// Maximum number of values of a dimension that are read.
+/// Maximum number of values of a dimension that are read at first.
 const READ: u64 = 64;
+
+/// Maximum number of times that more values are read. Each halves the expressions in question.
+const ROUNDS: usize = 16;
 
 /// Converts the bytes of a file to a graph.json with dimensions. `ranges` gives the values of
 /// dimensions by name; the hints give one value for each other dimension.
@@ -27,32 +31,56 @@ const READ: u64 = 64;
 pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]) -> Result<String> {
     let dims = to_identifiers(ranges)?;
     let model = decode(bytes)?;
-    let points = sample_points(&dims);
+    let mut values = sample_points(&dims);
+    let base_values = values[0].clone();
     let read = |values: &Vec<u64>| -> Result<Reading> {
         let said = ranges.iter().zip(values).map(|((name, _), &value)| (name.clone(), value));
         // One value for all: the others would repeat its remarks.
-        let remark = hints.remark.filter(|_| values == &points[0]);
+        let remark = hints.remark.filter(|_| *values == base_values);
         let dims = hints.dims.iter().cloned().chain(said.clone()).collect();
         let hints = Hints { dims, remark, ..hints.clone() };
         let shown =
             || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
-        let reading = Reading::of(model.clone(), &hints)
-            .map_err(|error| error.in_field(format_args!("--dim {}", shown())))?;
-        Ok(reading)
+        Reading::of(model.clone(), &hints).map_err(|error| error.in_field(format_args!("--dim {}", shown())))
     };
-    let readings = points.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let points = Points { dims: &dims, values: points };
-    // The base has the greatest values, where the order matters most.
-    let Some(base) = readings.first() else { return Err(Error::bad("no dimension").in_field("--dim")) };
-    for (values, reading) in points.values.iter().zip(&readings) {
-        let same = |(one, other): (&(String, _), &(String, _))| one.0 == other.0;
-        let (ours, theirs) = (&base.described.nodes, &reading.described.nodes);
-        if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(same) {
-            let reason = format!("other operators run for {:?} than for {values:?}", points.values[0]);
+    let mut readings: Vec<Reading> = Vec::new();
+    let mut graph = None;
+    for round in 0.. {
+        for values in &values[readings.len()..] {
+            let reading = read(values)?;
+            // The base has the greatest values, where the order matters most.
+            let base = readings.first().unwrap_or(&reading);
+            let same = |(one, other): (&(String, _), &(String, _))| one.0 == other.0;
+            let (ours, theirs) = (&base.described.nodes, &reading.described.nodes);
+            if ours.len() != theirs.len() || !ours.iter().zip(theirs).all(same) {
+                let reason = format!("other operators run for {base_values:?} than for {values:?}");
+                return Err(Error::bad(reason).in_field("--dim"));
+            }
+            readings.push(reading);
+        }
+        if graph.is_none() {
+            graph = readings.first().map(|base| base.model(hints)).transpose()?.map(|model| model.graph);
+        }
+        let Some(graph) = &graph else { break };
+        let points = Points { dims: &dims, values: values.clone() };
+        let doubts = All { points: &points, readings: &readings }.doubts(graph);
+        if doubts.is_empty() {
+            break;
+        }
+        if round == ROUNDS {
+            let reason = "no expressions were found that surely hold for the values between those read";
             return Err(Error::bad(reason).in_field("--dim"));
         }
+        for (dim, value) in doubts {
+            let mut point = base_values.clone();
+            point[dim] = value;
+            if !values.contains(&point) {
+                values.push(point);
+            }
+        }
     }
-    let graph = base.model(hints)?.graph;
+    let Some(graph) = graph else { return Err(Error::bad("no dimension").in_field("--dim")) };
+    let points = Points { dims: &dims, values };
     let all = All { points: &points, readings: &readings };
     let text = |tensor: usize| all.size(&graph, tensor);
     let sizes = (0..graph.tensors().len()).map(text).collect::<Result<Vec<_>>>()?;
@@ -90,7 +118,11 @@ fn sample_points(dims: &[NamedDimension]) -> Vec<Vec<u64>> {
     let spread = |values: Dimension, count: u64| -> Vec<u64> {
         let steps = (values.high - values.low) / values.step;
         let count = count.min(steps.saturating_add(1)).max(1);
-        let at = |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64;
+        let between = steps / (count - 1).max(1);
+        // Distances between values differ, so that their remainders do.
+        let aside = |k: u64| if between > 3 && k + 1 < count { k % 3 } else { 0 };
+        let at =
+            |k: u64| (u128::from(steps) * u128::from(k) / u128::from((count - 1).max(1))) as u64 + aside(k);
         (0..count).rev().map(|k| values.low + at(k) * values.step).collect()
     };
     let each = (READ / dims.len().max(1) as u64).max(4);
@@ -125,6 +157,19 @@ impl All<'_> {
         self.readings.iter().map(|reading| reading.shapes.get(name)).collect()
     }
 
+    /// Values of dimensions at which the number of an extent or an offset is not sure yet.
+    fn doubts(&self, graph: &Graph) -> BTreeSet<(usize, u64)> {
+        let mut series: HashSet<Vec<u64>> = HashSet::new();
+        for (tensor, node) in graph.tensors().iter().enumerate() {
+            let name = node.name.as_deref().filter(|_| node.kind != TensorKind::Constant);
+            let shapes = name.and_then(|name| self.shapes(name)).unwrap_or_default();
+            let rank = shapes.iter().map(|shape| shape.dims.len()).min().unwrap_or(0);
+            series.extend((0..rank).map(|axis| shapes.iter().map(|shape| shape.dims[axis]).collect()));
+            series.extend(self.begins(graph, tensor));
+        }
+        series.iter().filter_map(|numbers| self.points.fit(numbers)).flat_map(|fit| fit.doubts).collect()
+    }
+
     /// The size of a tensor in bytes.
     fn size(&self, graph: &Graph, tensor: usize) -> Result<Amount> {
         let node = &graph.tensors()[tensor];
@@ -142,7 +187,7 @@ impl All<'_> {
         let (mut number, mut factors) = (1_u64, Vec::new());
         for axis in 0..rank {
             let extents: Vec<u64> = shapes.iter().map(|shape| shape.dims[axis]).collect();
-            let Some(text) = self.points.fit(&extents) else {
+            let Some(Fit { text, .. }) = self.points.fit(&extents) else {
                 let reason = format!("no expression was found for its extent {axis}, which is {extents:?}");
                 return refuse(reason);
             };
@@ -166,9 +211,8 @@ impl All<'_> {
         Ok(Amount::Text(if whole { product } else { format!("({product}+7)//8") }))
     }
 
-    /// The offset of a view in its base. `None` if the tensor needs its own bytes, because it is no
-    /// view for some value, or because no expression fits its offset.
-    fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
+    /// The offsets of a view in its base at the points. `None` if it is no view for some value.
+    fn begins(&self, graph: &Graph, tensor: usize) -> Option<Vec<u64>> {
         let node = &graph.tensors()[tensor];
         let (of, _) = node.alias?;
         let name = node.name.as_deref()?;
@@ -179,8 +223,15 @@ impl All<'_> {
             let view = reading.allowed.views.get(name).filter(|(of, _)| of == base).map(|&(_, at)| at);
             view.or_else(|| parts.find(|(part, _)| part == name).map(|&(_, at)| at))
         };
-        let begins: Vec<u64> = self.readings.iter().map(begin).collect::<Option<_>>()?;
-        if let Some(text) = self.points.fit(&begins) {
+        self.readings.iter().map(begin).collect()
+    }
+
+    /// The offset of a view in its base. `None` if the tensor needs its own bytes, because it is no
+    /// view for some value, or because no expression fits its offset.
+    fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
+        let name = graph.tensors()[tensor].name.as_deref()?;
+        let begins = self.begins(graph, tensor)?;
+        if let Some(Fit { text, .. }) = self.points.fit(&begins) {
             return Some(text.parse().map_or(Amount::Text(text), Amount::Number));
         }
         // A multiple of a part: the tensor's own size.

@@ -1,6 +1,8 @@
 //! Fits expressions to numbers that depend on dimensions, so that they are right for all values
 //! read.
 
+use usm_pool::range::Dimension;
+
 use crate::ranged::NamedDimension;
 
 /// Number of divisors that are tried.
@@ -13,16 +15,27 @@ pub(super) struct Points<'a> {
     pub(super) values: Vec<Vec<u64>>,
 }
 
+/// An expression with given numbers at all points.
+pub(super) struct Fit {
+    pub(super) text: String,
+    /// Values of dimensions, by index, at which an expression of the same form has the same numbers
+    /// at all points and another one here: the number here says which is right.
+    pub(super) doubts: Vec<(usize, u64)>,
+}
+
 impl Points<'_> {
     /// An expression with these numbers at the points, or `None`.
-    pub(super) fn fit(&self, numbers: &[u64]) -> Option<String> {
+    pub(super) fn fit(&self, numbers: &[u64]) -> Option<Fit> {
         let base = *numbers.first()?;
         if numbers.iter().all(|&number| number == base) {
-            return Some(base.to_string());
+            return Some(Fit { text: base.to_string(), doubts: Vec::new() });
         }
-        let alone: Vec<Option<String>> =
-            (0..self.dims.len()).map(|dim| self.fit_one_dimension(dim, numbers)).collect();
-        let alone: Vec<String> = alone.into_iter().collect::<Option<_>>()?;
+        let alone = (0..self.dims.len()).map(|dim| self.fit_one_dimension(dim, numbers));
+        let alone: Vec<(String, Vec<u64>)> = alone.collect::<Option<_>>()?;
+        let doubts = alone.iter().enumerate();
+        let doubts = doubts.flat_map(|(dim, (_, values))| values.iter().map(move |&value| (dim, value)));
+        let doubts = doubts.collect();
+        let alone: Vec<String> = alone.into_iter().map(|(text, _)| text).collect();
         let varies: Vec<&String> = alone.iter().filter(|text| **text != base.to_string()).collect();
         let candidates = match varies[..] {
             [] => return None,
@@ -39,7 +52,8 @@ impl Points<'_> {
                 vec![product, format!("{sum}-{}", base * u128::from(others))]
             }
         };
-        candidates.into_iter().find(|text| self.is_right(text, numbers))
+        let text = candidates.into_iter().find(|text| self.is_right(text, numbers))?;
+        Some(Fit { text, doubts })
     }
 
     /// Whether an expression has these numbers at the points.
@@ -50,8 +64,8 @@ impl Points<'_> {
         points.all(|(values, number)| usm_pool::range::evaluate(&terms, values) == Ok(*number))
     }
 
-    /// An expression of one dimension, with the others at the base.
-    fn fit_one_dimension(&self, dim: usize, numbers: &[u64]) -> Option<String> {
+    /// An expression of one dimension, with the others at the base, and values in doubt.
+    fn fit_one_dimension(&self, dim: usize, numbers: &[u64]) -> Option<(String, Vec<u64>)> {
         let base = self.values.first()?;
         let others =
             |values: &[u64]| (0..base.len()).all(|other| other == dim || values[other] == base[other]);
@@ -64,53 +78,101 @@ impl Points<'_> {
             .collect();
         points.sort_unstable();
         points.dedup();
-        fit_points(&self.dims[dim].name, &points)
+        fit_points(&self.dims[dim], &points)
     }
 }
 
-/// An expression of one dimension through all points, in ascending order.
-fn fit_points(name: &str, points: &[(i128, i128)]) -> Option<String> {
+/// An expression of one dimension through all points, in ascending order, and values in doubt.
+fn fit_points(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Vec<u64>)> {
     let (&(_, first), &(_, last)) = (points.first()?, points.last()?);
     if points.iter().all(|&(_, number)| number == first) {
-        return Some(first.to_string());
+        return Some((first.to_string(), Vec::new()));
     }
+    let square = || Some((square(&dim.name, points)?, Vec::new()));
     if last < first {
-        return square(name, points);
+        return square();
     }
     // Repeated operators give multiples: m times a quotient plus a remainder.
     let multiple = points.iter().map(|&(_, number)| number - first).fold(0, greatest_divisor);
     let linear = |multiple: i128, rest: i128| {
         let points: Vec<(i128, i128)> =
             points.iter().map(|&(value, number)| (value, (number - rest) / multiple)).collect();
-        let text = quotient(name, &points)?;
-        Some(match (multiple, rest) {
+        let (text, doubts) = quotient(dim, &points)?;
+        let text = match (multiple, rest) {
             (1, 0) => text,
             (multiple, 0) => format!("{multiple}*({text})"),
             (1, rest) => format!("{text}+{rest}"),
             (multiple, rest) => format!("{multiple}*({text})+{rest}"),
-        })
+        };
+        Some((text, doubts))
     };
     linear(1, 0)
         .or_else(|| if multiple > 1 { linear(multiple, first.rem_euclid(multiple)) } else { None })
-        .or_else(|| square(name, points))
+        .or_else(square)
 }
 
 /// `(p*name + r) // q`: the form of extents that are cut, strided, padded and repeated.
-fn quotient(name: &str, points: &[(i128, i128)]) -> Option<String> {
+fn quotient(dim: &NamedDimension, points: &[(i128, i128)]) -> Option<(String, Vec<u64>)> {
     let (&(low, first), &(high, last)) = (points.first()?, points.last()?);
     let (rise, run) = (last - first, high - low);
+    let mut found: Option<(i128, i128, i128)> = None;
+    let mut doubts = Vec::new();
     for q in 1..=DIVISORS {
         let nearest = rise.checked_mul(q)? / run.max(1);
-        for p in [nearest, nearest + 1] {
+        for p in [nearest, nearest + 1].into_iter().filter(|&p| p > 0) {
             // q * number <= p * value + r < q * (number + 1), at each point.
-            let floor = points.iter().map(|&(value, number)| q * number - p * value).max()?;
-            let ceiling = points.iter().map(|&(value, number)| q * (number + 1) - 1 - p * value).min()?;
-            if p > 0 && floor <= ceiling {
-                return Some(linear_text(name, p, 0.clamp(floor, ceiling), q));
+            let floors =
+                points.iter().map(|&(value, number)| (q * number).checked_sub(p.checked_mul(value)?));
+            let floors: Vec<i128> = floors.collect::<Option<_>>()?;
+            let floor = floors.iter().copied().max()?;
+            let ceiling = floors.iter().copied().min()? + q - 1;
+            if floor > ceiling {
+                continue;
+            }
+            let r = 0.clamp(floor, ceiling);
+            match found {
+                None => {
+                    found = Some((p, q, r));
+                    doubts.extend(in_doubt(dim.values, p, q, floor, ceiling));
+                }
+                // Of the same slope, it differs where the first one is in doubt.
+                Some((first_p, first_q, _)) if first_p * q == p * first_q => {}
+                Some(first) => doubts.extend(difference(dim.values, first, (p, q, r))),
             }
         }
     }
-    None
+    let (p, q, r) = found?;
+    Some((linear_text(&dim.name, p, r, q), doubts))
+}
+
+/// A value at which two quotients differ. Looks at both ends and at values between.
+fn difference(values: Dimension, one: (i128, i128, i128), other: (i128, i128, i128)) -> Option<u64> {
+    const NEAR: u64 = 512;
+    let steps = (values.high - values.low) / values.step;
+    let far = (0..=NEAR).map(|k| (u128::from(steps) * u128::from(k) / u128::from(NEAR)) as u64);
+    let near = (0..=NEAR.min(steps)).flat_map(|k| [steps - k, k]);
+    let at = |(p, q, r): (i128, i128, i128), value: u64| {
+        Some(p.checked_mul(i128::from(value))?.checked_add(r)?.div_euclid(q))
+    };
+    near.chain(far)
+        .map(|step| values.low + step * values.step)
+        .find(|&value| at(one, value) != at(other, value))
+}
+
+/// A value at which `(p*value + r) // q` differs between the least and the greatest `r`, and parts
+/// the numbers between them in two halves, as far as the values allow.
+fn in_doubt(values: Dimension, p: i128, q: i128, floor: i128, ceiling: i128) -> Option<u64> {
+    let middle = floor + (ceiling - floor + 1) / 2;
+    let steps = (values.high - values.low) / values.step;
+    // The remainders repeat after q steps.
+    let nearby = (0..=steps.min(q as u64)).map(|step| values.low + step * values.step);
+    let differing = nearby.filter_map(|value| {
+        let product = p.checked_mul(i128::from(value))?;
+        // The least r of the greater number.
+        let from = (product + ceiling).div_euclid(q) * q - product;
+        (from > floor).then_some(((from - middle).abs(), value))
+    });
+    differing.min().map(|(_, value)| value)
 }
 
 fn linear_text(name: &str, p: i128, r: i128, q: i128) -> String {
@@ -132,14 +194,21 @@ fn square(name: &str, points: &[(i128, i128)]) -> Option<String> {
     let (&(x, fx), &(z, fz)) = (points.first()?, points.last()?);
     let &(y, fy) = points.get(points.len() / 2).filter(|&&(y, _)| y != x && y != z)?;
     // Newton's divided differences, all over the same denominator.
-    let d = (y - x) * (z - x) * (z - y);
-    let slope = (fy - fx) * (z - x) * (z - y);
-    let bend = (fz - fy) * (y - x) - (fy - fx) * (z - y);
-    let (a, b, c) = (bend, slope - bend * (x + y), fx * d - slope * x + bend * x * y);
+    let times =
+        |factors: &[i128]| factors.iter().try_fold(1_i128, |product, &next| product.checked_mul(next));
+    let d = times(&[y - x, z - x, z - y])?;
+    let slope = times(&[fy - fx, z - x, z - y])?;
+    let bend = times(&[fz - fy, y - x])?.checked_sub(times(&[fy - fx, z - y])?)?;
+    let b = slope.checked_sub(times(&[bend, x + y])?)?;
+    let c = times(&[fx, d])?.checked_sub(times(&[slope, x])?)?.checked_add(times(&[bend, x, y])?)?;
+    let a = bend;
     let common = [a, b, c, d].into_iter().fold(0, greatest_divisor);
     let (a, b, c, d) = (a / common, b / common, c / common, d / common);
-    let through = |&(v, f): &(i128, i128)| a * v * v + b * v + c == d * f;
-    if !points.iter().all(through) {
+    let through = |&(v, f): &(i128, i128)| {
+        let sum = times(&[a, v, v])?.checked_add(times(&[b, v])?)?.checked_add(c)?;
+        Some(sum == times(&[d, f])?)
+    };
+    if !points.iter().all(|point| through(point) == Some(true)) {
         return None;
     }
     let terms = [(a, format!("*{name}*{name}")), (b, format!("*{name}")), (c, String::new())];
@@ -173,7 +242,7 @@ mod tests {
         let dims = dims(&["w"]);
         let points = Points { dims: &dims, values: (16..80).map(|w| vec![w]).collect() };
         let numbers: Vec<u64> = (16..80).map(function).collect();
-        let text = points.fit(&numbers).unwrap_or_default();
+        let text = points.fit(&numbers).map(|fit| fit.text).unwrap_or_default();
         assert!(points.is_right(&text, &numbers), "{text}");
         text
     }
@@ -206,8 +275,60 @@ mod tests {
             [&(|n: u64, w: u64| 3 * n * (w / 8)) as &dyn Fn(u64, u64) -> u64, &|n, w| n + w + 5, &|n, _| n]
         {
             let numbers = numbers(of);
-            assert!(points.fit(&numbers).is_some_and(|text| points.is_right(&text, &numbers)));
+            assert!(points.fit(&numbers).is_some_and(|fit| points.is_right(&fit.text, &numbers)));
         }
-        assert_eq!(points.fit(&numbers(&|n, w| n.pow(3) ^ w)), None);
+        assert!(points.fit(&numbers(&|n, w| n.pow(3) ^ w)).is_none());
+    }
+
+    /// Numbers at far points leave a remainder open until the values in doubt are looked at.
+    #[test]
+    fn values_in_doubt_lead_to_the_right_expression() {
+        let function = |p: u64, r: u64, q: u64| move |w: u64| (p * w + r) / q;
+        for (step, low, p, r, q) in
+            [(1, 64, 1, 1, 2), (1, 0, 1, 159, 160), (1, 512, 3, 5, 7), (4, 64, 1, 7, 8), (32, 320, 1, 31, 64)]
+        {
+            let values = Dimension { low, high: low + 63 * 64 * step, step };
+            let dims = [NamedDimension { name: "w".to_owned(), of: None, values }];
+            let (of, mut read): (_, Vec<u64>) =
+                (function(p, r, q), (0..64).rev().map(|k| low + k * 64 * step).collect());
+            for round in 0.. {
+                let points = Points { dims: &dims, values: read.iter().map(|&w| vec![w]).collect() };
+                let fit = points.fit(&read.iter().map(|&w| of(w)).collect::<Vec<_>>()).unwrap();
+                if fit.doubts.is_empty() {
+                    let every: Vec<u64> = (0..=63 * 64).map(|k| low + k * step).collect();
+                    let points = Points { dims: &dims, values: every.iter().map(|&w| vec![w]).collect() };
+                    assert!(
+                        points.is_right(&fit.text, &every.iter().map(|&w| of(w)).collect::<Vec<_>>()),
+                        "{} for ({p}*w+{r})//{q}, {values}",
+                        fit.text
+                    );
+                    break;
+                }
+                for (_, doubt) in fit.doubts {
+                    assert!(values.contains(doubt) && round < 12, "{doubt}");
+                    read.push(doubt);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_survived() {
+        for (low, high) in [(1 << 30, (1 << 31) - 1), (1 << 61, (1 << 61) + 9), (0, u64::MAX)] {
+            let values = Dimension { low, high, step: 1 };
+            let dims = [NamedDimension { name: "w".to_owned(), of: None, values }];
+            let at = [low, low + (high - low) / 3, low + (high - low) / 3 * 2, high];
+            let points = Points { dims: &dims, values: at.iter().map(|&w| vec![w]).collect() };
+            for of in [|w: u64| w.saturating_mul(w), |w: u64| u64::MAX - w, |w: u64| w ^ 0x5555, |w: u64| w] {
+                let numbers = at.map(of);
+                if let Some(fit) = points.fit(&numbers) {
+                    assert!(
+                        points.is_right(&fit.text, &numbers) || fit.text.starts_with('('),
+                        "{}",
+                        fit.text
+                    );
+                }
+            }
+        }
     }
 }
