@@ -120,7 +120,9 @@ impl Amount {
         let index = |name: &str| dims.iter().position(|dim| dim.name == name).map(|at| at as u32);
         match self {
             Self::Number(number) => Ok(vec![Term::Number(*number)]),
-            Self::Text(text) => parse(text, &index).map_err(|error| Error::bad(format!("{text:?}: {error}"))),
+            Self::Text(text) => {
+                parse(text, &index).map_err(|error| Error::bad(format!("{:?}: {error}", Cut(text))))
+            }
         }
     }
 
@@ -129,9 +131,22 @@ impl Amount {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Text(text) => {
-                let refused = |fault: Fault| Error::bad(format!("{text:?}: {fault}"));
+                let refused = |fault: Fault| Error::bad(format!("{:?}: {fault}", Cut(text)));
                 evaluate(&self.to_terms(dims)?, values).map_err(refused)
             }
+        }
+    }
+}
+
+/// The beginning of a text in a message.
+struct Cut<'a>(&'a str);
+
+impl core::fmt::Debug for Cut<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        const SHOWN: usize = 80;
+        match self.0.char_indices().nth(SHOWN) {
+            Some((end, _)) => write!(f, "{:?} and {} bytes more", &self.0[..end], self.0.len() - end),
+            None => write!(f, "{:?}", self.0),
         }
     }
 }
@@ -363,4 +378,18 @@ impl Planned {
 
 fn problem(graph: &Graph, queue: Queue) -> Result<Problem> {
     Problem::from_graph(graph, queue, InPlace::Always).map_err(Error::bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_expression_is_cut_in_messages() {
+        let message = |text: &str| Amount::Text(text.to_owned()).to_terms(&[]).unwrap_err().to_string();
+        assert!(message("ö+").starts_with("\"ö+\": "), "{}", message("ö+"));
+        let long = message(&"ö(".repeat(100_000));
+        assert!(long.contains("\" and 299880 bytes more: "), "{}", &long[..200]);
+        assert!(long.len() < 400, "{}", long.len());
+    }
 }
