@@ -219,6 +219,36 @@ def test_onnxruntime_without_a_tensor_between_has_no_pattern():
     assert (found.peak, found.pattern) == (256, None)
 
 
+def test_onnxruntime_has_a_block_for_a_branch_too():
+    onnx = require("onnx", "writes a model")
+    require("onnxruntime", "runs a model")
+    helper, kinds = onnx.helper, onnx.TensorProto
+
+    def value(name, columns):
+        return helper.make_tensor_value_info(name, kinds.FLOAT, [1, columns])
+
+    def grown(names, columns):
+        """Products whose columns double: each result lives until the next one is made."""
+        steps = zip(names, names[1:])
+        nodes = [helper.make_node("Concat", [one, one], [next_], axis=1) for one, next_ in steps]
+        return nodes, [value(name, columns << at) for at, name in enumerate(names[1:], 1)]
+
+    def branch(name):
+        nodes, made = grown(["b", f"{name}1", f"{name}2", f"{name}3"], 256)
+        return helper.make_graph(nodes, name, [], made[-1:], value_info=made[:-1])
+
+    nodes, made = grown(["x", "a", "b"], 64)
+    nodes.append(helper.make_node("If", ["c"], ["y"], then_branch=branch("then"), else_branch=branch("else")))
+    given = [value("x", 64), helper.make_tensor_value_info("c", kinds.BOOL, [1])]
+    graph = helper.make_graph(nodes, "branches", given, [value("y", 2048)], value_info=made)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    found = usm.adapt.onnxruntime(model, values={"c": True})
+    # `a` and `b` of 128 and 256 columns, then results of 512 and 1,024 columns in the branch; the
+    # output is in no block. onnxruntime rounds up.
+    least = 4 * (128 + 256 + 512 + 1024)
+    assert least <= found.pattern <= least + 512
+
+
 def test_onnxruntime_has_the_given_values():
     onnx = require("onnx", "writes a model")
     require("onnxruntime", "runs a model")
