@@ -236,3 +236,31 @@ def test_a_function_has_a_value_on_every_path():
     line = endless.__wrapped__.__code__.co_firstlineno + 1
     with pytest.raises(usm.KernelError, match=rf"\.py:{line}:1: `endless` ends without a value on a path"):
         asks_endless[1](found)
+
+
+@usm.kernel
+def count_rounds(o, step):
+    n = 0
+    for _ in range(2**62, 2**63 - 1, step):
+        n += 1
+        if n > 9:
+            break
+    o[0] = n
+    n = 0
+    for _ in range(-(2**62), -(2**63), -step):
+        n += 1
+        if n > 9:
+            break
+    o[1] = n
+    last = 0
+    for i in range(-(2**62), -(2**63), -(2**62) - 1):
+        last = last + i
+        if last > 0:
+            break
+    o[2] = last == -(2**62)
+
+
+@pytest.mark.parametrize("step", [2**62, 2**61 + 2**60, 2**61])
+def test_a_loop_ends_where_its_next_number_has_no_type(queue, step):
+    up, down = range(2**62, 2**63 - 1, step), range(-(2**62), -(2**63), -step)
+    assert results(queue, count_rounds, 3, step) == [len(up), len(down), 1]

@@ -277,7 +277,14 @@ class Statements:
             up = f"(and-then bool (gt bool {self.to(step, ty)} {zero} {at}) (lt bool {text} {self.to(end, ty)} {at}) {at})"
             down = f"(and-then bool (lt bool {self.to(step, ty)} {zero} {at}) {down} {at})"
             down = f"(or-else bool {up} {down} {at})"
-        further = f"(set ${counter} (add {stored} {text} {self.to(step, ty)} {at}) {at})"
+        following = f"(add {stored} {text} {self.to(step, ty)} {at})"
+        # A number past the type's range ends the loop.
+        wraps = f"(gt bool {following} {text} {at})"
+        if step.const is None:
+            wraps = f"(ne bool {wraps} (gt bool {self.to(step, ty)} {zero} {at}) {at})"
+        if step.const is None or end.const is None or end.const + step.const < -1 << 63:
+            following = f"(select {stored} {wraps} {self.to(end, ty)} {following} {at})"
+        further = f"(set ${counter} {following} {at})"
         body = self.loop_body(node, name, Val(text, ty, None, high), further)
         self.out.append(f"(while {down} {body} {at})")
 
