@@ -165,7 +165,7 @@ impl<O: EventOps> Tracked<O> {
         }
         self.0.complete.store(true, Ordering::Release);
         if let Some((chain, _)) = &self.0.place {
-            chain.sweep();
+            chain.drop_finished();
         }
     }
 
@@ -267,7 +267,7 @@ impl<O: EventOps> Chain<O> {
         }
     }
 
-    fn sweep(&self) {
+    fn drop_finished(&self) {
         let gone = self.state.lock().take_finished();
         drop(gone);
     }

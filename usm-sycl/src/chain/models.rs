@@ -104,7 +104,7 @@ impl Queue {
     fn new(probes: bool) -> Arc<Self> {
         let lane = Lane::new();
         assert_eq!((lane.chain.check(), *lane.turn.lock()), (Ok(()), 0));
-        lane.chain.sweep();
+        lane.chain.drop_finished();
         let (jobs, ran) = (Mutex::new(Vec::new()), Mutex::new(0));
         drop((jobs.lock(), ran.lock()));
         Arc::new(Self { lane, jobs, ran, events: Arc::default(), probes })
