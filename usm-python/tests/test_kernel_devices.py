@@ -71,6 +71,12 @@ def test_a_runtimes_code_is_cached(name, request, tmp_path):
     wholes = {file: file.stat().st_size for file in kept}
     assert agreed(start(backend, *few, **variables)) == len(few)
     assert all(file.stat().st_size > size or number % 4 == 3 for number, (file, size) in enumerate(sorted(wholes.items())))
+    # A link to a device that never ends is replaced.
+    first = min(kept)
+    first.unlink()
+    first.symlink_to("/dev/zero")
+    assert agreed(start(backend, *few, **variables)) == len(few)
+    assert not first.is_symlink()
 
 
 def test_sycl_builds_without_opencl(request, tmp_path):

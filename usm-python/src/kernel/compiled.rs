@@ -291,11 +291,11 @@ fn checksum_path(file: &Path) -> PathBuf {
 
 /// The length and the hash of a file, as text.
 fn checksum(file: &Path) -> io::Result<String> {
-    Ok(kept::checksum(&fs::read(file)?))
+    Ok(kept::checksum(&kept::bytes_of(file)?))
 }
 
 /// Whether the file is unchanged. Loading a truncated file would crash the process.
 fn is_whole(file: &Path) -> bool {
-    let said = fs::read_to_string(checksum_path(file));
-    matches!((said, checksum(file)), (Ok(said), Ok(found)) if said == found)
+    let said = kept::bytes_of(&checksum_path(file));
+    matches!((said, checksum(file)), (Ok(said), Ok(found)) if said == found.as_bytes())
 }

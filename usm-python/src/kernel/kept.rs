@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, io};
 
+/// Maximum size of a file in bytes. Code of kernels is far smaller.
+const LARGEST: u64 = 1 << 28;
+
 /// The folder of the cache: `USM_KERNEL_CACHE`, or one in the user's folder for caches. `None` if
 /// the variable is `off`.
 pub(crate) fn folder() -> Option<&'static Path> {
@@ -73,11 +76,20 @@ pub(crate) fn checksum(bytes: &[u8]) -> String {
     format!("{} {:016x}", bytes.len(), hasher.finish())
 }
 
+/// The bytes of a file. Not of a device or a pipe, to read which might never end.
+pub(crate) fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > LARGEST {
+        return Err(io::Error::other("no file of compiled code"));
+    }
+    fs::read(path)
+}
+
 /// The cached bytes of a name; `None` if they are missing or altered.
 pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
     let folder = folder()?;
     make_folder(folder).ok()?;
-    let file = fs::read(folder.join(format!("{name}.bin"))).ok()?;
+    let file = bytes_of(&folder.join(format!("{name}.bin"))).ok()?;
     let end = file.iter().position(|byte| *byte == b'\n')?;
     let (sum, bytes) = (file.get(..end)?, file.get(end + 1..)?);
     (sum == checksum(bytes).as_bytes()).then(|| bytes.to_vec())
