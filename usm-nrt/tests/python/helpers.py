@@ -238,4 +238,6 @@ done |= {"gdb_breakpoint", "fatal_error"}
 done |= containers.compare(ours, theirs, check)
 assert done == provided, f"provided but not compared: {sorted(provided - done)}"
 print(f"{compared} results compared over {len(provided)} functions")
+# The dumps wrote to C's buffer, which would otherwise be written after Python's, at exit.
+ctypes.CDLL(None).fflush(None)
 print("OK")
