@@ -6,13 +6,14 @@ plan: each must be there at each read.
 Needs the packages onnx, onnxruntime and numpy. Of a view nothing is written: its bytes must be
 those of the true value already. Writes one line and answers 0, or the first wrong read and 1.
 `--wrong N` moves N tensors first, one after the other, and counts how many of these arenas are
-refused.
+refused. `random_models.py` does the same with models that it makes.
 """
 
 import argparse
 import csv
 import json
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,17 @@ import onnxruntime
 TYPES = {"float": "float32", "double": "float64"}
 
 
-def true_values(path, extents):
-    """Every value of the model by name, after one run on random inputs."""
+def plan(command, model, folder, options):
+    """The report, the planned graph and the rows of the plan, which stay in `folder`."""
+    graph, rows = (Path(folder) / name for name in ("graph.json", "plan.csv"))
+    words = [*shlex.split(command), "plan", model, "--json", *options, "--graph", graph, "--output", rows]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    with rows.open(newline="") as table:
+        return json.loads(ran.stdout), json.loads(graph.read_text()), list(csv.DictReader(table))
+
+
+def true_values(path, extents, low=0, high=100):
+    """Every value of the model by name, after one run on random inputs from `low` to `high`."""
     model = onnx.load(path)
     known = {output.name for output in model.graph.output}
     for node in model.graph.node:
@@ -44,25 +54,43 @@ def true_values(path, extents):
             dim if isinstance(dim, int) and dim >= 0 else extents.get(f"{given.name}.{axis}", extents.get(dim))
             for axis, dim in enumerate(given.shape)
         ]
-        values[given.name] = (source.random(extent) * 100).astype(TYPES.get(name, name))
+        drawn = numpy.asarray(low + source.random(extent) * (high - low))
+        values[given.name] = drawn.astype(TYPES.get(name, name))
         if given.name == "sr":
             values["sr"] = numpy.array(16000, values["sr"].dtype)
     names = [output.name for output in session.get_outputs()]
     values.update(zip(names, session.run(names, values)))
-    return {name: numpy.ascontiguousarray(value).tobytes() for name, value in values.items() if value is not None}
+    return {name: numpy.asarray(value, order="C") for name, value in values.items() if value is not None}
 
 
-def first_wrong(graph, offsets, values, size):
-    """The first read that does not find its value, or None; and how many reads were looked at."""
-    arena = numpy.zeros(size, numpy.uint8)
-    tensors = {tensor["id"]: tensor for tensor in graph["tensors"]}
-    value = {id: numpy.frombuffer(values.get(tensor["name"], b""), numpy.uint8) for id, tensor in tensors.items()}
-    root = {}
-    for id in tensors:
+def bytes_of(graph, values):
+    """The true bytes of each tensor by id."""
+    named = {name: numpy.frombuffer(value.tobytes(), numpy.uint8) for name, value in values.items()}
+    return {tensor["id"]: named.get(tensor["name"], numpy.zeros(0, numpy.uint8)) for tensor in graph["tensors"]}
+
+
+def roots_of(graph):
+    """For each tensor the one whose bytes it is a view of: itself if it has bytes of its own."""
+    of = {tensor["id"]: tensor.get("alias_of") for tensor in graph["tensors"]}
+    roots = {}
+    for id in of:
         at = id
-        while "alias_of" in tensors[at]:
-            at = tensors[at]["alias_of"]
-        root[id] = at
+        while of[at] is not None:
+            at = of[at]
+        roots[id] = at
+    return roots
+
+
+def first_wrong(graph, offsets, values, size, ops=None, judge=None):
+    """The first read that does not find its value, or None; and how many reads were looked at.
+
+    The operators run in the order of `ops`, by default the graph's. `judge(tensor, inputs)` may
+    refuse a tensor that is written over bytes of these inputs of its operator.
+    """
+    # No tensor is right before it is written because it is zero.
+    arena = numpy.random.default_rng(0).integers(0, 256, size, numpy.uint8)
+    tensors = {tensor["id"]: tensor for tensor in graph["tensors"]}
+    value, root = bytes_of(graph, values), roots_of(graph)
     looked = 0
 
     def holds(id):
@@ -73,23 +101,51 @@ def first_wrong(graph, offsets, values, size):
         low = max(offsets[one], offsets[other])
         return low < min(offsets[one] + len(value[one]), offsets[other] + len(value[other]))
 
-    for op in graph["ops"]:
-        for id in filter(offsets.__contains__, op["inputs"]):
+    for op in graph["ops"] if ops is None else ops:
+        inputs, outputs = ([id for id in op[part] if id in offsets] for part in ("inputs", "outputs"))
+        for id in inputs:
             looked += 1
             if not holds(id):
                 return f"{op['name']} reads {tensors[id]['name']}", looked
-        for id in filter(offsets.__contains__, op["outputs"]):
-            if any(root[id] == root[of] and meets(id, of) for of in op["inputs"]):
+        for id in outputs:
+            met = [of for of in inputs if meets(id, of)]
+            if any(root[id] == root[of] for of in met):
                 looked += 1
                 if not holds(id):
                     return f"{op['name']} makes the view {tensors[id]['name']}", looked
-            else:
-                arena[offsets[id] : offsets[id] + len(value[id])] = value[id]
+                continue
+            refusal = judge(id, met) if judge and met else None
+            if refusal:
+                return f"{op['name']} makes {tensors[id]['name']}: {refusal}", looked
+            arena[offsets[id] : offsets[id] + len(value[id])] = value[id]
+        for id in outputs:
+            if not holds(id):
+                return f"{op['name']} loses its output {tensors[id]['name']}", looked
     for id in filter(offsets.__contains__, graph["outputs"]):
         looked += 1
         if not holds(id):
             return f"the caller reads {tensors[id]['name']}", looked
     return None, looked
+
+
+def misplaced(rows, values, peak):
+    """What is wrong with rows of a plan by themselves: sizes, alignments and the peak."""
+    faults = []
+    for row in rows:
+        name, offset, size, alignment = row["name"], *(int(row[part]) for part in ("offset", "size", "alignment"))
+        if name not in values and size:
+            faults.append(f"{name} has {size} bytes and no true value")
+        elif name in values and values[name].nbytes != size:
+            faults.append(f"{name} has {size} bytes, truly {values[name].nbytes}")
+        if size and (offset % alignment or offset + size > peak):
+            faults.append(f"{name} is at {offset} with {size} bytes, alignment {alignment}, peak {peak}")
+    return faults
+
+
+def with_one_moved(source, rows, offsets):
+    """The offsets with one tensor at the place of another."""
+    moved, place = source.sample(rows, 2)
+    return {**offsets, int(moved["id"]): int(place["offset"])}
 
 
 def main():
@@ -100,29 +156,24 @@ def main():
     parser.add_argument("--option", action="append", default=[])
     parser.add_argument("--wrong", type=int, default=0)
     arguments = parser.parse_args()
+    options = [*(part for dim in arguments.dim for part in ("--dim", dim)), *arguments.option]
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("graph.json", "plan.csv")]
-        dims = [part for dim in arguments.dim for part in ("--dim", dim)]
-        command = [arguments.command, "plan", arguments.model, "--json", *dims, *arguments.option]
-        ran = subprocess.run([*command, "--graph", files[0], "--output", files[1]], capture_output=True, text=True)
-        if ran.returncode:
-            sys.exit(ran.stderr)
-        report, graph = json.loads(ran.stdout), json.loads(files[0].read_text())
-        rows = list(csv.DictReader(files[1].open(newline="")))
+        try:
+            report, graph, rows = plan(arguments.command, arguments.model, folder, options)
+        except subprocess.CalledProcessError as error:
+            sys.exit(error.stderr)
     extents = {name: int(value) for name, value in (dim.rsplit("=", 1) for dim in arguments.dim)}
     values = true_values(arguments.model, extents)
     offsets = {int(row["id"]): int(row["offset"]) for row in rows}
-    other = [row["name"] for row in rows if row["name"] in values and len(values[row["name"]]) != int(row["size"])]
-    unknown = [row["name"] for row in rows if row["name"] not in values and int(row["size"])]
-    if other or unknown:
-        sys.exit(f"{arguments.model}: of another size {other[:5]}, without a true value {unknown[:5]}")
+    faults = misplaced(rows, values, report["peak"])
+    if faults:
+        sys.exit(f"{arguments.model}: {'; '.join(faults[:5])}")
     wrong, looked = first_wrong(graph, offsets, values, report["peak"])
     views = sum("alias_of" in tensor for tensor in graph["tensors"])
     print(f"{arguments.model}: peak {report['peak']}, {len(rows)} tensors, {views} views, {looked} reads, {wrong or 'all right'}")
     source, refused = random.Random(1), 0
     for _ in range(arguments.wrong):
-        moved, place = source.sample(rows, 2)
-        onto = {**offsets, int(moved["id"]): int(place["offset"])}
+        onto = with_one_moved(source, rows, offsets)
         refused += first_wrong(graph, onto, values, 2 * report["peak"])[0] is not None
     if arguments.wrong:
         print(f"  {refused} of {arguments.wrong} arenas with one tensor at another's place are refused")
