@@ -4,6 +4,7 @@
 pub mod generate;
 pub mod plants;
 pub mod random;
+pub mod text;
 
 pub use generate::{Given, Program, long_program, program};
 

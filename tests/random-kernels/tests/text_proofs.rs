@@ -1,0 +1,149 @@
+//! Random kernels as Rust text: in launches that the proof accepts, the interpreter finds no fault.
+//!
+//! `USM_RANDOM_TEXTS` sets the number of kernels, `USM_RANDOM_SEED` the first seed.
+
+#[path = "common/launch.rs"]
+mod launch;
+
+use launch::Launch;
+use usm_kernel_ir::proof::{Claims, claims};
+use usm_kernel_ir::{Fault, Kernel, Literal, Order, Scalar, zeroed};
+use usm_random_kernels::random::Random;
+use usm_random_kernels::text::text;
+use usm_random_kernels::{first_seed, number};
+
+/// Launches of each kernel.
+const LAUNCHES: u64 = 40;
+/// Many kernels have loops without an end.
+const STEPS: u64 = 1 << 14;
+/// Numbers at which products and steps wrap in types of 8, 32 and 64 bits.
+const WRAPS: [u64; 11] = [85, 86, 43, 64, 128, 255, 256, 0x5555_5556, 0x8000_0000, 0xffff_ffff, 1 << 63];
+
+#[test]
+fn the_proof_accepts_no_text_that_is_wrong() {
+    let (first, count) = (first_seed(), number("USM_RANDOM_TEXTS", 800));
+    let (mut readable, mut provable) = (0_u64, 0_u64);
+    let (mut launches, mut accepted, mut wrong) = (0_u64, 0_u64, 0_u64);
+    for seed in first..first + count {
+        let text = text(seed);
+        let Some(kernel) = kernel(&text) else { continue };
+        readable += 1;
+        // A kernel that can never be proven is refused at compilation.
+        let Ok(claims) = claims(&kernel) else { continue };
+        provable += 1;
+        let mut random = Random::new(!seed);
+        for _ in 0..LAUNCHES {
+            launches += 1;
+            let launch = any_launch(&kernel, &mut random);
+            let proven = Proven::of(&claims, &launch);
+            // Some launches that are not proven run too, so that the test sees both outcomes.
+            let runs = proven.apart || proven.inside && random.percent(30);
+            if !runs {
+                continue;
+            }
+            let order = *random.pick(&[Order::Forwards, Order::Backwards, Order::Shuffled(seed)]);
+            let found = launch.run(&kernel, order, STEPS);
+            accepted += u64::from(proven.whole());
+            wrong += u64::from(matches!(found, Err(Fault::Race { .. } | Fault::Outside { .. })));
+            if let Err(fault) = found {
+                let holds = !proven.excludes(&fault, &kernel);
+                assert!(holds, "seed {seed} {launch}: {proven:?}, and {fault}\n{text}");
+            }
+        }
+    }
+    println!("{count} texts: {readable} are kernels, {provable} may be proven");
+    println!("{launches} launches: {accepted} accepted, {wrong} wrong");
+    assert!(readable * 10 >= count * 9, "{readable} of {count} texts are kernels");
+    assert!(provable * 4 >= count, "{provable} of {count} texts may be proven");
+    // Both outcomes must occur often.
+    assert!(accepted * 20 > launches, "{accepted} of {launches} launches were accepted");
+    assert!(wrong * 20 > launches, "{wrong} of {launches} launches were wrong");
+}
+
+/// The kernel of a text, no longer vouched for by its `unsafe`.
+fn kernel(text: &str) -> Option<Kernel> {
+    let mut kernel = usm_kernel_rust::read(text, "random.rs").ok()?.pop()?;
+    kernel.trusted = false;
+    Some(kernel)
+}
+
+/// What the proof says of a launch. Each half must hold by itself.
+#[derive(Debug)]
+struct Proven {
+    /// All indices are inside of their arrays.
+    inside: bool,
+    /// No two items race.
+    apart: bool,
+}
+
+impl Proven {
+    fn of(claims: &Claims, launch: &Launch) -> Self {
+        let shape = launch.shape();
+        Self { inside: claims.unproven(&shape).is_none(), apart: claims.race(&shape).is_none() }
+    }
+
+    const fn whole(&self) -> bool {
+        self.inside && self.apart
+    }
+
+    fn excludes(&self, fault: &Fault, kernel: &Kernel) -> bool {
+        match fault {
+            Fault::Outside { .. } => self.inside,
+            Fault::Race { .. } => self.apart,
+            Fault::Divergence { .. } => self.whole(),
+            // Code that may read memory without a value sets it to zero at first.
+            Fault::Unwritten { array, .. } => {
+                self.whole() && !zeroed(kernel).iter().any(|id| kernel.array(*id).name == *array)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A launch with lengths and numbers of every size.
+fn any_launch(kernel: &Kernel, random: &mut Random) -> Launch {
+    let local = Launch::group(kernel, random);
+    // More items than 8 bits count.
+    let large = random.percent(20);
+    let others = if kernel.dimensions == 1 { 1 } else { 12 };
+    let groups = |size: &u64| if large { 300 / size / others + 2 } else { 4 };
+    let global: Vec<u64> = local.iter().map(|size| size * random.from(1, groups(size))).collect();
+    let items: u64 = global.iter().product();
+    let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
+    for array in &kernel.arrays {
+        let len = match random.below(5) {
+            _ if !array.space.is_parameter() => 0,
+            0 => random.below(20),
+            1 => items + random.below(4),
+            2 => random.from(260, 279),
+            3 => 1000,
+            _ => random.below(600),
+        };
+        lengths.push(len);
+        bytes.push(elements(len, array.element.bytes(), random));
+    }
+    let values = kernel.values.iter().map(|value| scalar(value.ty, random)).collect();
+    Launch { global, local, lengths, values, bytes }
+}
+
+/// The bytes of `len` elements of `size` bytes: all below 20, or of every size.
+fn elements(len: u64, size: u64, random: &mut Random) -> Vec<u8> {
+    let small = random.percent(50);
+    let mut byte = |place: u64| match (small, place % size) {
+        (true, 0) => random.below(20) as u8,
+        (true, _) => 0,
+        (false, _) => random.word() as u8,
+    };
+    (0..len * size).map(&mut byte).collect()
+}
+
+fn scalar(ty: Scalar, random: &mut Random) -> Literal {
+    let value = match random.below(6) {
+        0 => 0,
+        1 | 2 => random.below(10),
+        3 => random.below(300),
+        4 => *random.pick(&WRAPS),
+        _ => random.word(),
+    };
+    Literal::integer(ty, value)
+}
