@@ -43,3 +43,25 @@ pub fn shown(bytes: u64) -> String {
 pub fn alignment(bytes: u64) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_bytes_is_shown_in_the_largest_unit_below_it() {
+        let cases = [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.00 KiB"), (u64::MAX, "16.00 EiB")];
+        for (number, text) in cases {
+            assert_eq!(shown(number), text);
+        }
+        assert_eq!(shown(99_876_928), "95.25 MiB");
+    }
+
+    #[test]
+    fn an_alignment_is_a_power_of_two() {
+        assert_eq!([alignment(1), alignment(1 << 63)], [Ok(1), Ok(1 << 63)]);
+        for wrong in [0, 3, u64::MAX] {
+            assert_eq!(alignment(wrong), Err(format!("{wrong} is not a power of two")));
+        }
+    }
+}

@@ -57,7 +57,7 @@ fn right_programs_are_not_refused_as_races() {
     for seed in first..first + number("USM_RANDOM_LAUNCHES", 20_000) / 100 {
         let program = program(seed);
         let Ok(claims) = claims(&program.kernel) else { continue };
-        let launch = own_launch(&program);
+        let launch = launch_of(&program);
         let shape = launch.shape();
         for race in &claims.races {
             let holds = race.condition.as_ref().is_some_and(|condition| condition.holds(&shape));
@@ -68,7 +68,7 @@ fn right_programs_are_not_refused_as_races() {
 }
 
 /// The program's own launch.
-fn own_launch(program: &Program) -> Launch {
+fn launch_of(program: &Program) -> Launch {
     let kernel = &program.kernel;
     let (mut lengths, mut values) = (vec![0; kernel.arrays.len()], Vec::new());
     for (parameter, given) in kernel.parameters.iter().zip(&program.arguments) {

@@ -70,13 +70,15 @@ impl Selection {
 /// Start, end and step that select the same elements of an extent and lie inside of it, and the
 /// number of these elements. `None` for a step of 0.
 fn inside_of(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, i64, i64, u64)> {
+    if step == 0 {
+        return None;
+    }
     let from_zero = |at: i64| if at < 0 { at.saturating_add(extent) } else { at };
     let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
     let (start, end) = (from_zero(start).clamp(low, high), from_zero(end).clamp(low, high));
     let length = if step > 0 { end - start } else { start - end };
     let count = if length > 0 { length.unsigned_abs().div_ceil(step.unsigned_abs()) } else { 0 };
     Some(match count {
-        _ if step == 0 => return None,
         0 => (0, 0, 1, 0),
         1 => (start, start + 1, 1, 1),
         // An end before the first element cannot be written as a number of 0 and above.
@@ -120,6 +122,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(inside_of(4, 0, 4, 0), None);
+        for (start, end) in [(0, 4), (3, 0), (i64::MAX, i64::MIN), (2, 2)] {
+            assert_eq!(inside_of(4, start, end, 0), None, "{start}..{end}");
+        }
     }
 }
