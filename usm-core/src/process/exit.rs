@@ -86,8 +86,13 @@ pub(crate) fn run_task(task: impl FnOnce()) {
     task();
 }
 
-fn members() -> std::sync::MutexGuard<'static, Vec<Arc<Member>>> {
-    MEMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs a few instructions on the list. A child forked meanwhile would find it locked for ever, so
+/// that child is one of a process with an open runtime, which does not look at the list.
+fn members<R>(call: impl FnOnce(&mut Vec<Arc<Member>>) -> R) -> R {
+    fork::opened();
+    let result = call(&mut MEMBERS.lock().unwrap_or_else(PoisonError::into_inner));
+    fork::closed();
+    result
 }
 
 /// Registers a context: the end of the process waits for its work by `idle`.
@@ -97,7 +102,7 @@ pub(crate) fn watch(info: &DeviceInfo, limit_ms: u32, idle: Idle) -> Arc<Member>
     forget(|member| member.dropped.load(Ordering::Relaxed));
     let (limit_ms, dropped) = (AtomicU32::new(limit_ms), AtomicBool::new(false));
     let member = Arc::new(Member { backend: info.backend, device: info.name, limit_ms, dropped, idle });
-    members().push(Arc::clone(&member));
+    members(|all| all.push(Arc::clone(&member)));
     member
 }
 
@@ -112,7 +117,6 @@ impl Member {
 
     /// Marks the context as dropped. The end of the process still waits for its unfinished work.
     pub(crate) fn leave(self: &Arc<Self>) {
-        fork::closed();
         self.dropped.store(true, Ordering::Relaxed);
         forget(|member| Arc::ptr_eq(member, self));
     }
@@ -127,10 +131,15 @@ fn has_ended(waited: &Result<()>) -> bool {
 /// Removes those of the chosen members whose work has finished. Calls the runtime without the lock.
 fn forget(which: impl Fn(&Arc<Member>) -> bool) {
     let Ok(_inside) = super::ask() else { return };
-    let mut chosen: Vec<_> = members().iter().filter(|member| which(member)).cloned().collect();
+    let mut chosen: Vec<_> = members(|all| all.iter().filter(|member| which(member)).cloned().collect());
     chosen.retain(|member| has_ended(&(member.idle)(Duration::ZERO)));
     let is_chosen = |known: &Arc<Member>| chosen.iter().any(|member| Arc::ptr_eq(known, member));
-    members().retain(|known| !is_chosen(known));
+    let removed = members(|all| {
+        let count = all.len();
+        all.retain(|known| !is_chosen(known));
+        count - all.len()
+    });
+    (0..removed).for_each(|_| fork::closed());
 }
 
 /// The waiting thread's message to the ending one.
@@ -143,7 +152,7 @@ struct Answer {
 /// `may_go_on` regularly and stops if it returns `false`. Returns the contexts whose work has not
 /// finished.
 fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
-    let all = members().clone();
+    let all = members(|all| all.clone());
     let Some(limit) = all.iter().map(|member| member.limit().min(most)).max() else { return Vec::new() };
     let answer = Arc::new(Answer { late: Mutex::new(None), come: Condvar::new() });
     let (to_wait_for, message) = (all.clone(), Arc::clone(&answer));
@@ -215,7 +224,7 @@ fn end(status: Option<c_int>) {
     }
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
-    let limit = members().iter().map(|member| member.limit()).max().unwrap_or(OF_A_CALL);
+    let limit = members(|all| all.iter().map(|member| member.limit()).max()).unwrap_or(OF_A_CALL);
     let is_inside = super::is_inside();
     let most = if IN_TASK.get() { IN_A_TASK } else { Duration::MAX };
     let mut late = wait_for_all(start, most, || true);
@@ -306,7 +315,7 @@ pub(super) fn register() {
 pub(super) mod tests {
     use alloc::vec::Vec;
     use core::ffi::c_int;
-    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Barrier, Mutex, PoisonError};
     use std::thread;
 
@@ -382,6 +391,29 @@ pub(super) mod tests {
                 child_that_exits()
             };
             (0..CHILDREN).map(next).collect::<Vec<c_int>>()
+        });
+        assert!(ended.iter().all(|status| *status == 0), "{ended:?}");
+    }
+
+    #[test]
+    #[cfg(feature = "mock")]
+    fn children_exit_although_threads_close_contexts() {
+        use crate::backend::mock::{Mock, Progress};
+
+        const CHILDREN: usize = 200;
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on = AtomicBool::new(true);
+        let ended = thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while goes_on.load(Ordering::Relaxed) {
+                        drop(Mock::new(Progress::OnWait).context());
+                    }
+                });
+            }
+            let ended = (0..CHILDREN).map(|_| child_that_exits()).collect::<Vec<c_int>>();
+            goes_on.store(false, Ordering::Relaxed);
+            ended
         });
         assert!(ended.iter().all(|status| *status == 0), "{ended:?}");
     }

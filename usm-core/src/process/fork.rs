@@ -8,18 +8,19 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of live contexts and of libraries that are open or being opened.
+/// Number of contexts that the end of the process waits for, of uses of their list, and of
+/// libraries that are open or being opened.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// The thread that runs the exit handlers, as the address of one of its thread-local values; 0 for
 /// none.
 pub(super) static FIRST: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) fn opened() {
-    OPEN.fetch_add(1, Ordering::Relaxed);
+    OPEN.fetch_add(1, Ordering::Acquire);
 }
 
 pub(super) fn closed() {
-    OPEN.fetch_sub(1, Ordering::Relaxed);
+    OPEN.fetch_sub(1, Ordering::Release);
 }
 
 /// A library that is being opened. A child forked meanwhile gets no runtime at all, because the
