@@ -2,21 +2,22 @@
 
 use alloc::vec::Vec;
 
+/// `T` is `u32` or `u64`.
 #[derive(Debug)]
-pub(super) struct Begins {
-    begins: Vec<u32>,
+pub(super) struct Begins<T> {
+    begins: Vec<T>,
     /// `start[b]` = first life that begins at or after `b << shift`; about as many as lives.
     start: Vec<u32>,
     shift: u32,
 }
 
-impl Begins {
-    pub(super) fn new(begins: Vec<u32>) -> Self {
-        let last = begins.last().copied().unwrap_or(0);
-        let shift = (last / begins.len().max(1) as u32).checked_ilog2().map_or(0, |shift| shift + 1);
+impl<T: Copy + Ord + Into<u64>> Begins<T> {
+    pub(super) fn new(begins: Vec<T>) -> Self {
+        let last = begins.last().map_or(0, |&last| last.into());
+        let shift = (last / begins.len().max(1) as u64).checked_ilog2().map_or(0, |shift| shift + 1);
         let mut start = Vec::with_capacity((last >> shift) as usize + 1);
-        for (at, begin) in begins.iter().enumerate() {
-            while start.len() <= (begin >> shift) as usize {
+        for (at, &begin) in begins.iter().enumerate() {
+            while start.len() <= (begin.into() >> shift) as usize {
                 start.push(at as u32);
             }
         }
@@ -28,13 +29,13 @@ impl Begins {
     }
 
     /// Begin of a life.
-    pub(super) fn get(&self, at: usize) -> Option<u32> {
+    pub(super) fn get(&self, at: usize) -> Option<T> {
         self.begins.get(at).copied()
     }
 
     /// Number of lives that begin before this.
-    pub(super) fn before(&self, begin: u32) -> usize {
-        let bucket = (begin >> self.shift) as usize;
+    pub(super) fn before(&self, begin: T) -> usize {
+        let bucket = (begin.into() >> self.shift) as usize;
         let Some(&first) = self.start.get(bucket) else { return self.begins.len() };
         let first = first as usize;
         let bound = self.start.get(bucket + 1).map_or(self.begins.len(), |&start| start as usize);

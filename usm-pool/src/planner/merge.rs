@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Instance;
+use super::begins::Begins;
 use crate::Buffer;
 use crate::lifetime::align_up;
 use crate::sort;
@@ -26,6 +27,7 @@ pub(super) struct Merged {
     /// What is left to place, in order of begin and size. The id is an index: first those of the
     /// instance, then what was joined.
     whole: Vec<Buffer>,
+    begins: Begins<u64>,
     /// The two parts of each joined buffer, and the offset of the second in bytes.
     parts: Vec<(u64, u64, u64)>,
     is_part: Vec<bool>,
@@ -69,7 +71,8 @@ impl Merged {
         let count = instance.buffers.len();
         let occupied = (0..count).filter(|&i| instance.occupies(i));
         let whole = occupied.map(|i| Buffer { id: i as u64, ..instance.buffers[i] }).collect();
-        let mut merged = Self { count, whole, parts: Vec::new(), is_part: vec![false; count] };
+        let (begins, parts, is_part) = (Begins::new(Vec::new()), Vec::new(), vec![false; count]);
+        let mut merged = Self { count, whole, begins, parts, is_part };
         merged.sort();
         let steps: [fn(&mut Self); 4] =
             [Self::join_rows, |all| all.join_stacks(true), |all| all.join_stacks(false), Self::join_pairs];
@@ -116,11 +119,12 @@ impl Merged {
 
     fn sort(&mut self) {
         sort::by_key(&mut self.whole, |buffer| (buffer.lower, buffer.size));
+        self.begins = Begins::new(self.whole.iter().map(|buffer| buffer.lower).collect());
     }
 
     /// Positions of the buffers of one begin and size.
     fn find(&self, lower: u64, size: u64) -> Range<usize> {
-        equal(&self.whole, |buffer| (buffer.lower, buffer.size), (lower, size))
+        equal(&self.whole, &self.begins, lower, |buffer| buffer.size, size)
     }
 
     /// Positions of the buffers that begin with the one at `first`.
@@ -198,9 +202,9 @@ impl Merged {
             stacks[begun..].sort_by_key(|stack| stack.size);
         }
         if proof {
-            let find = |stacks: &[Stack], lower, size| {
-                equal(stacks, |stack: &Stack| (stack.lower, stack.size), (lower, size))
-            };
+            let begins = Begins::new(stacks.iter().map(|stack| stack.lower).collect());
+            let find =
+                |stacks: &[Stack], lower, size| equal(stacks, &begins, lower, |stack| stack.size, size);
             for at in 0..stacks.len() {
                 let Stack { upper, size, .. } = stacks[at];
                 let after = find(&stacks, upper, size);
@@ -268,10 +272,25 @@ impl Merged {
     }
 }
 
-/// The range of a key in a sorted list.
-fn equal<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> Range<usize> {
-    let first = sorted.partition_point(|one| key(one) < wanted);
-    let count = sorted[first..].iter().take_while(|&one| key(one) == wanted).count();
+/// The range of one begin and size in a list in their order.
+fn equal<T>(
+    sorted: &[T],
+    begins: &Begins<u64>,
+    lower: u64,
+    size_of: impl Fn(&T) -> u64,
+    size: u64,
+) -> Range<usize> {
+    let first = begins.before(lower);
+    if begins.get(first) != Some(lower) {
+        return first..first;
+    }
+    let same = &sorted[first..lower.checked_add(1).map_or(sorted.len(), |next| begins.before(next))];
+    let first = first + same.partition_point(|one| size_of(one) < size);
+    let count = sorted[first..]
+        .iter()
+        .zip(first..)
+        .take_while(|&(one, at)| begins.get(at) == Some(lower) && size_of(one) == size)
+        .count();
     first..first + count
 }
 

@@ -12,7 +12,7 @@ const TAKEN: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Ends {
-    begins: Begins,
+    begins: Begins<u32>,
     /// `earliest[0][i]` is the end of life `i`, or [`TAKEN`]. Each level above has the minimum of
     /// [`FAN`] entries below; the last level is one number.
     earliest: Vec<Vec<u32>>,
