@@ -68,6 +68,31 @@ def test_a_planned_model_computes_the_same_in_no_more_memory(seed, capfd):
     assert planned_head <= head
 
 
+def test_handles_of_variables_have_a_place():
+    """As in models that keep a state between calls, such as those that wait for a word."""
+    schema = require(SCHEMA, "reads a model")
+    flatbuffers = require("flatbuffers", "writes a model")
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(network(2)), 0))
+    main = model.subgraphs[0]
+    main.tensors[5].type, main.tensors[5].shape = schema.TensorType.RESOURCE, []
+    main.tensors[6].type = schema.TensorType.STRING
+    builder = flatbuffers.Builder(1024)
+
+    def packed():
+        builder.Clear()
+        builder.Finish(model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())
+
+    with pytest.raises(ValueError, match="tensor 6: the runtime has no size for elements of type STRING"):
+        usm.adapt.tflm(packed())
+    main.tensors[6].type = schema.TensorType.INT4
+    planned = usm.adapt.tflm(packed())
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(planned), 0))
+    entry = model.buffers[model.metadata[0].buffer].data
+    offsets = struct.unpack(f"<{len(main.tensors)}i", bytes(entry)[12:])
+    assert min(offsets[5:7]) >= 0
+
+
 def test_the_plan_of_a_model_is_exact_and_replaces_an_older_one():
     schema = require(SCHEMA, "reads a model")
     planned = usm.adapt.tflm(usm.adapt.tflm(network(1)))

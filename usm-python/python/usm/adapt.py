@@ -178,7 +178,14 @@ def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:
 
 def _bytes(tensor: _typing.Any, index: int, schema: _typing.Any) -> int:
     kinds = schema.TensorType
-    widths = {1: "INT8 UINT8 BOOL", 2: "INT16 UINT16 FLOAT16", 4: "FLOAT32 INT32 UINT32", 8: "INT64 FLOAT64 UINT64 COMPLEX64"}
+    # The runtime gives a whole byte to 4 bits, and 4 bytes to the handle of a variable.
+    widths = {
+        1: "INT8 UINT8 BOOL INT4",
+        2: "INT16 UINT16 FLOAT16",
+        4: "FLOAT32 INT32 UINT32 RESOURCE",
+        8: "INT64 FLOAT64 UINT64 COMPLEX64",
+        16: "COMPLEX128",
+    }
     for width, names in widths.items():
         if tensor.type in [getattr(kinds, name) for name in names.split() if hasattr(kinds, name)]:
             size = width
@@ -187,4 +194,5 @@ def _bytes(tensor: _typing.Any, index: int, schema: _typing.Any) -> int:
                     raise ValueError(f"tensor {index}: its extent {extent} is not known")
                 size *= int(extent)
             return size
-    raise ValueError(f"tensor {index}: elements of type {tensor.type} have no whole bytes")
+    names = [name for name, value in vars(kinds).items() if value == tensor.type]
+    raise ValueError(f"tensor {index}: the runtime has no size for elements of type {names[0] if names else tensor.type}")
