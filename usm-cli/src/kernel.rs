@@ -97,10 +97,17 @@ fn find_kernel<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kern
     };
     match (kernels, name) {
         ([], _) => Err(Error::bad("no function with `#[kernel]`")),
-        (_, Some(name)) => kernels
-            .iter()
-            .find(|kernel| kernel.name == name)
-            .ok_or_else(|| Error::bad(format!("no kernel `{name}`; there are: {}", names()))),
+        (_, Some(name)) => {
+            let mut found = kernels.iter().filter(|kernel| kernel.name == name);
+            match (found.next(), found.next()) {
+                (Some(one), None) => Ok(one),
+                (Some(one), Some(two)) => {
+                    let [one, two] = [one, two].map(|kernel| kernel.locate(kernel.place));
+                    Err(Error::bad(format!("two kernels `{name}`, at {one} and at {two}: rename one")))
+                }
+                (None, _) => Err(Error::bad(format!("no kernel `{name}`; there are: {}", names()))),
+            }
+        }
         ([one], None) => Ok(one),
         _ => Err(Error::bad(format!("several kernels, choose one by --kernel: {}", names()))),
     }

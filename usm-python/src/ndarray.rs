@@ -139,6 +139,20 @@ fn read<'py>(object: &Bound<'py, PyAny>, tensor: bool) -> PyResult<Option<Bound<
     unsafe { import::adopt_host(object.py(), owner, address, place, readonly).map(Some) }
 }
 
+/// Whether a NumPy array is no longer the one of this address and shape that was read before.
+/// NumPy's `resize(refcheck=False)` replaces an array's memory while others use it. False for all
+/// other objects.
+pub(crate) fn is_moved(object: &Bound<'_, PyAny>, address: usize, shape: &[isize]) -> bool {
+    if !is_ndarray(object) {
+        return false;
+    }
+    // SAFETY: as in `read`.
+    let Fields { data, ndim, shape: extents, .. } = unsafe { object.as_ptr().cast::<Fields>().read() };
+    // SAFETY: as in `read`: NumPy keeps an entry for each dimension.
+    let is_extent = |(axis, extent): (usize, &isize)| unsafe { extents.wrapping_add(axis).read() } == *extent;
+    data.addr() != address || ndim as usize != shape.len() || !shape.iter().enumerate().all(is_extent)
+}
+
 /// The type of elements; `None` for all but native numbers.
 fn dtype(descr: &Descr) -> Option<Dtype> {
     const LONG: u32 = size_of::<c_long>() as u32;

@@ -92,6 +92,22 @@ impl View {
         self.offset - reach(-1)..self.offset + reach(1) + self.itemsize()
     }
 
+    /// Whether two elements may share bytes: a stride of 0, or one shorter than what it steps over.
+    pub(crate) fn may_overlap_itself(&self) -> bool {
+        let axes = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);
+        let mut axes: Vec<(usize, usize)> =
+            axes.map(|(extent, stride)| (stride.unsigned_abs(), extent.unsigned_abs())).collect();
+        axes.sort_unstable();
+        let mut reach = self.itemsize();
+        for (stride, extent) in axes {
+            if stride < reach {
+                return true;
+            }
+            reach = reach.saturating_add(stride.saturating_mul(extent - 1));
+        }
+        false
+    }
+
     /// Calls `call` with the layout in the form for copies.
     pub(crate) fn strided<R, E: From<usm_core::Error>>(
         &self,

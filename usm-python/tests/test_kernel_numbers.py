@@ -264,3 +264,71 @@ def count_rounds(o, step):
 def test_a_loop_ends_where_its_next_number_has_no_type(queue, step):
     up, down = range(2**62, 2**63 - 1, step), range(-(2**62), -(2**63), -step)
     assert results(queue, count_rounds, 3, step) == [len(up), len(down), 1]
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_an_int_argument_that_the_other_type_does_not_hold_is_refused(name):
+    """As NumPy's OverflowError; a store and a comparison take any number."""
+
+    @usm.kernel
+    def sums(a, n):
+        a[0] = a[0] + n
+        a[1] = n ^ a[1]
+
+    @usm.kernel
+    def stores(a, n):
+        a[0] = n
+        if a[1] < n:
+            a[1] = 1
+
+    dtype = np.dtype(name)
+    limits = np.iinfo(dtype)
+    for n in {limits.min, limits.max, limits.min - 1, limits.max + 1, -1, 0, 5, 300}:
+        if not -(1 << 63) <= n < 1 << 63:
+            continue
+        a = np.ones(2, dtype)
+        stores[1](a, n)
+        assert a[0] == np.int64(n).astype(dtype)
+        a = np.ones(2, dtype)
+        try:
+            with np.errstate(over="ignore"):
+                expected = [a[0] + n, n ^ a[1]]
+        except OverflowError:
+            with pytest.raises(usm.KernelError, match=rf":\d+:\d+: argument 1 is {n}, which does not fit {name}"):
+                sums[1](a, n)
+            assert a.tolist() == [1, 1]
+        else:
+            sums[1](a, n)
+            assert a.tolist() == expected
+
+
+def test_an_int_that_is_divided_need_not_fit_the_other_type():
+    @usm.kernel
+    def divided(a, n, o):
+        o[0], o[1], o[2] = n / a[0], a[0] / -300, -3 / a[0]
+
+    a, o = np.array([2], np.uint8), np.zeros(3)
+    divided[1](a, -300, o)
+    assert o.tolist() == [-300 / a[0], a[0] / -300, -3 / a[0]] == [-150.0, -2 / 300, -1.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_of_floor_division_and_remainder_have_signs(queue, dtype):
+    values = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 7.5, np.inf, -np.inf, np.nan]
+    one, two = (np.array(each, dtype) for each in zip(*[(one, two) for one in values for two in values]))
+
+    @usm.kernel
+    def both(a, b, q, r):
+        i = usm.get_global_id(0)
+        q[i] = a[i] // b[i]
+        r[i] = a[i] % b[i]
+
+    quotients, rests = np.zeros_like(one), np.zeros_like(one)
+    with usm.device_context(queue):
+        both[one.size](one, two, quotients, rests)
+    with np.errstate(all="ignore"):
+        for found, expected in ((quotients, one // two), (rests, one % two)):
+            known = ~np.isnan(expected)
+            assert found[known].tolist() == expected[known].tolist()
+            assert np.isnan(found[~known]).all()
+            assert np.signbit(found[known]).tolist() == np.signbit(expected[known]).tolist()

@@ -110,3 +110,94 @@ def test_elements_out_of_place_are_refused():
     odd = data[1:].view(np.int32)
     with usm.device_context(device_of("opencl")), pytest.raises(usm.KernelError, match="share memory, .* pass a copy"):
         mix[1](odd, odd, odd)
+
+
+@usm.kernel
+def count_up(a):
+    for i in range(a.size):
+        a[i] = a[i] + 1
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((8,), (0,)), ((4, 3), (8, 8)), ((3, 4), (8, -8)), ((2, 2), (8, 16))])
+def test_elements_that_share_memory_with_each_other(queue, shape, strides):
+    """A copy with an element for each index would see none of the kernel's own writes."""
+
+    @usm.kernel
+    def each(a):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                a[i, j] = 2 * a[i, j] + 1
+
+    expected, found = np.arange(16), np.arange(16)
+    views = [np.lib.stride_tricks.as_strided(one[4:], shape, strides) for one in (expected, found)]
+    for place in np.ndindex(*shape):
+        views[0][place] = 2 * views[0][place] + 1 if len(shape) == 2 else views[0][place] + 1
+    with usm.device_context(queue):
+        (each if len(shape) == 2 else count_up)[1](views[1])
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", ["shared", "host"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_usm_array_and_numpys_view_of_it(queue, kind, turned):
+    """A copy of the view would be written back over what the kernel writes to the array."""
+
+    @usm.kernel
+    def both(a, v):
+        for i in range(a.size):
+            a[i] = 1
+        for i in range(v.size):
+            v[i] = v[i] + 5
+
+    @usm.kernel(strict=True)
+    def strict(a, v):
+        a[usm.get_global_id(0)] = v[usm.get_global_id(0)]
+
+    with usm.device_context(queue):
+        a = usm.zeros(8, "int64", kind=kind)
+        v = np.asarray(a)[6:1:-2]
+        a[:] = 7
+        if turned:
+            both[1](v, a)
+            assert memoryview(a).tolist() == [12, 12, 6, 12, 6, 12, 6, 12]
+        else:
+            both[1](a, v)
+            assert memoryview(a).tolist() == [1, 1, 6, 1, 6, 1, 6, 1]
+        with pytest.raises(usm.KernelError, match="share 40 bytes"):
+            strict[3](a, v)
+        with pytest.raises(usm.AccessError, match="argument 1, `v` is read-only"):
+            v.flags.writeable = False
+            both[1](a, v)
+
+
+class Resizing:
+    """An argument whose memory is read by code that gives other memory to another array."""
+
+    def __init__(self, other):
+        self.other, self.own = other, np.zeros(8)
+
+    @property
+    def __array_interface__(self):
+        self.other.resize(50_000_000, refcheck=False)
+        self.other.resize(8, refcheck=False)
+        return self.own.__array_interface__
+
+
+@usm.kernel
+def take(a, b):
+    for i in range(a.size):
+        a[i] = b[i % b.size] + 1.0
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_array_that_is_resized_while_arguments_are_read(queue, place):
+    array = np.zeros(1_000_000)
+    arguments = (array, Resizing(array)) if place == 0 else (np.zeros(8), array, Resizing(array))
+
+    @usm.kernel
+    def three(a, b, c):
+        for i in range(a.size):
+            a[i] = b[i] + c[i]
+
+    with usm.device_context(queue), pytest.raises(usm.KernelError, match=f"argument {place}, `.`, was resized meanwhile"):
+        (take if place == 0 else three)[1](*arguments)

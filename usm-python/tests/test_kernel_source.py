@@ -86,3 +86,42 @@ def test_columns_are_counted_in_characters():
 
     with pytest.raises(usm.KernelError, match=r"\.py:\d+:29: unknown name `nothing`"):
         wide[1](np.zeros(1))
+
+
+@pytest.mark.parametrize("name", ["div_i32", "i32_f32", "fence", "atomic_add_f32", "compare_exchange_i32", "inside", "shared", "record", "failed"])
+def test_a_kernel_may_have_the_name_of_a_function_in_the_devices_code(name, tmp_path, queue):
+    text = f"""
+def {name}(a, b):
+    part = usm.local.array(4, "int32")
+    i = usm.get_global_id(0)
+    part[i] = a[i]
+    usm.barrier(usm.CLK_LOCAL_MEM_FENCE)
+    usm.mem_fence(usm.CLK_GLOBAL_MEM_FENCE)
+    a[i] = part[3 - i] // (a[i] + 2) + int(b[0] * 0)
+    usm.atomic.add(b, 0, 1.0)
+    usm.atomic.cas(a, part[i] + 4, 0, 1)
+"""
+    path = tmp_path / "named.py"
+    path.write_text(text)
+    module = {"usm": usm}
+    exec(compile(text, path, "exec"), module)
+    kernel = usm.kernel(module[name])
+    a, b = np.array([0, 1, 2, 3, 0, 0, 0, 0], np.int32), np.zeros(1, np.float32)
+    with usm.device_context(queue):
+        kernel[4, 4](a, b)
+    assert (a.tolist(), b.tolist()) == ([1, 0, 0, 0, 1, 1, 1, 1], [4.0])
+    # No device is needed for the other names of CUDA C.
+    for target in ("opencl-c", "cuda-c"):
+        assert kernel.code(target, "int32[:], float32[:]").count(f"usm_{name}(") == 1
+    assert "usm_shared" not in kernel.code("cuda-c", "int32[:], float32[:]").replace("usm_shared(", "")
+
+
+@pytest.mark.parametrize("dimensions", [65, 255, 257, 301])
+def test_a_signature_with_too_many_dimensions_is_refused(dimensions):
+    @usm.kernel
+    def k(a):
+        a[0] = 1
+
+    colons = ",".join(":" * dimensions)
+    with pytest.raises(usm.KernelError, match=rf"an array of {dimensions} dimensions in the signature: 64 are the most"):
+        k.code("ir", f"int64[{colons}]")

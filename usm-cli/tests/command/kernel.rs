@@ -99,6 +99,20 @@ fn what_is_refused_has_its_place() {
 }
 
 #[test]
+fn two_kernels_of_one_name_are_refused_with_both_places() {
+    let folder = folder("kernel_twice");
+    let text =
+        "#[kernel]\nfn f(a: &mut [u32]) {\n}\nmod m {\n    #[kernel]\n    fn f(a: &mut [f32]) {\n    }\n}\n";
+    let path = file(&folder, "twice.rs", text.as_bytes());
+    let ran = usm(&["kernel", &path, "--kernel", "f", "--emit", "ir"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("two kernels `f`, at "), "{}", ran.stderr);
+    for place in ["twice.rs:2:4", "twice.rs:6:8"] {
+        assert!(ran.stderr.contains(place), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_text_that_is_nested_deeply_is_refused_at_its_place() {
     let folder = folder("kernel_deep");
     let many = |what: &str| what.repeat(100_000);

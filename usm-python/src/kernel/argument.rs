@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::dtype::PyDtype;
 use crate::error::{Class, OrRaise};
 use crate::import;
+use crate::ndarray;
 use crate::runtime::Stream;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
@@ -147,17 +148,79 @@ impl Memory {
     }
 }
 
+/// Refuses arguments whose memory Python code has replaced since they were read: NumPy's
+/// `resize(refcheck=False)` in code of another argument, or in another thread.
+pub(crate) fn check_unmoved(
+    given: &Bound<'_, PyTuple>,
+    arguments: &[Argument],
+    refused: &dyn Fn(usize, &str) -> PyErr,
+) -> PyResult<()> {
+    for (place, (given, argument)) in given.iter_borrowed().zip(arguments).enumerate() {
+        let Argument::Array(memory) = argument else { continue };
+        let Side { storage, view, .. } = memory.origin.as_ref().unwrap_or(&memory.side);
+        let address = storage.address().wrapping_add(view.offset);
+        if view.nbytes() != 0 && storage.is_foreign() && ndarray::is_moved(&given, address, &view.shape) {
+            return Err(refused(place, "was resized meanwhile, so its memory is no longer there"));
+        }
+    }
+    Ok(())
+}
+
+/// Makes an array in plain memory, which lies within another argument's memory on the launch's
+/// queue, a view of that: NumPy's view of a `usm.Array` is one. A copy would not see what the
+/// kernel writes to the other argument, and would overwrite it afterwards.
+fn join_views(
+    arguments: &mut [Argument],
+    refused: &dyn Fn(&str) -> PyErr,
+    name: &dyn Fn(usize) -> String,
+) -> PyResult<()> {
+    let memory = |argument: &Argument| match argument {
+        Argument::Array(memory) => Some((memory.addresses(), memory.of_process)),
+        _ => None,
+    };
+    for place in 0..arguments.len() {
+        let Some((Range { start, end }, true)) = memory(&arguments[place]) else { continue };
+        let meets = |argument: &Argument| match argument {
+            Argument::Array(other) if !other.of_process && other.side.storage.is_host_accessible() => {
+                let found = other.addresses();
+                start < found.end && found.start < end
+            }
+            _ => false,
+        };
+        let Some(found) = arguments.iter().position(meets) else { continue };
+        let Argument::Array(Memory { side: Side { storage, stream, .. }, .. }) = &arguments[found] else {
+            continue;
+        };
+        let low = storage.address();
+        let (storage, stream) = (storage.clone(), Arc::clone(stream));
+        let Argument::Array(memory) = &mut arguments[place] else { continue };
+        if start < low || end > low + storage.size() {
+            let (one, other) = (name(place), name(found));
+            return Err(refused(&format!("{one} lies partly in the memory of {other}: pass a copy")));
+        }
+        let view = memory.side.view.clone();
+        let offset = start - low + (view.offset - memory.span().0);
+        let storage = storage.restricted(memory.is_readonly());
+        memory.side = Side { storage, stream, view: View { offset, ..view } };
+        memory.of_process = false;
+    }
+    Ok(())
+}
+
 /// Copies plain memory of the process to the device of `stream`, if that is not the host. Arrays
-/// that share bytes share one copy, so that each sees what the kernel writes to the others.
+/// that share bytes, with each other or among their own elements, share one copy, so that each sees
+/// what the kernel writes to the others.
 pub(crate) fn move_to_device(
     py: Python<'_>,
     arguments: &mut [Argument],
     stream: &Arc<Stream>,
     refused: &dyn Fn(&str) -> PyErr,
+    name: &dyn Fn(usize) -> String,
 ) -> PyResult<()> {
     if stream.is_host() {
         return Ok(());
     }
+    join_views(arguments, refused, name)?;
     let of_process = |argument| match argument {
         &mut Argument::Array(ref mut memory @ Memory { of_process: true, .. }) => Some(memory),
         _ => None,
@@ -175,7 +238,8 @@ pub(crate) fn move_to_device(
         };
         let count = 1 + rest[1..].iter().take_while(meets).count();
         let (group, others) = rest.split_at_mut(count);
-        if group.len() > 1 && group.iter().any(|memory| !memory.is_readonly()) {
+        let shares = group.len() > 1 || group.iter().any(|memory| memory.side.view.may_overlap_itself());
+        if shares && group.iter().any(|memory| !memory.is_readonly()) {
             move_together(py, group, end, stream, refused)?;
         } else {
             for memory in group {

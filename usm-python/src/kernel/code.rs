@@ -42,6 +42,7 @@ pub(crate) struct Code {
     /// The extents of the nodes: the array of the nodes, then an argument, -1 for an array of the
     /// kernel itself, and its dimension.
     extents: Vec<(u32, i64, usize)>,
+    bounded: Vec<Bounded>,
     pub(crate) bounds: Claims,
     /// The conditions for `bounds` and for the absence of races, or the reason why there are none.
     pub(crate) claims: Result<Claims, Refusal>,
@@ -96,14 +97,19 @@ pub(crate) const ALL: Open = u64::MAX;
 /// check all indices.
 const SETS: usize = 4;
 
-/// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`, tables
-/// and extents. An array that the kernel writes has dimension 1, other arrays have 0.
-type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>);
+/// The result of `usm._kernel`: text of the nodes, sources as `(sort, argument, dimension)`,
+/// tables, extents and bounds. An array that the kernel writes has dimension 1, other arrays have
+/// 0.
+type Made = (String, Vec<(u8, usize, usize)>, Vec<Vec<u8>>, Vec<(u32, i64, usize)>, Vec<Bounded>);
+
+/// An int argument that the kernel combines with a narrower type: its position, the least and the
+/// greatest value of that type, its name, and the place.
+type Bounded = (usize, i64, i64, String, String);
 
 impl Code {
     /// `apart` states that no two arrays share memory.
     pub(crate) fn new(made: &Bound<'_, PyAny>, apart: bool) -> PyResult<Self> {
-        let (nodes, sources, tables, extents): Made = made.extract()?;
+        let (nodes, sources, tables, extents, bounded): Made = made.extract()?;
         let ir = text::parse(&nodes).map_err(|refusal| Class::Kernel.error(format!("nodes: {refusal}")))?;
         let refused = |refusal: &Refusal| {
             let mut message = format!("{}: {}", ir.locate(refusal.place), refusal.message);
@@ -131,6 +137,7 @@ impl Code {
             written,
             apart,
             extents,
+            bounded,
             answers: Answers::of(&ir, &bounds),
             bounds,
             claims: claims(&ir),
@@ -220,8 +227,26 @@ impl Code {
         })
     }
 
+    /// Refuses numbers that do not fit the type of the other operand, as NumPy does: Python's
+    /// numbers take that type.
+    fn check_bounded(&self, arguments: &[Argument]) -> PyResult<()> {
+        for (place, least, greatest, ty, located) in &self.bounded {
+            if let Some(Argument::Scalar(literal)) = arguments.get(*place) {
+                let value = literal.bits as i64;
+                if !(*least..=*greatest).contains(&value) {
+                    return Err(Class::Kernel.error(format!(
+                        "{located}: argument {place} is {value}, which does not fit {ty}, the type of the other \
+                         side: cast that, or pass a number of NumPy"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The scalars of a launch, in the order of the nodes' values.
     pub(crate) fn values(&self, arguments: &[Argument]) -> PyResult<Vec<Literal>> {
+        self.check_bounded(arguments)?;
         let mut values: Vec<Literal> =
             self.ir.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
         for (source, parameter) in self.sources.iter().zip(&self.ir.parameters) {

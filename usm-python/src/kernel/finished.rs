@@ -8,7 +8,7 @@ use usm_kernel::backend::Slot;
 use usm_kernel::{Code, Function, Module, Shape};
 use usm_kernel_ir::{Literal, Scalar};
 
-use super::argument::{Argument, move_to_device};
+use super::argument::{Argument, check_unmoved, move_to_device};
 use super::device::{self, Passed};
 use super::launch::stream;
 use super::range::Sizes;
@@ -162,14 +162,16 @@ fn start(
     if stream.context().id() != function.context().id() {
         return Err(refused("it was built for another context than that of its arrays"));
     }
-    move_to_device(py, &mut arguments, &stream, &refused)?;
+    let moved = |place, message: &str| refused(&format!("{} {message}", name(place)));
+    check_unmoved(given, &arguments, &moved)?;
+    move_to_device(py, &mut arguments, &stream, &refused, &name)?;
     for (place, argument) in arguments.iter().enumerate() {
         if let Argument::Array(memory) = argument
             && memory.origin.is_some()
             && !memory.side.view.is_c_contiguous()
         {
             return Err(refused(&format!(
-                "{} shares memory with another one and is not contiguous: pass a copy",
+                "{} shares memory with another one, or among its elements, and is not contiguous: pass a copy",
                 name(place)
             )));
         }
@@ -204,6 +206,7 @@ fn start(
     });
     let event = event.map_err(|message| refused(&message))?;
     py.detach(|| event.wait()).or_raise()?;
+    check_unmoved(given, &arguments, &moved)?;
     for argument in &arguments {
         if let Argument::Array(memory) = argument
             && let Some(origin) = memory.origin.as_ref().filter(|origin| !origin.storage.is_readonly())

@@ -19,6 +19,9 @@ use crate::fork::Replaced;
 /// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
 pub(crate) type Key = Vec<u32>;
 
+/// The most dimensions of an array, as in NumPy. A key has 8 bits for them.
+const MOST_DIMENSIONS: u32 = 64;
+
 /// A cell for one key. Its lock is held while its code is generated.
 type Cell = Arc<Replaced<Option<Arc<Code>>>>;
 
@@ -214,6 +217,11 @@ impl PyKernelFunction {
                 )));
             };
             let dimensions = axes.flatten().map(|axes| axes.matches(',').count() as u32 + 1);
+            if let Some(count) = dimensions.filter(|count| *count > MOST_DIMENSIONS) {
+                return Err(self.error(&format!(
+                    "an array of {count} dimensions in the signature: {MOST_DIMENSIONS} are the most"
+                )));
+            }
             key.push(
                 dimensions
                     .map_or(*element as u32, |count| argument::array_key(*element, count, false, false)),

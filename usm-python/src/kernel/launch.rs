@@ -9,7 +9,7 @@ use usm_core::{Event, Selector};
 use usm_kernel_ir::proof::Shape;
 use usm_kernel_ir::{Literal, Parameter};
 
-use super::argument::{Argument, Memory, move_to_device};
+use super::argument::{Argument, Memory, check_unmoved, move_to_device};
 use super::code::{Code, Open, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
@@ -68,7 +68,7 @@ impl PyLaunch {
         match self.mode {
             Mode::Run => {
                 let prepared = self.prepare(py, arguments)?;
-                if let Some(event) = self.start(py, prepared, &[])? {
+                if let Some(event) = self.start(arguments, prepared, &[])? {
                     py.detach(|| event.wait()).or_raise()?;
                 }
                 Ok(None)
@@ -92,7 +92,7 @@ impl PyLaunch {
     fn submit(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>, after: After) -> PyResult<PyEvent> {
         let prepared = self.prepare(py, arguments)?;
         let stream = Arc::clone(&prepared.stream);
-        match self.start(py, prepared, &after.0)? {
+        match self.start(arguments, prepared, &after.0)? {
             Some(event) => Ok(PyEvent(event)),
             None => py.detach(|| stream.queue.barrier(&[])).or_raise().map(PyEvent),
         }
@@ -134,8 +134,10 @@ impl PyLaunch {
                 return Err(Class::Access.error(function.located(&message)));
             }
         }
+        // Other arguments, and the making of code, run code of Python.
+        self.check_unmoved(given, &arguments)?;
         if self.mode == Mode::Run {
-            move_to_device(py, &mut arguments, &stream, &|message| function.error(message))?;
+            move_to_device(py, &mut arguments, &stream, &|message| function.error(message), &name)?;
         }
         // Most copies are dense, so the key may have changed.
         let code = match has_copies(&arguments) {
@@ -146,6 +148,13 @@ impl PyLaunch {
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
         Ok(Prepared { code, arguments, stream, global, local, values, lengths })
+    }
+
+    fn check_unmoved(&self, given: &Bound<'_, PyTuple>, arguments: &[Argument]) -> PyResult<()> {
+        let function = self.function.get();
+        check_unmoved(given, arguments, &|place, message| {
+            function.error(&format!("argument {place}, `{}`, {message}", function.parameters[place]))
+        })
     }
 
     /// Refuses what only a range with groups has, where the range is a `usm.Range`.
@@ -188,11 +197,11 @@ impl PyLaunch {
     /// Runs a launch. `None`: it is complete.
     fn start(
         &self,
-        py: Python<'_>,
+        given: &Bound<'_, PyTuple>,
         prepared: Prepared,
         after: &[Event<Dyn>],
     ) -> PyResult<Option<Event<Dyn>>> {
-        let function = self.function.get();
+        let (py, function) = (given.py(), self.function.get());
         if function.strict {
             let said = prepared.proof();
             if said != "proven" {
@@ -214,6 +223,7 @@ impl PyLaunch {
             if let Some(event) = event {
                 py.detach(|| event.wait()).or_raise()?;
             }
+            self.check_unmoved(given, &prepared.arguments)?;
             prepared.copy_back(py)?;
             return Ok(None);
         }

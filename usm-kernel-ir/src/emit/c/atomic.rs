@@ -60,7 +60,7 @@ impl Writer<'_> {
         };
         let volatile = if self.dialect == Dialect::Cuda { "" } else { "volatile " };
         let name = format!(
-            "usm_atomic_{}_{ty}{}",
+            "own_atomic_{}_{ty}{}",
             operation.name(),
             if memory == "__local " { "_local" } else { "" }
         );
@@ -86,7 +86,7 @@ impl Writer<'_> {
         let [bits, back] = self.bits_of(ty);
         let [bits, back] =
             [bits, back].map(|name| if ty.is_float() { name.to_string() } else { format!("({name})") });
-        let name = format!("usm_compare_exchange_{ty}{}", if memory == "__local " { "_local" } else { "" });
+        let name = format!("own_compare_exchange_{ty}{}", if memory == "__local " { "_local" } else { "" });
         let qualifiers = self.qualifiers();
         let volatile = if self.dialect == Dialect::Cuda { "" } else { "volatile " };
         self.helpers.insert(format!(

@@ -21,7 +21,7 @@ static __attribute__((noinline, cold)) void usm_outside(ulong index, ulong len, 
     record[3] = (uint)len;
     record[4] = (uint)(len >> 32);
 }
-#define usm_inside(index, len, place, record, failed, noted) ({ \\
+#define own_inside(index, len, place, record, failed, noted) ({ \\
     const ulong usm_index = (index), usm_len = (len); \\
     const bool usm_is_inside = __builtin_expect(usm_index < usm_len, 1); \\
     if (!usm_is_inside) { \\
@@ -44,7 +44,7 @@ impl Writer<'_> {
         self.write_index_check();
         let noted = self.noted;
         let check =
-            format!("usm_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {noted})");
+            format!("own_inside({name} = {index}, {len}, {number}u, usm_record, &usm_failed, {noted})");
         (name, Some(check))
     }
 
@@ -61,7 +61,7 @@ impl Writer<'_> {
         };
         let qualifiers = self.qualifiers();
         self.helpers.insert(format!(
-            "{qualifiers}bool usm_inside({wide} index, {wide} len, {word} place, {memory}{word} *record, int *failed, int noted)\n\
+            "{qualifiers}bool own_inside({wide} index, {wide} len, {word} place, {memory}{word} *record, int *failed, int noted)\n\
              {{\n    \
              if (index < len) {{\n        return true;\n    }}\n    \
              *failed |= noted;\n    \

@@ -206,7 +206,7 @@ impl Writer<'_> {
 
     /// Writes a function with the meaning of [`Binary::Div`] and [`Binary::Rem`].
     fn division(&mut self, operator: Binary, ty: Scalar, symbol: &str) -> String {
-        let (c, name) = (self.ty(ty), format!("usm_{}_{ty}", operator.name()));
+        let (c, name) = (self.ty(ty), format!("own_{}_{ty}", operator.name()));
         let instead = if operator == Binary::Div { "a" } else { "0" };
         let least = if ty.is_signed() {
             let least = self.literal(Literal::integer(ty, 1 << (ty.bits() - 1)));
@@ -223,7 +223,7 @@ impl Writer<'_> {
 
     /// Writes a function with the meaning of a [`ExprKind::Cast`] from floating point.
     fn float_to_integer(&mut self, from: Scalar, to: Scalar) -> String {
-        let (c, float, name) = (self.ty(to), self.ty(from), format!("usm_{to}_{from}"));
+        let (c, float, name) = (self.ty(to), self.ty(from), format!("own_{to}_{from}"));
         let bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
         let most = if bits == 64 { u64::MAX } else { (1_u64 << bits) - 1 };
         let (least, most) = (

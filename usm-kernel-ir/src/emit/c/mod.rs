@@ -1,4 +1,7 @@
 //! OpenCL C and CUDA C: one writer with two dialects.
+//!
+//! The names of kernels begin with `usm_`. Functions and macros beside them begin with `own_`, so
+//! that no kernel has the name of one.
 
 mod atomic;
 mod check;
@@ -49,7 +52,11 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
     let mut heads = Vec::new();
     let (mut helpers, mut body) = (BTreeSet::new(), String::new());
     for entry in entries {
-        heads.push(format!("// {}\n", entry.kernel.name.replace(['\n', '\\'], " ")));
+        // A carriage return or a form feed ends a line too, and a backslash continues one.
+        heads.push(format!(
+            "// {}\n",
+            entry.kernel.name.replace(|letter: char| letter == '\\' || letter.is_control(), " ")
+        ));
     }
     for entry in entries {
         let checks = entry.checks.as_ref();
@@ -142,7 +149,7 @@ impl<'k> Writer<'k> {
         if dialect == Dialect::Cuda
             && kernel.arrays.iter().any(|array| matches!(array.space, Space::Local(_)))
         {
-            lines.push("extern __shared__ __align__(16) unsigned char usm_shared[];\n".to_string());
+            lines.push("extern __shared__ __align__(16) unsigned char own_shared[];\n".to_string());
         }
         lines
     }
@@ -231,7 +238,7 @@ impl<'k> Writer<'k> {
                 Space::Local(_) => {
                     parameters.push(format!("const unsigned int offset_{index}"));
                     locals +=
-                        &format!("    {element} *{name} = ({element} *)(usm_shared + offset_{index});\n");
+                        &format!("    {element} *{name} = ({element} *)(own_shared + offset_{index});\n");
                 }
                 Space::Private(len) => locals += &format!("    {element} {name}[{}];\n", (*len).max(1)),
                 _ => {}

@@ -13,9 +13,9 @@ use crate::uniform::address;
 const FENCE: &str = "\
 #if (__OPENCL_C_VERSION__ >= 200 && __OPENCL_C_VERSION__ < 300) || \
 (defined(__opencl_c_atomic_order_seq_cst) && defined(__opencl_c_atomic_scope_device))
-#define usm_fence(flags) atomic_work_item_fence(flags, memory_order_seq_cst, memory_scope_device)
+#define own_fence(flags) atomic_work_item_fence(flags, memory_order_seq_cst, memory_scope_device)
 #else
-#define usm_fence(flags) mem_fence(flags)
+#define own_fence(flags) mem_fence(flags)
 #endif
 ";
 
@@ -103,9 +103,9 @@ impl Writer<'_> {
                 let line = match (self.dialect, local, global) {
                     (Dialect::Cuda, _, true) => "__threadfence();",
                     (Dialect::Cuda, ..) => "__threadfence_block();",
-                    (_, _, false) => "usm_fence(CLK_LOCAL_MEM_FENCE);",
-                    (_, false, true) => "usm_fence(CLK_GLOBAL_MEM_FENCE);",
-                    (_, true, true) => "usm_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                    (_, _, false) => "own_fence(CLK_LOCAL_MEM_FENCE);",
+                    (_, false, true) => "own_fence(CLK_GLOBAL_MEM_FENCE);",
+                    (_, true, true) => "own_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 };
                 self.line(depth, line);
             }

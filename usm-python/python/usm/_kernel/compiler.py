@@ -59,15 +59,17 @@ class Compiler(
         self.atomics = set()
 
     def make(self):
-        """The text of the nodes, the sources of their parameters, tables, and extents.
+        """The text of the nodes, the sources of their parameters, tables, extents, and bounds.
 
-        An extent is the number of its array in the nodes, and an argument and its dimension.
+        An extent is the number of its array in the nodes, and an argument and its dimension. A
+        bound is an argument, the limits of its values, and the type and the place that need them.
         """
         for _ in range(_ROUNDS):
             self.changed = False
             text = self.round()
             if not self.changed:
-                return text, self.sources, self.tables, [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
+                extents = [(number, self.arrays[array][4], place) for (array, place), number in self.extents.items()]
+                return text, self.sources, self.tables, extents, list(self.bounded.values())
         raise self.source.error(self.source.tree, "the types of its variables do not converge; write casts")
 
     # One round.
@@ -84,6 +86,8 @@ class Compiler(
         self.tables = []
         self.stored = set()
         self.extents = {}
+        self.weak = {}
+        self.bounded = {}
         self.depth = 0
         self.loops = []
         self.stack = [self.source.function]
@@ -136,6 +140,11 @@ class Compiler(
         line, column = self.frame.source.place(node)
         return f"@{self.frame.file}:{line}:{column}"
 
+    def located(self, place):
+        """A place of the nodes as users know it."""
+        file, line, column = place[1:].split(":")
+        return f"{self.files[int(file)].file}:{line}:{column}"
+
     def error(self, node, message):
         return self.frame.source.error(node, message)
 
@@ -155,6 +164,8 @@ class Compiler(
                 weak = {"i64": "wi", "f64": "wf"}.get(ty, ty)
                 value = self.parameter_value(name, ty, (FROM_SCALAR, number, 0))
                 value = Val(value, weak)
+                if weak == "wi":
+                    self.weak[value.text] = number
                 if name in self.source.assigned_names():
                     self.assign(name, value, parameter)
                 else:

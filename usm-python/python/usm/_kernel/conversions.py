@@ -91,7 +91,17 @@ class Conversions:
         for value in (one, two):
             if not self.fits(value, ty):
                 raise self.error(node, f"{value.const} does not fit {NAMES[ty]}, the type of the other side: cast that")
+            if value.ty == "wi" and is_int(ty) and ty != "wi":
+                self.bound_argument(value, ty)
         return ty
+
+    def bound_argument(self, value, ty):
+        """Notes that a launch refuses an int argument outside of a type, as NumPy does."""
+        argument = self.weak.get(value.text)
+        if argument is not None:
+            low, high = limits(ty)
+            key = argument, low, min(high, _GREATEST)
+            self.bounded.setdefault(key, (*key, NAMES[ty], self.located(self.at)))
 
     @staticmethod
     def fits(value, ty):

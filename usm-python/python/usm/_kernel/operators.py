@@ -62,6 +62,10 @@ class Operators:
             one = self.cast(one, self.counted_as(two))
         if two.ty == "bool":
             two = self.cast(two, self.counted_as(one))
+        if operator == "div" and one.ty != two.ty and "wi" in (one.ty, two.ty) and is_int(one.ty) and is_int(two.ty):
+            # Integers of any type are divided as floats, so a number of Python need not fit the
+            # type of the other side.
+            return self.operation("div", one, two, "f64")
         ty = self.common_type(one, two, node, _SYMBOL[operator])
         if operator in ("and", "or", "xor", "shl", "shr"):
             if not is_int(ty):
@@ -144,13 +148,20 @@ class Operators:
                 f"(ne bool (lt bool {rest.text} {zero} {at}) (lt bool {two.text} {zero} {at}) {at}) {at})"
             )
             if operator == "mod":
-                return Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {rest.text} {at})", ty)
+                # A zero has the sign of the divisor.
+                none = f"(select {stored} (lt bool {two.text} {zero} {at}) (lit {stored} {literal(-0.0, stored):#x} {at}) {zero} {at})"
+                kept = f"(select {stored} (eq bool {rest.text} {zero} {at}) {none} {rest.text} {at})"
+                return Val(f"(select {stored} {wrong} (add {stored} {rest.text} {two.text} {at}) {kept} {at})", ty)
             # As NumPy's: the steps are right for an infinite divisor, and a zero gives an infinity.
             quotient = f"(div {stored} (sub {stored} {one.text} {rest.text} {at}) {two.text} {at})"
             less = f"(select {stored} {wrong} (lit {stored} {literal(1, stored):#x} {at}) {zero} {at})"
             whole = f"(round_ties_even {stored} (sub {stored} {quotient} {less} {at}) {at})"
+            whole = self.set_temporary(Val(whole, stored))
             by_zero = f"(div {stored} {one.text} {two.text} {at})"
-            return Val(f"(select {stored} (eq bool {two.text} {zero} {at}) {by_zero} {whole} {at})", ty)
+            # A zero has the sign of the quotient.
+            none = f"(mul {stored} {by_zero} {zero} {at})"
+            kept = f"(select {stored} (eq bool {whole.text} {zero} {at}) {none} {whole.text} {at})"
+            return Val(f"(select {stored} (eq bool {two.text} {zero} {at}) {by_zero} {kept} {at})", ty)
         divisor = two.const
         if divisor == 0:
             raise self.error(node, "division by zero")
