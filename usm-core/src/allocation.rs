@@ -380,7 +380,10 @@ impl<B: Backend> Allocation<B> {
             #[cfg(feature = "alloc")]
             Owner::Queue(_) => {}
             #[cfg(feature = "alloc")]
-            Owner::Source(source) => source.reclaim(self.block, pending),
+            Owner::Source(source) => {
+                self.context.shared().end_exports(self.block.address(), self.block.size);
+                source.reclaim(self.block, pending);
+            }
             #[cfg(feature = "alloc")]
             Owner::Foreign(Some(owner)) => release_after(&self.context, Release::Owner(owner), pending),
             #[cfg(feature = "alloc")]

@@ -106,6 +106,8 @@ impl<B: Backend> Deferred<B> {
         // Memory does not return to a closed runtime. A thread that has ended may have left its
         // list locked.
         let Ok(_entered) = shared.ask() else { return };
+        // Leaked blocks end with the native context.
+        shared.end_exports(0, usize::MAX);
         let give_back = |what| release_with(shared, what, &mut free, &mut destroy);
         self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.count_leak());
     }

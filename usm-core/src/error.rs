@@ -178,6 +178,9 @@ pub enum ErrorKind {
         /// Number of given bytes.
         len: usize,
     },
+    /// An IPC handle whose memory the other process has freed, or whose process has ended. So
+    /// looks, too, a process of another network namespace.
+    StaleIpcHandle,
     /// A kernel reached outside of an array; nothing outside was touched.
     IndexOutside {
         /// Kernel, place in its source and array.
@@ -339,6 +342,9 @@ impl fmt::Display for ErrorKind {
             Self::BadIpcHandle { byte, len } => {
                 write!(f, "the {len} bytes are no IPC handle: byte {byte} is invalid")
             }
+            Self::StaleIpcHandle => f.write_str(
+                "the memory of this IPC handle was freed, or its process has ended or is in another network namespace",
+            ),
             Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
                 write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
             }

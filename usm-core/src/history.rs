@@ -8,7 +8,7 @@
 use core::fmt;
 
 use crate::MemoryType;
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicU32, Mutex, Ordering};
 
 /// Allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,12 +72,16 @@ impl fmt::Display for Record {
 /// the same context.
 pub type Observer = fn(&Record);
 
+/// There is an observer or a ring.
+const RECORDS: u32 = 1;
+/// Other processes know memory of the context, and its end must be told to them.
+const EXPORTS: u32 = 2;
+
 /// Records the last events of a context and calls the observer.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Whether there is an observer or a ring. Usually there is neither, and an event then costs
-    /// one load.
-    active: AtomicBool,
+    /// [`RECORDS`] and [`EXPORTS`]. Usually there is neither, and an event then costs one load.
+    watches: AtomicU32,
     #[cfg(feature = "alloc")]
     kept: alloc::sync::Arc<Kept>,
     #[cfg(not(feature = "alloc"))]
@@ -118,7 +122,7 @@ impl History {
         let kept = alloc::sync::Arc::new(kept);
         #[cfg(feature = "std")]
         crate::process::fork::guard(&kept);
-        Self { active: AtomicBool::new(false), kept }
+        Self { watches: AtomicU32::new(0), kept }
     }
 
     /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to
@@ -142,13 +146,40 @@ impl History {
         let keeps = self.kept.ring.lock().is_enabled();
         #[cfg(not(feature = "alloc"))]
         let keeps = false;
-        self.active.store(keeps || self.kept.observer.lock().is_some(), Ordering::Release);
+        self.watch(RECORDS, keeps || self.kept.observer.lock().is_some());
+    }
+
+    fn watch(&self, what: u32, on: bool) {
+        match on {
+            true => self.watches.fetch_or(what, Ordering::Release),
+            false => self.watches.fetch_and(!what, Ordering::Release),
+        };
+    }
+
+    /// Notes whether other processes know memory of the context. The caller holds the lock of the
+    /// list that says so.
+    #[allow(dead_code, reason = "not every system has signs of life")]
+    pub(crate) fn watch_exports(&self, any: bool) {
+        self.watch(EXPORTS, any);
     }
 
     /// Whether there is an observer or a ring.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.active.load(Ordering::Acquire)
+        self.watches.load(Ordering::Acquire) & RECORDS != 0
+    }
+
+    /// Whether other processes know memory of the context.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn has_exports(&self) -> bool {
+        self.watches.load(Ordering::Acquire) & EXPORTS != 0
+    }
+
+    /// Whether a free does more than free: one of the two.
+    #[inline]
+    pub(crate) fn watches_frees(&self) -> bool {
+        self.watches.load(Ordering::Acquire) != 0
     }
 
     pub(crate) fn record(&self, record: Record) {

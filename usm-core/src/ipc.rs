@@ -1,4 +1,15 @@
 //! Memory shared with other processes: the handle, its export and its import.
+//!
+//! Runtimes name the driver's memory, not the allocation in it: after a free and another
+//! allocation, an old handle of theirs opens the new one. So a handle also names a sign of life of
+//! its memory (Linux with `std`), and a handle of freed memory is an error.
+
+#[cfg(feature = "alloc")]
+#[cfg_attr(
+    not(all(feature = "std", target_os = "linux", not(any(loom, miri, usm_valgrind)))),
+    path = "ipc/no_life.rs"
+)]
+pub(crate) mod life;
 
 #[doc(inline)]
 pub use crate::backend::ability::NATIVE_BYTES;
@@ -9,8 +20,11 @@ use crate::error::{ErrorKind, Result};
 use crate::{Access, Allocation, Block, Context};
 use crate::{AllocKind, BackendKind};
 
-/// Names an allocation of another process: a runtime's own handle, and the allocation's place in
-/// the runtime's block.
+/// Bytes of the name of a sign of life.
+const LIFE_BYTES: usize = 16;
+
+/// Names an allocation of another process: a runtime's own handle, the allocation's place in the
+/// runtime's block, and its sign of life.
 ///
 /// ```
 /// use usm_core::ipc::IpcHandle;
@@ -24,14 +38,15 @@ pub struct IpcHandle {
     offset: u64,
     size: u64,
     native: [u8; NATIVE_BYTES],
+    life: [u8; LIFE_BYTES],
 }
 
 impl IpcHandle {
-    /// Length of the encoded form in bytes: `usm1`, backend, kind, two zeros, offset and size
-    /// (little-endian), the runtime's handle.
-    pub const BYTES: usize = 24 + NATIVE_BYTES;
+    /// Length of the encoded form in bytes: `usm2`, backend, kind, two zeros, offset and size
+    /// (little-endian), the runtime's handle, the name of the sign of life.
+    pub const BYTES: usize = 24 + NATIVE_BYTES + LIFE_BYTES;
 
-    const MAGIC: [u8; 4] = *b"usm1";
+    const MAGIC: [u8; 4] = *b"usm2";
     const BACKENDS: [BackendKind; 7] = [
         BackendKind::Host,
         BackendKind::Mock,
@@ -83,11 +98,12 @@ impl IpcHandle {
         bytes[5] = self.kind as u8;
         bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.native);
+        bytes[24..24 + NATIVE_BYTES].copy_from_slice(&self.native);
+        bytes[24 + NATIVE_BYTES..].copy_from_slice(&self.life);
         bytes
     }
 
-    /// Decodes a handle. The runtime's own part cannot be checked here.
+    /// Decodes a handle. The runtime's own part and the name cannot be checked here.
     ///
     /// # Errors
     /// [`ErrorKind::BadIpcHandle`] with the position of the first invalid byte.
@@ -113,9 +129,10 @@ impl IpcHandle {
         if size == 0 || !fits {
             return Err(bad(16).into());
         }
-        let mut native = [0; NATIVE_BYTES];
-        native.copy_from_slice(&whole[24..]);
-        Ok(Self { backend: *backend, kind, offset, size, native })
+        let (mut native, mut life) = ([0; NATIVE_BYTES], [0; LIFE_BYTES]);
+        native.copy_from_slice(&whole[24..24 + NATIVE_BYTES]);
+        life.copy_from_slice(&whole[24 + NATIVE_BYTES..]);
+        Ok(Self { backend: *backend, kind, offset, size, native, life })
     }
 }
 
@@ -145,10 +162,14 @@ impl<B: Backend> Allocation<B> {
     /// complete. The program tells the other process when it may use the memory, and keeps this
     /// allocation until no process uses it.
     ///
+    /// On Linux with `std`, the first export of an allocation opens a socket, which is closed when
+    /// the memory is freed: with it, [`Context::open_ipc`] finds out that the memory is gone.
+    ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the runtime has no such handles for this kind; for memory of
     /// another owner; and on every runtime for memory from a queue and its parts, because CUDA does
-    /// not share memory allocated in stream order.
+    /// not share memory allocated in stream order. [`ErrorKind::Native`] with the system's number
+    /// if the process has no socket left.
     pub fn export_ipc(&self) -> Result<IpcHandle> {
         let context = self.context();
         let backend = context.info().backend;
@@ -173,8 +194,10 @@ impl<B: Backend> Allocation<B> {
         // SAFETY: the context's registry has the block, and this allocation keeps it alive.
         let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
         let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
+        let life = context.shared().begin_export(address, self.size());
+        let life = life.map_err(|error| error.in_backend(backend))?;
         let (offset, size) = ((offset + inside) as u64, self.size() as u64);
-        Ok(IpcHandle { backend, kind: self.kind(), offset, size, native })
+        Ok(IpcHandle { backend, kind: self.kind(), offset, size, native, life })
     }
 }
 
@@ -188,8 +211,10 @@ impl<B: Backend> Context<B> {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if the runtime has no such handles or another runtime made this
-    /// one; the runtime's error for a handle that names no memory; [`ErrorKind::BadIpcHandle`] for
-    /// memory of another kind, or beyond the block that the runtime names.
+    /// one; [`ErrorKind::StaleIpcHandle`] on Linux with `std` if the other process has freed the
+    /// memory or has ended; the runtime's error for a handle that names no memory;
+    /// [`ErrorKind::BadIpcHandle`] for memory of another kind, or beyond the block that the runtime
+    /// names.
     pub unsafe fn open_ipc(&self, handle: &IpcHandle) -> Result<Allocation<B>> {
         let backend = self.info().backend;
         if handle.backend != backend {
@@ -197,11 +222,15 @@ impl<B: Backend> Context<B> {
             return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
         }
         let _entered = self.shared().work()?;
+        let lives = || life::check(&handle.life).map_err(|error| error.in_backend(backend));
+        lives()?;
         // SAFETY: the caller's promise.
         let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
         let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
         let found = self.raw().query(base.addr().get()).map_err(|error| error.in_backend(backend))?;
         handle.check_block(base.addr().get(), &found)?;
+        // The memory may have been freed, and reused, between the first answer and the opening.
+        lives()?;
         // Handles come from live blocks or were checked, so the numbers fit an address.
         let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
         let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);

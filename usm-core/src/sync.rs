@@ -16,8 +16,10 @@ pub(crate) mod sleeping;
 #[cfg(usm_valgrind)]
 mod valgrind;
 
+#[cfg(all(not(loom), feature = "driver"))]
+pub use core::sync::atomic::AtomicBool;
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+pub use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use model as sleeping;
 #[cfg(loom)]

@@ -20,8 +20,9 @@ use crate::view::{MAX_DIMS, View};
 impl Array {
     /// A handle as bytes. :func:`usm.open_ipc` in another process makes an array on this memory
     /// from it. Waits for the work that writes the memory. This process must keep the memory while
-    /// another one has the handle or uses the memory. :class:`usm.DeviceError` if the runtime has
-    /// no such handles, or none for this kind: the host, OpenCL and SYCL have none.
+    /// another one uses it. On Linux the first handle of an allocation opens a socket, which the
+    /// free of the memory closes. :class:`usm.DeviceError` if the runtime has no such handles, or
+    /// none for this kind: the host, OpenCL and SYCL have none.
     fn ipc_handle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let Side { storage, view, .. } = self.side();
         let handle = py.detach(|| storage.allocation().export_ipc()).or_raise()?;
@@ -112,8 +113,8 @@ fn read(text: &[u8], size: u64) -> PyResult<(View, bool)> {
 /// copy. The other process must keep the memory, and both must order their work on it. ``device``
 /// or ``queue`` select the place, as in :func:`usm.empty`. :class:`usm.InterfaceError` for an
 /// altered or cut handle; :class:`usm.DeviceError` for a handle of another runtime, of this
-/// process, or of a process that has ended. If a living process has freed the memory, the runtime
-/// may open other memory of that process: no runtime names an allocation across processes.
+/// process, of a process that has ended, and on Linux of memory that was freed. A process in
+/// another network namespace, such as another container's, looks like one that has ended.
 #[pyfunction]
 #[pyo3(signature = (handle, *, device=None, queue=None))]
 pub(crate) fn open_ipc(

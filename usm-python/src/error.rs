@@ -74,6 +74,7 @@ pub(crate) fn core(error: usm_core::Error) -> PyErr {
         | ErrorKind::DeviceLost
         | ErrorKind::ProcessEnds
         | ErrorKind::Forked
+        | ErrorKind::StaleIpcHandle
         | ErrorKind::Native { .. }
         | ErrorKind::Unsupported { .. } => Class::Device,
         ErrorKind::BadIpcHandle { .. } => Class::Interface,

@@ -1,10 +1,16 @@
 //! Memory shared between processes and devices, on a driver that acts as both sides.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proptest::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::ipc::IpcHandle;
-use usm_core::{AllocKind, Context, Device, ErrorKind, MemorySource, QueueOrder, Request, UsmVec};
+use usm_core::{
+    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, MemorySource, Pending, QueueOrder,
+    Reclaim, Request, UsmVec,
+};
 
 #[test]
 fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
@@ -58,10 +64,13 @@ fn handles_that_name_nothing_are_refused() {
         late: false,
     });
     assert!(array.export_ipc().is_err());
-    drop(array);
-    // SAFETY: refused, because the memory is freed.
-    let refused = unsafe { other.open_ipc(&handle) }.unwrap_err();
+    let mut altered = handle.to_bytes();
+    altered[24] ^= 1;
+    // SAFETY: refused, because the driver knows no such block.
+    let refused = unsafe { other.open_ipc(&IpcHandle::from_bytes(&altered).unwrap()) }.unwrap_err();
     assert!(matches!(refused.kind, ErrorKind::Native { .. }));
+    drop(array);
+    assert_stale(&other, &handle);
     let host = usm_core::backend::host::HostHeap::new().context();
     // SAFETY: refused, because the runtime differs.
     let refused = unsafe { host.open_ipc(&handle) }.unwrap_err();
@@ -117,6 +126,162 @@ fn a_handle_that_was_altered_is_refused_or_names_a_part() {
     assert_eq!(mock.violations(), []);
 }
 
+fn assert_stale<B: Backend>(context: &Context<B>, handle: &IpcHandle) {
+    // SAFETY: refused, because the memory is freed.
+    let refused = unsafe { context.open_ipc(handle) }.expect_err("stale");
+    assert_eq!(refused.kind, ErrorKind::StaleIpcHandle);
+    assert_eq!(refused.backend, Some(context.info().backend));
+}
+
+/// Memory that is named by a handle, opened and closed.
+fn assert_lives<B: Backend>(context: &Context<B>, handle: &IpcHandle) {
+    // SAFETY: closed at once, and never accessed.
+    drop(unsafe { context.open_ipc(handle) }.expect("memory that lives"));
+}
+
+/// A driver gives memory out again, and then takes the old handle for the new memory.
+#[test]
+fn a_handle_of_freed_memory_does_not_open_the_memory_that_came_after_it() {
+    let mock = Mock::default();
+    let (context, other) = (mock.context(), mock.context());
+    let request = Request::new(AllocKind::Device, 4096);
+    let first = context.allocate(&request).unwrap();
+    let handle = first.export_ipc().unwrap();
+    assert_eq!(first.export_ipc(), Ok(handle), "exported once");
+    assert_lives(&other, &handle);
+    drop(first);
+    let second = context.allocate(&request).unwrap();
+    // The driver's part of the second handle, with the sign of life of the first.
+    let mut reused = second.export_ipc().unwrap().to_bytes();
+    let name = IpcHandle::BYTES - 16..;
+    reused[name.clone()].copy_from_slice(&handle.to_bytes()[name]);
+    assert_stale(&other, &IpcHandle::from_bytes(&reused).unwrap());
+    assert_stale(&other, &handle);
+    assert_lives(&other, &second.export_ipc().unwrap());
+    assert_eq!((mock.opened_blocks(), mock.violations()), (0, vec![]));
+}
+
+/// Memory whose free waits for work is still that memory.
+#[test]
+fn a_handle_is_stale_when_the_memory_is_freed_and_not_before() {
+    let mock = Mock::new(Progress::Manual);
+    let (context, other) = (mock.context(), mock.context());
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let mut array = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let kept = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let [handle, kept_handle] = [&array, &kept].map(|memory| memory.export_ipc().unwrap());
+    let _ = queue.fill_bytes(&mut array, 0, 64, &[7]).unwrap();
+    drop(array);
+    assert_lives(&other, &handle);
+    mock.finish();
+    context.collect();
+    assert_stale(&other, &handle);
+    // With a history the free takes another way.
+    context.keep_history(10);
+    assert_lives(&other, &kept_handle);
+    drop(kept);
+    assert_stale(&other, &kept_handle);
+    assert_eq!(context.history().len(), 1);
+    // What is not freed is not stale, whoever forgets it.
+    let forgotten = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let handle = forgotten.export_ipc().unwrap();
+    core::mem::forget(forgotten);
+    drop((context, queue));
+    assert_lives(&other, &handle);
+}
+
+/// A context that gives up waiting leaks the block, which its native context takes along.
+#[test]
+fn a_handle_is_stale_when_the_context_is_gone() {
+    let mock = Mock::new(Progress::Manual);
+    let (context, other) = (mock.context(), mock.context());
+    context.set_wait_limit(core::time::Duration::ZERO);
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let mut array = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let handle = array.export_ipc().unwrap();
+    let _ = queue.fill_bytes(&mut array, 0, 64, &[7]).unwrap();
+    drop(array);
+    drop((context, queue));
+    assert_stale(&other, &handle);
+}
+
+/// Gives nothing back: the base is freed with the source.
+struct Parts(#[allow(dead_code, reason = "keeps the base")] Allocation<Mock>);
+
+impl Reclaim<Mock> for Parts {
+    fn reclaim(&self, _: Block, _: Pending<Mock>) {}
+
+    fn is_of_queue(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_handle_of_a_part_is_stale_without_the_part_and_one_of_a_loan_lives_with_the_memory() {
+    let mock = Mock::default();
+    let (context, other) = (mock.context(), mock.context());
+    let base = context.allocate(&Request::new(AllocKind::Device, 4096)).unwrap();
+    let [first, second] = [0, 2048].map(|offset| Block {
+        pointer: core::ptr::NonNull::new(base.as_ptr().wrapping_add(offset)).unwrap(),
+        size: 2048,
+        ..*base.block()
+    });
+    let whole = base.export_ipc().unwrap();
+    let source = Arc::new(Parts(base));
+    // SAFETY: the halves of a block that the source keeps, without uses.
+    let carve = |block| unsafe { Allocation::carved(context.clone(), block, source.clone()) };
+    let [one, two] = [first, second].map(carve);
+    let [one_handle, two_handle] = [&one, &two].map(|part| part.export_ipc().unwrap());
+    // SAFETY: a part of a live block, which `two` keeps for longer.
+    let loan = unsafe { Allocation::foreign(context.clone(), second, Box::new(())) };
+    assert_eq!(loan.export_ipc(), Ok(two_handle), "the same bytes");
+    drop(loan);
+    drop(one);
+    // The next owner of the bytes has another handle.
+    let again = carve(first);
+    let again_handle = again.export_ipc().unwrap();
+    assert_stale(&other, &one_handle);
+    [whole, two_handle, again_handle].iter().for_each(|handle| assert_lives(&other, handle));
+    drop((two, source));
+    [whole, again_handle].iter().for_each(|handle| assert_lives(&other, handle));
+    assert_stale(&other, &two_handle);
+    drop(again);
+    [whole, again_handle].iter().for_each(|handle| assert_stale(&other, handle));
+}
+
+/// Between the first answer of the other process and the end of the opening.
+#[test]
+fn memory_that_is_freed_while_it_is_opened_is_closed_and_refused() {
+    for _ in 0..2_000 {
+        let mock = Mock::default();
+        let (context, other) = (mock.context(), mock.context());
+        let array = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+        let handle = array.export_ipc().unwrap();
+        let calls = || mock.calls().iter().filter(|call| call.operation == Operation::Ipc).count();
+        let before = calls();
+        let waits = AtomicBool::new(false);
+        let refused = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                waits.store(true, Ordering::Relaxed);
+                while calls() == before {
+                    core::hint::spin_loop();
+                }
+                drop(array);
+            });
+            while !waits.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            // SAFETY: closed at once, and never accessed.
+            unsafe { other.open_ipc(&handle) }.err()
+        });
+        assert_eq!(mock.opened_blocks(), 0);
+        if refused.is_some_and(|error| error.kind == ErrorKind::StaleIpcHandle) {
+            return;
+        }
+    }
+    panic!("no free met an opening");
+}
+
 #[test]
 fn peers_are_known_by_device_and_refused_by_type() {
     for (mock, reach) in [
@@ -158,10 +323,10 @@ fn an_erased_handle_is_that_of_the_backend() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic_and_what_is_taken_travels_back(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), whole: bool) {
+    fn no_bytes_panic_and_what_is_taken_travels_back(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), whole: bool) {
         if whole {
             bytes.resize(IpcHandle::BYTES, 3);
-            bytes[..8].copy_from_slice(b"usm1\x01\x01\0\0");
+            bytes[..8].copy_from_slice(b"usm2\x01\x01\0\0");
         }
         match IpcHandle::from_bytes(&bytes) {
             Ok(handle) => {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use level_zero_sys::*;
+use usm_core::ipc::IpcHandle;
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, Host, MemorySource, Queue, QueueOrder, Request, Usage,
     UsmVec,
@@ -197,10 +198,23 @@ fn an_exported_block_is_opened_and_closed() {
         let opened = opened.map_err(|(_, error)| error).expect("fits");
         assert_eq!(opened.to_vec(&queue).expect("the content"), [9; 100]);
         drop(opened);
-        drop(array);
-        // SAFETY: refused, because the memory was freed.
-        let refused = unsafe { other.open_ipc(&handle) }.expect_err("gone");
+        let mut altered = handle.to_bytes();
+        altered[24] ^= 1;
+        let altered = IpcHandle::from_bytes(&altered).expect("the driver's part is not checked");
+        // SAFETY: refused, because the driver has no such memory.
+        let refused = unsafe { other.open_ipc(&altered) }.expect_err("no memory");
         assert_eq!(refused.kind, ErrorKind::Native { operation: "zeMemOpenIpcHandle" });
+        drop(array);
+        // If the driver gives the memory out again, its part of the old handle is that of the new.
+        let next = UsmVec::<u32, usm_core::Device, _>::from_slice(&queue, &[1; 100]).expect("memory");
+        let mut reused = next.allocation().export_ipc().expect("device memory").to_bytes();
+        let name = IpcHandle::BYTES - 16..;
+        reused[name.clone()].copy_from_slice(&handle.to_bytes()[name]);
+        for stale in [handle, IpcHandle::from_bytes(&reused).expect("a handle")] {
+            // SAFETY: refused, because the memory was freed.
+            let refused = unsafe { other.open_ipc(&stale) }.expect_err("gone");
+            assert_eq!(refused.kind, ErrorKind::StaleIpcHandle);
+        }
         let host = UsmVec::<u32, Host, _>::zeroed(&queue, 4).expect("memory");
         let refused = host.allocation().export_ipc().expect_err("host memory");
         assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }));

@@ -7,6 +7,8 @@ use crate::backend::Block;
 use crate::backend::PointerInfo;
 use crate::error::Result;
 use crate::history::{Operation, Record, now};
+#[cfg(feature = "alloc")]
+use crate::ipc::life;
 use crate::ledger::{Amount, CurrentAndPeak};
 use crate::limits::{self, Fallback};
 
@@ -146,16 +148,20 @@ impl ContextState {
     ) {
         let amount = Amount { memory_type, bytes };
         let known = block.map(|(block, serial)| (block.address(), serial));
-        if !self.history.is_active() {
+        if !self.history.watches_frees() {
             free();
             return self.ledger.remove_freed(self.entry, amount, known);
         }
-        self.free_and_record(amount, known, free);
+        self.free_watched(amount, known, free);
     }
 
-    /// Records the free before the address can be recorded again.
+    /// Tells other processes, and records the free before the address can be recorded again.
     #[cold]
-    fn free_and_record(&self, amount: Amount, known: Option<(usize, u64)>, free: impl FnOnce()) {
+    fn free_watched(&self, amount: Amount, known: Option<(usize, u64)>, free: impl FnOnce()) {
+        #[cfg(feature = "alloc")]
+        if let Some((address, _)) = known {
+            self.end_exports(address, amount.bytes);
+        }
         let numbers = self.ledger.remove(self.entry, amount, known);
         let mut free = Some(free);
         // Runs also if the observer panics.
@@ -181,7 +187,8 @@ impl ContextState {
     ) -> bool {
         let amount = Amount { memory_type, bytes: block.size };
         let known = Some((block.address(), serial));
-        if self.history.is_active() {
+        if self.history.watches_frees() {
+            self.end_exports(block.address(), block.size);
             // Records the free before the address can be recorded again.
             let numbers = self.ledger.remove(self.entry, amount, known);
             let (mut free, mut freed) = (Some(free), false);
@@ -202,6 +209,21 @@ impl ContextState {
             false => _ = self.ledger.remove(self.entry, amount, known),
         }
         freed
+    }
+
+    /// The name of the sign of life of these bytes of this context, for handles of other processes.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn begin_export(&self, address: usize, bytes: usize) -> Result<life::Name> {
+        life::begin(self.id, address..address.saturating_add(bytes), &self.history)
+    }
+
+    /// Tells other processes that these bytes end. Call it before they can be reused.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn end_exports(&self, address: usize, bytes: usize) {
+        if self.history.has_exports() {
+            life::end(self.id, address..address.saturating_add(bytes), &self.history);
+        }
     }
 
     /// Counts a block that could not be freed safely; its bytes stay in use.

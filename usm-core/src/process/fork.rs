@@ -58,6 +58,8 @@ mod imp {
 
     use super::super::{FORKED, STAGE};
     use super::{FIRST, OPEN};
+    #[cfg(target_os = "linux")]
+    use crate::ipc::life::LIVES;
     use crate::sync::Mutex;
 
     type Hook = Option<unsafe extern "C" fn()>;
@@ -129,12 +131,19 @@ mod imp {
         locks.held = locks.known.iter().filter_map(Weak::upgrade).collect();
         locks.held.iter().for_each(|held| held.hold());
         ARENAS.hold();
+        #[cfg(target_os = "linux")]
+        LIVES.hold();
         core::mem::forget(locks);
     }
 
     unsafe extern "C" fn parent() {
         // SAFETY: this thread has held the lock since `before`, so no other code accesses the data.
         let held = unsafe { core::mem::take(&mut (*LOCKS.as_mut_ptr()).held) };
+        #[cfg(target_os = "linux")]
+        // SAFETY: `before` locked it.
+        unsafe {
+            LIVES.release();
+        }
         // SAFETY: `before` locked it.
         unsafe { ARENAS.release() };
         for lock in &held {
@@ -149,6 +158,9 @@ mod imp {
     unsafe extern "C" fn child() {
         // SAFETY: the thread is a copy of the one that called `before`.
         unsafe { parent() };
+        // Memory of the parent does not live here, nor beyond the parent.
+        #[cfg(target_os = "linux")]
+        drop(core::mem::take(&mut *LIVES.lock()));
         FIRST.store(0, Ordering::Relaxed);
         super::super::forget_others();
         if OPEN.load(Ordering::Relaxed) > 0 {
