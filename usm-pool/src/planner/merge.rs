@@ -124,7 +124,7 @@ impl Merged {
 
     /// Positions of the buffers of one begin and size.
     fn find(&self, lower: u64, size: u64) -> Range<usize> {
-        equal(&self.whole, &self.begins, lower, |buffer| buffer.size, size)
+        equal(&self.whole, &self.begins, |buffer| (buffer.lower, buffer.size), (lower, size))
     }
 
     /// Positions of the buffers that begin with the one at `first`.
@@ -203,8 +203,9 @@ impl Merged {
         }
         if proof {
             let begins = Begins::new(stacks.iter().map(|stack| stack.lower).collect());
-            let find =
-                |stacks: &[Stack], lower, size| equal(stacks, &begins, lower, |stack| stack.size, size);
+            let find = |stacks: &[Stack], lower, size| {
+                equal(stacks, &begins, |stack| (stack.lower, stack.size), (lower, size))
+            };
             for at in 0..stacks.len() {
                 let Stack { upper, size, .. } = stacks[at];
                 let after = find(&stacks, upper, size);
@@ -272,25 +273,22 @@ impl Merged {
     }
 }
 
-/// The range of one begin and size in a list in their order.
+/// The range of a begin and size in a list in the order of these.
 fn equal<T>(
     sorted: &[T],
     begins: &Begins<u64>,
-    lower: u64,
-    size_of: impl Fn(&T) -> u64,
-    size: u64,
+    key: impl Fn(&T) -> (u64, u64),
+    wanted: (u64, u64),
 ) -> Range<usize> {
-    let first = begins.before(lower);
-    if begins.get(first) != Some(lower) {
-        return first..first;
+    // Few begin together, so the place is near their first. The steps double for the case of many.
+    let (mut first, mut step) = (begins.before(wanted.0), 1);
+    while sorted.get(first + step - 1).is_some_and(|one| key(one) < wanted) {
+        first += step;
+        step *= 2;
     }
-    let same = &sorted[first..lower.checked_add(1).map_or(sorted.len(), |next| begins.before(next))];
-    let first = first + same.partition_point(|one| size_of(one) < size);
-    let count = sorted[first..]
-        .iter()
-        .zip(first..)
-        .take_while(|&(one, at)| begins.get(at) == Some(lower) && size_of(one) == size)
-        .count();
+    let last = sorted.len().min(first + step - 1);
+    first += sorted[first..last].partition_point(|one| key(one) < wanted);
+    let count = sorted[first..].iter().take_while(|&one| key(one) == wanted).count();
     first..first + count
 }
 
