@@ -125,3 +125,44 @@ def test_a_signature_with_too_many_dimensions_is_refused(dimensions):
     colons = ",".join(":" * dimensions)
     with pytest.raises(usm.KernelError, match=rf"an array of {dimensions} dimensions in the signature: 64 are the most"):
         k.code("ir", f"int64[{colons}]")
+
+
+@pytest.mark.parametrize("later", ["a[0] = 2", "a[0] = b[0]", "a[1] = 1", "a[0] = 1 + len(a)", "a[0] = -1", "b[0] = 1", "a[0] = 1\n    a[1] = 1"])
+def test_a_file_that_was_changed_after_its_import_is_refused(later, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    name = f"later_kernels_{abs(hash(later))}"
+    path, text = tmp_path / f"{name}.py", "def k(a, b):\n    {}\n"
+    path.write_text(text.format("a[0] = 1"))
+    module = importlib.import_module(name)
+    usm.kernel(module.k)
+    path.write_text(text.format(later))
+    with pytest.raises(usm.KernelError, match=rf"{name}.py:1:1: kernel k: the file was changed after Python read it"):
+        usm.kernel(module.k)
+    with pytest.raises(usm.KernelError, match="the file was changed"):
+        usm.device_func(module.k)
+    path.write_text("# A comment.\n" + text.format("a[0] = 1"))
+    usm.kernel(importlib.reload(module).k)
+
+
+def test_odd_functions_are_their_own_source():
+    one, two = 1, 2.5
+
+    class Holder:
+        @staticmethod
+        @usm.kernel
+        def k(a):
+            """A text."""
+            if one:
+                for i in range(3):
+                    a[i] = two + one if a[i] < 0x10 else -0.0
+            else:
+                pass
+
+    def plain(a): a[0] = one; a[1] = two  # noqa: E702
+
+    found = np.zeros(3)
+    Holder.k[1](found)
+    assert found.tolist() == [3.5] * 3
+    usm.kernel(plain)[1](found)
+    assert found.tolist() == [1, 2.5, 3.5]

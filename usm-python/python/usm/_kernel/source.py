@@ -1,8 +1,14 @@
 """The syntax tree of a function, with the file and line of each node."""
 
+import __future__
+
 import ast
+import copy
+import dis
 import inspect
 import linecache
+import os
+import time
 
 from ..errors import KernelError
 
@@ -107,9 +113,65 @@ def _tree(function, code):
     found = tree and next((node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if found is None or found.name != function.__name__:
         raise KernelError(f"{code.co_filename}:{first}:1: {function.__name__!r} is no `def` of its own: lambdas are no kernels")
+    if _is_recent(code.co_filename) and not _is_source_of(found, code):
+        raise KernelError(
+            f"{code.co_filename}:{first}:1: kernel {function.__name__}: the file was changed after Python read it: load it again"
+        )
     added = _is_indented(text)
     wide = None if text.isascii() else [b""] * added + [line.encode() for line in "".join(block).split("\n")]
     return found, first - 1 - added, wide
+
+
+# A minute before the first kernel: files that are older were not changed after their import.
+_START = time.time() - 60
+_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def _is_recent(file):
+    """Whether a file may have been changed since its import. Notebooks have no files."""
+    try:
+        return os.stat(file).st_mtime >= _START
+    except (OSError, ValueError):
+        return False
+
+
+def _is_source_of(tree, code):
+    """Whether a definition is that of the code: a file may be changed after it was imported."""
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars}
+    if any("__" in name for name in names) or any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
+        # A class changes such names, and test runners change such statements.
+        return True
+    plain = copy.copy(tree)
+    plain.decorator_list = []
+    # Names of the closure are those of a function around it.
+    first = "None" if code.co_name in code.co_freevars else f"global {code.co_name}"
+    around = ast.parse(f"def around():\n    {first}\n    {' = '.join((*code.co_freevars, 'None'))}").body[0]
+    around.body.append(plain)
+    try:
+        made = compile(ast.Module([around], []), code.co_filename, "exec", code.co_flags & _FUTURE, True)
+        for name in ("around", code.co_name):
+            made = next(one for one in made.co_consts if inspect.iscode(one) and one.co_name == name)
+    except (SyntaxError, ValueError, StopIteration, RecursionError, MemoryError):
+        # The compiler of kernels says what it refuses.
+        return True
+
+    return _content(made) == _content(code)
+
+
+# Calls and the names that they call: these instructions also depend on the module's imports.
+_CALLS = {
+    dis.opmap.get(name)
+    for name in ("CACHE", "CALL", "EXTENDED_ARG", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD", "NOP", "PRECALL", "PUSH_NULL")
+}
+_JUMPS = {*dis.hasjrel, *dis.hasjabs}
+
+
+def _content(code):
+    """What two compilations of one text have in common."""
+    steps = zip(code.co_code[::2], code.co_code[1::2])
+    steps = [(step, 0 if step in _JUMPS else argument) for step, argument in steps if step not in _CALLS]
+    constants = [_content(one) if inspect.iscode(one) else (type(one), repr(one)) for one in code.co_consts]
+    return steps, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
 
 
 def _parse(text):
