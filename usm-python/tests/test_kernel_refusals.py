@@ -463,3 +463,15 @@ def calls_too_many(a):
 def test_functions_that_multiply_their_calls_are_refused_where_they_are_called():
     with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: more than 4096 calls of functions are put in here"):
         calls_too_many[1](np.zeros(1, np.int64))
+
+
+def test_the_proof_speaks_of_python():
+    @usm.kernel(strict=True)
+    def same(a):
+        a[0] = 1
+
+    for refuse in (lambda a: same[4](a), lambda a: pytest.fail(same.proof[4](a))):
+        with pytest.raises((usm.KernelError, pytest.fail.Exception)) as found:
+            refuse(np.zeros(4))
+        assert "use `usm.atomic`, put a barrier between, or launch it without `strict=True` (see " in str(found.value)
+        assert "unsafe" not in str(found.value)

@@ -170,6 +170,24 @@ def test_a_usm_array_and_numpys_view_of_it(queue, kind, turned):
             both[1](a, v)
 
 
+def test_a_copy_of_shared_memory_ends_before_the_next_array(queue):
+    """The next array may be terabytes away."""
+
+    @usm.kernel
+    def three(a, b, c):
+        for i in range(a.size):
+            a[i] = b[i] + c[i]
+
+    # A large block of memory lies far from small ones.
+    small, large = np.arange(8.0), np.ones(10_000_000)
+    for far in (large, small):
+        near = small if far is large else large
+        with usm.device_context(queue):
+            three[1](near[:4], near[2:6], far[:4])
+    assert small[:4].tolist() == [3.0, 4.0, 5.0, 6.0]
+    assert large[:4].tolist() == [4.0, 5.0, 6.0, 7.0]
+
+
 class Resizing:
     """An argument whose memory is read by code that gives other memory to another array."""
 

@@ -233,7 +233,9 @@ pub(crate) fn move_to_device(
         let meets = |memory: &&&mut Memory| {
             let Range { start, end: other } = memory.addresses();
             let meets = start < end;
-            end = end.max(other);
+            if meets {
+                end = end.max(other);
+            }
             meets
         };
         let count = 1 + rest[1..].iter().take_while(meets).count();

@@ -287,7 +287,15 @@ impl Prepared {
             match &self.code.claims {
                 Err(refusal) => {
                     let other = refusal.other.map(|other| format!(" (see {})", ir.locate(other)));
-                    format!("{}: {}{}", ir.locate(refusal.place), refusal.message, other.unwrap_or_default())
+                    // The correction is for Rust.
+                    let fault = match refusal.message.split_once("; write elements") {
+                        Some((fault, _)) => format!(
+                            "{fault}; write elements that follow from the item's ids, use `usm.atomic`, put a \
+                             barrier between, or launch it without `strict=True`"
+                        ),
+                        None => refusal.message.clone(),
+                    };
+                    format!("{}: {fault}{}", ir.locate(refusal.place), other.unwrap_or_default())
                 }
                 Ok(claims) => match claims.race(shape).filter(|_| !shape.global.contains(&0)) {
                     Some(race) => format!(
