@@ -1,5 +1,7 @@
 //! Conversions of single values between Python and memory.
 
+use core::cmp::Ordering;
+
 use half::{bf16, f16};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -79,6 +81,19 @@ fn float(bytes: &[u8]) -> f64 {
     }
 }
 
+/// The value if it fits, else the neighbour with an odd last bit. A second rounding, to 16 bits,
+/// then has the result of one: no odd neighbour is a tie. (The crate half ignores the lower half of
+/// a 64-bit number, and so takes a value just beside a tie for one.)
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let (bits, wide) = (near.to_bits(), f64::from(near));
+    match wide.abs().partial_cmp(&value.abs()) {
+        Some(Ordering::Greater) if bits & 1 == 0 => f32::from_bits(bits - 1),
+        Some(Ordering::Less) if bits & 1 == 0 => f32::from_bits(bits + 1),
+        _ => near,
+    }
+}
+
 /// The bytes of one element, as many as the type's size.
 pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX_BYTES]> {
     let mut bytes = [0; MAX_BYTES];
@@ -101,8 +116,8 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
         (Kind::Uint, 2) => integer!(u16),
         (Kind::Uint, 4) => integer!(u32),
         (Kind::Uint, 8) => integer!(u64),
-        (Kind::Float, 2) => put(&f16::from_f64(real(value)?).to_ne_bytes()),
-        (Kind::Extended(Extended::Bfloat16), _) => put(&bf16::from_f64(real(value)?).to_ne_bytes()),
+        (Kind::Float, 2) => put(&f16::from_f32(to_odd(real(value)?)).to_ne_bytes()),
+        (Kind::Extended(Extended::Bfloat16), _) => put(&bf16::from_f32(to_odd(real(value)?)).to_ne_bytes()),
         (Kind::Float, 4) => put(&(real(value)? as f32).to_ne_bytes()),
         (Kind::Float, 8) => put(&real(value)?.to_ne_bytes()),
         (Kind::Complex, 8) => {

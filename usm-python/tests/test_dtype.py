@@ -138,3 +138,30 @@ def test_types_of_ml_dtypes_keep_their_name(np):
         assert usm.zeros(2, element, device="host").dtype == name
     # Half a byte has no type here: bytes.
     assert usm.asarray(np.ones(3, ml_dtypes.int4)).dtype.itemsize == 1
+
+
+def test_numbers_of_16_bits_are_rounded_once():
+    nearest = {"float16": (11, 2.0**-24, 65504.0), "bfloat16": (8, 2.0**-133, float.fromhex("0x1.fep127"))}
+    tiny = 2.0**-45
+    for name, (digits, least, most) in nearest.items():
+        def stored(value):
+            return [made.tolist()[0] for made in (usm.full(1, value, name, device="host"), usm.asarray([value], dtype=name, device="host"))]
+
+        step = 2.0 ** (1 - digits)
+        for sign in (1, -1):
+            for scale in (1.0, 2.0**-7, 2.0**5):
+                for even in (0, 2, 6):
+                    # In a tie the even neighbour is taken.
+                    low, tie, high = (sign * scale * (1 + (even + part) * step) for part in (0, 0.5, 1))
+                    assert stored(tie) == [low] * 2
+                    assert stored(tie + sign * scale * tiny) == [high] * 2, (name, tie)
+                    assert stored(tie - sign * scale * tiny) == [low] * 2
+                    assert stored(high + (high - tie) - sign * scale * tiny) == [high] * 2
+            # The ends of the range.
+            assert stored(sign * least * 0.5) == [0.0] * 2 and stored(sign * least * (0.5 + tiny)) == [sign * least] * 2
+            assert stored(sign * least * 1.5) == [sign * 2 * least] * 2
+            assert stored(sign * most) == [sign * most] * 2
+            edge = most + most * step / (2 - step) / 2
+            assert stored(sign * edge * (1 - tiny)) == [sign * most] * 2 and stored(sign * edge) == [sign * float("inf")] * 2
+            assert stored(sign * 1e308) == [sign * float("inf")] * 2 == stored(sign * float("inf"))
+        assert str(stored(-0.0)[0]) == str(stored(-1e-300)[0]) == "-0.0" and all(value != value for value in stored(float("nan")))
