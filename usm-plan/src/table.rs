@@ -75,7 +75,10 @@ fn columns<const N: usize>(
     for (name, column) in names.iter().zip(&columns).take(required) {
         if column.is_none() {
             let found: Vec<_> = header.iter().collect();
-            let reason = format!("the column is missing; the header has {}", found.join(","));
+            let reason = match found.is_empty() {
+                true => "the column is missing; the table is empty".to_owned(),
+                false => format!("the column is missing; the header has {}", found.join(",")),
+            };
             return Err(Error::bad(reason).at_line(1).in_field(name));
         }
     }

@@ -54,6 +54,9 @@ def test_errors_have_the_commands_exit_codes(tmp_path):
         assert done.returncode == code, (arguments, done)
         assert b"Traceback" not in done.stderr
     assert usm.__version__.encode() in command("--version").stdout
+    # With standard output closed.
+    done = command("plan", tmp_path / "missing.json", preexec_fn=lambda: os.close(1))
+    assert done.returncode == 2 and b"missing.json" in done.stderr and b"Traceback" not in done.stderr, done
 
 
 def test_a_file_to_write_is_no_standard_output(tmp_path):

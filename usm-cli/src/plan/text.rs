@@ -23,7 +23,11 @@ pub(super) fn describe(outcome: &Outcome) -> String {
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
                 let claim = if outcome.is_claim() { "claimed" } else { "proven" };
-                format!("optimal ({claim}), {times:.1} times less than the plain sum")
+                let compared = match peak > plan.naive {
+                    true => "above the plain sum because of alignments".to_owned(),
+                    false => format!("{times:.1} times less than the plain sum"),
+                };
+                format!("optimal ({claim}), {compared}")
             }
             peak => {
                 let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);

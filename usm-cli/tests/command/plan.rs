@@ -174,6 +174,24 @@ fn a_capacity_that_does_not_suffice_is_exit_1_with_a_report() {
     assert_eq!(usm(&["plan", &buffers, "--capacity", "42"]).code, 0);
 }
 
+/// The plain sum has no gaps; alignments may put the peak above it.
+#[test]
+fn a_peak_above_the_plain_sum_is_said_so() {
+    let folder = folder("plan_above");
+    let buffers = file(&folder, "b.csv", "id,lower,upper,size,alignment\n1,0,4,10,64\n2,0,4,20,64\n");
+    let ran = usm(&["plan", &buffers]);
+    assert!(
+        ran.stdout.contains("74 bytes, optimal (proven), above the plain sum because of"),
+        "{}",
+        ran.stdout
+    );
+    let buffers = file(&folder, "c.csv", "id,lower,upper,size\n1,0,1,10\n2,1,2,10\n");
+    assert!(usm(&["plan", &buffers]).stdout.contains("2.0 times less than the plain sum"));
+    let ran = usm(&["plan", &file(&folder, "empty.csv", "")]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("the table is empty"), "{}", ran.stderr);
+}
+
 #[test]
 fn what_does_not_fit_in_device_memory_goes_to_host_memory() {
     let folder = folder("plan_spill");

@@ -26,7 +26,9 @@ def main(arguments: _Sequence[str] | None = None) -> int:
 
     _prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    sys.stdout.flush()
+    # A closed standard output is None.
+    if sys.stdout is not None:
+        sys.stdout.flush()
     # Python's handler only sets a flag, which the command never reads: Ctrl-C would have no effect.
     before = signal.getsignal(signal.SIGINT)
     if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
