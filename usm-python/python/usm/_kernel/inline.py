@@ -64,7 +64,12 @@ class Inline:
         self.stack.append(source.function)
         values = [self.reusable(value) if value.__class__ is Val else value for value in found]
         self.frame = frame
-        for parameter, value in zip(parameters, values):
+        for parameter, value, given in zip(parameters, values, node.args):
+            if parameter.arg in changed and value.__class__ is Static:
+                # A number from outside, which becomes a variable.
+                self.frame = caller
+                value = self.as_value(value, given)
+                self.frame = frame
             if value.__class__ is Val and parameter.arg in changed:
                 self.assign(parameter.arg, value, parameter)
             else:
@@ -80,7 +85,12 @@ class Inline:
         if count is not None:
             if not frame.result.ends(tree.body):
                 raise source.error(tree, f"`{function.__name__}` ends without a value on a path: end it with `return`")
-            items = [self.read_variable(f"{frame.key}.return{place}", node) for place in range(abs(count))]
+            keys = [f"{frame.key}.return{place}" for place in range(abs(count))]
+            if frame.result.flag is not None:
+                # That they have values follows from the flag, which the nodes' verifier does not
+                # know.
+                self.known.difference_update(keys)
+            items = [self.read_variable(key, node) for key in keys]
             # Copies, because a later call may change the variables.
             items = [self.set_temporary(item) for item in items]
             result = items[0] if count == -1 else Tup(items)

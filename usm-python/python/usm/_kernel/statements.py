@@ -98,6 +98,8 @@ class Statements:
         if found.__class__ is Reference:
             self.frame.names[name] = found
             return
+        if known.__class__ is Tup and self.depth:
+            raise self.error(target, f"`{name}` is a tuple before: take another name for a number under a condition")
         if found.__class__ is Arr or found.__class__ is Tup or (found.__class__ is Static and not isinstance(found.value, (bool, int, float)) and not hasattr(found.value, "item")):
             if self.depth or known is not None:
                 what = "an array" if found.__class__ is Arr else "what is no number"
