@@ -188,6 +188,29 @@ def test_a_copy_of_shared_memory_ends_before_the_next_array(queue):
     assert large[:4].tolist() == [4.0, 5.0, 6.0, 7.0]
 
 
+def test_a_checked_launch_refuses_arguments_that_share_elements():
+    """It interprets copies, which would hide a race between them."""
+
+    @usm.kernel
+    def shift(a, b):
+        i = usm.get_global_id(0)
+        a[i] = b[i]
+
+    data = np.arange(16)
+    for a, b in ((data[:8], data[4:12]), (data[:8], data[::-1][7:15]), (data.view(np.int32)[:8], data.view(np.int16)[8:16])):
+        with pytest.raises(usm.KernelError, match=r":\d+:\d+: `a` and `b` share \d+ bytes: a checked launch sees no race"):
+            shift.check[8](a, b)
+    shift.check[8](data[::2], data[1::2])
+    shift.check[8](data[:8], data[8:])
+
+    @usm.kernel
+    def reads(a, b, c):
+        i = usm.get_global_id(0)
+        c[i] = a[i] + b[i]
+
+    reads.check[8](data[:8], data[4:12], np.zeros(8))
+
+
 class Resizing:
     """An argument whose memory is read by code that gives other memory to another array."""
 

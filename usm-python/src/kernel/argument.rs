@@ -135,6 +135,30 @@ impl Memory {
         start..start.wrapping_add(len)
     }
 
+    /// Whether an element shares bytes with one of another array. True where there are too many to
+    /// compare.
+    pub(crate) fn shares_bytes(&self, other: &Self) -> bool {
+        const MOST: usize = 1 << 19;
+        if self.side.view.len().max(other.side.view.len()) > MOST {
+            return true;
+        }
+        let bytes = |memory: &Self| {
+            let Side { storage, view, .. } = &memory.side;
+            let mut places = vec![storage.address().wrapping_add(view.offset)];
+            for (extent, stride) in view.shape.iter().zip(&view.strides) {
+                let steps = 0..*extent;
+                let all = places.iter().flat_map(|place| {
+                    steps.clone().map(move |step| place.wrapping_add_signed(step * stride))
+                });
+                places = all.collect();
+            }
+            let size = view.itemsize();
+            places.into_iter().flat_map(move |place| (0..size).map(move |byte| place + byte))
+        };
+        let own: std::collections::HashSet<usize> = bytes(self).collect();
+        bytes(other).any(|byte| own.contains(&byte))
+    }
+
     /// The bytes from the start of the storage to the lowest element, and the bytes from there to
     /// the end of the highest.
     pub(crate) fn span(&self) -> (usize, usize) {

@@ -282,7 +282,7 @@ fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<Pat
     let own_sum = folder.join(format!("{own}.sum"));
     let kept = fs::write(&own_sum, sum).and_then(|()| fs::rename(&made, &file));
     let kept = kept.and_then(|()| fs::rename(&own_sum, checksum_path(&file)));
-    kept.map(|()| file).map_err(|error| failed(&error))
+    kept.map_err(|error| format!("{}: {error}", file.display())).map(|()| file)
 }
 
 fn checksum_path(file: &Path) -> PathBuf {

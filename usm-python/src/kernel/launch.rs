@@ -75,6 +75,9 @@ impl PyLaunch {
             }
             Mode::Check => {
                 let prepared = self.prepare(py, arguments)?;
+                if let Some(message) = prepared.unchecked() {
+                    return Err(Class::Kernel.error(message));
+                }
                 host::check(py, &prepared)?;
                 Ok(None)
             }
@@ -245,6 +248,20 @@ impl Prepared {
 
     /// Two arguments that share memory which the kernel writes, as a message.
     fn overlap(&self) -> Option<String> {
+        self.overlap_where(|_, _| true)
+            .map(|shared| format!("{shared}: two work-items may touch one element of them"))
+    }
+
+    /// Two arguments that share elements which the kernel writes, as a message. A checked launch
+    /// interprets copies, so it would see no race between them.
+    fn unchecked(&self) -> Option<String> {
+        self.overlap_where(Memory::shares_bytes).map(|shared| {
+            format!("{shared}: a checked launch sees no race through both; pass copies, or one of them")
+        })
+    }
+
+    /// The first two arguments whose memory overlaps, of which the kernel writes one.
+    fn overlap_where(&self, shares: impl Fn(&Memory, &Memory) -> bool) -> Option<String> {
         let code = &self.code;
         let parameters = code.sources.iter().zip(&code.ir.parameters).enumerate();
         let arrays: Vec<_> = parameters
@@ -255,20 +272,17 @@ impl Prepared {
                 let Argument::Array(memory) = self.arguments.get(*argument)? else { return None };
                 let (start, len) = memory.span();
                 let start = memory.side.storage.address().wrapping_add(start);
-                Some((&code.ir.array(*id).name, start, len, code.writes(place)))
+                Some((&code.ir.array(*id).name, start, len, code.writes(place), memory))
             })
             .collect();
-        for (place, (name, start, len, writes)) in arrays.iter().enumerate() {
-            for (other, other_start, other_len, other_writes) in arrays.iter().skip(place + 1) {
+        for (place, (name, start, len, writes, memory)) in arrays.iter().enumerate() {
+            for (other, other_start, other_len, other_writes, other_memory) in arrays.iter().skip(place + 1) {
                 let first = (*start).max(*other_start);
                 let end = start.wrapping_add(*len).min(other_start.wrapping_add(*other_len));
-                if first < end && (*writes || *other_writes) {
+                if first < end && (*writes || *other_writes) && shares(memory, other_memory) {
                     let place = code.ir.locate(code.ir.place);
                     let bytes = end - first;
-                    return Some(format!(
-                        "{place}: `{name}` and `{other}` share {bytes} bytes: two work-items may touch one element of \
-                         them"
-                    ));
+                    return Some(format!("{place}: `{name}` and `{other}` share {bytes} bytes"));
                 }
             }
         }
