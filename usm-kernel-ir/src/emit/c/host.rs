@@ -161,6 +161,8 @@ impl Host<'_, '_> {
                      usm_here_{axis} = usm_rest_{axis} < usm_local_{axis} ? usm_rest_{axis} : usm_local_{axis};"
                 ),
             });
+            // A group has an item. Compilers cannot know it, and would test it before each loop.
+            self.line(&format!("if (usm_here_{axis} == 0) __builtin_unreachable();"));
         }
         for (index, variable) in kernel.variables.iter().enumerate() {
             if self.phases.homes.get(index) == Some(&Home::Group) {
