@@ -235,10 +235,11 @@ impl Host<'_, '_> {
         let kernel = self.writer.kernel;
         let end = self.ends;
         self.ends += 1;
-        let mut is_atomic = false;
+        let (mut is_atomic, mut has_loop) = (false, false);
         for stmt in body {
             let mut note = |stmt: &Stmt| {
                 is_atomic |= matches!(stmt.kind, StmtKind::Atomic(..) | StmtKind::CompareExchange(..));
+                has_loop |= matches!(stmt.kind, StmtKind::While(..) | StmtKind::For(..));
             };
             for_each(core::slice::from_ref(*stmt), &mut note, &mut |_| ());
         }
@@ -257,7 +258,13 @@ impl Host<'_, '_> {
             None => self.line(&format!("const ulong {from} = 0;")),
         }
         // The items of a phase do not depend on each other, except by atomic operations.
-        self.writer.text += if is_atomic { "#pragma GCC unroll 4\n" } else { "#pragma GCC ivdep\n" };
+        if !is_atomic {
+            self.writer.text += "#pragma GCC ivdep\n";
+        }
+        // A short phase is mostly its loop. Around another loop it would cost registers.
+        if is_atomic || !has_loop {
+            self.writer.text += "#pragma GCC unroll 4\n";
+        }
         self.line(&format!("for (ulong usm_lid_0 = {from}; usm_lid_0 < usm_here_0; ++usm_lid_0) {{"));
         self.enter(0);
         self.writer.end = Some(end);
