@@ -109,6 +109,12 @@ def test_what_is_no_model_is_refused():
     require(SCHEMA, "reads a model")
     with pytest.raises(ValueError, match="TFL3"):
         usm.adapt.tflm(b"not a model at all")
+    for cut in (b"\x08\0\0\0TFL3" + bytes(40), bytearray(b"\x08\0\0\0TFL3" + b"\xff" * 40), network(1)[:50]):
+        with pytest.raises(ValueError, match=f"no whole .tflite model in {len(cut)} bytes"):
+            usm.adapt.tflm(cut)
+    for wrong in ("x", 5, None, [1]):
+        with pytest.raises(TypeError, match=f"model: an object of type {type(wrong).__name__} does not fit"):
+            usm.adapt.tflm(wrong)
 
 
 def test_a_missing_package_is_named(monkeypatch):

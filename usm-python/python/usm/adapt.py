@@ -24,14 +24,21 @@ def tflm(model: bytes) -> bytes:
     ``tflite-micro`` and ``flatbuffers``.
     """
     try:
+        model = bytes(memoryview(model))
+    except TypeError:
+        raise TypeError(f"model: an object of type {type(model).__name__} does not fit; the bytes of a .tflite file do") from None
+    try:
         flatbuffers = _import_module("flatbuffers")
         schema = _import_module("tflite_micro.tensorflow.lite.micro.python.schema_py_generated")
     except ModuleNotFoundError as error:
         raise ImportError(f"usm.adapt.tflm needs the package {error.name}: pip install --pre tflite-micro") from error
-    if bytes(model[4:8]) != b"TFL3":
+    if model[4:8] != b"TFL3":
         raise ValueError("not a .tflite model: bytes 4 to 8 are not TFL3")
-    described = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(model), 0))
-    main = described.subgraphs[0]
+    try:
+        described = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(model), 0))
+        main = described.subgraphs[0]
+    except Exception as error:
+        raise ValueError(f"no whole .tflite model in {len(model)} bytes: {error}") from error
     offsets = [-1] * sum(len(graph.tensors) for graph in described.subgraphs)
     lives = _lives(main)
     rows, places = [], []
