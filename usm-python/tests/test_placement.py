@@ -42,8 +42,8 @@ def sealed(content):
     return struct.pack("<Q", checksum) + length + content
 
 
-def content(text="<f4\n\n0\n4\n4\nfalse", size=16, magic=b"usm1", backend=4, kind=2):
-    return magic + struct.pack("<BBxxQQ", backend, kind, 0, size) + bytes(64) + text.encode()
+def content(text="<f4\n\n0\n4\n4\nfalse", size=16, magic=b"usm2", backend=4, kind=2):
+    return magic + struct.pack("<BBxxQQ", backend, kind, 0, size) + bytes(64 + 16) + text.encode()
 
 
 def handle(*arguments, **keywords):
@@ -63,8 +63,8 @@ def test_a_handle_of_another_runtime_names_it():
     "altered",
     [
         sealed(b""),
-        sealed(content()[:87]),
-        handle(magic=b"usm2"),
+        sealed(content()[:103]),
+        handle(magic=b"usm1"),
         handle(backend=99),
         handle(kind=77),
         handle(size=0),
@@ -83,7 +83,7 @@ def test_a_handle_of_another_runtime_names_it():
         handle("<f4\n\n0\n" + "1 " * 65 + "\n" + "4 " * 65 + "\nfalse"),
         handle("|O\n\n0\n1\n4\nfalse"),
         handle("<f4\n[('a', 5)]\n0\n4\n4\nfalse"),
-        sealed(content()[:88] + b"\xff\xfe"),
+        sealed(content()[:104] + b"\xff\xfe"),
     ],
 )
 def test_a_handle_of_false_content_is_refused(altered):
@@ -101,6 +101,6 @@ def test_a_handle_with_any_byte_altered_or_cut_is_refused():
 
 
 def test_bytes_that_are_not_a_handle_are_refused():
-    for wrong in ("text", 5, None, bytearray(88)):
+    for wrong in ("text", 5, None, bytearray(104)):
         with pytest.raises(TypeError, match="handle: an object of type"):
             usm.open_ipc(wrong)
