@@ -105,6 +105,19 @@ def test_finished_kernels(backend):
         assert parts.tolist() == [1] * 4 + [11] * 4 + [10] * 4
 
 
+@pytest.mark.parametrize("backend", ["opencl", "sycl"])
+def test_finished_kernels_and_numpys_view_of_a_usm_array(backend):
+    queue = usm.Queue(device_of(backend))
+    both = usm.Module(SOURCE, queue=queue)["both"]
+    with usm.device_context(queue):
+        a = usm.zeros(8, "int32", kind="shared")
+        view = np.asarray(a)
+        both[4](a, view[4:])
+        assert memoryview(a).tolist() == [1] * 4 + [10] * 4
+        with pytest.raises(usm.KernelError, match="argument 1 shares memory .* not contiguous: pass a copy"):
+            both[4](a, view[::2])
+
+
 def test_elements_out_of_place_are_refused():
     data = np.zeros(33, np.uint8)
     odd = data[1:].view(np.int32)

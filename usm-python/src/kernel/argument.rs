@@ -40,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) of_process: bool,
     /// The original, if `side` is a copy.
     pub(crate) origin: Option<Side>,
+    /// Whether it was plain memory, and is now a view of another argument's memory.
+    pub(crate) joined: bool,
 }
 
 impl Argument {
@@ -117,7 +119,7 @@ impl Memory {
             )));
         }
         let of_process = side.storage.is_foreign() && side.stream.is_host();
-        Ok(Self { element, side, of_process, origin: None })
+        Ok(Self { element, side, of_process, origin: None, joined: false })
     }
 
     pub(crate) fn is_readonly(&self) -> bool {
@@ -226,7 +228,7 @@ fn join_views(
         let offset = start - low + (view.offset - memory.span().0);
         let storage = storage.restricted(memory.is_readonly());
         memory.side = Side { storage, stream, view: View { offset, ..view } };
-        memory.of_process = false;
+        (memory.of_process, memory.joined) = (false, true);
     }
     Ok(())
 }

@@ -167,7 +167,7 @@ fn start(
     move_to_device(py, &mut arguments, &stream, &refused, &name)?;
     for (place, argument) in arguments.iter().enumerate() {
         if let Argument::Array(memory) = argument
-            && memory.origin.is_some()
+            && (memory.origin.is_some() || memory.joined)
             && !memory.side.view.is_c_contiguous()
         {
             return Err(refused(&format!(
