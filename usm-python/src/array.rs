@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use crate::argument::{self, Kind};
 use crate::array_text;
@@ -294,7 +294,7 @@ impl Array {
             }
             return transfer::copy(py, &target, &source);
         }
-        if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        if crate::construct::is_sequence(value) {
             let side = crate::construct::of_values(value, Some(dtype))?;
             return transfer::copy(py, &target, &side);
         }

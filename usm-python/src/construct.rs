@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyRange, PySequence, PyTuple};
 use usm_core::AllocKind;
 use usm_interface::Dtype;
 
@@ -140,14 +140,23 @@ impl Side {
     }
 }
 
-/// Numbers and nested sequences of numbers, in host memory.
+/// Whether [`of_values`] takes the object as several values.
+pub(crate) fn is_sequence(obj: &Bound<'_, PyAny>) -> bool {
+    obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() || obj.is_exact_instance_of::<PyRange>()
+}
+
+/// Numbers, and nested lists and tuples of numbers, in host memory. A range counts as a list.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
+    let obj = &match obj.is_exact_instance_of::<PyRange>() {
+        true => obj.cast::<PySequence>()?.to_list()?.into_any(),
+        false => obj.clone(),
+    };
     let mut walk = Walk { extents: Vec::new(), values: count_announced(obj)?, barren: HashSet::new() };
     walk.flatten(obj, 0)?;
     let Walk { extents, values, .. } = walk;
     let dtype = match dtype {
         Some(dtype) => dtype,
-        None => infer(&values)?,
+        None => infer(&values, !extents.is_empty())?,
     };
     let itemsize = dtype.itemsize() as usize;
     let mut bytes = room::reserved(values.len().saturating_mul(itemsize)).or_raise()?;
@@ -245,7 +254,9 @@ fn uneven_error() -> PyErr {
 }
 
 /// The type of elements that hold all of these numbers: Python's, and NumPy's scalars.
-pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
+///
+/// `inside`: they stand in a list or tuple.
+pub(crate) fn infer(values: &[Bound<'_, PyAny>], inside: bool) -> PyResult<Dtype> {
     let (mut highest, mut of_numpy) = (None, Vec::new());
     for value in values {
         let rank = if value.is_instance_of::<PyBool>() {
@@ -257,7 +268,7 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
         } else if value.is_instance_of::<PyComplex>() {
             3
         } else {
-            let dtype = scalar::number_of_numpy(value)?.ok_or_else(|| no_number(value))?;
+            let dtype = scalar::number_of_numpy(value)?.ok_or_else(|| no_number(value, inside))?;
             if !of_numpy.contains(&dtype) {
                 of_numpy.push(dtype);
             }
@@ -292,10 +303,15 @@ fn promoted(py: Python<'_>, types: &[Dtype]) -> PyResult<Dtype> {
 }
 
 #[cold]
-fn no_number(value: &Bound<'_, PyAny>) -> PyErr {
+fn no_number(value: &Bound<'_, PyAny>, inside: bool) -> PyErr {
     let name = value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    if inside {
+        return Class::Interface.error(format!(
+            "an object of type {name} in a list or tuple is no number, no list and no tuple"
+        ));
+    }
     Class::Interface.error(format!(
-        "an object of type {name} is no number, no sequence of numbers, and exposes none of \
+        "an object of type {name} is no number, no list or tuple of numbers, and exposes none of \
          __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__ and the buffer \
          protocol"
     ))

@@ -131,7 +131,7 @@ pub(crate) fn zeros(
 
 /// The type of a single value: a Python number, or a scalar of NumPy's.
 fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
-    let refused = match construct::infer(std::slice::from_ref(value)) {
+    let refused = match construct::infer(std::slice::from_ref(value), false) {
         Ok(dtype) => return Ok(dtype.into()),
         Err(refused) => refused,
     };

@@ -280,9 +280,25 @@ def test_numpys_scalars_are_numbers(np):
                 expected = np.asarray(given)
                 ours = usm.asarray(given, device="host")
                 assert ours.dtype == expected.dtype and ours.tolist() == expected.tolist(), given
-    with pytest.raises(usm.InterfaceError, match="type datetime64 is no number"):
-        usm.asarray([np.datetime64("2020")])
+    for value, inside in ([np.datetime64("2020")], "datetime64"), ([[1, None]], "NoneType"), ([np.zeros(2)] * 2, "ndarray"):
+        with pytest.raises(usm.InterfaceError, match=f"type {inside} in a list or tuple is no number, no list and no tuple$"):
+            usm.asarray(value)
+    with pytest.raises(usm.InterfaceError, match="type set is no number, no list or tuple of numbers, and exposes none of"):
+        usm.asarray({1})
     assert usm.asarray([np.complex64(1 + 2j)], dtype="<c16", device="host").tolist() == [1 + 2j]
+
+
+def test_a_range_is_a_list(np):
+    for given in (range(5), range(7, -3, -2), range(2**31, 2**31 + 2), range(0)):
+        expected, ours = np.asarray(given if len(given) else []), usm.asarray(given, device="host")
+        assert ours.dtype == expected.dtype and ours.tolist() == list(given)
+    assert usm.asarray(range(3), dtype="f2", device="host").tolist() == [0, 1, 2]
+    ours[:] = range(0)
+    array = usm.zeros((2, 3), "<i4", device="host")
+    array[1] = range(4, 7)
+    assert array.tolist() == [[0, 0, 0], [4, 5, 6]]
+    with pytest.raises(usm.RequestError):
+        array[0] = range(4)
 
 
 def test_a_scalar_of_numpys_is_stored_where_it_fits(np, queue, kind):
