@@ -201,5 +201,5 @@ def _bytes(tensor: _typing.Any, index: int, schema: _typing.Any) -> int:
                     raise ValueError(f"tensor {index}: its extent {extent} is not known")
                 size *= int(extent)
             return size
-    names = [name for name, value in vars(kinds).items() if value == tensor.type]
-    raise ValueError(f"tensor {index}: the runtime has no size for elements of type {names[0] if names else tensor.type}")
+    known = [name for name, value in vars(kinds).items() if value == tensor.type]
+    raise ValueError(f"tensor {index}: the runtime has no size for elements of type {known[0] if known else tensor.type}")
