@@ -34,7 +34,10 @@ impl Sizes {
             return Ok(Self { ungrouped, ..Self::new(sizes(&global, "global")?, None)? });
         }
         let (global, local) = (index.get_item(0)?, index.get_item(1)?);
-        let is_default = local.is_none() || local.hasattr(intern!(py, "_usm_default_local_size"))?;
+        // An attribute that is missing costs an exception.
+        let is_usual = local.is_exact_instance_of::<PyInt>() || local.is_exact_instance_of::<PyTuple>();
+        let is_default =
+            local.is_none() || !is_usual && local.hasattr(intern!(py, "_usm_default_local_size"))?;
         let empty = local.cast::<PyTuple>().is_ok_and(|sizes| sizes.is_empty());
         let local = if is_default || empty { None } else { Some(sizes(&local, "local")?) };
         Self::new(sizes(&global, "global")?, local)
@@ -90,14 +93,17 @@ fn sizes(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u64>> {
 }
 
 fn size(given: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
-    let number = given.call_method0(intern!(given.py(), "__index__")).map_err(|error| {
-        if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(given.py()) {
-            let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-            Class::Kernel.error(format!("{what} size: {class} is no integer"))
-        } else {
-            error
-        }
-    })?;
+    let index = || {
+        given.call_method0(intern!(given.py(), "__index__")).map_err(|error| {
+            if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(given.py()) {
+                let class = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+                Class::Kernel.error(format!("{what} size: {class} is no integer"))
+            } else {
+                error
+            }
+        })
+    };
+    let number = if given.is_exact_instance_of::<PyInt>() { given.clone() } else { index()? };
     number
         .extract()
         .map_err(|_| Class::Kernel.error(format!("{what} size {number}: 0 to 2**63 - 1 are sizes")))
