@@ -94,8 +94,8 @@ guarded! { usize:
     PyObject_GenericGetDict PyObject_GenericSetDict PyObject_GetAttr PyObject_GetBuffer
     PyObject_GetItem PyObject_GetIter PyObject_IsInstance PyObject_IsSubclass PyObject_IsTrue
     PyObject_Repr PyObject_RichCompare PyObject_SetAttr PyObject_SetAttrString PyObject_SetItem
-    PyObject_Size PyObject_Str PySlice_Unpack PyTraceBack_Print PyTuple_GetSlice PyTuple_New
-    PyTuple_SetItem PyType_FromSpec PyType_GetName PyType_GetQualName PyUnicode_AsEncodedString
-    PyUnicode_DecodeFSDefaultAndSize PyUnicode_EncodeFSDefault PyUnicode_FromStringAndSize
-    PyUnicode_InternInPlace _Py_DecRef
+    PyObject_Size PyObject_Str PySequence_List PySlice_Unpack PyTraceBack_Print PyTuple_GetSlice
+    PyTuple_New PyTuple_SetItem PyType_FromSpec PyType_GetName PyType_GetQualName
+    PyUnicode_AsEncodedString PyUnicode_DecodeFSDefaultAndSize PyUnicode_EncodeFSDefault
+    PyUnicode_FromStringAndSize PyUnicode_InternInPlace _Py_DecRef
 }
