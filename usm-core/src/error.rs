@@ -178,8 +178,8 @@ pub enum ErrorKind {
         /// Number of given bytes.
         len: usize,
     },
-    /// An IPC handle whose memory the other process has freed, or whose process has ended. So
-    /// looks, too, a process of another network namespace.
+    /// An IPC handle whose memory the other process has freed, or whose process has ended. A
+    /// process of another network namespace looks the same.
     StaleIpcHandle,
     /// A kernel reached outside of an array; nothing outside was touched.
     IndexOutside {

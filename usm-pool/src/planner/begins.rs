@@ -14,7 +14,9 @@ pub(super) struct Begins<T> {
 impl<T: Copy + Ord + Into<u64>> Begins<T> {
     pub(super) fn new(begins: Vec<T>) -> Self {
         let last = begins.last().map_or(0, |&last| last.into());
-        let shift = (last / begins.len().max(1) as u64).checked_ilog2().map_or(0, |shift| shift + 1);
+        let spread = last / begins.len().max(1) as u64;
+        // A shift by all 64 bits is none.
+        let shift = spread.checked_ilog2().map_or(0, |shift| (shift + 1).min(u64::BITS - 1));
         let mut start = Vec::with_capacity((last >> shift) as usize + 1);
         for (at, &begin) in begins.iter().enumerate() {
             while start.len() <= (begin.into() >> shift) as usize {
@@ -40,5 +42,22 @@ impl<T: Copy + Ord + Into<u64>> Begins<T> {
         let first = first as usize;
         let bound = self.start.get(bucket + 1).map_or(self.begins.len(), |&start| start as usize);
         first + self.begins[first..bound].partition_point(|&other| other < begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instant_has_its_place() {
+        let lists: [&[u64]; 5] = [&[], &[0], &[u64::MAX], &[0, 0, u64::MAX], &[1 << 62, 1 << 63, u64::MAX]];
+        for list in lists {
+            let begins = Begins::new(list.to_vec());
+            for at in [0, 1, (1 << 62) - 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX] {
+                let expected = list.iter().filter(|&&begin| begin < at).count();
+                assert_eq!(begins.before(at), expected, "{at} in {list:?}");
+            }
+        }
     }
 }

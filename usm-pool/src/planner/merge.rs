@@ -317,6 +317,14 @@ mod tests {
         assert_eq!(sweep(&buffers, &merged.expand(&[0]), u64::MAX), Ok(1 << 40));
     }
 
+    #[test]
+    fn buffers_at_the_end_of_time_are_joined() {
+        let two = [1, 2].map(|id| Buffer::new(id, u64::MAX - 1, u64::MAX, 8));
+        let buffers = [Buffer::new(0, 0, u64::MAX - 1, 16), two[0], two[1]];
+        let merged = merged(&buffers).expect("joined");
+        assert_eq!((merged.buffers().len(), merged.expand(&[0])), (1, vec![0, 0, 8]));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 

@@ -67,9 +67,7 @@ pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, res
         let length = b.lifetime().len();
         match rest {
             Rest::Size => size_key(b),
-            Rest::Octave => {
-                (Reverse(u64::from(b.size.checked_ilog2().unwrap_or(0))), Reverse(length), b.lower)
-            }
+            Rest::Octave => (Reverse(octave(b.size)), Reverse(length), b.lower),
             Rest::Area => area_key(b),
             Rest::Near => {
                 let distance = b.lower.saturating_sub(instant).max(instant.saturating_sub(b.upper));
