@@ -37,6 +37,16 @@ fn the_text_form_parses_back() {
     }
 }
 
+/// Rounds that are known are calls with a constant, which the compiler inlines.
+#[test]
+fn known_rounds_are_calls() {
+    for (text, rounds) in [(scan::IR.unwrap(), 7), (matmul::IR.unwrap(), 0)] {
+        let kernel = parse(text).unwrap();
+        let code = emit::rust(&kernel, &claims(&kernel).unwrap(), "k", "::usm_kernel", None);
+        assert_eq!(code.matches("__round::<PROVEN, O>(").count(), rounds, "{}", kernel.name);
+    }
+}
+
 /// The proof's verdict on a launch of these lengths, and the interpreter's.
 fn both(
     kernel: &Kernel,

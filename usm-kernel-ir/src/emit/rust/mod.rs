@@ -9,6 +9,7 @@ mod names;
 mod narrow;
 mod phase;
 mod proof;
+mod rounds;
 mod stmt;
 
 use alloc::format;
@@ -39,10 +40,12 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         kernel: &lowered,
         phases: &phases,
         path,
+        name,
         text: String::new(),
         labels: 0,
         loops: Vec::new(),
         rows: Vec::new(),
+        parameters: Vec::new(),
         of_row: of_row(&lowered, &phases.homes),
     };
     writer.line("const _: () = {\n#[allow(unused_imports)]");
@@ -79,16 +82,24 @@ fn extreme(is_least: bool, ty: &str, one: &str, two: &str) -> String {
     )
 }
 
+fn signature(parameters: &[(String, String)]) -> String {
+    parameters.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect()
+}
+
 struct Writer<'k> {
     kernel: &'k Kernel,
     phases: &'k Phases<'k>,
     path: &'k str,
+    /// The kernel's structure.
+    name: &'k str,
     text: String,
     labels: u32,
     /// For each enclosing loop, whether the group runs it.
     loops: Vec<bool>,
     /// Variables that are stored in an array for the current row of items.
     rows: Vec<VarId>,
+    /// Names and types of the body's parameters.
+    parameters: Vec<(String, String)>,
     /// Variables that are the same for the items of a row.
     of_row: Vec<bool>,
 }
@@ -132,7 +143,7 @@ impl Writer<'_> {
         let mut forms = String::new();
         let mut views = String::new();
         let mut names = String::new();
-        let mut parameters = String::new();
+        let mut parameters: Vec<(String, String)> = Vec::new();
         for parameter in &kernel.parameters {
             let (name, passing, form, view) = match parameter {
                 Parameter::Array(id) => {
@@ -172,7 +183,7 @@ impl Writer<'_> {
             forms += &format!("{form}, ");
             views += &format!("{view}, ");
             names += &format!("{name}, ");
-            parameters += &format!("{name}: {view}, ");
+            parameters.push((name, view));
         }
         let (mut locals, mut local_views, mut local_names, mut lengths) =
             (String::new(), String::new(), String::new(), String::new());
@@ -190,7 +201,7 @@ impl Writer<'_> {
             // An index into an array of constant size needs no proof.
             match len.kind {
                 ExprKind::Literal(literal) => {
-                    parameters += &format!("{}: &mut [{element}; {}], ", self.array(id), literal.bits);
+                    parameters.push((self.array(id), format!("&mut [{element}; {}]", literal.bits)));
                     names += &format!(
                         "(&mut {0}[..{1}]).try_into().expect(\"as many were asked for\"), ",
                         self.array(id),
@@ -199,7 +210,7 @@ impl Writer<'_> {
                     sized.push((self.array(id), array.element, literal.bits));
                 }
                 _ => {
-                    parameters += &format!("{}: &mut [{element}], ", self.array(id));
+                    parameters.push((self.array(id), format!("&mut [{element}]")));
                     names += &format!("{}, ", self.array(id));
                 }
             }
@@ -217,8 +228,7 @@ impl Writer<'_> {
         let mut privates: Vec<(String, Scalar, u64)> = variables.chain(arrays).collect();
         privates.sort_by_key(|(_, element, _)| stored(*element));
         // In arrays of constant size, the compiler sees that items are inside.
-        let group = kernel.group.as_ref().filter(|group| !group.contains(&0));
-        let items = group.map(|group| group.iter().fold(1_u64, |all, size| all.saturating_mul(*size)));
+        let items = self.constant_items();
         for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| stored(*one) == stored(*two)) {
             let element = stored(of_type[0].1);
             locals += &format!("{path}::Private<{element}>, ");
@@ -232,12 +242,12 @@ impl Writer<'_> {
                 match items {
                     Some(items) => {
                         let count = items.saturating_mul(*len);
-                        parameters += &format!("__kept_{name}: &mut [{element}; {count}], ");
+                        parameters.push((format!("__kept_{name}"), format!("&mut [{element}; {count}]")));
                         names += &format!("__kept_{name}.try_into().expect(\"as many were asked for\"), ");
                         sized.push((format!("__kept_{name}"), *ty, count));
                     }
                     None => {
-                        parameters += &format!("__kept_{name}: &mut [{element}], ");
+                        parameters.push((format!("__kept_{name}"), format!("&mut [{element}]")));
                         names += &format!("__kept_{name}, ");
                     }
                 }
@@ -278,22 +288,12 @@ impl Writer<'_> {
                 Parameter::Value(id) => format!("{all}__p{}, ", id.0),
             })
         ));
+        self.parameters.clone_from(&parameters);
+        let parameters = signature(&parameters);
         self.line(&format!(
             "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
         ));
-        self.line("let __range = __group.range();");
-        for (index, value) in kernel.values.iter().enumerate() {
-            if value.is_size {
-                self.line(&format!("let __p{index} = __p{index}{};", self.widened(index)));
-            }
-        }
-        self.sizes();
-        for dimension in 0..d {
-            self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
-            self.line(&format!(
-                "let __base_{dimension}: u64 = __group_id_{dimension} * __local_size_{dimension};"
-            ));
-        }
+        self.head();
         for (index, home) in self.phases.homes.iter().enumerate() {
             if *home == Home::Group {
                 let ty = kernel.variables[index].ty;
@@ -306,10 +306,7 @@ impl Writer<'_> {
             let size = ty.bytes().saturating_mul(len);
             if size <= ON_STACK - bytes {
                 bytes += size;
-                self.line(&format!(
-                    "let {name} = &mut if O::NOISE {{ *{name} }} else {{ [{}; {len}] }};",
-                    zero_stored(ty)
-                ));
+                self.own_array(&name, &zero_stored(ty), len);
             }
         }
         let phases = self.phases;
@@ -319,6 +316,29 @@ impl Writer<'_> {
         self.line(&format!(
             "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}"
         ));
+    }
+
+    /// The variables of sizes and of the group's position.
+    fn head(&mut self) {
+        for (index, value) in self.kernel.values.iter().enumerate() {
+            if value.is_size {
+                self.line(&format!("let __p{index} = __p{index}{};", self.widened(index)));
+            }
+        }
+        self.line("let __range = __group.range();");
+        self.sizes();
+        for dimension in 0..self.kernel.dimensions {
+            self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
+            self.line(&format!(
+                "let __base_{dimension}: u64 = __group_id_{dimension} * __local_size_{dimension};"
+            ));
+        }
+    }
+
+    /// Replaces a slice by an array on the stack, which starts with the slice's noise if there is
+    /// any.
+    fn own_array(&mut self, name: &str, zero: &str, len: u64) {
+        self.line(&format!("let {name} = &mut if O::NOISE {{ *{name} }} else {{ [{zero}; {len}] }};"));
     }
 
     /// Converts a `usize` to a 64-bit number.

@@ -11,8 +11,9 @@ use crate::phase::{Home, Part, definition, is_of_row};
 
 impl Writer<'_> {
     pub(super) fn parts(&mut self, parts: &[Part<'_>]) {
-        for part in parts {
+        for (at, part) in parts.iter().enumerate() {
             match part {
+                Part::While(..) if self.rounds(parts, at) => {}
                 Part::Items(body) => self.items(body),
                 Part::Set(variable, value) => {
                     let line = format!("{} = {};", self.variable(*variable), self.expr(value));
