@@ -97,6 +97,7 @@ pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut
     let Rust::Index(index) = &*call.receiver else {
         return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
     };
+    expression::may_write(index, scope)?;
     let (array, element, mut index) = expression::element(index, scope)?;
     let at = index.place;
     let given: Vec<&Rust> = call.args.iter().collect();

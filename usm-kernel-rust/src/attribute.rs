@@ -222,6 +222,9 @@ impl Module {
                     }
                     module.functions.push(Rc::new(function.clone()));
                 }
+                Item::Fn(function) if !function.attrs.iter().any(|attribute| is(attribute, "kernel")) => {
+                    module.others.push(function.sig.ident.to_string());
+                }
                 Item::Const(item) if conditional::first(item.to_token_stream()).is_some() => {
                     module.conditional.push(item.ident.to_string());
                 }

@@ -2,12 +2,13 @@
 
 use syn::spanned::Spanned as _;
 use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Pat, Result, Stmt as RustStmt};
-use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, VarId};
 
 use crate::atomic::{atomic, is_atomic};
 use crate::declaration::declare;
 use crate::expression::{self, typed};
 use crate::label::{self, Jump};
+use crate::literal;
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
 
@@ -191,7 +192,14 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     let (mut start, mut end) = expression::pair(start, end, None, scope)?;
     let ty = start.ty;
     let step = match step {
-        Some(step) => scope.read_after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?,
+        Some(step) => {
+            let found = scope.read_after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?;
+            let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
+            if number.is_some_and(|number| number < 0) {
+                return refuse(step.span(), "a range counts upwards: write a step above 0");
+            }
+            found
+        }
         None => Expr::literal(Literal::integer(ty, 1), start.place),
     };
     out.append(&mut scope.before);
@@ -199,7 +207,7 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     let at = place_of(counted.for_token.span);
     let variable = match &*counted.pat {
         Pat::Ident(name) => scope.variable(&name.ident, ty, false),
-        Pat::Wild(wild) => scope.variable(&syn::Ident::new("_count", wild.span()), ty, false),
+        Pat::Wild(wild) => scope.hidden("_", ty, place_of(wild.span())),
         other => return refuse(other.span(), "the variable of a loop is a name"),
     };
     label::enclosing(counted.label.as_ref(), scope, out, |scope| {
@@ -254,7 +262,7 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
             Ok(())
         }
         Rust::Index(index) => {
-            let (array, index, value) = written(index, &assign.right, scope)?;
+            let (array, index, value) = written(index, &assign.right, None, scope)?;
             out.append(&mut scope.before);
             let at = index.place;
             out.push(Stmt::new(StmtKind::Store(array, index, value), at));
@@ -265,15 +273,30 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
 }
 
 /// Reads the value and then the index of an element that is written.
-fn written(index: &syn::ExprIndex, right: &Rust, scope: &mut Scope) -> Result<(ArrayId, Expr, Expr)> {
+fn written(
+    index: &syn::ExprIndex,
+    right: &Rust,
+    operator: Option<Binary>,
+    scope: &mut Scope,
+) -> Result<(ArrayId, Expr, Expr)> {
+    expression::may_write(index, scope)?;
     let Some(ty) = expression::type_of_element(index, scope) else {
         // Says what is wrong.
         let (array, element, index) = expression::element(index, scope)?;
         return Ok((array, index, typed(right, element, scope)?));
     };
-    let mut value = typed(right, ty, scope)?;
+    let mut value = right_side(right, ty, operator, scope)?;
     let (array, _, index) = scope.read_after(&mut [&mut value], |scope| expression::element(index, scope))?;
     Ok((array, index, value))
+}
+
+/// Reads the right side of an assignment to a place of this type; a number of bits to shift by has
+/// any integer type.
+fn right_side(right: &Rust, ty: Scalar, operator: Option<Binary>, scope: &mut Scope) -> Result<Expr> {
+    match operator {
+        Some(Binary::Shl | Binary::Shr) if !literal::is_open(right) => expression::expr(right, None, scope),
+        _ => typed(right, ty, scope),
+    }
 }
 
 fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
@@ -290,7 +313,7 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
             format!("`{name}` is a parameter, the same for all items: write `let mut {name} = {name};`"),
         ),
         Meaning::Constant(_) => refuse(name.span(), format!("`{name}` is a constant")),
-        Meaning::Array(_) => {
+        Meaning::Array(_) | Meaning::ReadOnly(_) => {
             refuse(name.span(), format!("`{name}` is an array: assign to an element `{name}[i]`"))
         }
     }
@@ -301,17 +324,17 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
     match &*binary.left {
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
-            let right = typed(&binary.right, ty, scope)?;
+            let right = right_side(&binary.right, ty, Some(operator), scope)?;
             out.append(&mut scope.before);
             let left = Expr::variable(variable, ty, place_of(path.span()));
             out.push(Stmt::new(StmtKind::Set(variable, Expr::binary(operator, left, right, at)), at));
             Ok(())
         }
         Rust::Index(index) => {
-            let (array, index, right) = written(index, &binary.right, scope)?;
+            let (array, index, right) = written(index, &binary.right, Some(operator), scope)?;
             out.append(&mut scope.before);
             let at = index.place;
-            let load = Expr::load(array, right.ty, index.clone(), at);
+            let load = Expr::load(array, scope.kernel.array(array).element, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
             Ok(())
         }

@@ -4,18 +4,21 @@ use alloc::rc::Rc;
 
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
-use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type};
-use usm_kernel_ir::{Binary, Collection, Expr, Scalar, Stmt, StmtKind, without_returns};
+use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type, TypeArray};
+use usm_kernel_ir::{
+    ArrayId, Binary, Collection, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, without_returns,
+};
 
 use crate::expression::{expr, may_run, typed};
-use crate::scope::{Called, Meaning, Scope, refuse, scalar};
-use crate::signature::{element, place_of};
+use crate::scope::{Called, Meaning, Module, Scope, refuse, scalar};
+use crate::signature::{element, length, place_of};
 use crate::{body, instance};
 
 /// Inlines a function of the same module before the statement. The outer `None`: no function has
 /// this name. The inner `None`: the function has no result.
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
     scope.neighbours.refuse_conditional(name, call.func.span())?;
+    refuse_other_function(call, name, scope)?;
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
     let Some(mut function) = function.map(Rc::clone) else { return Ok(None) };
     if let Rust::Path(path) = &*call.func {
@@ -62,6 +65,28 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     Ok(Some(result.map(|(id, ty)| Expr::variable(id, ty, at))))
 }
 
+/// Refuses a call of a function that a kernel does not see, although it knows one of this name.
+fn refuse_other_function(call: &ExprCall, name: &str, scope: &Scope) -> Result<()> {
+    let Rust::Path(path) = &*call.func else { return Ok(()) };
+    let Module { functions, others, .. } = &*scope.neighbours;
+    let first = path.path.segments.first().map(|first| first.ident.to_string()).unwrap_or_default();
+    if path.path.segments.len() == 1 || first == "self" {
+        if others.iter().any(|other| other == name) {
+            return refuse(path.span(), format!("`{name}` of this module is no `#[kernel_fn]`"));
+        }
+        return Ok(());
+    }
+    let is_neighbour = functions.iter().any(|function| function.sig.ident == name);
+    let is_known = matches!(first.as_str(), "core" | "std") || Scalar::from_name(&first).is_some();
+    if is_neighbour || (matches!(name, "min" | "max") && !is_known) {
+        return refuse(
+            path.span(),
+            format!("a kernel sees no functions of other modules: write `{name}` for the one that it knows"),
+        );
+    }
+    Ok(())
+}
+
 /// The meaning of a parameter's name inside the function: an array of the caller, or a variable
 /// with the argument's value.
 fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(syn::Ident, Meaning)> {
@@ -72,7 +97,7 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
         return refuse(parameter.pat.span(), "a parameter is a name");
     };
     if let Type::Reference(reference) = &*parameter.ty {
-        let (Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. })) =
+        let (Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(TypeArray { elem, .. })) =
             &*reference.elem
         else {
             return refuse(reference.elem.span(), "write `&[T]` or `&mut [T]`");
@@ -85,14 +110,24 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
             Rust::Path(path) => path.path.get_ident().map(|name| scope.find(name)).transpose()?,
             _ => None,
         };
-        let Some(Meaning::Array(id)) = meaning else {
+        let Some(id) = meaning.and_then(Meaning::array) else {
             return refuse(argument.span(), "an array of the kernel is needed here, by its name");
         };
-        let (needed, found) = (inner_of_atomic(elem)?, scope.kernel.array(id).element);
+        let is_atomic = crate::signature::atomic(elem)?;
+        let needed = is_atomic.map_or_else(|| element(elem), Ok)?;
+        let found = scope.kernel.array(id).element;
         if needed != found {
             return refuse(argument.span(), format!("an array of {found}, not {needed}"));
         }
-        return Ok((pattern.ident.clone(), Meaning::Array(id)));
+        if let Type::Array(fixed) = &*reference.elem {
+            refuse_other_length(fixed, id, argument, scope)?;
+        }
+        let writes = reference.mutability.is_some() || is_atomic.is_some();
+        if writes && matches!(meaning, Some(Meaning::ReadOnly(_))) {
+            return refuse(argument.span(), "this array is only read here: take `&mut [T]`");
+        }
+        let meaning = if writes { Meaning::Array(id) } else { Meaning::ReadOnly(id) };
+        return Ok((pattern.ident.clone(), meaning));
     }
     let ty = scalar(&parameter.ty)?;
     let value = typed(argument, ty, scope)?;
@@ -101,11 +136,19 @@ fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(s
     Ok((pattern.ident.clone(), Meaning::Variable { id: variable, mutable: pattern.mutability.is_some() }))
 }
 
-fn inner_of_atomic(ty: &Type) -> Result<Scalar> {
-    Ok(match crate::signature::atomic(ty)? {
-        Some(element) => element,
-        None => element(ty)?,
-    })
+/// A parameter `&[T; N]` takes only arrays of that length.
+fn refuse_other_length(fixed: &TypeArray, id: ArrayId, argument: &Rust, scope: &Scope) -> Result<()> {
+    let needed = length(&fixed.len, scope)?;
+    let found = match &scope.kernel.array(id).space {
+        Space::Private(len) | Space::Constant(len) => Some(*len),
+        Space::Local(Expr { kind: ExprKind::Literal(len), .. }) => Some(len.bits),
+        _ => None,
+    };
+    match found {
+        Some(found) if found == needed => Ok(()),
+        Some(found) => refuse(argument.span(), format!("an array of {found} elements, not {needed}")),
+        None => refuse(argument.span(), "an array of no fixed length: take `&[T]`"),
+    }
 }
 
 /// Reads a function's body; its last expression sets the result.

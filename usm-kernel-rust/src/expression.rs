@@ -51,7 +51,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                     Ok(Expr { kind: ExprKind::Value(id), ty: scope.kernel.value(id).ty, place: at })
                 }
                 Meaning::Constant(value) => Ok(Expr::literal(value, at)),
-                Meaning::Array(_) => {
+                Meaning::Array(_) | Meaning::ReadOnly(_) => {
                     refuse(name.span(), format!("`{name}` is an array: write `{name}[i]` or `{name}.len()`"))
                 }
             }
@@ -83,9 +83,18 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         }
         Rust::Cast(cast) => {
             let ty = scalar(&cast.ty)?;
+            let is_open = literal::is_open(&cast.expr);
+            if is_open && literal::computes(&cast.expr) {
+                return refuse(
+                    cast.expr.span(),
+                    format!(
+                        "the type of these numbers is open, and the cast does not say it: write it, such as `1_{ty}`"
+                    ),
+                );
+            }
             // A literal has the type that it is cast to; as in Rust, an integer is no float.
             let hint = if ty.is_float() && literal::is_integer(&cast.expr) { Scalar::I32 } else { ty };
-            let operand = expr(&cast.expr, literal::is_open(&cast.expr).then_some(hint), scope)?;
+            let operand = expr(&cast.expr, is_open.then_some(hint), scope)?;
             Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
         }
         Rust::If(branch) => {
@@ -221,9 +230,19 @@ fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut
 /// Reads the type of an element that is written. Rust evaluates the value before the index.
 pub(crate) fn type_of_element(index: &syn::ExprIndex, scope: &Scope) -> Option<Scalar> {
     let Rust::Path(path) = &*index.expr else { return None };
-    match scope.find(path.path.get_ident()?) {
-        Ok(Meaning::Array(id)) => Some(scope.kernel.array(id).element),
-        _ => None,
+    let id = scope.find(path.path.get_ident()?).ok()?.array()?;
+    Some(scope.kernel.array(id).element)
+}
+
+/// Refuses to write an array that a function got as `&[T]`.
+pub(crate) fn may_write(index: &syn::ExprIndex, scope: &Scope) -> Result<()> {
+    let Rust::Path(path) = &*index.expr else { return Ok(()) };
+    let Some(name) = path.path.get_ident() else { return Ok(()) };
+    match scope.find(name)? {
+        Meaning::ReadOnly(_) => {
+            refuse(name.span(), format!("`{name}` is only read: take `&mut [T]`, or `&[Atomic<T>]`"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -235,7 +254,7 @@ pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(Arra
     let Some(name) = path.path.get_ident() else {
         return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
     };
-    let Meaning::Array(id) = scope.find(name)? else {
+    let Some(id) = scope.find(name)?.array() else {
         return refuse(name.span(), format!("`{name}` is no array"));
     };
     if let Rust::Range(range) = &*index.index {
@@ -316,7 +335,8 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
     let name = call.method.to_string();
     let arguments: Vec<&Rust> = call.args.iter().collect();
     if let Rust::Path(path) = &*call.receiver {
-        if let Some(Meaning::Array(id)) = path.path.get_ident().and_then(|name| scope.find(name).ok()) {
+        let meaning = path.path.get_ident().and_then(|name| scope.find(name).ok());
+        if let Some(id) = meaning.and_then(Meaning::array) {
             if name == "len" && arguments.is_empty() {
                 return Ok(Expr { kind: ExprKind::Len(id), ty: Scalar::U64, place: at });
             }
@@ -339,7 +359,7 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         }
         if atomic::is_atomic(call) {
             may_run(call.method.span(), scope)?;
-            let Meaning::Array(array) = array_of(index, scope)? else {
+            let Some(array) = array_of(index, scope)?.array() else {
                 return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
             };
             let element = scope.kernel.array(array).element;

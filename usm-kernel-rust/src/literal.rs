@@ -54,12 +54,13 @@ pub(crate) fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Re
 fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal> {
     let sign = if negative { -1.0 } else { 1.0 };
     let wrong = || syn::Error::new(span, "no number");
+    let too_large = || syn::Error::new(span, format!("{digits} is no {ty}: its largest is {ty}::MAX"));
     if ty == Scalar::F32 {
         let value: f32 = digits.parse().map_err(|_| wrong())?;
-        return Ok(Literal::f32(sign as f32 * value));
+        return if value.is_finite() { Ok(Literal::f32(sign as f32 * value)) } else { Err(too_large()) };
     }
     let value: f64 = digits.parse().map_err(|_| wrong())?;
-    Ok(Literal::f64(sign * value))
+    if value.is_finite() { Ok(Literal::f64(sign * value)) } else { Err(too_large()) }
 }
 
 /// Whether the value is an integer without a type.
@@ -70,6 +71,29 @@ pub(crate) fn is_integer(value: &Rust) -> bool {
         Rust::Lit(literal) => matches!(&literal.lit, Lit::Int(number) if number.suffix().is_empty()),
         Rust::Unary(unary) => matches!(unary.op, syn::UnOp::Neg(_)) && is_integer(&unary.expr),
         _ => false,
+    }
+}
+
+/// Whether numbers without a type are computed with. Below a cast they have Rust's own types, `i32`
+/// and `f64`, and not the cast's.
+pub(crate) fn computes(value: &Rust) -> bool {
+    match value {
+        Rust::Paren(inner) => computes(&inner.expr),
+        Rust::Group(inner) => computes(&inner.expr),
+        Rust::Unary(unary) => computes(&unary.expr),
+        Rust::If(branch) => {
+            let last = |block: &syn::Block| match &block.stmts[..] {
+                [syn::Stmt::Expr(value, None)] => computes(value),
+                _ => false,
+            };
+            let other = branch.else_branch.as_ref().is_some_and(|(_, other)| match &**other {
+                Rust::Block(inner) => last(&inner.block),
+                inner => computes(inner),
+            });
+            other || last(&branch.then_branch)
+        }
+        Rust::Lit(_) => false,
+        _ => true,
     }
 }
 

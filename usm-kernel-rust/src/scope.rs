@@ -18,9 +18,23 @@ use crate::label::Loop;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
     Array(ArrayId),
+    /// An array that a function got as `&[T]`.
+    ReadOnly(ArrayId),
     Value(ValueId),
-    Variable { id: VarId, mutable: bool },
+    Variable {
+        id: VarId,
+        mutable: bool,
+    },
     Constant(Literal),
+}
+
+impl Meaning {
+    pub(crate) const fn array(self) -> Option<ArrayId> {
+        match self {
+            Self::Array(id) | Self::ReadOnly(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 /// The items beside a kernel in its module.
@@ -28,6 +42,8 @@ pub(crate) enum Meaning {
 pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
+    /// Names of functions without `#[kernel_fn]`.
+    pub(crate) others: Vec<String>,
     /// Names of functions and constants that the compiler may remove.
     pub(crate) conditional: Vec<String>,
 }
