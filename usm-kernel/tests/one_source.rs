@@ -233,3 +233,56 @@ fn a_kernel_with_groups_is_not_launched_over_items() {
     let refused = Launch::with_range(&queue, Range::new([10]).unwrap()).run(reverse, (&mut a,)).unwrap_err();
     assert_eq!(refused, LaunchError::NoGroups);
 }
+
+/// Groups inside the range, and groups that its edges cut on all sides.
+#[kernel(group = [4, 8])]
+fn framed(h: u64, w: u64, a: &[u32], out: &mut [u32]) {
+    #[local]
+    let mut tile: [u32; 32];
+    #[local]
+    let mut count: [u32; 32];
+    let (row, column) = (global_id(0), global_id(1));
+    let at = local_id(0) * 8 + local_id(1);
+    for t in 0..3_u64 {
+        tile[at] = if row > 1 && row < h && column + t < w { a[row * w + (column + t)] } else { 7 };
+        count[at] = 1;
+        if row < h && column < w {
+            count[at] += 1;
+        }
+        barrier(LOCAL);
+        if row < h && column > 2 && column < w {
+            out[row * w + column] += tile[31 - at] * 10 + count[31 - at];
+        }
+        barrier(LOCAL);
+    }
+}
+
+#[test]
+fn groups_inside_and_at_the_edges() {
+    let (h, w) = (14_usize, 29_usize);
+    let values: Vec<u32> = (0..(h * w) as u32).map(|i| i % 13).collect();
+    let queue = queue();
+    let a = UsmVec::<u32, Host, _>::from_slice(&queue, &values).unwrap();
+    let mut expected = vec![0_u32; h * w];
+    for (i, sum) in expected.iter_mut().enumerate() {
+        let (row, column) = (i / w, i % w);
+        // The item at the mirrored place of the group.
+        let (other_row, other) = (row / 4 * 4 + 3 - row % 4, column / 8 * 8 + 7 - column % 8);
+        for t in 0..3 {
+            let inside = other_row > 1 && other_row < h && other + t < w;
+            let tile = if inside { values[other_row * w + other + t] } else { 7 };
+            let count = if other_row < h && other < w { 2 } else { 1 };
+            *sum += if column > 2 { tile * 10 + count } else { 0 };
+        }
+    }
+    in_every_order(
+        &queue,
+        &vec![0_u32; h * w],
+        |order, out| {
+            let range = NdRange::covering([h as u64, w as u64], [4, 8]).unwrap();
+            let arguments = (h as u64, w as u64, &a, out);
+            let _ = launch!(order, Launch::new(&queue, range), framed, arguments).unwrap();
+        },
+        |found| assert_eq!(found, expected),
+    );
+}

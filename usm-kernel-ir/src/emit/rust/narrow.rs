@@ -6,15 +6,23 @@ use alloc::vec::Vec;
 
 use super::Writer;
 use super::names::{sets_count, stored, zero_stored};
-use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId};
+use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId, for_each};
 use crate::operator::Binary;
 use crate::phase::{Home, definition, needed};
 
+/// Maximum number of statements of a piece that is written twice.
+const TWICE: usize = 8;
+
 impl Writer<'_> {
-    pub(super) fn write_statements(&mut self, body: &[&Stmt]) {
-        let kernel = self.kernel;
-        let d = kernel.dimensions;
+    /// Writes a piece. `unless_whole` is a piece before it that changes nothing if the bounds cover
+    /// the group.
+    pub(super) fn write_statements(&mut self, body: &[&Stmt], unless_whole: Option<&[&Stmt]>) {
+        let d = self.kernel.dimensions;
         let (narrow, prelude, rest) = self.narrowed(body);
+        let sizes = self.usual_sizes(&narrow, &rest, body);
+        if let (Some(before), None) = (unless_whole, &sizes) {
+            self.write_statements(before, None);
+        }
         self.line("{");
         for bound in &narrow {
             if let Some(shift) = &bound.shift {
@@ -27,6 +35,7 @@ impl Writer<'_> {
                 ));
             }
         }
+        let mut whole: Vec<String> = Vec::new();
         for dimension in 0..d {
             self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
             for bound in narrow.iter().filter(|bound| bound.dimension == dimension) {
@@ -52,13 +61,64 @@ impl Writer<'_> {
                     (false, Some(shift)) => {
                         let limit = format!("({limit}).saturating_sub({shift}){base}");
                         let least = super::extreme(true, "u64", "__to", &limit);
+                        whole.push(format!("__fits_{}", bound.number));
                         format!("if __fits_{} {{ __to = {least}; }}", bound.number)
                     }
                 };
                 self.line(&line);
             }
             self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
+            if sizes.is_some() {
+                whole.push(format!("__whole_{dimension}"));
+                self.line(&format!(
+                    "let __whole_{dimension}: bool = __from == 0 && __to == __local_size_{dimension};"
+                ));
+            }
         }
+        match sizes {
+            Some(sizes) => {
+                let whole = whole.join(" && ");
+                if let Some(before) = unless_whole {
+                    self.line(&format!("if !({whole}) {{"));
+                    self.write_statements(before, None);
+                    self.line("}");
+                }
+                self.line(&format!("if {whole} {{"));
+                for (dimension, size) in sizes.iter().enumerate() {
+                    self.line(&format!("let __axis_{dimension} = __group.axis(0, {size});"));
+                }
+                self.nest(body, &prelude, &rest);
+                self.line("} else {");
+                self.nest(body, &prelude, &rest);
+                self.line("}");
+            }
+            None => self.nest(body, &prelude, &rest),
+        }
+        self.line("}");
+    }
+
+    /// The sizes of the group, if it has short rows and the bounds of a piece concern the edges of
+    /// the range. Most groups are then inside; with constant bounds, a row is a few vectors.
+    fn usual_sizes(&self, narrow: &[Bound], rest: &Rest<'_>, body: &[&Stmt]) -> Option<Vec<u64>> {
+        let sizes = self.kernel.group.as_ref().filter(|group| group.len() > 1 && !group.contains(&0))?;
+        let at_edges = |bound: &Bound| bound.is_global || bound.shift.is_some();
+        let Rest::If(conditions, _) = rest else { return None };
+        let mut statements = 0;
+        for stmt in body {
+            for_each(core::slice::from_ref(*stmt), &mut |_| statements += 1, &mut |_| ());
+        }
+        let suits = self.row_width().is_some()
+            && statements <= TWICE
+            && !narrow.is_empty()
+            && narrow.iter().all(at_edges)
+            && conditions.iter().all(|(_, fits)| fits.is_some());
+        suits.then(|| sizes.clone())
+    }
+
+    /// Loops over the items of a piece.
+    fn nest(&mut self, body: &[&Stmt], prelude: &[&Stmt], rest: &Rest<'_>) {
+        let kernel = self.kernel;
+        let d = kernel.dimensions;
         for dimension in 0..d {
             let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
             self.line(&format!("{label}for __local_id_{dimension} in (&__axis_{dimension}).again() {{"));
@@ -87,10 +147,10 @@ impl Writer<'_> {
             self.stmt(stmt, label);
         }
         match rest {
-            Rest::All(rest) => rest.into_iter().for_each(|stmt| self.stmt(stmt, label)),
+            Rest::All(rest) => rest.iter().for_each(|stmt| self.stmt(stmt, label)),
             Rest::If(conditions, then) => {
                 let conditions: Vec<String> = conditions
-                    .into_iter()
+                    .iter()
                     .map(|(condition, fits)| match fits {
                         Some(number) => format!("(__fits_{number} || {})", self.expr(condition)),
                         None => self.expr(condition),
@@ -110,7 +170,6 @@ impl Writer<'_> {
         for _ in 0..d {
             self.line("}");
         }
-        self.line("}");
     }
 
     /// Linear position of the item in its group, the last dimension fastest.

@@ -62,9 +62,15 @@ impl Writer<'_> {
     /// Writes a phase in pieces that compile to plain loops.
     pub(super) fn items(&mut self, body: &[&Stmt]) {
         let body = plain_stores(body);
-        for piece in self.pieces(&body) {
-            if !self.rows(&piece) {
-                self.write_statements(&piece);
+        let pieces = self.pieces(&body);
+        let mut at = 0;
+        while let Some(piece) = pieces.get(at) {
+            at += 1;
+            if let Some(next) = pieces.get(at).filter(|next| is_overwritten(piece, next)) {
+                self.write_statements(next, Some(piece));
+                at += 1;
+            } else if !self.rows(piece) {
+                self.write_statements(piece, None);
             }
         }
     }
@@ -325,12 +331,7 @@ fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
     for stmt in body {
         if let StmtKind::Store(array, index, value) = &stmt.kind {
             if let ExprKind::Select(condition, one, two) = &value.kind {
-                let mut reads = false;
-                for part in [index, value] {
-                    part.for_each(&mut |expr| {
-                        reads |= matches!(expr.kind, ExprKind::Load(found, _) if found == *array);
-                    });
-                }
+                let reads = [index, value].into_iter().any(|part| reads(part, *array));
                 if matches!(two.kind, ExprKind::Literal(_)) && !reads {
                     let store = |value: &Expr| {
                         Stmt::new(StmtKind::Store(*array, index.clone(), value.clone()), stmt.place)
@@ -345,6 +346,27 @@ fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
         out.push((*stmt).clone());
     }
     out
+}
+
+/// Whether a piece only stores what the next one overwrites where its conditions hold, as
+/// [`plain_stores`] writes them.
+fn is_overwritten(piece: &[&Stmt], next: &[&Stmt]) -> bool {
+    let ([one], [two]) = (piece, next) else { return false };
+    let (StmtKind::Store(array, index, _), StmtKind::If(_, then, other)) = (&one.kind, &two.kind) else {
+        return false;
+    };
+    let [Stmt { kind: StmtKind::Store(again, same, value), place }] = then.as_slice() else { return false };
+    other.is_empty()
+        && (array, index, one.place) == (again, same, *place)
+        && !reads(index, *array)
+        && !reads(value, *array)
+}
+
+/// Whether an expression reads an element of an array.
+fn reads(expr: &Expr, array: ArrayId) -> bool {
+    let mut reads = false;
+    expr.for_each(&mut |expr| reads |= matches!(expr.kind, ExprKind::Load(found, _) if found == array));
+    reads
 }
 
 /// Whether a statement continues the loop that the group runs.
