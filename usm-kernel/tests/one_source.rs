@@ -286,3 +286,26 @@ fn groups_inside_and_at_the_edges() {
         |found| assert_eq!(found, expected),
     );
 }
+
+/// A declared group that the kernel does not need is no limit of its loops.
+#[kernel(group = [16, 16])]
+fn fill_inside(width: u64, height: u64, out: &mut [u32]) {
+    let (y, x) = (global_id(0), global_id(1));
+    if y < height && x < width {
+        out[y * width + x] = 1;
+    }
+}
+
+#[test]
+fn groups_that_no_kernel_needs_are_whole() {
+    let queue = queue();
+    in_every_order(
+        &queue,
+        &[0_u32; 64 * 48],
+        |order, out| {
+            let range = NdRange::new([64, 48], [16, 16]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), fill_inside, (48, 64, out)).unwrap();
+        },
+        |found| assert_eq!(found.iter().sum::<u32>(), 64 * 48),
+    );
+}

@@ -100,7 +100,9 @@ impl Writer<'_> {
     /// The sizes of the group, if it has short rows and the bounds of a piece concern the edges of
     /// the range. Most groups are then inside; with constant bounds, a row is a few vectors.
     fn usual_sizes(&self, narrow: &[Bound], rest: &Rest<'_>, body: &[&Stmt]) -> Option<Vec<u64>> {
-        let sizes = self.kernel.group.as_ref().filter(|group| group.len() > 1 && !group.contains(&0))?;
+        // The launch may give a kernel without groups the whole range as one.
+        let group = self.kernel.group.as_ref().filter(|_| self.kernel.needs_groups())?;
+        let sizes = Some(group).filter(|group| group.len() > 1 && !group.contains(&0))?;
         let at_edges = |bound: &Bound| bound.is_global || bound.shift.is_some();
         let Rest::If(conditions, _) = rest else { return None };
         let mut statements = 0;
