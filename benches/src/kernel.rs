@@ -1,6 +1,7 @@
 //! Kernels on the host compared with hand-written loops.
 
 mod one_source;
+mod threads;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
@@ -8,7 +9,10 @@ use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use crate::row::Row;
 
 pub(crate) fn rows() -> Vec<Row> {
-    one_source::rows(&HostHeap::new().context().queue(QueueOrder::InOrder).expect("the host has queues"))
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("the host has queues");
+    let mut rows = one_source::rows(&queue);
+    rows.extend(threads::rows(&queue));
+    rows
 }
 
 fn values() -> Vec<f32> {

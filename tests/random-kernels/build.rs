@@ -39,7 +39,9 @@ fn main() {
             kernel.trusted = true;
             proof::Claims::default()
         });
-        text += &module(&format!("random_{seed}"), &kernel, &claims);
+        // Half of the proven ones, on several threads.
+        let how = if seed % 2 == 0 && !kernel.trusted { "threads(3)" } else { SHUFFLED };
+        text += &module(&format!("random_{seed}"), &kernel, &claims, how);
         let _ = write!(table, "({seed}, random_{seed}::run as Run), ");
     }
     let _ = writeln!(text, "pub static KERNELS: &[(u64, Run)] = &[{table}];");
@@ -50,7 +52,7 @@ fn main() {
             // Without the proof, which refuses some faults before they can show.
             kernel.trusted = true;
             let name = format!("planted_{fault}_{place}");
-            text += &module(&name, &kernel, &proof::Claims::default());
+            text += &module(&name, &kernel, &proof::Claims::default(), SHUFFLED);
             let _ = write!(table, "({fault}, {place}, {name}::run as Run), ");
         }
     }
@@ -59,7 +61,7 @@ fn main() {
         let mut kernel = program.kernel;
         kernel.trusted = true;
         let name = format!("forgetful_{place}");
-        text += &module(&name, &kernel, &proof::Claims::default());
+        text += &module(&name, &kernel, &proof::Claims::default(), SHUFFLED);
         let _ = write!(forgetful, "{name}::run as Run, ");
     }
     let _ = writeln!(text, "pub const FORGETFUL: usize = {FORGETFUL};");
@@ -70,17 +72,20 @@ fn main() {
     std::fs::write(to, text).expect("the folder is ours");
 }
 
-/// A module with the kernel, and a function that runs it.
-fn module(name: &str, kernel: &Kernel, claims: &proof::Claims) -> String {
+/// How most launches run.
+const SHUFFLED: &str = "order(Shuffled(5))";
+
+/// A module with the kernel, and a function that runs it so.
+fn module(name: &str, kernel: &Kernel, claims: &proof::Claims, how: &str) -> String {
     let body = emit::rust(kernel, claims, "Random", "::usm_kernel", None);
     format!(
         "mod {name} {{\nuse super::*;\n#[derive(Clone, Copy, Debug, Default)]\npub struct Random;\n{body}\n{}}}\n",
-        caller(kernel)
+        caller(kernel, how)
     )
 }
 
 /// A function that runs the kernel on arrays of bytes.
-fn caller(kernel: &Kernel) -> String {
+fn caller(kernel: &Kernel, how: &str) -> String {
     let d = kernel.dimensions;
     let (mut start, mut given, mut end) = (String::new(), String::new(), String::new());
     for (place, parameter) in kernel.parameters.iter().enumerate() {
@@ -105,6 +110,6 @@ fn caller(kernel: &Kernel) -> String {
     format!(
         "pub fn run(queue: &Queue<HostHeap>, global: &[u64], local: &[u64], arguments: &[Given]) -> Vec<Vec<u8>> {{\n\
          {start}let range = NdRange::<{d}>::new(global.try_into().unwrap(), local.try_into().unwrap()).unwrap();\n\
-         let _ = Launch::new(queue, range).order(Shuffled(5)).run(Random, ({given})).unwrap();\nvec![{end}]\n}}\n"
+         let _ = Launch::new(queue, range).{how}.run(Random, ({given})).unwrap();\nvec![{end}]\n}}\n"
     )
 }

@@ -7,6 +7,8 @@
 
 use core::slice;
 
+use crate::sharing::{Exclusive, Sharing};
+
 mod bind;
 mod parameter;
 mod signature;
@@ -51,9 +53,9 @@ pub struct ParameterInfo {
 /// A parameter in a kernel's declaration; sealed.
 pub trait Parameter: Sealed {
     /// The form that is sent to the kernel.
-    type Raw: Send + 'static;
+    type Raw: Send + Sync + 'static;
     /// The form that the body receives.
-    type View<'v>;
+    type View<'v, F: Sharing>;
     /// The value for the kernel's check: that of a [`Value`], `()` for an array.
     type Value: Copy;
     /// The parameter in types of the language alone, which no program can redefine.
@@ -63,16 +65,16 @@ pub trait Parameter: Sealed {
     const INFO: ParameterInfo;
 
     /// The value for the check.
-    fn value(view: &Self::View<'_>) -> Self::Value;
+    fn value(view: &Self::View<'_, Exclusive>) -> Self::Value;
 
     #[doc(hidden)]
     fn raw_value(raw: &Self::Raw) -> Self::Value;
 
     /// Elements of a view.
-    fn view_len(view: &Self::View<'_>) -> usize;
+    fn view_len(view: &Self::View<'_, Exclusive>) -> usize;
 
     /// The same view for one group.
-    fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F>;
 
     #[doc(hidden)]
     fn raw_len(raw: &Self::Raw) -> usize;
@@ -82,9 +84,10 @@ pub trait Parameter: Sealed {
     fn passed(raw: &Self::Raw) -> Passed<'_>;
 
     /// # Safety
-    /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`.
+    /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`; for
+    /// written arrays as [`Sharing::array`] says.
     #[doc(hidden)]
-    unsafe fn view<'v>(raw: &'v Self::Raw) -> Self::View<'v>;
+    unsafe fn view<'v, F: Sharing>(raw: &'v Self::Raw) -> Self::View<'v, F>;
 }
 
 /// An argument for a device.
@@ -110,12 +113,22 @@ pub struct RawSlice<T> {
 // SAFETY: code that turns it into a view proves that no other thread accesses the memory in
 // conflict.
 unsafe impl<T: Send + Sync> Send for RawSlice<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for RawSlice<T> {}
 
 impl<T> RawSlice<T> {
     /// `len` elements at `pointer`, which is aligned for `T`.
     #[must_use]
     pub const fn new(pointer: *mut T, len: usize) -> Self {
         Self { pointer, len }
+    }
+
+    pub(crate) const fn as_ptr(&self) -> *mut T {
+        self.pointer
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
     }
 
     /// # Safety

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 
 use bytemuck::Pod;
 
-use crate::argument::Sealed;
+use crate::argument::{RawSlice, Sealed};
 
 /// A number with an atomic twin of the same size and alignment; sealed.
 pub trait AtomicElement: Sealed + Pod + Send + Sync {
@@ -14,7 +14,15 @@ pub trait AtomicElement: Sealed + Pod + Send + Sync {
     type Atomic: Debug + Send + Sync + 'static;
 
     /// The same memory as an atomic, for as long as the borrow lasts.
-    fn from_mut(values: &mut [Self]) -> &[Self::Atomic];
+    fn from_mut(values: &mut [Self]) -> &[Self::Atomic] {
+        // SAFETY: the exclusive borrow ends all plain access meanwhile.
+        unsafe { Self::view(&RawSlice::new(values.as_mut_ptr(), values.len())) }
+    }
+
+    /// # Safety
+    /// The elements are live and initialised for `'v`, and all access to them is atomic meanwhile.
+    #[doc(hidden)]
+    unsafe fn view<'v>(raw: &RawSlice<Self>) -> &'v [Self::Atomic];
 }
 
 macro_rules! atomic_elements {
@@ -23,14 +31,13 @@ macro_rules! atomic_elements {
         impl AtomicElement for $integer {
             type Atomic = core::sync::atomic::$atomic;
 
-            fn from_mut(values: &mut [$integer]) -> &[core::sync::atomic::$atomic] {
+            unsafe fn view<'v>(raw: &RawSlice<$integer>) -> &'v [core::sync::atomic::$atomic] {
                 const {
                     assert!(size_of::<$integer>() == size_of::<core::sync::atomic::$atomic>());
                     assert!(align_of::<$integer>() == align_of::<core::sync::atomic::$atomic>());
                 }
-                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain
-                // access meanwhile.
-                unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
+                // SAFETY: the caller's promise; same size, alignment and valid bits.
+                unsafe { core::slice::from_raw_parts(raw.as_ptr().cast(), raw.len()) }
             }
         }
     )+};
@@ -116,14 +123,13 @@ macro_rules! atomic_floats {
         impl AtomicElement for $float {
             type Atomic = $name;
 
-            fn from_mut(values: &mut [$float]) -> &[$name] {
+            unsafe fn view<'v>(raw: &RawSlice<$float>) -> &'v [$name] {
                 const {
                     assert!(size_of::<$float>() == size_of::<$name>());
                     assert!(align_of::<$float>() == align_of::<$name>());
                 }
-                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain
-                // access meanwhile.
-                unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
+                // SAFETY: the caller's promise; same size, alignment and valid bits.
+                unsafe { core::slice::from_raw_parts(raw.as_ptr().cast(), raw.len()) }
             }
         }
     )+};

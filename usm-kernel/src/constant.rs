@@ -6,6 +6,7 @@ use bytemuck::Pod;
 use usm_core::{Access, Allocation, Backend};
 
 use crate::argument::{Bind, Parameter, ParameterInfo, Passing, Sealed};
+use crate::sharing::Sharing;
 
 /// A table of `N` elements in constant memory: `&[T; N]`, passed as `[T; N]`. At most 64 KiB, which
 /// every device supports.
@@ -18,7 +19,7 @@ const LIMIT: usize = 64 * 1024;
 impl<T, const N: usize> Sealed for Constant<T, N> {}
 impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     type Raw = [T; N];
-    type View<'v> = &'v [T; N];
+    type View<'v, F: Sharing> = &'v [T; N];
     type Value = ();
     type Form = &'static [T; N];
     const INFO: ParameterInfo = {
@@ -35,7 +36,7 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     }
 
     #[inline]
-    fn reborrow<'s>(view: &'s mut &[T; N]) -> &'s [T; N] {
+    fn reborrow<'s, F: Sharing>(view: &'s mut &[T; N]) -> &'s [T; N] {
         view
     }
 
@@ -48,7 +49,7 @@ impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
         crate::argument::Passed::Table(bytemuck::cast_slice(raw))
     }
 
-    unsafe fn view(raw: &[T; N]) -> &[T; N] {
+    unsafe fn view<F: Sharing>(raw: &[T; N]) -> &[T; N] {
         raw
     }
 }

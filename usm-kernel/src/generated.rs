@@ -6,8 +6,10 @@ use crate::argument::Signature;
 use crate::group::Group;
 use crate::kernel::{Kernel, LocalLengths, LocalViews, Proof, Values, Views};
 use crate::local::LocalSignature;
-use crate::order::Order;
+use crate::order::{InOrder, Order};
 use crate::range::NdRange;
+use crate::sharing::{Concurrent, Exclusive};
+pub use crate::sharing::{Elements, Sharing};
 pub use usm_core::IndexPlace as Place;
 
 /// A function that checks the indices of a kernel and accesses nothing outside its arrays.
@@ -69,11 +71,14 @@ pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`].
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof;
 
-    /// As of [`Kernel`].
-    fn group<O: Order>(
+    /// As of [`Kernel`]. If false, someone vouches for the kernel, and there is no proof.
+    const CONCURRENT: bool;
+
+    /// As of [`Kernel`], for groups that run one after the other or at once.
+    fn group<O: Order, F: Sharing>(
         &self,
         group: &Group<'_, Self, D, O>,
-        arguments: Views<'_, Self::Arguments>,
+        arguments: Views<'_, Self::Arguments, F>,
         local: LocalViews<'_, Self::Local>,
     );
 
@@ -125,7 +130,19 @@ impl<K: Written<D>, const D: usize> Kernel<D> for K {
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     ) {
-        Written::group(self, group, arguments, local);
+        Written::group::<O, Exclusive>(self, group, arguments, local);
+    }
+
+    const CONCURRENT: bool = <K as Written<D>>::CONCURRENT;
+
+    #[inline]
+    fn group_beside_others(
+        &self,
+        group: &Group<'_, Self, D, InOrder>,
+        arguments: Views<'_, Self::Arguments, Concurrent>,
+        local: LocalViews<'_, Self::Local>,
+    ) {
+        Written::group::<InOrder, Concurrent>(self, group, arguments, local);
     }
 }
 
@@ -163,23 +180,40 @@ pub unsafe fn element<'a, const PROVEN: bool, T>(array: &'a [T], index: u64, at:
     }
 }
 
+/// Reads an element of a written array, checked unless `PROVEN`.
+///
+/// # Safety
+/// If `PROVEN`, the index is inside. No other thread writes the element meanwhile.
+#[inline(always)]
+pub unsafe fn load<const PROVEN: bool, T, A: Elements<T>>(array: &A, index: u64, at: &'static Place) -> T {
+    let index = inside::<PROVEN, T, A>(array, index, at);
+    // SAFETY: the caller's promise, or the check.
+    unsafe { array.get(index) }
+}
+
 /// Writes an element, checked unless `PROVEN`.
 ///
 /// # Safety
-/// As for [`element`].
+/// If `PROVEN`, the index is inside. No other thread accesses the element meanwhile.
 #[inline(always)]
-pub unsafe fn store<const PROVEN: bool, T>(array: &mut [T], index: u64, value: T, at: &'static Place) {
-    if PROVEN {
-        // SAFETY: the caller's promise.
-        let element = unsafe { array.get_unchecked_mut(index as usize) };
-        *element = value;
-    } else {
-        let len = array.len();
-        match usize::try_from(index).ok().and_then(|index| array.get_mut(index)) {
-            Some(element) => *element = value,
-            None => index_out_of_range(at, index, len),
-        }
+pub unsafe fn store<const PROVEN: bool, T, A: Elements<T>>(
+    array: &mut A,
+    index: u64,
+    value: T,
+    at: &'static Place,
+) {
+    let index = inside::<PROVEN, T, A>(array, index, at);
+    // SAFETY: the caller's promise, or the check.
+    unsafe { array.set(index, value) }
+}
+
+/// The index, checked unless `PROVEN`.
+#[inline(always)]
+fn inside<const PROVEN: bool, T, A: Elements<T>>(array: &A, index: u64, at: &'static Place) -> usize {
+    if !PROVEN && index >= array.count() as u64 {
+        index_out_of_range(at, index, array.count())
     }
+    index as usize
 }
 
 /// An index of a dimension, checked unless `PROVEN`.

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use crate::barrier::FenceSpace;
 use crate::order::Order;
 use crate::range::{Id, Item, NdRange};
+use crate::sharing::Elements;
 
 /// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; a
 /// barrier separates two phases.
@@ -34,11 +35,26 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         Self { range, id: range.groups().id(linear), order, proven, kernel: PhantomData }
     }
 
+    /// A group of a kernel that needs no groups: the part of the range from `start` on.
+    #[cfg(feature = "threads")]
+    #[inline]
+    pub(crate) fn part(range: &'r NdRange<D>, start: Id<D>, order: O) -> Self {
+        Self { range, id: start, order, proven: true, kernel: PhantomData }
+    }
+
     /// Whether the launch found [`Proof::Proven`](crate::Proof).
     #[inline]
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.proven
+    }
+
+    /// Number of elements of a written array. Generated code asks the group, which no user code can
+    /// replace, because proofs depend on it.
+    #[doc(hidden)]
+    #[inline]
+    pub fn count<T, A: Elements<T>>(&self, array: &A) -> u64 {
+        array.count() as u64
     }
 
     /// The positions `from..to` in a dimension of the group, in the launch's order.

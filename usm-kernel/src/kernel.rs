@@ -6,11 +6,12 @@ use crate::argument::{ParameterInfo, Signature};
 use crate::error::{ArgumentError, LaunchError};
 use crate::group::Group;
 use crate::local::{LocalSignature, LocalSize};
-use crate::order::Order;
+use crate::order::{InOrder, Order};
 use crate::range::NdRange;
+use crate::sharing::{Concurrent, Exclusive};
 
 /// The views of a kernel's arguments.
-pub type Views<'v, S> = <S as Signature>::Views<'v>;
+pub type Views<'v, S, F = Exclusive> = <S as Signature>::Views<'v, F>;
 /// The values among a kernel's arguments: a tuple with each [`Value`](crate::Value), and `()` for
 /// each array.
 pub type Values<S> = <S as Signature>::Values;
@@ -121,6 +122,22 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     );
+
+    /// Whether groups of one launch may run in several threads at once, where the launch is proven.
+    #[doc(hidden)]
+    const CONCURRENT: bool = false;
+
+    /// The body of a [`CONCURRENT`](Self::CONCURRENT) kernel, for one group beside others.
+    #[doc(hidden)]
+    fn group_beside_others(
+        &self,
+        group: &Group<'_, Self, D, InOrder>,
+        arguments: Views<'_, Self::Arguments, Concurrent>,
+        local: LocalViews<'_, Self::Local>,
+    ) {
+        let _ = (group, arguments, local);
+        unreachable!("only a kernel that is CONCURRENT runs beside others")
+    }
 }
 
 /// The proof of a launch about a kernel's indices.

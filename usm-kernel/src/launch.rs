@@ -8,9 +8,12 @@ use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Qu
 use crate::argument::{Arguments, RawSlice, Signature};
 use crate::error::LaunchError;
 use crate::host::phased;
+#[cfg(feature = "threads")]
+use crate::host::threads::Divided;
 use crate::kernel::{Description, Kernel, Proof, Values};
 use crate::order::{InOrder, Order};
 use crate::range::{NdRange, Range};
+use crate::sharing::Exclusive;
 
 /// A launch, before it runs.
 ///
@@ -38,6 +41,8 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     uses: &'l [Usage<'l, B>],
     region: Option<&'l mut [u8]>,
     needs_proof: bool,
+    #[cfg(feature = "threads")]
+    threads: Option<core::num::NonZeroUsize>,
     order: O,
 }
 
@@ -63,6 +68,8 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
             uses: &[],
             region: None,
             needs_proof: false,
+            #[cfg(feature = "threads")]
+            threads: None,
             order: InOrder,
         }
     }
@@ -109,6 +116,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             uses: self.uses,
             region: self.region,
             needs_proof: self.needs_proof,
+            #[cfg(feature = "threads")]
+            threads: self.threads,
             order,
         }
     }
@@ -117,6 +126,21 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     /// and these arguments. By default such a launch runs with checks: correct, but slower.
     pub fn require_proof(self) -> Self {
         Self { needs_proof: true, ..self }
+    }
+
+    /// Divides the groups of a host kernel between this number of threads, the calling one and
+    /// those of rayon's pool. 0 counts as 1, and the pool's size limits it.
+    ///
+    /// By default a launch that would take more than about 50 us more uses the whole pool, which
+    /// has `RAYON_NUM_THREADS` threads. Only a [proven](Proof::Proven) launch is divided, so the
+    /// number of threads changes no result, except that of atomic operations whose order matters,
+    /// such as sums of floating-point numbers. On one thread run launches of kernels that are
+    /// written by hand or `unsafe`, launches in another [`order`](Self::order) or with
+    /// [`local_memory`](Self::local_memory), and launches from a thread of the pool.
+    #[cfg(feature = "threads")]
+    pub fn threads(self, number: usize) -> Self {
+        let threads = core::num::NonZeroUsize::new(number).unwrap_or(core::num::NonZeroUsize::MIN);
+        Self { threads: Some(threads), ..self }
     }
 
     /// The proof of the kernel for this range and these arguments, without running it.
@@ -178,6 +202,14 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let lengths = kernel.local(&self.range, &values);
         let description = Description::with_lengths(&kernel, &self.range, &lengths)?;
         let proof = self.check_launch(&description, &kernel, elements.as_ref(), &values)?;
+        #[cfg(feature = "threads")]
+        let is_divided = K::CONCURRENT
+            && !O::NOISE
+            && proof == Proof::Proven
+            && self.region.is_none()
+            && self.threads.is_none_or(|threads| threads.get() > 1);
+        #[cfg(feature = "threads")]
+        let threads = self.threads;
         let Self { queue, range, grouped, after, region, order, .. } = self;
         #[cfg(feature = "alloc")]
         let uses = self.uses;
@@ -208,11 +240,19 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             return Err(LaunchError::ArenaTooSmall { needed: needed as u64, available });
         }
         let task = move || {
-            // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
-            // event of this task is complete; `Bind` proved the rest.
-            let views = unsafe { K::Arguments::views(&raw) };
             let local = phased::carve::<D, K>(&range, memory.region(), &lengths);
             let local = local.expect("the same region was cut into the same lengths before");
+            #[cfg(feature = "threads")]
+            if is_divided {
+                let (kernel, range, raw, lengths) = (&kernel, &range, &raw, &lengths);
+                let divided = Divided { kernel, range, raw, lengths, needed, threads };
+                // SAFETY: the launch is proven; `submit` keeps the allocations alive and free of
+                // conflicting access until the event of this task is complete.
+                return unsafe { divided.run(local) };
+            }
+            // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
+            // event of this task is complete; `Bind` proved the rest.
+            let views = unsafe { K::Arguments::views::<Exclusive>(&raw) };
             phased::groups(&kernel, &range, views, local, order, proof == Proof::Proven);
         };
         let submit = |usages: &[Usage<'_, B>]| {

@@ -45,6 +45,7 @@ mod range;
 pub mod sample;
 #[cfg(feature = "alloc")]
 mod shape;
+mod sharing;
 
 pub use usm_core;
 #[cfg(feature = "alloc")]
@@ -85,5 +86,7 @@ pub use private::{Private, PrivateArrays};
 pub use range::{Id, Item, NdRange, Range, RangeError};
 #[cfg(feature = "alloc")]
 pub use shape::Shape;
+#[doc(hidden)]
+pub use sharing::{Concurrent, Elements, Exclusive, SharedElement, Sharing};
 #[cfg(feature = "macros")]
 pub use usm_kernel_macros::{kernel, kernels};

@@ -121,7 +121,7 @@ pub trait LocalSignature: Sealed {
     /// The form that the body receives: a tuple of views.
     type Views<'v>;
     /// The length of each array in elements, which the kernel gives at launch.
-    type Lengths: Copy + Default + Send + 'static;
+    type Lengths: Copy + Default + Send + Sync + 'static;
 
     /// Bytes for arrays of these lengths and a group of `group` items; `None` on overflow.
     fn size(lengths: &Self::Lengths, group: usize) -> Option<LocalSize>;

@@ -204,6 +204,17 @@ impl<const D: usize> NdRange<D> {
         Self { global: range, local, groups }
     }
 
+    /// The part of the range that has `count` positions in `dimension`, as one group of the whole
+    /// range. The group's id is its first position.
+    #[cfg(feature = "threads")]
+    pub(crate) fn part(range: Range<D>, dimension: usize, count: u64) -> Self {
+        let whole = Self::one_group(range);
+        let mut local = whole.local;
+        local.items = local.items / local.sizes[dimension] * count;
+        local.sizes[dimension] = count;
+        Self { local, ..whole }
+    }
+
     /// All work-items.
     #[must_use]
     pub const fn global(&self) -> &Range<D> {

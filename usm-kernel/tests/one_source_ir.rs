@@ -43,7 +43,7 @@ fn known_rounds_are_calls() {
     for (text, rounds) in [(scan::IR.unwrap(), 7), (matmul::IR.unwrap(), 0)] {
         let kernel = parse(text).unwrap();
         let code = emit::rust(&kernel, &claims(&kernel).unwrap(), "k", "::usm_kernel", None);
-        assert_eq!(code.matches("__round::<PROVEN, O>(").count(), rounds, "{}", kernel.name);
+        assert_eq!(code.matches("__round::<PROVEN, O, F>(").count(), rounds, "{}", kernel.name);
     }
 }
 

@@ -47,7 +47,8 @@ fn reversed(queue: &Queue<HostHeap>, n: usize) -> Row {
     let mut b = vec![0.0_f32; n];
     let mut lm = [0.0_f32; 256];
     let ours = || {
-        let _ = Launch::new(queue, grid(n, 256)).run(reverse, (black_box(&mut a),)).expect("launches");
+        let _ =
+            Launch::new(queue, grid(n, 256)).threads(1).run(reverse, (black_box(&mut a),)).expect("launches");
     };
     let theirs = || {
         for block in black_box(&mut b).chunks_exact_mut(256) {
@@ -61,7 +62,7 @@ fn reversed(queue: &Queue<HostHeap>, n: usize) -> Row {
 }
 
 #[kernel]
-fn saxpy(alpha: f32, x: &[f32], y: &mut [f32]) {
+pub(super) fn saxpy(alpha: f32, x: &[f32], y: &mut [f32]) {
     let i = global_id(0);
     y[i] += alpha * x[i];
 }
@@ -73,7 +74,7 @@ fn saxpied(queue: &Queue<HostHeap>, n: usize) -> Row {
     let range = Range::new([n as u64]).expect("fits");
     let ours = || {
         let arguments = (1e-6, black_box(&x), black_box(&mut y));
-        let _ = Launch::with_range(queue, range).run(saxpy, arguments).expect("launches");
+        let _ = Launch::with_range(queue, range).threads(1).run(saxpy, arguments).expect("launches");
     };
     let theirs = || {
         for (y, x) in black_box(&mut plain_y).iter_mut().zip(black_box(&plain_x)) {
@@ -106,7 +107,8 @@ fn counted(queue: &Queue<HostHeap>, n: usize) -> Row {
     let mut plain = [0_u32; 256];
     let ours = || {
         let arguments = (black_box(&a), &mut counts);
-        let _ = Launch::new(queue, grid(n / 256, 256)).run(histogram, arguments).expect("launches");
+        let _ =
+            Launch::new(queue, grid(n / 256, 256)).threads(1).run(histogram, arguments).expect("launches");
     };
     let theirs = || {
         for value in black_box(&bytes) {
@@ -144,7 +146,7 @@ fn reduced(queue: &Queue<HostHeap>, n: usize) -> Row {
     let mut lm = [0.0_f32; 256];
     let ours = || {
         let arguments = (black_box(&a), &mut sums);
-        let _ = Launch::new(queue, grid(n, 256)).run(reduce, arguments).expect("launches");
+        let _ = Launch::new(queue, grid(n, 256)).threads(1).run(reduce, arguments).expect("launches");
     };
     let theirs = || {
         for (block, sum) in black_box(&some).chunks_exact(256).zip(black_box(&mut plain)) {
@@ -181,9 +183,9 @@ fn measure_stencil(queue: &Queue<HostHeap>, n: usize, groups: bool) -> Row {
     let ours = || {
         let arguments = (side as u64, side as u64, black_box(&a), black_box(&mut b));
         let launch = if groups {
-            Launch::new(queue, NdRange::new(sizes, [16, 16]).expect("the sizes divide"))
+            Launch::new(queue, NdRange::new(sizes, [16, 16]).expect("the sizes divide")).threads(1)
         } else {
-            Launch::with_range(queue, Range::new(sizes).expect("fits"))
+            Launch::with_range(queue, Range::new(sizes).expect("fits")).threads(1)
         };
         let _ = launch.run(stencil, arguments).expect("launches");
     };
@@ -229,7 +231,7 @@ fn scanned(queue: &Queue<HostHeap>, n: usize) -> Row {
     let mut plain = vec![0_u32; n];
     let ours = || {
         let arguments = (black_box(&a), black_box(&mut out));
-        let _ = Launch::new(queue, grid(n, 256)).run(scan, arguments).expect("launches");
+        let _ = Launch::new(queue, grid(n, 256)).threads(1).run(scan, arguments).expect("launches");
     };
     let theirs = || {
         for (from, to) in black_box(&some).chunks_exact(256).zip(black_box(&mut plain).chunks_exact_mut(256))
@@ -245,7 +247,7 @@ fn scanned(queue: &Queue<HostHeap>, n: usize) -> Row {
 }
 
 #[kernel(group = [16, 16])]
-fn matmul(n: u64, a: &[f32], b: &[f32], c: &mut [f32]) {
+pub(super) fn matmul(n: u64, a: &[f32], b: &[f32], c: &mut [f32]) {
     #[local]
     let mut left: [f32; 256];
     #[local]
@@ -277,7 +279,7 @@ fn multiplied(queue: &Queue<HostHeap>) -> Row {
     let ours = || {
         let range = NdRange::new([N as u64; 2], [16, 16]).expect("the sizes divide");
         let arguments = (N as u64, black_box(&a), black_box(&b), black_box(&mut c));
-        let _ = Launch::new(queue, range).run(matmul, arguments).expect("launches");
+        let _ = Launch::new(queue, range).threads(1).run(matmul, arguments).expect("launches");
     };
     let theirs = || {
         let (a, b, c) = (black_box(&some), black_box(&some), black_box(&mut plain));
@@ -332,13 +334,14 @@ fn launches(queue: &Queue<HostHeap>) -> Vec<Row> {
     let one = Range::new([1]).expect("fits");
     let plain = nanoseconds(Box::new(|| {
         let _ = Launch::with_range(queue, one)
+            .threads(1)
             .run(saxpy, (1e-6, black_box(&x), black_box(&mut y)))
             .expect("launches");
     }));
     let mut a = usm(queue, &[0.0_f32; 4]);
     let few = grid(4, 4);
     let local = nanoseconds(Box::new(|| {
-        let _ = Launch::new(queue, few).run(reverse_few, (black_box(&mut a),)).expect("launches");
+        let _ = Launch::new(queue, few).threads(1).run(reverse_few, (black_box(&mut a),)).expect("launches");
     }));
     let tree = grid(1 << 16, 256);
     let sums = nanoseconds(Box::new(|| {

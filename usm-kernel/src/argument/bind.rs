@@ -75,7 +75,7 @@ unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut U
 }
 
 // SAFETY: it refers to no memory.
-unsafe impl<T: Pod + Send, B: Backend> Bind<Value<T>, B> for T {
+unsafe impl<T: Pod + Send + Sync, B: Backend> Bind<Value<T>, B> for T {
     fn raw(&mut self) -> T {
         *self
     }

@@ -10,6 +10,7 @@ use bytemuck::Pod;
 use super::Passed;
 use super::{Parameter, ParameterInfo, Passing, RawSlice, Sealed};
 use crate::atomic::AtomicElement;
+use crate::sharing::{Exclusive, Sharing};
 
 /// Global memory that the kernel reads: `&[T]`, passed as `&UsmVec`.
 #[derive(Debug)]
@@ -38,17 +39,12 @@ macro_rules! array_items {
     () => {
         type Value = ();
 
-        fn value(_: &Self::View<'_>) {}
+        fn value(_: &Self::View<'_, Exclusive>) {}
 
         fn raw_value(_: &Self::Raw) {}
 
-        fn view_len(view: &Self::View<'_>) -> usize {
+        fn view_len(view: &Self::View<'_, Exclusive>) -> usize {
             view.len()
-        }
-
-        #[inline]
-        fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s> {
-            view
         }
 
         fn raw_len(raw: &Self::Raw) -> usize {
@@ -65,13 +61,18 @@ macro_rules! array_items {
 impl<T> Sealed for Read<T> {}
 impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;
-    type View<'v> = &'v [T];
+    type View<'v, F: Sharing> = &'v [T];
     type Form = &'static [T];
     const INFO: ParameterInfo = info::<T>(Passing::Read);
 
     array_items!();
 
-    unsafe fn view(raw: &RawSlice<T>) -> &[T] {
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        view
+    }
+
+    unsafe fn view<F: Sharing>(raw: &RawSlice<T>) -> &[T] {
         // SAFETY: the caller's promise; `Bind` proved alignment and length.
         unsafe { slice::from_raw_parts(raw.pointer, raw.len) }
     }
@@ -80,53 +81,67 @@ impl<T: Pod + Send + Sync> Parameter for Read<T> {
 impl<T> Sealed for Write<T> {}
 impl<T: Pod + Send + Sync> Parameter for Write<T> {
     type Raw = RawSlice<T>;
-    type View<'v> = &'v mut [T];
+    type View<'v, F: Sharing> = F::Array<'v, T>;
     type Form = &'static mut [T];
     const INFO: ParameterInfo = info::<T>(Passing::Write);
 
     array_items!();
 
-    unsafe fn view(raw: &RawSlice<T>) -> &mut [T] {
-        // SAFETY: the caller's promise, which for a written argument is exclusive access.
-        unsafe { RawSlice::view_mut(raw) }
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        F::reborrow(view)
+    }
+
+    unsafe fn view<'v, F: Sharing>(raw: &'v RawSlice<T>) -> F::Array<'v, T> {
+        // SAFETY: the caller's promise.
+        unsafe { F::array(raw) }
     }
 }
 
 impl<T> Sealed for Output<T> {}
 impl<T: Pod + Send + Sync> Parameter for Output<T> {
     type Raw = RawSlice<MaybeUninit<T>>;
-    type View<'v> = &'v mut [MaybeUninit<T>];
+    type View<'v, F: Sharing> = F::Array<'v, MaybeUninit<T>>;
     type Form = &'static mut [MaybeUninit<T>];
     const INFO: ParameterInfo = info::<T>(Passing::Output);
 
     array_items!();
 
-    unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits
-        // are valid.
-        unsafe { RawSlice::view_mut(raw) }
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        F::reborrow(view)
+    }
+
+    unsafe fn view<'v, F: Sharing>(raw: &'v RawSlice<MaybeUninit<T>>) -> F::Array<'v, MaybeUninit<T>> {
+        // SAFETY: the caller's promise; any bits are valid.
+        unsafe { F::array(raw) }
     }
 }
 
 impl<T> Sealed for Atomic<T> {}
 impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
-    type View<'v> = &'v [T::Atomic];
+    type View<'v, F: Sharing> = &'v [T::Atomic];
     type Form = *mut [T];
     const INFO: ParameterInfo = info::<T>(Passing::Atomic);
 
     array_items!();
 
-    unsafe fn view(raw: &RawSlice<T>) -> &[T::Atomic] {
-        // SAFETY: the caller's promise, which for an atomic argument is exclusive access.
-        T::from_mut(unsafe { RawSlice::view_mut(raw) })
+    #[inline]
+    fn reborrow<'s, F: Sharing>(view: &'s mut Self::View<'_, F>) -> Self::View<'s, F> {
+        view
+    }
+
+    unsafe fn view<F: Sharing>(raw: &RawSlice<T>) -> &[T::Atomic] {
+        // SAFETY: the caller's promise; all access to the elements is atomic meanwhile.
+        unsafe { T::view(raw) }
     }
 }
 
 impl<T> Sealed for Value<T> {}
-impl<T: Pod + Send> Parameter for Value<T> {
+impl<T: Pod + Send + Sync> Parameter for Value<T> {
     type Raw = T;
-    type View<'v> = T;
+    type View<'v, F: Sharing> = T;
     type Value = T;
     type Form = T;
     const INFO: ParameterInfo = info::<T>(Passing::Value);
@@ -146,7 +161,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
     }
 
     #[inline]
-    fn reborrow(view: &mut T) -> T {
+    fn reborrow<F: Sharing>(view: &mut T) -> T {
         *view
     }
 
@@ -159,7 +174,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
         Passed::Value(bytemuck::bytes_of(raw))
     }
 
-    unsafe fn view(raw: &T) -> T {
+    unsafe fn view<F: Sharing>(raw: &T) -> T {
         *raw
     }
 }

@@ -7,13 +7,14 @@ use super::Passed;
 use super::{Bind, Parameter, ParameterInfo, Sealed};
 #[cfg(feature = "alloc")]
 use crate::error::LaunchError;
+use crate::sharing::{Exclusive, Sharing};
 
 /// All parameters of a kernel: a tuple of one to eight [`Parameter`]s.
 pub trait Signature: Sealed {
     /// The form that is sent to the kernel.
-    type Raw: Send + 'static;
+    type Raw: Send + Sync + 'static;
     /// The form that the body receives: a tuple of views.
-    type Views<'v>;
+    type Views<'v, F: Sharing>;
     /// Elements of each argument, an array.
     type Lengths: AsRef<[usize]>;
     /// The values for the check: a tuple, `()` for each array.
@@ -25,16 +26,16 @@ pub trait Signature: Sealed {
     const TABLE: &'static [ParameterInfo];
 
     /// The value for the check.
-    fn view_values(views: &Self::Views<'_>) -> Self::Values;
+    fn view_values(views: &Self::Views<'_, Exclusive>) -> Self::Values;
 
     #[doc(hidden)]
     fn raw_values(raw: &Self::Raw) -> Self::Values;
 
     /// Elements of each view; values have one.
-    fn view_lengths(views: &Self::Views<'_>) -> Self::Lengths;
+    fn view_lengths(views: &Self::Views<'_, Exclusive>) -> Self::Lengths;
 
     /// The same views for one group.
-    fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s>;
+    fn reborrow<'s, F: Sharing>(views: &'s mut Self::Views<'_, F>) -> Self::Views<'s, F>;
 
     #[doc(hidden)]
     fn raw_lengths(raw: &Self::Raw) -> Self::Lengths;
@@ -50,7 +51,7 @@ pub trait Signature: Sealed {
     /// # Safety
     /// As [`Parameter::view`], for each parameter.
     #[doc(hidden)]
-    unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v>;
+    unsafe fn views<'v, F: Sharing>(raw: &'v Self::Raw) -> Self::Views<'v, F>;
 }
 
 /// The arguments of a launch: a tuple with one [`Bind`] for each parameter of the kernel.
@@ -102,14 +103,14 @@ macro_rules! signature {
 
         impl<$($parameter: Parameter),+> Signature for ($($parameter,)+) {
             type Raw = ($($parameter::Raw,)+);
-            type Views<'v> = ($($parameter::View<'v>,)+);
+            type Views<'v, F: Sharing> = ($($parameter::View<'v, F>,)+);
             type Lengths = [usize; $count];
             type Values = ($($parameter::Value,)+);
             type Forms = ($($parameter::Form,)+);
             const TABLE: &'static [ParameterInfo] = &[$($parameter::INFO),+];
 
             #[inline]
-            fn view_values(views: &Self::Views<'_>) -> Self::Values {
+            fn view_values(views: &Self::Views<'_, Exclusive>) -> Self::Values {
                 ($($parameter::value(&views.$index),)+)
             }
 
@@ -118,13 +119,13 @@ macro_rules! signature {
                 ($($parameter::raw_value(&raw.$index),)+)
             }
 
-            fn view_lengths(views: &Self::Views<'_>) -> [usize; $count] {
+            fn view_lengths(views: &Self::Views<'_, Exclusive>) -> [usize; $count] {
                 [$($parameter::view_len(&views.$index)),+]
             }
 
             #[inline]
-            fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s> {
-                ($($parameter::reborrow(&mut views.$index),)+)
+            fn reborrow<'s, F: Sharing>(views: &'s mut Self::Views<'_, F>) -> Self::Views<'s, F> {
+                ($($parameter::reborrow::<F>(&mut views.$index),)+)
             }
 
             fn raw_lengths(raw: &Self::Raw) -> [usize; $count] {
@@ -141,10 +142,10 @@ macro_rules! signature {
                 Ok(())
             }
 
-            unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v> {
+            unsafe fn views<'v, F: Sharing>(raw: &'v Self::Raw) -> Self::Views<'v, F> {
                 ($(
                     // SAFETY: the caller's promise.
-                    unsafe { $parameter::view(&raw.$index) },
+                    unsafe { $parameter::view::<F>(&raw.$index) },
                 )+)
             }
         }

@@ -11,6 +11,7 @@ use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Views}
 use crate::local::LocalSignature;
 use crate::order::Order;
 use crate::range::NdRange;
+use crate::sharing::Exclusive;
 
 /// Runs a kernel over plain slices, without a queue, like a launch on the host; for tests, benches
 /// and images.
@@ -76,6 +77,10 @@ pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     for step in 0..count {
         let group = Group::new(range, order.place(step, count), order, proven);
         K::Local::prepare(&mut local, start);
-        kernel.group(&group, K::Arguments::reborrow(&mut arguments), K::Local::reborrow(&mut local));
+        kernel.group(
+            &group,
+            K::Arguments::reborrow::<Exclusive>(&mut arguments),
+            K::Local::reborrow(&mut local),
+        );
     }
 }

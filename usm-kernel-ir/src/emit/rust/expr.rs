@@ -30,6 +30,7 @@ impl Writer<'_> {
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
                 Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
+                Space::Write => format!("__group.count(&{})", self.array(*array)),
                 _ => format!("(<[_]>::len(&*{}) as u64)", self.array(*array)),
             },
             ExprKind::Query(query, dimension) => {

@@ -83,8 +83,18 @@ fn extreme(is_least: bool, ty: &str, one: &str, two: &str) -> String {
 }
 
 fn signature(parameters: &[(String, String)]) -> String {
-    parameters.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect()
+    let declare =
+        |(name, ty): &(String, String)| format!("{}{name}: {ty}, ", if is_written(ty) { "mut " } else { "" });
+    parameters.iter().map(declare).collect()
 }
+
+/// Whether a parameter of this type is an array that the kernel writes.
+fn is_written(ty: &str) -> bool {
+    ty.starts_with(WRITTEN)
+}
+
+/// The type of an array that the kernel writes, up to its elements.
+const WRITTEN: &str = "F::Array<'_, ";
 
 struct Writer<'k> {
     kernel: &'k Kernel,
@@ -153,7 +163,7 @@ impl Writer<'_> {
                         Space::Write => (
                             format!("Write<{element}>"),
                             format!("&'static mut [{element}]"),
-                            format!("&mut [{element}]"),
+                            format!("{WRITTEN}{element}>"),
                         ),
                         Space::Atomic => (
                             format!("Atomic<{element}>"),
@@ -257,6 +267,7 @@ impl Writer<'_> {
         let needs_groups = kernel.needs_groups();
         self.line(&format!("const NAME: &'static str = {:?};", kernel.name));
         self.line(&format!("const NEEDS_GROUPS: bool = {needs_groups};"));
+        self.line(&format!("const CONCURRENT: bool = {};", !kernel.trusted));
         self.line(&format!("type Arguments = ({arguments});"));
         self.line(&format!("type Forms = ({forms});"));
         self.line(&format!("type Local = ({locals});"));
@@ -282,7 +293,7 @@ impl Writer<'_> {
         self.proof(claims);
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
-            "fn group<O: {path}::Order>(&self, __group: &{path}::Group<'_, Self, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
+            "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, Self, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
             kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
                 Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
                 Parameter::Value(id) => format!("{all}__p{}, ", id.0),
@@ -291,7 +302,7 @@ impl Writer<'_> {
         self.parameters.clone_from(&parameters);
         let parameters = signature(&parameters);
         self.line(&format!(
-            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
+            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
         ));
         self.head();
         for (index, home) in self.phases.homes.iter().enumerate() {
@@ -314,7 +325,7 @@ impl Writer<'_> {
         self.line("}");
         self.text += &splits;
         self.line(&format!(
-            "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}"
+            "if __group.is_proven() {{ body::<true, O, F>(__group, {names}) }} else {{ body::<false, O, F>(__group, {names}) }}\n}}"
         ));
     }
 
@@ -329,9 +340,14 @@ impl Writer<'_> {
         self.sizes();
         for dimension in 0..self.kernel.dimensions {
             self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
-            self.line(&format!(
-                "let __base_{dimension}: u64 = __group_id_{dimension} * __local_size_{dimension};"
-            ));
+            // A group of a body that needs no groups is a part of the range. Its id is the first
+            // position in it.
+            let size = if self.kernel.needs_groups() {
+                format!(" * __local_size_{dimension}")
+            } else {
+                String::new()
+            };
+            self.line(&format!("let __base_{dimension}: u64 = __group_id_{dimension}{size};"));
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::names::{rust_literal, zero_stored};
-use super::{ON_STACK, Writer, signature};
+use super::{ON_STACK, Writer, is_written, signature};
 use crate::interpret::{cast, compute, unary};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId, for_each};
 use crate::phase::{Home, Part};
@@ -35,6 +35,7 @@ impl Writer<'_> {
         }
         let names = given.iter().map(|(name, ty)| match ty.as_str() {
             "usize" => format!("{name} as usize, "),
+            ty if is_written(ty) => format!("F::reborrow(&mut {name}), "),
             _ => format!("{name}, "),
         });
         let names: String = names.collect();
@@ -42,7 +43,7 @@ impl Writer<'_> {
         self.line("{\n#[cfg_attr(not(debug_assertions), inline(always))]");
         let (path, d) = (self.path, kernel.dimensions);
         self.line(&format!(
-            "fn __round<const PROVEN: bool, O: {path}::Order>({name}: {}, __group: &{path}::Group<'_, {}, {d}, O>, {}) {{",
+            "fn __round<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>({name}: {}, __group: &{path}::Group<'_, {}, {d}, O>, {}) {{",
             ty.name(),
             self.name,
             signature(&given)
@@ -63,7 +64,7 @@ impl Writer<'_> {
         let (last, rounds) = numbers.split_last().map_or((0, &[][..]), |(last, rounds)| (*last, rounds));
         let literal = |bits| rust_literal(Literal { ty, bits });
         for number in rounds {
-            self.line(&format!("__round::<PROVEN, O>({}, __group, {names});", literal(*number)));
+            self.line(&format!("__round::<PROVEN, O, F>({}, __group, {names});", literal(*number)));
         }
         self.line(&format!("{name} = {};\n}}", literal(last)));
         true

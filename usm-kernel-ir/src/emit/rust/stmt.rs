@@ -59,7 +59,11 @@ impl Writer<'_> {
             StmtKind::Barrier { .. }
             | StmtKind::Collect(..)
             | StmtKind::Broadcast(..)
-            | StmtKind::Fence { .. } => {}
+            | StmtKind::Fence { global: false, .. } => {}
+            // Other groups may run in other threads.
+            StmtKind::Fence { .. } => {
+                self.line("::core::sync::atomic::fence(::core::sync::atomic::Ordering::AcqRel);");
+            }
         }
     }
 
@@ -106,8 +110,10 @@ impl Writer<'_> {
     pub(super) fn store(&self, array: ArrayId, index: &str, value: &str, place: Place) -> String {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
+        let whole =
+            if self.kernel.array(array).space == Space::Write { slice } else { format!("&mut {slice}[..]") };
         format!(
-            "{{ let (__index, __value) = ({index}, {value}); unsafe {{ {}::generated::store::<PROVEN, _>(&mut {slice}[..], __index, __value, {at}) }} }}",
+            "{{ let (__index, __value) = ({index}, {value}); unsafe {{ {}::generated::store::<PROVEN, _, _>(&mut {whole}, __index, __value, {at}) }} }}",
             self.path
         )
     }
@@ -120,6 +126,11 @@ impl Writer<'_> {
             let atomic =
                 format!("unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}");
             return format!("({atomic}).load(::core::sync::atomic::Ordering::Relaxed)");
+        }
+        if self.kernel.array(array).space == Space::Write {
+            return format!(
+                "(unsafe {{ {path}::generated::load::<PROVEN, _, _>(&{slice}, {index}, {at}) }})"
+            );
         }
         format!("(unsafe {{ *{path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }})")
     }
