@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 use core::cell::RefCell;
 use std::collections::HashMap;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
@@ -125,7 +125,37 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     nesting::check_attribute(&arguments)?;
     nesting::check_attribute(&item)?;
-    expand(&syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
+    expand(&syn::parse2(ungrouped(arguments))?, &syn::parse2(ungrouped(item))?, Rc::default())
+}
+
+/// The tokens without the invisible groups around what a macro by example puts in for `$n:literal`
+/// or `$t:ty`. A group stays where its operators could bind to what is around it.
+fn ungrouped(tokens: TokenStream) -> TokenStream {
+    let mut out = TokenStream::new();
+    for token in tokens {
+        let TokenTree::Group(group) = token else {
+            out.extend([token]);
+            continue;
+        };
+        let inner = ungrouped(group.stream());
+        let all: Vec<TokenTree> = inner.clone().into_iter().collect();
+        let is =
+            |token: &TokenTree, mark| matches!(token, TokenTree::Punct(found) if found.as_char() == mark);
+        let alone = match &all[..] {
+            [_] => true,
+            // References, and types with arguments.
+            [first, .., last] => is(first, '&') || is(last, '>'),
+            [] => false,
+        };
+        if group.delimiter() == Delimiter::None && alone {
+            out.extend(inner);
+            continue;
+        }
+        let mut other = Group::new(group.delimiter(), inner);
+        other.set_span(group.span());
+        out.extend([TokenTree::Group(other)]);
+    }
+    out
 }
 
 /// The nodes of a kernel, or of each of its instances, verified and without races that every launch
@@ -256,7 +286,7 @@ pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream>
         ));
     }
     nesting::check_attribute(&item)?;
-    let mut item: syn::ItemMod = syn::parse2(item)?;
+    let mut item: syn::ItemMod = syn::parse2(ungrouped(item))?;
     let Some((_, items)) = &mut item.content else {
         return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));
     };

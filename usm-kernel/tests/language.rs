@@ -266,3 +266,34 @@ fn instances_of_a_kernel_have_their_types() {
     let _ = launch.run(language::nodes::mix_i64_u8, (3, n, &given, &mut a)).unwrap();
     assert_eq!(a.read().unwrap()[..], language::mix_plain(3, n, &counts, &values));
 }
+
+/// Macros by example put numbers, types and expressions in invisible groups.
+macro_rules! made {
+    ($name:ident, $parameter:ty, $atomic:ty, $ty:ty, $count:literal, $value:expr) => {
+        #[kernel(group = $count)]
+        fn $name(a: $parameter, by: $ty, c: &[$atomic]) {
+            #[local]
+            let mut lm: [$ty; $count];
+            let mut own: [$ty; $count] = [$value; $count];
+            let last: $ty = $count;
+            own[0] = $value * by;
+            lm[local_id(0)] = own[0];
+            barrier(LOCAL);
+            a[global_id(0)] = lm[$count - 1 - local_id(0)] + last as $ty;
+            c[0].fetch_add($value);
+        }
+    };
+}
+
+made!(made_by_example, &mut [u32], Atomic<u32>, u32, 4, 1 + 2);
+
+#[test]
+fn macros_by_example_make_kernels() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 8).unwrap();
+    let mut c = UsmVec::<u32, Host, _>::zeroed(&queue, 1).unwrap();
+    let range = NdRange::new([8], [4]).unwrap();
+    let _ = Launch::new(&queue, range).run(made_by_example, (&mut a, 5, &mut c)).unwrap();
+    assert_eq!(a.read().unwrap()[..], [(1 + 2) * 5 + 4; 8]);
+    assert_eq!(c.read().unwrap()[..], [8 * 3]);
+}
