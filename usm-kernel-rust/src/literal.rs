@@ -135,6 +135,7 @@ pub(crate) fn is_open(value: &Rust) -> bool {
             let Rust::Path(path) = &*call.func else { return false };
             let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
             match name.as_str() {
+                "group_id" => false,
                 "min" | "max" => call.args.iter().all(is_open),
                 name if name.starts_with("group_") || name.starts_with("sub_group_") => {
                     call.args.first().is_some_and(is_open)

@@ -56,6 +56,15 @@ fn an_assigning_shift_takes_a_number_of_any_integer_type() {
 }
 
 #[test]
+fn an_id_is_cast_to_any_type() {
+    for id in ["global_id", "local_id", "group_id", "global_size", "local_size", "groups"] {
+        let source = format!("#[kernel] fn f(o: &mut [u32]) {{ o[global_id(0)] = {id}(0) as u32 + 1; }}");
+        let read = usm_kernel_rust::read(&source, "f.rs");
+        assert!(read.is_ok(), "{id}: {read:?}");
+    }
+}
+
+#[test]
 fn a_step_is_above_zero() {
     let found = refused_statement("for k in (0_i32..9).step_by(-1) { o[global_id(0)] += k as u64; }");
     assert_eq!(found, "f.rs:2:29: a range counts upwards: write a step above 0");
