@@ -1,8 +1,10 @@
 //! Writes the Rust host code of the random programs, which the tests compile.
 //!
-//! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_SEED` the first seed.
+//! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_PLAIN` that of the texts which the
+//! tests compile as Rust too, `USM_RANDOM_SEED` the first seed.
 
 use core::fmt::Write as _;
+use core::ops::Range;
 use std::path::PathBuf;
 
 use usm_kernel_ir::{Kernel, Parameter, Scalar, Space, emit, proof};
@@ -10,6 +12,9 @@ use usm_kernel_ir::{Kernel, Parameter, Scalar, Space, emit, proof};
 #[path = "src/generate/mod.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod generate;
+#[path = "src/plain/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod plain;
 #[path = "src/plants.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod plants;
@@ -24,6 +29,7 @@ const FORGETFUL: usize = 12;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
+    println!("cargo:rerun-if-env-changed=USM_RANDOM_PLAIN");
     println!("cargo:rerun-if-env-changed=USM_RANDOM_SEED");
     println!("cargo:rerun-if-changed=src");
     let number = |name: &str, instead: u64| {
@@ -68,8 +74,60 @@ fn main() {
     let _ = writeln!(text, "pub static FORGOT: &[Run] = &[{forgetful}];");
     let _ = writeln!(text, "pub const PLANTED: usize = {PLANTED};");
     let _ = writeln!(text, "pub static WRONG: &[(usize, usize, Run)] = &[{table}];");
-    let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it")).join("kernels.rs");
-    std::fs::write(to, text).expect("the folder is ours");
+    let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it"));
+    std::fs::write(to.join("kernels.rs"), text).expect("the folder is ours");
+    let texts = first..first + number("USM_RANDOM_PLAIN", 40);
+    std::fs::write(to.join("plain.rs"), plain_functions(texts)).expect("the folder is ours");
+}
+
+/// For each seed the function as Rust has it, and the body that the writer makes of the kernel.
+fn plain_functions(seeds: Range<u64>) -> String {
+    let (mut text, mut table) = (String::new(), String::new());
+    for seed in seeds {
+        let mut kernel = plain::program(seed).kernel;
+        let claims = proof::claims(&kernel).unwrap_or_else(|_| {
+            kernel.trusted = true;
+            proof::Claims::default()
+        });
+        let how = if seed % 2 == 0 && !kernel.trusted { "threads(3)" } else { SHUFFLED };
+        text += &module(&format!("host_{seed}"), &kernel, &claims, how);
+        text += &plain::text(seed).plain;
+        text += &item_by_item(seed, &kernel);
+        let _ = write!(table, "({seed}, items_{seed} as Items, host_{seed}::run as Run), ");
+    }
+    text + &format!("pub static TEXTS: &[(u64, Items, Run)] = &[{table}];\n")
+}
+
+/// A function that calls the plain function for each item.
+fn item_by_item(seed: u64, kernel: &Kernel) -> String {
+    let (mut start, mut given, mut end) = (String::new(), String::new(), String::new());
+    for (place, parameter) in kernel.parameters.iter().enumerate() {
+        match parameter {
+            Parameter::Array(id) => {
+                let array = kernel.array(*id);
+                let kind = if array.space == Space::Atomic { "Cells" } else { "Elements" };
+                let _ = writeln!(
+                    start,
+                    "let mut a{place} = words::{kind}::<{}>::of(&arguments[{place}]);",
+                    array.element
+                );
+                let _ =
+                    write!(given, "{}a{place}, ", if array.space == Space::Write { "&mut " } else { "&" });
+                let _ = write!(end, "a{place}.bytes(), ");
+            }
+            Parameter::Value(id) => {
+                let ty = kernel.value(*id).ty;
+                let _ = match ty {
+                    Scalar::Bool => write!(given, "value::<u8>(&arguments[{place}]) != 0, "),
+                    _ => write!(given, "value::<{ty}>(&arguments[{place}]), "),
+                };
+            }
+        }
+    }
+    format!(
+        "pub fn items_{seed}(global: &[u64], local: &[u64], arguments: &[Given]) -> Vec<Vec<u8>> {{\n{start}\
+         words::each(global, local, || plain_{seed}::plain_{seed}({given}));\nvec![{end}]\n}}\n"
+    )
 }
 
 /// How most launches run.
@@ -93,6 +151,14 @@ fn caller(kernel: &Kernel, how: &str) -> String {
             Parameter::Array(id) => {
                 let array = kernel.array(*id);
                 let ty = array.element;
+                if let Space::Constant(len) = array.space {
+                    let _ = write!(
+                        given,
+                        "<[{ty}; {len}]>::try_from(elements::<{ty}>(&arguments[{place}])).unwrap(), "
+                    );
+                    let _ = write!(end, "bytes_of(&arguments[{place}]).to_vec(), ");
+                    continue;
+                }
                 let mutable = if array.space == Space::Read { "" } else { "mut " };
                 let _ = writeln!(start, "let {mutable}a{place} = array::<{ty}>(queue, &arguments[{place}]);");
                 let borrow = if array.space == Space::Write { "&mut " } else { "&" };

@@ -2,6 +2,7 @@
 //! the comparison.
 
 pub mod generate;
+pub mod plain;
 pub mod plants;
 pub mod random;
 pub mod text;

@@ -10,7 +10,7 @@ use usm_kernel::{Code, Module};
 use usm_kernel_ir::{Kernel, emit};
 use usm_opencl::OpenCl;
 use usm_random_kernels::plants::{FAULTS, forgetful, planted, with_zeros};
-use usm_random_kernels::{Program, first_seed, program};
+use usm_random_kernels::{Program, first_seed, number, plain, program};
 use usm_tests::skip;
 
 use common::{Expected, differ, expected, first_kernels};
@@ -18,6 +18,9 @@ use device::{run, seen};
 
 /// Programs of one module: a build takes long, whatever its size.
 const MODULE: usize = 100;
+
+/// Kernels of Rust text, whose results `plain.rs` compares with the Rust compiler's.
+const PLAIN: u64 = 40;
 
 /// Programs that Intel's CPU runtime 2026.2.0 got wrong as long as their code negated floating
 /// point numbers. `emit` writes no negations now where a kernel has barriers. They run beside the
@@ -44,7 +47,9 @@ type Make = fn(&[Kernel], Build<'_>) -> Module<OpenCl>;
 
 fn on_device(endless: &[&str], make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
     let Some(context) = open() else { return };
-    let mut programs: Vec<Program> = first_kernels().chain(LOST.map(program)).collect();
+    let texts = first_seed()..first_seed() + number("USM_RANDOM_PLAIN", PLAIN);
+    let mut programs: Vec<Program> =
+        first_kernels().chain(LOST.map(program)).chain(texts.map(plain::program)).collect();
     programs.sort_by(|one, two| one.kernel.name.cmp(&two.kernel.name));
     programs.dedup_by(|one, two| one.kernel.name == two.kernel.name);
     programs.retain(|program| {

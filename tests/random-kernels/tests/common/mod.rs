@@ -8,6 +8,7 @@ use usm_random_kernels::{Given, Program, first_seed, number, program};
 const STEPS: u64 = 1 << 24;
 
 /// The sample.
+#[allow(dead_code, reason = "not every program of tests runs it")]
 pub(crate) fn first_kernels() -> impl Iterator<Item = Program> {
     let first = first_seed();
     (first..first + number("USM_RANDOM_KERNELS", 32)).map(program)
