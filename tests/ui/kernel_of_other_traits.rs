@@ -6,20 +6,21 @@ mod other {
     pub use usm_kernel::*;
 
     pub mod generated {
-        pub use usm_kernel::generated::{CheckedCode, Place, element, store};
+        pub use usm_kernel::generated::{CheckedCode, Place, Sharing, element, store};
         use usm_kernel::{Group, LocalViews, NdRange, Order, Proof, Signature, Values, Views};
 
         pub trait Written<const D: usize>: Sized {
             const NAME: &'static str;
             const NEEDS_GROUPS: bool;
+            const CONCURRENT: bool;
             type Arguments: Signature;
             type Forms;
             type Local: usm_kernel::LocalSignature;
             fn proof(&self, _: &NdRange<D>, _: &[usize], _: &Values<Self::Arguments>) -> Proof;
-            fn group<O: Order>(
+            fn group<O: Order, F: Sharing>(
                 &self,
                 group: &Group<'_, Self, D, O>,
-                arguments: Views<'_, Self::Arguments>,
+                arguments: Views<'_, Self::Arguments, F>,
                 local: LocalViews<'_, Self::Local>,
             );
             const FUNCTION: &'static str;
