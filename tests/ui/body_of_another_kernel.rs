@@ -12,7 +12,7 @@ impl Kernel<1> for Caller {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (alpha, x, y): (f32, &[f32], &mut [f32]),
         (): (),
     ) {

@@ -11,7 +11,7 @@ impl Kernel<1> for Keeper {
     type Arguments = (Write<f32>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, _: (&mut [f32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, _: (&mut [f32],), (): ()) {
         let kept: &'static usm_kernel::NdRange<1> = group.range();
         let _ = kept;
     }

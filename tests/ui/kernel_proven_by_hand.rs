@@ -20,7 +20,7 @@ impl Kernel<1> for copy {
 
     fn group<O: Order>(
         &self,
-        _: &Group<'_, Self, 1, O>,
+        _: &mut Group<'_, Self, 1, O>,
         _: Views<'_, Self::Arguments>,
         _: LocalViews<'_, Self::Local>,
     ) {

@@ -21,7 +21,12 @@ impl Kernel<1> for GroupSums {
         [range.local().items() as usize]
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (sums,): (&mut [u32],)) {
+    fn group<O: Order>(
+        &self,
+        group: &mut Group<'_, Self, 1, O>,
+        (a,): (&mut [u32],),
+        (sums,): (&mut [u32],),
+    ) {
         for item in group.items() {
             sums[item.local()] = a[item.global()];
         }

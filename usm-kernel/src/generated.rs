@@ -126,7 +126,7 @@ impl<K: Written<D>, const D: usize> Kernel<D> for K {
     #[inline]
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, D, O>,
+        group: &mut Group<'_, Self, D, O>,
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     ) {

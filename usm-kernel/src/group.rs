@@ -3,6 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::barrier::FenceSpace;
+use crate::collective::{Collective, SubGroups};
 use crate::order::Order;
 use crate::range::{Id, Item, NdRange};
 use crate::sharing::Elements;
@@ -20,14 +21,6 @@ pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     proven: bool,
     kernel: PhantomData<fn(K)>,
 }
-
-impl<K: ?Sized, const D: usize, O: Order> Clone for Group<'_, K, D, O> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: ?Sized, const D: usize, O: Order> Copy for Group<'_, K, D, O> {}
 
 impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
     #[inline]
@@ -122,9 +115,36 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
     /// States which memory the barrier between two phases makes visible. On the host one thread
     /// runs all items of a group, and the end of a phase already orders everything, so this costs
     /// nothing; it documents the fence that a device needs.
+    ///
+    /// All items of a group must reach a barrier. Inside a phase only some would, under a condition
+    /// of the item, so a barrier there does not compile:
+    ///
+    /// ```compile_fail,E0502
+    /// # use usm_kernel::{FenceSpace, Group, Order};
+    /// # fn body<K, O: Order>(group: &mut Group<'_, K, 1, O>) {
+    /// for item in group.items() {
+    ///     if item.local() < 4 {
+    ///         group.barrier(FenceSpace::LOCAL);
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[inline]
-    pub fn barrier(&self, fence: FenceSpace) {
+    pub fn barrier(&mut self, fence: FenceSpace) {
         let _ = fence;
+    }
+
+    /// All items of the group, for operations that they carry out together.
+    #[inline]
+    pub fn collective(&mut self) -> Collective<'_> {
+        Collective::new(0, 0..self.size())
+    }
+
+    /// The sub-groups of `width` neighbours each, of which the last one may be shorter. A width of
+    /// 0 counts as 1.
+    #[inline]
+    pub fn sub_groups(&mut self, width: usize) -> SubGroups<'_> {
+        SubGroups::new(self.size(), width)
     }
 
     /// The part of `array` that belongs to this group if each group has `len` elements: shorter, or

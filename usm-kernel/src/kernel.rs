@@ -41,7 +41,7 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 ///
 ///     fn group<O: Order>(
 ///         &self,
-///         group: &Group<'_, Self, 1, O>,
+///         group: &mut Group<'_, Self, 1, O>,
 ///         (a,): (&mut [f32],),
 ///         (lm,): (&mut [f32],),
 ///     ) {
@@ -118,7 +118,7 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// unchecked arguments.
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, D, O>,
+        group: &mut Group<'_, Self, D, O>,
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     );

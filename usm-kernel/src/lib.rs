@@ -21,6 +21,7 @@ mod barrier;
 mod call;
 #[cfg(feature = "alloc")]
 mod checked;
+mod collective;
 mod constant;
 #[cfg(feature = "alloc")]
 mod declared;
@@ -66,6 +67,7 @@ pub use barrier::FenceSpace;
 pub use call::Argument;
 #[cfg(feature = "alloc")]
 pub use checked::CheckError;
+pub use collective::{Collective, SubGroups};
 pub use constant::Constant;
 #[cfg(feature = "alloc")]
 pub use declared::{Check, Declared};

@@ -41,7 +41,7 @@ impl Kernel<1> for Filter {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (taps, x, y, negative, offset): (&[i64; 3], &[i64], &mut [i64], &[AtomicU32], i64),
         (mut sums, zeros, stage): (PrivateArrays<'_, i64>, &mut [u8], &mut [i64]),
     ) {
@@ -107,7 +107,7 @@ impl Kernel<1> for Doubled {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (x, y): (&[f32], &mut [MaybeUninit<f32>]),
         (): (),
     ) {
@@ -153,7 +153,12 @@ impl Kernel<1> for ReadsNoise {
         [1]
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (sum,): (&mut [u32],), (lm,): (&mut [u32],)) {
+    fn group<O: Order>(
+        &self,
+        group: &mut Group<'_, Self, 1, O>,
+        (sum,): (&mut [u32],),
+        (lm,): (&mut [u32],),
+    ) {
         for _ in group.items() {
             lm[0] = lm[0].wrapping_add(1);
         }
@@ -171,7 +176,7 @@ impl Kernel<1> for MissingBarrier {
     type Arguments = (Write<u32>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
         for item in group.items() {
             let before = if item.local() == 0 { 0 } else { a[item.local() - 1] };
             a[item.local()] += before;
@@ -209,7 +214,7 @@ fn lengths_that_cannot_be_counted_are_refused() {
 
         fn group<O: Order>(
             &self,
-            _: &Group<'_, Self, 1, O>,
+            _: &mut Group<'_, Self, 1, O>,
             _: (&mut [u8],),
             _: (&mut [u64], PrivateArrays<'_, u64>),
         ) {
@@ -237,7 +242,7 @@ impl Kernel<1> for Panics {
     type Arguments = (Write<f32>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [f32],), (): ()) {
         for item in group.items() {
             a[item.global() * 2] = 1.0;
         }
@@ -308,7 +313,7 @@ impl Kernel<1> for Strided {
         ArgumentError::at_least(lengths, 1, range.global().items().saturating_mul(*stride))
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (stride, a): (u64, &mut [u32]), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (stride, a): (u64, &mut [u32]), (): ()) {
         for item in group.items() {
             a[item.global() * stride as usize] += 1;
         }

@@ -121,7 +121,7 @@ impl Kernel<3> for Places {
     type Arguments = (Write<[u64; 8]>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 3, O>, (places,): (&mut [[u64; 8]],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 3, O>, (places,): (&mut [[u64; 8]],), (): ()) {
         let mut seen = HashSet::new();
         for item in group.items() {
             let ([x, y, z], [lx, ly, lz]) = (item.global_id().numbers(), item.local_id().numbers());
@@ -142,7 +142,7 @@ impl Kernel<1> for Touch {
     type Arguments = (Write<u8>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (seen,): (&mut [u8],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (seen,): (&mut [u8],), (): ()) {
         let shared = group.chunk(seen, self.0).len();
         let own = group.chunk_mut(seen, self.0);
         assert_eq!(own.len(), shared);

@@ -210,7 +210,7 @@ impl<const C: bool> Kernel<1> for Witness<C> {
         Proof::Proven
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
         a[group.index()] += 1;
         self.note(group.index());
     }
@@ -283,7 +283,7 @@ impl Kernel<1> for Slow {
         Proof::Proven
     }
 
-    fn group<O: Order>(&self, _: &Group<'_, Self, 1, O>, _: (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, _: &mut Group<'_, Self, 1, O>, _: (&mut [u32],), (): ()) {
         unreachable!("the launch is in order");
     }
 

@@ -73,7 +73,7 @@ impl Kernel<{d}> for KERNEL {{
         let items = range.global().items();
         {needs}Ok(())
     }}
-    fn group<O: Order>(&self, group: &Group<'_, Self, {d}, O>, ({patterns}): ({views}), ({local_patterns}): ({local_views})) {{{phases}}}
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, {d}, O>, ({patterns}): ({views}), ({local_patterns}): ({local_views})) {{{phases}}}
 }}\n"
         )
     })

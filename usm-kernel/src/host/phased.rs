@@ -75,10 +75,10 @@ pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     let count = range.groups().items();
     let start = if O::NOISE { Some(0xA5) } else { (!K::WRITES_FIRST).then_some(0) };
     for step in 0..count {
-        let group = Group::new(range, order.place(step, count), order, proven);
+        let mut group = Group::new(range, order.place(step, count), order, proven);
         K::Local::prepare(&mut local, start);
         kernel.group(
-            &group,
+            &mut group,
             K::Arguments::reborrow::<Exclusive>(&mut arguments),
             K::Local::reborrow(&mut local),
         );

@@ -25,7 +25,7 @@ impl Kernel<1> for Reverse {
     }
 
     #[inline]
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
         // Slices of the group's size: the compiler then proves the indices of the loops.
         let size = group.size();
         let (a, lm) = (&mut group.block_mut(a)[..size], &mut lm[..size]);

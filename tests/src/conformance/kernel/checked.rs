@@ -161,7 +161,7 @@ impl Kernel<1> for WrongChecks {
         }
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
         for item in group.items() {
             a[item.global()] += 1;
         }

@@ -33,7 +33,7 @@ impl Kernel<1> for Lookup {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (table, places, found): (&[f32; 16], &[u32], &mut [f32]),
         (): (),
     ) {
@@ -70,7 +70,7 @@ impl Kernel<3> for Places {
         ArgumentError::at_least(lengths, 0, range.global().items().saturating_mul(4))
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 3, O>, (found,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 3, O>, (found,): (&mut [u32],), (): ()) {
         for item in group.items() {
             let ids = item.global_id().indices();
             let place = 4 * item.global();
@@ -109,7 +109,7 @@ impl Kernel<1> for GroupOf {
         ArgumentError::at_least(lengths, 0, range.global().items())
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (groups,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (groups,): (&mut [u32],), (): ()) {
         for item in group.items() {
             groups[item.global()] = group.index() as u32;
         }
@@ -149,7 +149,7 @@ impl Kernel<1> for Widths {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (found, a, b, c, d, e, f, g): (&mut [f64], u8, u16, u32, u64, f32, f64, [f32; 3]),
         (): (),
     ) {
@@ -190,7 +190,7 @@ impl Kernel<1> for CountOdd {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (values, count): (&[u32], &[core::sync::atomic::AtomicU32]),
         (): (),
     ) {
@@ -236,7 +236,7 @@ impl Kernel<1> for Mixed {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, Self, 1, O>,
+        group: &mut Group<'_, Self, 1, O>,
         (found,): (&mut [u32],),
         (bytes, doubles, zero, mut private): (&mut [u8], &mut [f64], &mut [u32], PrivateArrays<'_, u32>),
     ) {
@@ -286,7 +286,7 @@ impl Kernel<1> for Step {
         ArgumentError::at_least(lengths, 1, range.global().items())
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a, b): (&mut [u32], &[u32]), (): ()) {
+    fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a, b): (&mut [u32], &[u32]), (): ()) {
         for item in group.items() {
             let i = item.global();
             a[i] = a[i].wrapping_mul(3).wrapping_add(b[i]);
@@ -318,7 +318,7 @@ impl Kernel<1> for Hungry {
         [self.bytes]
     }
 
-    fn group<O: Order>(&self, _: &Group<'_, Self, 1, O>, _: (&mut [u32],), _: (&mut [u8],)) {}
+    fn group<O: Order>(&self, _: &mut Group<'_, Self, 1, O>, _: (&mut [u32],), _: (&mut [u8],)) {}
 }
 
 // SAFETY: the code accesses no memory.
