@@ -338,3 +338,89 @@ fn a_panic_in_another_thread_reaches_the_caller() {
     assert!(panic.downcast_ref::<&str>().is_some_and(|text| text.contains("group 37 fails")));
     assert_eq!(a.to_vec(&queue).unwrap(), [5; GROUPS as usize]);
 }
+
+/// The programs of the conformance suite.
+#[path = "../../tests/src/conformance/kernel/programs/kernels.rs"]
+mod programs;
+
+use programs::programs as typical;
+
+fn whole<T: Pod>(queue: &Queue<HostHeap>, count: usize, value: impl Fn(usize) -> T) -> Array<T> {
+    Array::from_slice(queue, &(0..count).map(value).collect::<Vec<T>>()).unwrap()
+}
+
+#[test]
+fn typical_programs_over_planes() {
+    let (h, w) = (130_u64, 210_u64);
+    let count = (h * w) as usize;
+    let over = NdRange::covering([h, w], [4, 8]).unwrap();
+    on_threads(&vec![-1.0; count], |queue, threads, b| {
+        let a = whole(queue, count, |i| (i * 37 % 64) as f32 / 8.0);
+        let launch = launch!(Launch::new(queue, over), threads).require_proof();
+        let _ = launch.run(typical::stencil, (h, w, &a, b)).unwrap();
+    });
+    on_threads(&vec![0_u32; count], |queue, threads, out| {
+        let launch = launch!(Launch::new(queue, over), threads).require_proof();
+        let _ = launch.run(typical::mandelbrot, (w, h, 50, out)).unwrap();
+    });
+    let (h, w) = (128_u64, 240_u64);
+    let count = (h * w) as usize;
+    on_threads(&vec![0_u16; count], |queue, threads, out| {
+        let a = whole(queue, count, |i| (i * 1009) as u16);
+        let range = NdRange::new([h, w], [8, 8]).unwrap();
+        let launch = launch!(Launch::new(queue, range), threads).require_proof();
+        let _ = launch.run(typical::transpose, (h, w, &a, out)).unwrap();
+    });
+}
+
+#[test]
+fn typical_programs_in_groups() {
+    const COUNT: usize = 64 * 200;
+    let over = NdRange::new([COUNT as u64], [64]).unwrap();
+    let number = |i: usize| (i as u32).wrapping_mul(0x9E37_79B1) >> 5;
+    on_threads(&[0_u32; COUNT], |queue, threads, out| {
+        let a = whole(queue, COUNT, number);
+        let heads = whole(queue, COUNT, |i| u8::from(i % 11 == 3 || i % 64 == 40));
+        let launch = launch!(Launch::new(queue, over), threads).require_proof();
+        let _ = launch.run(typical::segmented_scan, (&heads, &a, out)).unwrap();
+    });
+    let signed: Vec<i32> = (0..COUNT).map(|i| number(i) as i32 - (1 << 26)).collect();
+    on_threads(&signed, |queue, threads, a| {
+        let launch = launch!(Launch::new(queue, over), threads).require_proof();
+        let _ = launch.run(typical::bitonic_sort, (a,)).unwrap();
+    });
+    on_threads(&[9_u32; COUNT], |queue, threads, ranks| {
+        let a = whole(queue, COUNT, number);
+        let mut counts = whole(queue, COUNT / 4, |_| 9_u32);
+        let launch = launch!(Launch::new(queue, over), threads).require_proof();
+        let _ = launch.run(typical::radix_ranks, (8, &a, &mut counts, &mut *ranks)).unwrap();
+        assert_eq!(counts.read().unwrap().iter().sum::<u32>(), COUNT as u32);
+    });
+}
+
+#[test]
+fn typical_programs_of_numbers() {
+    on_threads(&[0.0_f32; 96 * 200], |queue, threads, out| {
+        let a = whole(queue, 96 * 200, |i| (i * 53 % 97) as f32 / 8.0 - 6.0);
+        let range = NdRange::new([32 * 200], [32]).unwrap();
+        let launch = launch!(Launch::new(queue, range), threads).require_proof();
+        let _ = launch.run(typical::softmax, (96, &a, out)).unwrap();
+    });
+    on_threads(&[0.0_f32; 1000], |queue, threads, pulls| {
+        let bodies = whole(queue, 1500, |i| (i * 71 % 101) as f32 / 16.0);
+        let range = NdRange::new([512], [32]).unwrap();
+        let launch = launch!(Launch::new(queue, range), threads).require_proof();
+        let _ = launch.run(typical::n_body, (500, &bodies, pulls)).unwrap();
+    });
+    on_threads(&[0.0_f64; 3000], |queue, threads, calls| {
+        let spot = whole(queue, 3000, |i| 80.0 + 0.015 * i as f64);
+        let strike = whole(queue, 3000, |i| 100.0 + 0.0025 * i as f64);
+        let years = whole(queue, 3000, |i| 0.25 + 0.00125 * i as f64);
+        let mut puts = whole(queue, 3000, |_| 0.0_f64);
+        let range = NdRange::covering([3000], [8]).unwrap();
+        let launch = launch!(Launch::new(queue, range), threads).require_proof();
+        let arguments = (0.02, 0.3, &spot, &strike, &years, calls, &mut puts);
+        let _ = launch.run(typical::black_scholes, arguments).unwrap();
+        assert!(puts.read().unwrap().iter().all(|price| *price > 0.0));
+    });
+}
