@@ -3,6 +3,7 @@
 use core::cell::UnsafeCell;
 use core::fmt::Debug;
 use core::slice;
+use core::sync::atomic::Ordering;
 
 use crate::argument::{RawSlice, Sealed};
 
@@ -17,6 +18,11 @@ pub trait Sharing: Sealed {
     /// of them one element unless both read it.
     #[doc(hidden)]
     unsafe fn array<'v, T: Copy + Send + Sync + 'static>(raw: &RawSlice<T>) -> Self::Array<'v, T>;
+
+    /// Orders the accesses of the calling thread before and after it, as the strongest order of
+    /// atomic operations in kernels demands. A thread that runs all groups needs no such fence.
+    #[doc(hidden)]
+    fn fence() {}
 
     /// The same array for one group.
     #[doc(hidden)]
@@ -58,6 +64,11 @@ impl Sharing for Concurrent {
         // SAFETY: the caller's promise; an element has the layout of `T`, and a shared reference to
         // it claims nothing about who writes it.
         unsafe { slice::from_raw_parts(raw.as_ptr().cast(), raw.len()) }
+    }
+
+    #[inline]
+    fn fence() {
+        core::sync::atomic::fence(Ordering::SeqCst);
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 mod kernels;
 
 use proptest::prelude::*;
-use usm_kernel::{DeviceCode, InOrder, NdRange, host::phased};
+use usm_kernel::{DeviceCode, InOrder, NdRange, host::phased, kernel};
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::text::{parse, write};
 use usm_kernel_ir::{
@@ -45,6 +45,22 @@ fn known_rounds_are_calls() {
         let code = emit::rust(&kernel, &claims(&kernel).unwrap(), "k", "::usm_kernel", None);
         assert_eq!(code.matches("__round::<PROVEN, O, F>(").count(), rounds, "{}", kernel.name);
     }
+}
+
+#[kernel]
+fn ordered(counts: &[Atomic<u32>]) {
+    counts[0].fetch_add(1);
+    counts[1].fetch_add(1, SEQ_CST, DEVICE);
+    fence(GLOBAL);
+}
+
+/// Fences that threads need, which a launch on one thread leaves out.
+#[test]
+fn orders_are_fences_of_the_thread() {
+    let kernel = parse(ordered::IR.unwrap()).unwrap();
+    let code = emit::rust(&kernel, &claims(&kernel).unwrap(), "k", "::usm_kernel", None);
+    // One at each side of the ordered operation, and one of its own.
+    assert_eq!(code.matches("F::fence();").count(), 3, "{code}");
 }
 
 /// The proof's verdict on a launch of these lengths, and the interpreter's.

@@ -62,7 +62,7 @@ impl Writer<'_> {
             | StmtKind::Fence { global: false, .. } => {}
             // Other groups may run in other threads.
             StmtKind::Fence { .. } => {
-                self.line("::core::sync::atomic::fence(::core::sync::atomic::Ordering::AcqRel);");
+                self.line("F::fence();");
             }
         }
     }
