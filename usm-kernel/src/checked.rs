@@ -111,13 +111,10 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
         kernel: K,
         mut arguments: A,
     ) -> Result<(), CheckError> {
-        let _ = kernel;
-        let space = self.space();
+        let launch = self.with_default_groups(&kernel)?;
+        let space = launch.space();
         let no_source = CheckError::NoSource { kernel: K::NAME };
         let Some(Ok(ir)) = K::IR.map(text::parse) else { return Err(no_source) };
-        if !space.grouped && ir.needs_groups() {
-            return Err(LaunchError::NoGroups.into());
-        }
         let raw = arguments.raw();
         let lengths = K::Arguments::raw_lengths(&raw);
         let rows = K::Arguments::TABLE.iter().zip(lengths.as_ref());

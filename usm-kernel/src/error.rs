@@ -80,7 +80,7 @@ pub enum LaunchError {
         /// Local size of the launch.
         found: u64,
     },
-    /// A kernel with local memory over a range without work-groups.
+    /// Local memory for a function over a range without work-groups.
     NoGroups,
     /// More local memory than the device has for a group. Bytes.
     LocalMemoryTooLarge {
@@ -176,7 +176,9 @@ impl fmt::Display for LaunchError {
             Self::WrongGroup { dimension, required, found } => {
                 write!(f, "local size {found} in dimension {dimension}, the kernel is written for {required}")
             }
-            Self::NoGroups => f.write_str("a kernel with local memory needs an nd-range, not a plain range"),
+            Self::NoGroups => {
+                f.write_str("a function with local memory needs an nd-range, not a plain range")
+            }
             Self::LocalMemoryTooLarge { needed, limit } => {
                 write!(
                     f,

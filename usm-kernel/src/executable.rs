@@ -237,16 +237,14 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         if self.has_region() {
             return Err(LaunchError::ArenaWithAsynchronous);
         }
-        let space = self.space();
+        let launch = self.with_default_groups(&kernel)?;
+        let space = launch.space();
         let range = space.range;
         let raw = arguments.raw();
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
         let lengths = kernel.local(range, &values);
         let description = Description::with_lengths(&kernel, range, &lengths)?;
-        let proof = self.check_launch(&description, &kernel, elements.as_ref(), &values)?;
-        if K::NEEDS_GROUPS && !space.grouped {
-            return Err(LaunchError::NoGroups);
-        }
+        let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         if let Proof::Unproven { index, why } = proof {
             let built = executable.checked().map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
             let (Some(function), Some(code)) = (built, K::CHECKED) else {

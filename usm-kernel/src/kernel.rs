@@ -58,8 +58,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Name, for device code and messages.
     const NAME: &'static str;
 
-    /// Whether the kernel needs groups even without local memory. Such a kernel cannot be launched
-    /// [over items](crate::Launch::with_range).
+    /// Whether the kernel needs groups even without local memory. A launch
+    /// [over items](crate::Launch::with_range) then gives it one group.
     const NEEDS_GROUPS: bool = false;
 
     /// Whether the body may get the whole range as one group, because it does not use groups.

@@ -10,7 +10,7 @@ use crate::error::LaunchError;
 use crate::host::phased;
 #[cfg(feature = "threads")]
 use crate::host::threads::Divided;
-use crate::kernel::{Description, Kernel, Proof, Values};
+use crate::kernel::{Description, Kernel, LocalLengths, Proof, Values};
 use crate::order::{InOrder, Order};
 use crate::range::{NdRange, Range};
 use crate::sharing::Exclusive;
@@ -74,8 +74,10 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
         }
     }
 
-    /// A launch over work-items without groups, for kernels without local memory. The runtime
-    /// chooses the groups; on the host the body gets the whole range as one group.
+    /// A launch over work-items, without a local size. It uses the group that the kernel declares.
+    /// A kernel that declares none gets one group if it needs groups: for local memory, barriers,
+    /// local or group ids. For all other kernels the runtime chooses; on the host the body gets the
+    /// whole range as one group.
     pub fn with_range(queue: &'l Queue<B>, range: Range<D>) -> Self {
         Self { grouped: false, ..Self::new(queue, NdRange::one_group(range)) }
     }
@@ -155,8 +157,30 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     ) -> Result<Proof, LaunchError> {
         let raw = arguments.raw();
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
-        let description = Description::new(&kernel, &self.range, &values)?;
-        description.proof(&kernel, &self.range, elements.as_ref(), &values)
+        let range = self.default_groups(&kernel)?.unwrap_or(self.range);
+        let description = Description::new(&kernel, &range, &values)?;
+        description.proof(&kernel, &range, elements.as_ref(), &values)
+    }
+
+    /// The groups of a launch that states none; `None` if it states some, or the runtime chooses.
+    fn default_groups<K: Kernel<D>>(&self, kernel: &K) -> Result<Option<NdRange<D>>, LaunchError> {
+        if self.grouped {
+            return Ok(None);
+        }
+        if let Some(group) = kernel.required_group() {
+            let sizes = self.range.global().sizes();
+            let local = |d| if group[d] == 0 { u64::max(sizes[d], 1) } else { group[d] };
+            return Ok(Some(NdRange::new(sizes, core::array::from_fn(local))?));
+        }
+        let has_arrays = size_of::<LocalLengths<K::Local>>() != 0;
+        Ok((K::NEEDS_GROUPS || has_arrays).then_some(self.range))
+    }
+
+    pub(crate) fn with_default_groups<K: Kernel<D>>(self, kernel: &K) -> Result<Self, LaunchError> {
+        Ok(match self.default_groups(kernel)? {
+            Some(range) => Self { range, grouped: true, ..self },
+            None => self,
+        })
     }
 
     /// The checks before a launch runs.
@@ -197,26 +221,24 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         kernel: K,
         mut arguments: A,
     ) -> Result<Event<B>, LaunchError> {
+        let launch = self.with_default_groups(&kernel)?;
         let raw = arguments.raw();
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
-        let lengths = kernel.local(&self.range, &values);
-        let description = Description::with_lengths(&kernel, &self.range, &lengths)?;
-        let proof = self.check_launch(&description, &kernel, elements.as_ref(), &values)?;
+        let lengths = kernel.local(&launch.range, &values);
+        let description = Description::with_lengths(&kernel, &launch.range, &lengths)?;
+        let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         #[cfg(feature = "threads")]
         let is_divided = K::CONCURRENT
             && !O::NOISE
             && proof == Proof::Proven
-            && self.region.is_none()
-            && self.threads.is_none_or(|threads| threads.get() > 1);
+            && launch.region.is_none()
+            && launch.threads.is_none_or(|threads| threads.get() > 1);
         #[cfg(feature = "threads")]
-        let threads = self.threads;
-        let Self { queue, range, grouped, after, region, order, .. } = self;
+        let threads = launch.threads;
+        let Self { queue, range, grouped, after, region, order, .. } = launch;
         #[cfg(feature = "alloc")]
-        let uses = self.uses;
+        let uses = launch.uses;
         let info = queue.context().info();
-        if K::NEEDS_GROUPS && !grouped {
-            return Err(LaunchError::NoGroups);
-        }
         check_limits(info, &range, grouped, &description)?;
         let mut outside = None;
         arguments.for_each_allocation(|allocation| {
@@ -289,7 +311,7 @@ fn check_limits<const D: usize>(
 ) -> Result<(), LaunchError> {
     let needed = description.local.local as u64;
     if !grouped {
-        return if description.local.region == 0 { Ok(()) } else { Err(LaunchError::NoGroups) };
+        return Ok(());
     }
     let (size, limit) = (range.local().items(), info.max_work_group_size);
     if size > limit {

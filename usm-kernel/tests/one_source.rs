@@ -5,7 +5,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{InOrder, Kernel, LaunchError, Proof, Reversed, Shuffled};
+use usm_kernel::{InOrder, Kernel, LaunchError, Proof, RangeError, Reversed, Shuffled};
 
 #[path = "common/kernels.rs"]
 mod kernels;
@@ -226,12 +226,35 @@ fn a_stated_group_that_nothing_needs_changes_nothing() {
     );
 }
 
+/// The local size of each item.
+#[kernel]
+fn local_sizes(a: &mut [u64]) {
+    let i = global_id(0);
+    a[i] = local_size(0) * 1000 + groups(0);
+}
+
 #[test]
-fn a_kernel_with_groups_is_not_launched_over_items() {
+fn a_launch_without_a_local_size_takes_the_kernels() {
     let queue = queue();
-    let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 10).unwrap();
-    let refused = Launch::with_range(&queue, Range::new([10]).unwrap()).run(reverse, (&mut a,)).unwrap_err();
-    assert_eq!(refused, LaunchError::NoGroups);
+    let over = |items| Launch::with_range(&queue, Range::new([items]).unwrap());
+    // The declared group.
+    let values: Vec<f32> = (0..20_u8).map(f32::from).collect();
+    let mut a = UsmVec::<f32, Host, _>::from_slice(&queue, &values).unwrap();
+    assert_eq!(over(20).proof(reverse, (&mut a,)), Ok(Proof::Proven));
+    let _ = over(20).run(reverse, (&mut a,)).unwrap();
+    assert!(a.read().unwrap().iter().enumerate().all(|(i, value)| *value == [9.0, 29.0][i / 10]));
+    let refused = over(15).run(reverse, (&mut a,)).unwrap_err();
+    let error = RangeError::NotDivisible { dimension: 0, global: 15, local: 10 };
+    assert_eq!(refused, LaunchError::Range(error));
+    assert_eq!(over(15).proof(reverse, (&mut a,)), Err(LaunchError::Range(error)));
+    let _ = over(0).run(reverse, (&mut a,)).unwrap();
+    // One group, for a kernel that reads ids of groups.
+    let mut b = UsmVec::<u64, Host, _>::zeroed(&queue, 7).unwrap();
+    let _ = over(7).run(local_sizes, (&mut b,)).unwrap();
+    assert_eq!(b.read().unwrap()[..], [7001; 7]);
+    let mut b = UsmVec::<u64, Host, _>::zeroed(&queue, 2000).unwrap();
+    let refused = over(2000).run(local_sizes, (&mut b,)).unwrap_err();
+    assert_eq!(refused, LaunchError::GroupTooLarge { size: 2000, limit: 1024 });
 }
 
 /// Groups inside the range, and groups that its edges cut on all sides.

@@ -141,8 +141,12 @@ fn a_range_that_cannot_be_launched_names_both_numbers() {
     let refused = Launch::new(&queue, large).run(Reverse, (&mut b,)).unwrap_err();
     assert_eq!(refused, LaunchError::GroupTooLarge { size: 1 << 20, limit: 1024 });
 
-    let plain = Launch::with_range(&queue, Range::new([16]).unwrap()).run(Reverse, (&mut a,));
-    assert_eq!(plain.unwrap_err(), LaunchError::NoGroups);
+    // Without a local size, one group.
+    let mut c = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(16)).unwrap();
+    let _ = Launch::with_range(&queue, Range::new([16]).unwrap()).run(Reverse, (&mut c,)).unwrap();
+    assert_eq!(c.read().unwrap()[..], [15.0; 16]);
+    let refused = Launch::with_range(&queue, *large.global()).run(Reverse, (&mut b,)).unwrap_err();
+    assert_eq!(refused, LaunchError::GroupTooLarge { size: 1 << 20, limit: 1024 });
     let empty = Launch::new(&queue, NdRange::new([0], [4]).unwrap()).run(Reverse, (&mut a,));
     assert!(empty.is_ok());
     assert_eq!(a.read().unwrap()[..], arange(16));

@@ -158,10 +158,14 @@ pub fn one_source_in_one_dimension<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     for ready in ready_in_every_format::<reverse, B, 1>(fixture.context) {
         let values = numbers(100, 5);
-        let mut a = shared(&queue, &values);
-        let _ = Launch::new(&queue, range([100], [10])).run_on(&ready, reverse, (&mut a,)).expect("a launch");
         let expected: Vec<f32> = (0..100).map(|i| values[i] + values[i / 10 * 10 + 9 - i % 10]).collect();
-        assert_eq!(a.read().expect("a view")[..], expected);
+        let whole = Range::new([100]).expect("a range");
+        // Without a local size, the launch takes the declared one.
+        for launch in [Launch::new(&queue, range([100], [10])), Launch::with_range(&queue, whole)] {
+            let mut a = shared(&queue, &values);
+            let _ = launch.run_on(&ready, reverse, (&mut a,)).expect("a launch");
+            assert_eq!(a.read().expect("a view")[..], expected);
+        }
     }
     for ready in ready_in_every_format::<saxpy, B, 1>(fixture.context) {
         let (x, y) = (numbers(251, 5), numbers(251, 7));
