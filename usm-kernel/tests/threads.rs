@@ -350,7 +350,7 @@ fn whole<T: Pod>(queue: &Queue<HostHeap>, count: usize, value: impl Fn(usize) ->
 }
 
 #[test]
-fn typical_programs_over_planes() {
+fn typical_programs_in_planes() {
     let (h, w) = (130_u64, 210_u64);
     let count = (h * w) as usize;
     let over = NdRange::covering([h, w], [4, 8]).unwrap();

@@ -1,8 +1,8 @@
 //! Groups of a proven launch on several threads.
 //!
 //! The calling thread starts alone. If the rest would take much longer than waking other threads,
-//! threads of rayon's pool take parts of it too. So short launches cost no more than without
-//! threads, and neither a size nor a kind of kernel has to be known.
+//! threads of rayon's pool take parts of it too. So a short launch costs only some queries of the
+//! clock more, and neither a size nor a kind of kernel has to be known.
 
 use alloc::vec::Vec;
 use core::error::Error;
@@ -102,7 +102,7 @@ impl<K: Kernel<D>, const D: usize> Divided<'_, K, D> {
             done = end;
             let (elapsed, rest) = (start.elapsed().as_nanos(), count - done);
             // The first groups may be the fastest ones, so the time is taken again.
-            step = 3 * done;
+            step = done.saturating_mul(3);
             if elapsed * u128::from(rest) > WORTHWHILE * u128::from(done) {
                 let grain = (u128::from(done) * GRAIN / elapsed).max(1) as u64;
                 // SAFETY: the caller's promise.
