@@ -185,8 +185,8 @@ pub unsafe fn element<'a, const PROVEN: bool, T>(array: &'a [T], index: u64, at:
 /// # Safety
 /// If `PROVEN`, the index is inside. No other thread writes the element meanwhile.
 #[inline(always)]
-pub unsafe fn load<const PROVEN: bool, T, A: Elements<T>>(array: &A, index: u64, at: &'static Place) -> T {
-    let index = inside::<PROVEN, T, A>(array, index, at);
+pub unsafe fn load<const PROVEN: bool, T, A: Elements<T>>(array: A, index: u64, at: &'static Place) -> T {
+    let index = inside::<PROVEN, T, A>(&array, index, at);
     // SAFETY: the caller's promise, or the check.
     unsafe { array.get(index) }
 }
@@ -197,12 +197,12 @@ pub unsafe fn load<const PROVEN: bool, T, A: Elements<T>>(array: &A, index: u64,
 /// If `PROVEN`, the index is inside. No other thread accesses the element meanwhile.
 #[inline(always)]
 pub unsafe fn store<const PROVEN: bool, T, A: Elements<T>>(
-    array: &mut A,
+    mut array: A,
     index: u64,
     value: T,
     at: &'static Place,
 ) {
-    let index = inside::<PROVEN, T, A>(array, index, at);
+    let index = inside::<PROVEN, T, A>(&array, index, at);
     // SAFETY: the caller's promise, or the check.
     unsafe { array.set(index, value) }
 }

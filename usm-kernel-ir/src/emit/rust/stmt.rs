@@ -110,10 +110,13 @@ impl Writer<'_> {
     pub(super) fn store(&self, array: ArrayId, index: &str, value: &str, place: Place) -> String {
         let (slice, index) = self.element(array, index);
         let at = self.at(array, place);
-        let whole =
-            if self.kernel.array(array).space == Space::Write { slice } else { format!("&mut {slice}[..]") };
+        let whole = if self.kernel.array(array).space == Space::Write {
+            format!("F::reborrow(&mut {slice})")
+        } else {
+            format!("&mut {slice}[..]")
+        };
         format!(
-            "{{ let (__index, __value) = ({index}, {value}); unsafe {{ {}::generated::store::<PROVEN, _, _>(&mut {whole}, __index, __value, {at}) }} }}",
+            "{{ let (__index, __value) = ({index}, {value}); unsafe {{ {}::generated::store::<PROVEN, _, _>({whole}, __index, __value, {at}) }} }}",
             self.path
         )
     }
@@ -129,7 +132,7 @@ impl Writer<'_> {
         }
         if self.kernel.array(array).space == Space::Write {
             return format!(
-                "(unsafe {{ {path}::generated::load::<PROVEN, _, _>(&{slice}, {index}, {at}) }})"
+                "(unsafe {{ {path}::generated::load::<PROVEN, _, _>(F::reborrow(&mut {slice}), {index}, {at}) }})"
             );
         }
         format!("(unsafe {{ *{path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }})")
