@@ -5,36 +5,24 @@
 //! are a sample.
 
 mod common;
+#[path = "common/host.rs"]
+mod host;
 
 use usm_core::backend::host::HostHeap;
-use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_core::{Queue, QueueOrder};
 use usm_kernel::{Launch, NdRange, Shuffled};
 use usm_kernel_ir::verify;
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, program};
 
-use common::{Expected, bytes_of, differ, expected, first_kernels};
+use common::{Expected, differ, expected, first_kernels};
 
 type Run = fn(&Queue<HostHeap>, &[u64], &[u64], &[Given]) -> Vec<Vec<u8>>;
 
 #[allow(warnings, clippy::all, clippy::pedantic)]
 mod compiled {
+    use super::host::{array, bytes, value};
     use super::*;
-
-    fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, given: &Given) -> UsmVec<T, Host, HostHeap> {
-        let elements = bytes_of(given).chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned);
-        UsmVec::from_slice(queue, &elements.collect::<Vec<T>>()).unwrap()
-    }
-
-    fn bytes<T: bytemuck::Pod>(array: &UsmVec<T, Host, HostHeap>) -> Vec<u8> {
-        bytemuck::cast_slice(&array.read().unwrap()).to_vec()
-    }
-
-    fn value<T: bytemuck::Pod>(given: &Given) -> T {
-        let Given::Value(literal) = given else { panic!("an array for a scalar") };
-        let (word, width) = literal.to_ne_bytes();
-        bytemuck::pod_read_unaligned(&word[..width])
-    }
 
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }

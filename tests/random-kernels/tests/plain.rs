@@ -5,9 +5,11 @@
 //! `USM_RANDOM_PLAIN` sets the number of kernels, `USM_RANDOM_SEED` the first seed.
 
 mod common;
+#[path = "common/host.rs"]
+mod host;
 
 use usm_core::backend::host::HostHeap;
-use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_core::{Queue, QueueOrder};
 use usm_kernel::{Launch, NdRange, Shuffled};
 use usm_random_kernels::{Given, plain};
 
@@ -25,25 +27,8 @@ type Items = fn(&[u64], &[u64], &[Given]) -> Vec<Vec<u8>>;
     overflowing_literals
 )]
 mod compiled {
+    use super::host::{array, bytes, elements, value};
     use super::*;
-
-    fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, given: &Given) -> UsmVec<T, Host, HostHeap> {
-        UsmVec::from_slice(queue, &elements::<T>(given)).unwrap()
-    }
-
-    fn elements<T: bytemuck::Pod>(given: &Given) -> Vec<T> {
-        bytes_of(given).chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
-    }
-
-    fn bytes<T: bytemuck::Pod>(array: &UsmVec<T, Host, HostHeap>) -> Vec<u8> {
-        bytemuck::cast_slice(&array.read().unwrap()).to_vec()
-    }
-
-    fn value<T: bytemuck::Pod>(given: &Given) -> T {
-        let Given::Value(literal) = given else { panic!("an array for a scalar") };
-        let (word, width) = literal.to_ne_bytes();
-        bytemuck::pod_read_unaligned(&word[..width])
-    }
 
     /// What kernels know, as Rust.
     mod words {
