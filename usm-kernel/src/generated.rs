@@ -47,7 +47,7 @@ pub struct CheckedCode {
 pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`].
     const NAME: &'static str;
-    /// As of [`Kernel`]. If false, the body may get the whole range as one group.
+    /// As of [`Kernel`]. If false, the body may get the whole range as one group, or a part of it.
     const NEEDS_GROUPS: bool;
     /// As of [`Kernel`].
     type Arguments: Signature<Forms = Self::Forms>;
@@ -71,7 +71,7 @@ pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`].
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof;
 
-    /// As of [`Kernel`]. If false, someone vouches for the kernel, and there is no proof.
+    /// As of [`Kernel`]. False for an `unsafe fn`, for which its author vouches without a proof.
     const CONCURRENT: bool;
 
     /// As of [`Kernel`], for groups that run one after the other or at once.

@@ -62,7 +62,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// [over items](crate::Launch::with_range) then gives it one group.
     const NEEDS_GROUPS: bool = false;
 
-    /// Whether the body may get the whole range as one group, because it does not use groups.
+    /// Whether the body may get the whole range as one group, or a part of it, because it does not
+    /// use groups. The id of a part is its first position.
     #[doc(hidden)]
     const WHOLE: bool = false;
 
