@@ -191,7 +191,7 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
     let spir_v = emit::SpirV::new(&kernel, &claims);
     let name = &item.sig.ident;
     let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
-    let code: TokenStream = text.parse().map_err(|error| {
+    let code = tokens(&text).map_err(|error| {
         Error::new(
             name.span(),
             format!("the generated code is no Rust, which is a defect of usm-kernel-macros: {error}"),
@@ -208,6 +208,16 @@ fn expand_one(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Resul
         #code
         #vouched
     })
+}
+
+/// The tokens of generated code. The compiler's reader makes them: that of proc-macro2, which would
+/// read the text before it, takes as long as the rest of an expansion.
+fn tokens(text: &str) -> core::result::Result<TokenStream, String> {
+    if proc_macro::is_available() {
+        let tokens = text.parse::<proc_macro::TokenStream>();
+        return tokens.map(TokenStream::from).map_err(|error| error.to_string());
+    }
+    text.parse::<TokenStream>().map_err(|error| error.to_string())
 }
 
 /// An unsafe function at the place of the word `unsafe`. The compiler does not apply a crate's rule

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 extern crate alloc;
+extern crate proc_macro;
 
 mod atomic;
 mod attribute;
