@@ -1,13 +1,17 @@
 //! Inlines the bodies of functions into a kernel: for front ends, which inline a function at each
 //! call.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::kernel::{Expr, Kernel, Place, Stmt, StmtKind, VarId, Variable};
+use crate::kernel::{Expr, Kernel, Place, Stmt, StmtKind, VarId, Variable, for_each};
 use crate::operator::Unary;
+use crate::phase::{Part, phases};
 use crate::scalar::{Literal, Scalar};
+use crate::uniform::{Uniformity, address};
 
 /// The body of a function without [`StmtKind::Return`], so that it ends itself and not the item. A
 /// function with a result sets the variable `result` before it returns. If some path does not set
@@ -32,7 +36,7 @@ pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarI
         let none = Literal::integer(kernel.variable(result).ty, 0);
         out.push(Stmt::new(StmtKind::Set(result, Expr::literal(none, place)), place));
     }
-    out.extend(flagged(&body, flag, false));
+    out.extend(flagged(&body, &has_return, flag, false));
     out
 }
 
@@ -82,22 +86,24 @@ fn has_hidden(stmt: &Stmt, first: bool, second: bool) -> bool {
     hidden(0, first) || hidden(1, second)
 }
 
-/// Rewrites returns with a flag that says whether the function has returned.
-fn flagged(body: &[Stmt], flag: VarId, in_loop: bool) -> Vec<Stmt> {
+/// Rewrites the returns of the statements for which `returns` holds, with a flag that says whether
+/// the function has returned.
+fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop: bool) -> Vec<Stmt> {
+    let block = |body: &[Stmt], in_loop| flagged(body, returns, flag, in_loop);
     let mut out = Vec::new();
     for (index, stmt) in body.iter().enumerate() {
         let place = stmt.place;
-        if !has_return(stmt) {
+        if !returns(stmt) {
             out.push(stmt.clone());
             continue;
         }
         let kind = match &stmt.kind {
             StmtKind::If(condition, then, other) => {
-                StmtKind::If(condition.clone(), flagged(then, flag, in_loop), flagged(other, flag, in_loop))
+                StmtKind::If(condition.clone(), block(then, in_loop), block(other, in_loop))
             }
-            StmtKind::While(condition, body) => StmtKind::While(condition.clone(), flagged(body, flag, true)),
+            StmtKind::While(condition, body) => StmtKind::While(condition.clone(), block(body, true)),
             StmtKind::For(variable, start, end, step, body) => {
-                StmtKind::For(*variable, start.clone(), end.clone(), step.clone(), flagged(body, flag, true))
+                StmtKind::For(*variable, start.clone(), end.clone(), step.clone(), block(body, true))
             }
             _ => {
                 out.push(set(flag, true, place));
@@ -118,7 +124,7 @@ fn flagged(body: &[Stmt], flag: VarId, in_loop: bool) -> Vec<Stmt> {
             }
             continue;
         }
-        let rest = flagged(&body[index + 1..], flag, false);
+        let rest = block(&body[index + 1..], false);
         if !rest.is_empty() {
             let goes_on = Expr {
                 kind: crate::kernel::ExprKind::Unary(Unary::Not, Box::new(returned)),
@@ -130,4 +136,96 @@ fn flagged(body: &[Stmt], flag: VarId, in_loop: bool) -> Vec<Stmt> {
         return out;
     }
     out
+}
+
+/// A kernel whose phases an item that has returned does not enter, for host code. There a return in
+/// a phase ends the phase only.
+pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
+    if !kernel.body.iter().any(Stmt::has_barrier) || !kernel.body.iter().any(has_return) {
+        return kernel;
+    }
+    // Those of all items of a group come first: barriers may follow, which a flag that differs
+    // between the items would part.
+    for is_apart in [false, true] {
+        let parts = phases(&kernel).parts;
+        if !enters_again(&parts, &mut false) {
+            return kernel;
+        }
+        let apart = Uniformity::of(&kernel).returns_apart(&kernel);
+        let mut returns = BTreeSet::new();
+        in_phases(&parts, &mut |stmt| {
+            if apart.contains(&address(stmt)) == is_apart {
+                returns.insert(address(stmt));
+            }
+        });
+        if returns.is_empty() {
+            continue;
+        }
+        let place = kernel.place;
+        let flag = VarId(kernel.variables.len() as u32);
+        let mut body = vec![set(flag, false, place)];
+        body.extend(flagged(&kernel.body, &|stmt| has_one_of(stmt, &returns), flag, false));
+        let variable = Variable { name: "returned".into(), ty: Scalar::Bool, place };
+        let mut changed = kernel.into_owned();
+        changed.variables.push(variable);
+        changed.body = body;
+        kernel = Cow::Owned(changed);
+    }
+    kernel
+}
+
+/// Visits the returns in phases.
+fn in_phases(parts: &[Part<'_>], visit: &mut dyn FnMut(&Stmt)) {
+    for part in parts {
+        match part {
+            Part::Items(stmts) => {
+                for stmt in stmts {
+                    for_each(
+                        core::slice::from_ref(*stmt),
+                        &mut |stmt| {
+                            if matches!(stmt.kind, StmtKind::Return) {
+                                visit(stmt);
+                            }
+                        },
+                        &mut |_| (),
+                    );
+                }
+            }
+            Part::If(_, then, other) => {
+                in_phases(then, visit);
+                in_phases(other, visit);
+            }
+            Part::While(_, body) | Part::For(.., body) => in_phases(body, visit),
+            Part::Set(..) | Part::Break | Part::Continue | Part::Return => {}
+        }
+    }
+}
+
+/// Whether a phase may follow one in which items return.
+fn enters_again(parts: &[Part<'_>], is_left: &mut bool) -> bool {
+    let mut again = false;
+    for part in parts {
+        match part {
+            Part::Items(stmts) => {
+                again |= *is_left;
+                *is_left |= stmts.iter().any(|stmt| has_return(stmt));
+            }
+            Part::If(_, then, other) => {
+                let mut of_other = *is_left;
+                again |= enters_again(then, is_left) || enters_again(other, &mut of_other);
+                *is_left |= of_other;
+            }
+            Part::While(_, body) | Part::For(.., body) => {
+                // A round follows another one.
+                again |= enters_again(body, is_left) || enters_again(body, is_left);
+            }
+            Part::Set(..) | Part::Break | Part::Continue | Part::Return => {}
+        }
+    }
+    again
+}
+
+fn has_one_of(stmt: &Stmt, addresses: &BTreeSet<usize>) -> bool {
+    addresses.contains(&address(stmt))
+        || stmt.blocks().into_iter().flatten().any(|inner| has_one_of(inner, addresses))
 }

@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::inline::without_early_returns;
 use crate::interpret::neutral;
 use crate::kernel::{
     Array, ArrayId, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable,
@@ -32,7 +33,10 @@ pub(crate) enum By {
 ///
 /// Local and private memory that nobody wrote is zero in it.
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
-    let kernel = with_zeros(kernel, by);
+    let mut kernel = with_zeros(kernel, by);
+    if by == By::One {
+        kernel = without_early_returns(kernel);
+    }
     let mut collects = false;
     let mut note =
         |stmt: &Stmt| collects |= matches!(stmt.kind, StmtKind::Collect(..) | StmtKind::Broadcast(..));

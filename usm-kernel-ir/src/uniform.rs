@@ -117,6 +117,18 @@ impl Uniformity {
         &all - &parted
     }
 
+    /// The addresses of the returns that not all items of a group reach together.
+    pub(crate) fn returns_apart(&self, kernel: &Kernel) -> BTreeSet<usize> {
+        let mut apart = BTreeSet::new();
+        let mut again = self.clone();
+        let _ = again.block(kernel, &kernel.body, None, &mut |_, stmt, parted| {
+            if parted.is_some() && matches!(stmt.kind, StmtKind::Return) {
+                apart.insert(address(stmt));
+            }
+        });
+        apart
+    }
+
     fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
         let varying = &mut self.varying[variable.0 as usize];
         *varying = varying.or(reason);

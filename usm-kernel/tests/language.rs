@@ -297,3 +297,57 @@ fn macros_by_example_make_kernels() {
     assert_eq!(a.read().unwrap()[..], [(1 + 2) * 5 + 4; 8]);
     assert_eq!(c.read().unwrap()[..], [8 * 3]);
 }
+
+/// Items leave before a barrier together, and behind it one by one.
+#[kernel(group = 8)]
+fn leaving(n: u32, x: &[u32], o: &mut [u32]) {
+    let i = global_id(0);
+    o[i] = 1;
+    for k in 0..3_u32 {
+        if n > 7 + k {
+            return;
+        }
+    }
+    barrier(LOCAL);
+    if n != 3 {
+        barrier(LOCAL);
+        if x[i] > 5 {
+            return;
+        }
+    }
+    o[i] = 2;
+    if n == 4 {
+        return;
+    }
+    o[i] = 3;
+}
+
+#[test]
+fn an_item_that_has_returned_enters_no_later_phase() {
+    let queue = &queue();
+    let x = &array(queue, &[0_u32, 9, 3, 6, 5, 7, 2, 8, 1, 6, 0, 9, 4, 5, 6, 7]);
+    for n in 2..9 {
+        let wanted: Vec<u32> = x
+            .read()
+            .unwrap()
+            .iter()
+            .map(|x| {
+                if n > 7 || n != 3 && *x > 5 {
+                    1
+                } else if n == 4 {
+                    2
+                } else {
+                    3
+                }
+            })
+            .collect();
+        every_order!(
+            queue,
+            NdRange::new([16], [8]).unwrap(),
+            leaving,
+            array(queue, &[0_u32; 16]),
+            |o| (n, x, &mut o),
+            |o: &Array<u32>| assert_eq!(o.read().unwrap()[..], wanted, "{n}")
+        );
+    }
+}
