@@ -1,14 +1,15 @@
 //! Statements.
 
 use syn::spanned::Spanned as _;
-use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Pat, Result, Stmt as RustStmt};
-use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, VarId};
+use syn::{Block, Expr as Rust, ExprAssign, ExprIf, Result, Stmt as RustStmt};
+use usm_kernel_ir::{ArrayId, Binary, Expr, Literal, Scalar, Stmt, StmtKind, VarId};
 
 use crate::atomic::{atomic, is_atomic};
 use crate::declaration::declare;
 use crate::expression::{self, typed};
 use crate::label::{self, Jump};
 use crate::literal;
+use crate::range;
 use crate::scope::{Meaning, Scope, refuse};
 use crate::signature::place_of;
 
@@ -74,7 +75,7 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             let body = block(&repeat.body, scope)?;
             Ok(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at))
         }),
-        Rust::ForLoop(counted) => counting(counted, scope, out),
+        Rust::ForLoop(counted) => range::counting(counted, scope, out),
         Rust::Block(inner) => {
             if let Some(label) = &inner.label {
                 return refuse(
@@ -158,63 +159,6 @@ fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Resul
     }
     out.push(Stmt::new(StmtKind::If(condition, then, other), place_of(branch.if_token.span)));
     Ok(())
-}
-
-fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
-    let mut of = &*counted.expr;
-    let mut step = None;
-    while let Rust::Paren(inner) = of {
-        of = &inner.expr;
-    }
-    if let Rust::MethodCall(call) = of {
-        if call.method == "step_by" && call.args.len() == 1 {
-            step = call.args.first();
-            of = &call.receiver;
-        } else {
-            return refuse(
-                call.method.span(),
-                "only `step_by` is known of ranges: write a loop over a range",
-            );
-        }
-    }
-    while let Rust::Paren(inner) = of {
-        of = &inner.expr;
-    }
-    let Rust::Range(range) = of else {
-        return refuse(of.span(), "a kernel loops over ranges: write `for i in 0..n` and index the array");
-    };
-    let (Some(start), Some(end)) = (&range.start, &range.end) else {
-        return refuse(range.span(), "a range needs a start and an end");
-    };
-    if matches!(range.limits, syn::RangeLimits::Closed(_)) {
-        return refuse(range.span(), "write the range without its end: `0..n + 1`");
-    }
-    let (mut start, mut end) = expression::pair(start, end, None, scope)?;
-    let ty = start.ty;
-    let step = match step {
-        Some(step) => {
-            let found = scope.read_after(&mut [&mut start, &mut end], |scope| typed(step, ty, scope))?;
-            let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
-            if number.is_some_and(|number| number < 0) {
-                return refuse(step.span(), "a range counts upwards: write a step above 0");
-            }
-            found
-        }
-        None => Expr::literal(Literal::integer(ty, 1), start.place),
-    };
-    out.append(&mut scope.before);
-    let mark = scope.mark();
-    let at = place_of(counted.for_token.span);
-    let variable = match &*counted.pat {
-        Pat::Ident(name) => scope.variable(&name.ident, ty, false),
-        Pat::Wild(wild) => scope.hidden("_", ty, place_of(wild.span())),
-        other => return refuse(other.span(), "the variable of a loop is a name"),
-    };
-    label::enclosing(counted.label.as_ref(), scope, out, |scope| {
-        let body = block(&counted.body, scope)?;
-        scope.forget(mark);
-        Ok(Stmt::new(StmtKind::For(variable, start, end, step, body), at))
-    })
 }
 
 /// The memory that a barrier or fence names: local, global or both.

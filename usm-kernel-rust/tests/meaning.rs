@@ -67,7 +67,7 @@ fn an_id_is_cast_to_any_type() {
 #[test]
 fn a_step_is_above_zero() {
     let found = refused_statement("for k in (0_i32..9).step_by(-1) { o[global_id(0)] += k as u64; }");
-    assert_eq!(found, "f.rs:2:29: a range counts upwards: write a step above 0");
+    assert_eq!(found, "f.rs:2:29: a range counts upwards: write a step above 0, and `rev` behind the range");
 }
 
 #[test]

@@ -231,9 +231,16 @@ impl Writer {
         }
         let (label, body) = self.body(place, uniform);
         self.variables.truncate(outer);
-        let range = match self.random.below(3) {
-            0 => format!("({start}..{end}).step_by({})", self.random.from(1, 9)),
-            _ => format!("{start}..{end}"),
+        let dots = self.word(&["..", "..", "..="]);
+        let step = self.random.from(1, 9);
+        // Rust turns the steps of few types.
+        let turns = ty.bits() < 64 && dots == ".." || ty.bits() < 32;
+        let range = match self.random.below(9) {
+            0 | 1 => format!("({start}{dots}{end}).step_by({step})"),
+            2 => format!("({start}{dots}{end}).rev()"),
+            3 => format!("({start}{dots}{end}).rev().step_by({step})"),
+            4 if turns => format!("({start}{dots}{end}).step_by({step}).rev()"),
+            _ => format!("{start}{dots}{end}"),
         };
         format!("{label}for {name} in {range} {{\n{body}}}\n")
     }

@@ -16,13 +16,22 @@ impl Writer {
         } else {
             (self.expr(ty, 1), self.expr(ty, 1))
         };
-        let range = if self.random.percent(60) {
-            format!("({start}..{end}).step_by({})", self.step(ty, uniform))
-        } else {
-            format!("{start}..{end}")
-        };
+        let range = self.range(&start, &end, |writer| writer.step(ty, uniform));
         let (name, body) = self.body(outer, ty, false, uniform);
         format!("for {name} in {range} {{\n{body}}}\n")
+    }
+
+    /// A range, mostly in steps, and sometimes with its end or backwards.
+    fn range(&mut self, start: &str, end: &str, step: impl FnOnce(&mut Self) -> String) -> String {
+        let dots = self.word(&["..", "..", "..", "..="]);
+        let range = format!("({start}{dots}{end})");
+        match self.random.below(10) {
+            0..=4 => format!("{range}.step_by({})", step(self)),
+            5 => format!("{range}.rev().step_by({})", step(self)),
+            6 => format!("{range}.step_by({}).rev()", step(self)),
+            7 => format!("{range}.rev()"),
+            _ => format!("{start}{dots}{end}"),
+        }
     }
 
     /// A loop with a condition, and code that changes its counter, at its end or start.
@@ -52,7 +61,8 @@ impl Writer {
         let step =
             if self.random.percent(30) { format!("(global_size(0) as {ty})") } else { self.step(ty, true) };
         let output = self.output();
-        format!("for {name} in ({start}..{end}).step_by({step}) {{\n{output}[{name} as u64] = 1;\n}}\n")
+        let range = self.range(&start, &end, |_| step);
+        format!("for {name} in {range} {{\n{output}[{name} as u64] = 1;\n}}\n")
     }
 
     /// The name of a counter, and the loop's body, which knows it.

@@ -50,6 +50,12 @@ impl Walker<'_> {
             |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 0);
         let positive =
             |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 1);
+        // Numbers that differ by what a launch determines.
+        if matches!(operator, Binary::Min | Binary::Max) && one.sum.terms == two.sum.terms {
+            let (first, second) = (one.sum.constant, two.sum.constant);
+            let constant = if operator == Binary::Min { first.min(second) } else { first.max(second) };
+            return Known { sum: Linear { terms: one.sum.terms, constant }, requires };
+        }
         let (low, high) = match operator {
             Binary::Mul if natural(&left.low) && natural(&right.low) => {
                 let low = left.low.zip(right.low).map(|(one, two)| one.mul(two));
@@ -91,9 +97,6 @@ impl Walker<'_> {
                 (Some(Number::ZERO), high)
             }
             Binary::Min => {
-                if let (Some(one), Some(two)) = (one.sum.as_number(), two.sum.as_number()) {
-                    return Known { sum: Linear::number(one.clone().min(two.clone())), requires };
-                }
                 let high = match (left.high, right.high) {
                     (Some(one), Some(two)) => Some(one.min(two)),
                     (one, two) => one.or(two),
@@ -101,9 +104,6 @@ impl Walker<'_> {
                 (left.low.zip(right.low).map(|(one, two)| one.min(two)), high)
             }
             Binary::Max => {
-                if let (Some(one), Some(two)) = (one.sum.as_number(), two.sum.as_number()) {
-                    return Known { sum: Linear::number(one.clone().max(two.clone())), requires };
-                }
                 let low = match (left.low, right.low) {
                     (Some(one), Some(two)) => Some(one.max(two)),
                     (one, two) => one.or(two),

@@ -1,0 +1,311 @@
+//! Loops over ranges, their `rev` and their `step_by`, as loops of the IR, which count upwards to
+//! an end that they exclude.
+
+use syn::spanned::Spanned as _;
+use syn::{Expr as Rust, ExprForLoop, ExprRange, Pat, RangeLimits, Result};
+use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Place, Scalar, Stmt, StmtKind, VarId};
+
+use crate::scope::{Scope, refuse};
+use crate::signature::place_of;
+use crate::{body, expression, label};
+
+/// A range of the source.
+struct Asked<'r> {
+    range: &'r ExprRange,
+    is_closed: bool,
+    step: Option<&'r Rust>,
+    turn: Turn,
+}
+
+/// The direction of a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Upwards,
+    /// From the end, in steps from there.
+    Downwards,
+    /// The numbers of the steps from the start, the last one first.
+    Back,
+}
+
+impl<'r> Asked<'r> {
+    fn of(mut of: &'r Rust) -> Result<Self> {
+        let (mut step, mut turn, mut is_turned) = (None, Turn::Upwards, false);
+        let range = loop {
+            match of {
+                Rust::Paren(inner) => of = &inner.expr,
+                Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
+                    if step.is_some() {
+                        return refuse(call.method.span(), "one `step_by` is enough: multiply the steps");
+                    }
+                    step = call.args.first();
+                    of = &call.receiver;
+                }
+                Rust::MethodCall(call) if call.method == "rev" && call.args.is_empty() => {
+                    if is_turned {
+                        return refuse(call.method.span(), "the range is turned twice: leave out `rev`");
+                    }
+                    // Methods are met from the last one to the first one.
+                    turn = if step.is_some() { Turn::Downwards } else { Turn::Back };
+                    is_turned = true;
+                    of = &call.receiver;
+                }
+                Rust::MethodCall(call) => {
+                    return refuse(
+                        call.method.span(),
+                        "only `rev` and `step_by` are known of ranges: write a loop over a range",
+                    );
+                }
+                Rust::Range(range) => break range,
+                other => {
+                    return refuse(
+                        other.span(),
+                        "a kernel loops over ranges: write `for i in 0..n` and index the array",
+                    );
+                }
+            }
+        };
+        // Without steps both are the same.
+        if step.is_none() && turn == Turn::Back {
+            turn = Turn::Downwards;
+        }
+        Ok(Self { range, is_closed: matches!(range.limits, RangeLimits::Closed(_)), step, turn })
+    }
+}
+
+pub(crate) fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let asked = Asked::of(&counted.expr)?;
+    let (Some(start), Some(end)) = (&asked.range.start, &asked.range.end) else {
+        return refuse(asked.range.span(), "a range needs a start and an end");
+    };
+    let (mut start, mut end) = expression::pair(start, end, None, scope)?;
+    let ty = start.ty;
+    if !ty.is_integer() {
+        return refuse(asked.range.span(), format!("a loop counts integers, not {ty}"));
+    }
+    let step = match asked.step {
+        Some(step) => scope.read_after(&mut [&mut start, &mut end], |scope| step_of(step, ty, scope))?,
+        None => Expr::literal(Literal::integer(ty, 1), start.place),
+    };
+    out.append(&mut scope.before);
+    let mark = scope.mark();
+    let at = place_of(counted.for_token.span);
+    let (is_plain, is_short) = (!asked.is_closed && asked.turn == Turn::Upwards, step.ty == ty);
+    let is_below = !asked.is_closed || is_below_largest(&end);
+    let mut range = Range { ty, at, start, end, step, is_closed: asked.is_closed };
+    if !(is_short && (is_plain || asked.turn == Turn::Upwards && is_below)) {
+        range.keep(scope, out);
+    }
+    let variable = match &*counted.pat {
+        Pat::Ident(name) => scope.variable(&name.ident, ty, false),
+        Pat::Wild(wild) => scope.hidden("_", ty, place_of(wild.span())),
+        other => return refuse(other.span(), "the variable of a loop is a name"),
+    };
+    label::enclosing(counted.label.as_ref(), scope, out, |scope| {
+        let body = body::block(&counted.body, scope)?;
+        scope.forget(mark);
+        Ok(match asked.turn {
+            Turn::Upwards if is_short && is_below => {
+                let end = range.behind();
+                Stmt::new(StmtKind::For(variable, range.start, end, range.step, body), at)
+            }
+            Turn::Downwards if is_short && is_below => range.downwards(variable, body, scope),
+            turn => range.in_rounds(turn, variable, body, scope),
+        })
+    })
+}
+
+/// The step of a range has its type, or that of Rust.
+fn step_of(step: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
+    let found = expression::expr(step, Some(ty), scope)?;
+    if found.ty != ty && found.ty != Scalar::U64 {
+        return refuse(step.span(), format!("a step of {} in a range of {ty}: write `as usize`", found.ty));
+    }
+    let number = if let ExprKind::Literal(number) = found.kind { number.to_i64() } else { None };
+    if number.is_some_and(|number| number < 0) {
+        return refuse(
+            step.span(),
+            "a range counts upwards: write a step above 0, and `rev` behind the range",
+        );
+    }
+    Ok(found)
+}
+
+/// The numbers of a range, read once before its loop.
+struct Range {
+    ty: Scalar,
+    at: Place,
+    start: Expr,
+    end: Expr,
+    step: Expr,
+    is_closed: bool,
+}
+
+impl Range {
+    fn number(&self, ty: Scalar, value: u64) -> Expr {
+        Expr::literal(Literal::integer(ty, value), self.at)
+    }
+
+    /// Gives the numbers variables, because the body may change what they read.
+    fn keep(&mut self, scope: &mut Scope, out: &mut Vec<Stmt>) {
+        for (name, value) in [("start", &mut self.start), ("end", &mut self.end), ("step", &mut self.step)] {
+            if !is_fixed(value) {
+                *value = kept(name, value.clone(), scope, out);
+            }
+        }
+    }
+
+    /// The end that the loop excludes.
+    fn behind(&self) -> Expr {
+        if self.is_closed { sum(self.end.clone(), self.number(self.ty, 1)) } else { self.end.clone() }
+    }
+
+    /// The last number, unless the range is empty.
+    fn last(&self) -> Expr {
+        if self.is_closed { self.end.clone() } else { difference(self.end.clone(), self.number(self.ty, 1)) }
+    }
+
+    /// A loop whose counter goes up while the variable goes down.
+    fn downwards(self, variable: VarId, mut body: Vec<Stmt>, scope: &mut Scope) -> Stmt {
+        let counter = scope.hidden("counter", self.ty, self.at);
+        let end = self.behind();
+        let down = difference(self.last(), Expr::variable(counter, self.ty, self.at));
+        let value = sum(self.start.clone(), down);
+        body.insert(0, Stmt::new(StmtKind::Set(variable, value), self.at));
+        Stmt::new(StmtKind::For(counter, self.start, end, self.step, body), self.at)
+    }
+
+    /// A loop over the distances from the start, or from the end, as `u64`: the last number may be
+    /// the largest of its type. Of all numbers of 64 bits, the last one is missing, which no loop
+    /// gets to.
+    fn in_rounds(self, turn: Turn, variable: VarId, mut body: Vec<Stmt>, scope: &mut Scope) -> Stmt {
+        let (ty, at) = (self.ty, self.at);
+        let one = self.number(Scalar::U64, 1);
+        let compare = if self.is_closed { Binary::Le } else { Binary::Lt };
+        let is_any = Expr::binary(compare, self.start.clone(), self.end.clone(), at);
+        let mut inner = Vec::new();
+        let mut end = self.end.clone();
+        if turn == Turn::Back {
+            // The proof divides only what it knows to be above zero.
+            let least = if self.is_closed { 0 } else { 1 };
+            end = larger(end, sum(self.start.clone(), self.number(ty, least)));
+        }
+        let distance = difference(wide(end, at), wide(self.start.clone(), at));
+        let room = if self.is_closed { distance } else { difference(distance, one.clone()) };
+        let step = wide(self.step.clone(), at);
+        // The number of rounds fits 64 bits, except for all numbers of 64 bits.
+        let next = |rounds: Expr| {
+            let more = sum(rounds.clone(), one.clone());
+            if self.is_closed && ty.bits() == 64 { larger(rounds, more) } else { more }
+        };
+        let counter = scope.hidden("counter", Scalar::U64, at);
+        let now = Expr::variable(counter, Scalar::U64, at);
+        let (rounds, by, value) = match turn {
+            Turn::Back => {
+                // A step of zero counts as one.
+                let step = larger(step, one.clone());
+                let last =
+                    kept("rounds", Expr::binary(Binary::Div, room, step.clone(), at), scope, &mut inner);
+                let left = difference(last.clone(), now);
+                let above = cast(Expr::binary(Binary::Mul, left, step, at), ty, at);
+                (next(last), one, sum(self.start, above))
+            }
+            Turn::Downwards => (next(room), step, difference(self.last(), cast(now, ty, at))),
+            Turn::Upwards => (next(room), step, sum(self.start, cast(now, ty, at))),
+        };
+        body.insert(0, Stmt::new(StmtKind::Set(variable, value), at));
+        let zero = Expr::literal(Literal::integer(Scalar::U64, 0), at);
+        inner.push(Stmt::new(StmtKind::For(counter, zero, rounds, by, body), at));
+        Stmt::new(StmtKind::If(is_any, inner, Vec::new()), at)
+    }
+}
+
+fn cast(value: Expr, ty: Scalar, at: Place) -> Expr {
+    match value.kind {
+        ExprKind::Literal(number) => Expr::literal(Literal::integer(ty, number.bits), at),
+        _ if value.ty == ty => value,
+        _ => value.cast(ty, at),
+    }
+}
+
+fn wide(value: Expr, at: Place) -> Expr {
+    cast(value, Scalar::U64, at)
+}
+
+/// Sets a new variable.
+fn kept(name: &str, value: Expr, scope: &mut Scope, out: &mut Vec<Stmt>) -> Expr {
+    let (ty, at) = (value.ty, value.place);
+    let variable = scope.hidden(name, ty, at);
+    out.push(Stmt::new(StmtKind::Set(variable, value), at));
+    Expr::variable(variable, ty, at)
+}
+
+/// Whether nothing changes the value while the kernel runs.
+const fn is_fixed(value: &Expr) -> bool {
+    matches!(value.kind, ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Len(_) | ExprKind::Query(..))
+}
+
+const fn bits(value: &Expr) -> Option<u64> {
+    match value.kind {
+        ExprKind::Literal(number) => Some(number.bits),
+        _ => None,
+    }
+}
+
+fn sum(one: Expr, two: Expr) -> Expr {
+    let at = one.place;
+    match (bits(&one), bits(&two)) {
+        (Some(0), _) => two,
+        (_, Some(0)) => one,
+        (Some(first), Some(second)) => {
+            Expr::literal(Literal::integer(one.ty, first.wrapping_add(second)), at)
+        }
+        _ => Expr::binary(Binary::Add, one, two, at),
+    }
+}
+
+fn difference(one: Expr, two: Expr) -> Expr {
+    let at = one.place;
+    match (bits(&one), bits(&two)) {
+        (_, Some(0)) => one,
+        (Some(first), Some(second)) => {
+            Expr::literal(Literal::integer(one.ty, first.wrapping_sub(second)), at)
+        }
+        _ => Expr::binary(Binary::Sub, one, two, at),
+    }
+}
+
+/// The larger one of two integers.
+fn larger(one: Expr, two: Expr) -> Expr {
+    let at = one.place;
+    match (bits(&one), bits(&two)) {
+        (Some(first), Some(second)) => {
+            let is_second = if one.ty.is_signed() { (first as i64) < second as i64 } else { first < second };
+            if is_second { two } else { one }
+        }
+        _ => Expr::binary(Binary::Max, one, two, at),
+    }
+}
+
+/// Whether a value is never the largest of its type.
+fn is_below_largest(value: &Expr) -> bool {
+    let ty = value.ty;
+    let number = |value: &Expr| bits(value).filter(|_| ty.is_integer());
+    let largest = ty.max().map_or(u64::MAX, |largest| largest as u64);
+    match &value.kind {
+        ExprKind::Literal(number) => number.bits != largest,
+        // No array has so many elements, and no range so many items.
+        ExprKind::Len(_) | ExprKind::Query(..) => true,
+        ExprKind::Cast(inner) => {
+            let from = inner.ty;
+            from.is_integer() && from.bits() < ty.bits() && (ty.is_signed() || !from.is_signed())
+        }
+        ExprKind::Binary(Binary::Min, one, two) => is_below_largest(one) || is_below_largest(two),
+        ExprKind::Binary(Binary::Rem, _, by) => number(by).is_some_and(|by| (1..=largest).contains(&by)),
+        ExprKind::Binary(Binary::Div, _, by) => number(by).is_some_and(|by| (2..=127).contains(&by)),
+        ExprKind::Binary(Binary::And, one, two) => {
+            let is_below = |value: &Expr| number(value).is_some_and(|number| number < largest);
+            is_below(one) || is_below(two)
+        }
+        _ => false,
+    }
+}
