@@ -82,9 +82,10 @@ fn releasing_load(count: &[Atomic<u32>], a: &mut [u32]) {
 }
 
 #[kernel]
-fn order_under_a_condition(count: &[Atomic<u32>], a: &mut [u32]) {
+fn name_bound_twice(a: &mut [u32]) {
     let i = global_id(0);
-    a[i] = if i < 4 { count[0].load(ACQUIRE) } else { 0 };
+    let (x, x) = (a[i], 1_u32);
+    a[i] = x;
 }
 
 fn main() {}

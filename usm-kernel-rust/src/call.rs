@@ -9,7 +9,7 @@ use usm_kernel_ir::{
     ArrayId, Binary, Collection, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, without_returns,
 };
 
-use crate::expression::{expr, may_run, typed};
+use crate::expression::{expr, typed};
 use crate::scope::{Called, Meaning, Module, Scope, refuse, scalar};
 use crate::signature::{element, length, place_of};
 use crate::{body, instance};
@@ -26,7 +26,6 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
             function = Rc::new(concrete);
         }
     }
-    may_run(call.func.span(), scope)?;
     scope.count_inlined(call.span())?;
     if scope.called.iter().any(|called| called.name == name) {
         return refuse(
@@ -40,7 +39,11 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     }
     let mut names = Vec::new();
     for (parameter, argument) in function.sig.inputs.iter().zip(&call.args) {
-        names.push(given_for(parameter, argument, scope)?);
+        let named = given_for(parameter, argument, scope)?;
+        if names.iter().any(|(name, _)| *name == named.0) {
+            return refuse(parameter.span(), format!("two parameters are called `{}`", named.0));
+        }
+        names.push(named);
     }
     let at = place_of(call.span());
     let result = match &function.sig.output {
@@ -203,7 +206,6 @@ pub(crate) fn of_group(
         "group_broadcast" => None,
         _ => return Ok(None),
     };
-    may_run(call.func.span(), scope)?;
     let is_of_truth = matches!(name, "group_any" | "group_all");
     let [value, rest @ ..] = &arguments[..] else {
         return refuse(call.span(), format!("`{name}` needs a value"));

@@ -65,10 +65,17 @@ pub(crate) fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> 
                 known.push(next);
             }
             out.append(&mut scope.before);
+            let mut seen = Vec::new();
             for (name, value) in names.elems.iter().zip(known) {
-                let Pat::Ident(name) = name else {
-                    return refuse(name.span(), "a tuple of names is needed here");
+                let name = match name {
+                    Pat::Ident(name) => name,
+                    Pat::Wild(_) => continue,
+                    other => return refuse(other.span(), "a tuple of names is needed here"),
                 };
+                if seen.contains(&&name.ident) {
+                    return refuse(name.span(), format!("`{}` is bound more than once here", name.ident));
+                }
+                seen.push(&name.ident);
                 let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
                 out.push(Stmt::new(StmtKind::Set(variable, value), place_of(name.span())));
             }

@@ -1,9 +1,8 @@
 //! Expressions and their types. A literal takes the required type, or that of the other operand.
 
-use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
-use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Stmt, StmtKind, Unary};
 
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
@@ -117,13 +116,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                     "the branches of a value are one expression each: assign in the branches instead",
                 );
             };
-            let (one, other) = maybe("a branch of a value", scope, |scope| pair(&one, &other, hint, scope))?;
-            let ty = one.ty;
-            Ok(Expr {
-                kind: ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other)),
-                ty,
-                place: at,
-            })
+            choice(condition, [&one, &other], hint, at, scope)
         }
         Rust::Call(call) => function(call, hint, scope),
         Rust::MethodCall(call) => method(call, hint, scope),
@@ -148,12 +141,66 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
     }
 }
 
-/// Reads an expression that may not be evaluated, so none of it may run before the statement.
-fn maybe<T>(part: &'static str, scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
-    let outer = scope.conditional.replace(part);
-    let found = read(scope);
-    scope.conditional = outer;
-    found
+/// Reads a value that may not be evaluated, and the statements that must run before it if it is.
+fn apart<T>(scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<(T, Vec<Stmt>)> {
+    let outer = core::mem::take(&mut scope.before);
+    let found = read(scope)?;
+    Ok((found, core::mem::replace(&mut scope.before, outer)))
+}
+
+/// `condition && right` or `condition || right`.
+fn short(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope) -> Result<Expr> {
+    let at = place_of(binary.op.span());
+    let left = typed(&binary.left, Scalar::Bool, scope)?;
+    let (right, mut runs) = apart(scope, |scope| typed(&binary.right, Scalar::Bool, scope))?;
+    if runs.is_empty() {
+        return Ok(Expr::binary(operator, left, right, at));
+    }
+    let result = scope.hidden("both", Scalar::Bool, at);
+    // What the left side says of indices is known behind it too, if it may be computed again.
+    let again = (!scope.may_change(&left)).then(|| left.clone());
+    runs.push(Stmt::new(StmtKind::Set(result, right), at));
+    let is_and = operator == Binary::AndThen;
+    let known = Stmt::new(StmtKind::Set(result, Expr::literal(Literal::bool(!is_and), at)), at);
+    let (then, other) = if is_and { (runs, vec![known]) } else { (vec![known], runs) };
+    scope.before.push(Stmt::new(StmtKind::If(left, then, other), at));
+    let result = Expr::variable(result, Scalar::Bool, at);
+    Ok(match again {
+        Some(left) => Expr::binary(operator, left, result, at),
+        None => result,
+    })
+}
+
+/// `if condition { one } else { other }`, of which one is evaluated.
+fn choice(
+    condition: Expr,
+    [one, other]: [&Rust; 2],
+    hint: Option<Scalar>,
+    at: usm_kernel_ir::Place,
+    scope: &mut Scope,
+) -> Result<Expr> {
+    let ((one, mut first), (other, mut second)) = match (literal::is_open(one), literal::is_open(other)) {
+        (true, false) => {
+            let other = apart(scope, |scope| expr(other, None, scope))?;
+            (apart(scope, |scope| typed(one, other.0.ty, scope))?, other)
+        }
+        (is_open, _) => {
+            let hint = hint.filter(|_| is_open);
+            let one = apart(scope, |scope| expr(one, hint, scope))?;
+            let ty = one.0.ty;
+            (one, apart(scope, |scope| typed(other, ty, scope))?)
+        }
+    };
+    let ty = one.ty;
+    if first.is_empty() && second.is_empty() {
+        let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other));
+        return Ok(Expr { kind, ty, place: at });
+    }
+    let result = scope.hidden("chosen", ty, at);
+    first.push(Stmt::new(StmtKind::Set(result, one), at));
+    second.push(Stmt::new(StmtKind::Set(result, other), at));
+    scope.before.push(Stmt::new(StmtKind::If(condition, first, second), at));
+    Ok(Expr::variable(result, ty, at))
 }
 
 /// Reads two values of one type. If only one side has a type, the other takes it.
@@ -208,11 +255,10 @@ fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut
         BinOp::Gt(_) => Binary::Gt,
         _ => return refuse(binary.op.span(), "an assignment is no value"),
     };
-    let (left, right) = if matches!(operator, Binary::AndThen | Binary::OrElse) {
-        let left = typed(&binary.left, Scalar::Bool, scope)?;
-        let part = "the right side of `&&` or `||`";
-        (left, maybe(part, scope, |scope| typed(&binary.right, Scalar::Bool, scope))?)
-    } else if matches!(operator, Binary::Shl | Binary::Shr) {
+    if matches!(operator, Binary::AndThen | Binary::OrElse) {
+        return short(binary, operator, scope);
+    }
+    let (left, right) = if matches!(operator, Binary::Shl | Binary::Shr) {
         let mut left = expr(&binary.left, hint, scope)?;
         let hint = literal::is_open(&binary.right).then_some(left.ty);
         let right = scope.read_after(&mut [&mut left], |scope| expr(&binary.right, hint, scope))?;
@@ -221,6 +267,17 @@ fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut
         // The type of a comparison says nothing about its operands.
         pair(&binary.left, &binary.right, if operator.compares() { None } else { hint }, scope)?
     };
+    if left.ty == Scalar::Bool {
+        // `false` is below `true`.
+        let not = |operand| Expr::unary(Unary::Not, operand, at);
+        match operator {
+            Binary::Lt => return Ok(Expr::binary(Binary::And, not(left), right, at)),
+            Binary::Le => return Ok(Expr::binary(Binary::Or, not(left), right, at)),
+            Binary::Gt => return Ok(Expr::binary(Binary::And, left, not(right), at)),
+            Binary::Ge => return Ok(Expr::binary(Binary::Or, left, not(right), at)),
+            _ => {}
+        }
+    }
     if !operator.takes(left.ty) {
         return refuse(binary.op.span(), format!("{} has no such operator", left.ty));
     }
@@ -350,7 +407,6 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             return Ok(Expr::load(array, element, index, at));
         }
         if name == "load" {
-            may_run(call.method.span(), scope)?;
             let (array, element, index) = element(index, scope)?;
             let (at, to) = (index.place, scope.hidden("loaded", element, at));
             let stmts = atomic::load(call, to, Expr::load(array, element, index, at))?;
@@ -358,7 +414,6 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             return Ok(Expr::variable(to, element, at));
         }
         if atomic::is_atomic(call) {
-            may_run(call.method.span(), scope)?;
             let Some(array) = array_of(index, scope)?.array() else {
                 return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
             };
@@ -457,17 +512,6 @@ fn array_of(index: &syn::ExprIndex, scope: &Scope) -> Result<Meaning> {
             None => refuse(path.span(), "only arrays by name are indexed"),
         },
         other => refuse(other.span(), "only arrays by name are indexed"),
-    }
-}
-
-/// Refuses statements that must run before this one if the expression may not be evaluated.
-pub(crate) fn may_run(span: Span, scope: &Scope) -> Result<()> {
-    match scope.conditional {
-        Some(part) => refuse(
-            span,
-            format!("this runs in any case, but {part} may not: give it a variable by `let` before"),
-        ),
-        None => Ok(()),
     }
 }
 

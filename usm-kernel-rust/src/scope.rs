@@ -72,8 +72,6 @@ pub(crate) struct Scope {
     pub(crate) dimensions: u8,
     /// Statements that must run before the one that is being read.
     pub(crate) before: Vec<Stmt>,
-    /// The enclosing part, while an expression that may not be evaluated is read.
-    pub(crate) conditional: Option<&'static str>,
     pub(crate) neighbours: Rc<Module>,
     /// The kernel's sub-group size, if it has one.
     pub(crate) sub_groups: Option<SubGroups>,
@@ -122,7 +120,6 @@ impl Scope {
             names,
             dimensions: 0,
             before: Vec::new(),
-            conditional: None,
             neighbours,
             sub_groups: None,
             called: Vec::new(),
@@ -215,7 +212,7 @@ impl Scope {
     }
 
     /// Whether a value reads memory that statements write.
-    fn may_change(&self, value: &Expr) -> bool {
+    pub(crate) fn may_change(&self, value: &Expr) -> bool {
         let mut reads = false;
         value.for_each(&mut |expr| {
             if let ExprKind::Load(array, _) = expr.kind {

@@ -5,7 +5,7 @@ use syn::{Expr as Rust, ExprCall, Result};
 use usm_kernel_ir::{Binary, Collection, Expr, Lane, Scalar};
 
 use crate::call::combining_operator;
-use crate::expression::{expr, may_run, typed};
+use crate::expression::{expr, typed};
 use crate::scope::{Scope, refuse};
 use crate::signature::place_of;
 
@@ -43,7 +43,6 @@ pub(crate) fn of_sub_group(
             _ => sub_groups.lane(at),
         }));
     }
-    may_run(call.func.span(), scope)?;
     let collection = match what {
         "inclusive_scan" => Collection::Inclusive,
         "exclusive_scan" => Collection::Exclusive,

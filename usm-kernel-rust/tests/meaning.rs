@@ -15,6 +15,11 @@ fn refused_statement(statement: &str) -> String {
     refused(&format!("#[kernel] fn f(o: &mut [u64], x: &mut [f32]) {{\n{statement}\n}}"))
 }
 
+fn read_statement(statement: &str) -> Result<Vec<usm_kernel_ir::Kernel>, usm_kernel_rust::Refused> {
+    let source = format!("#[kernel] fn f(o: &mut [u64], x: &mut [f32]) {{\n{statement}\n}}");
+    usm_kernel_rust::read(&source, "f.rs")
+}
+
 #[test]
 fn a_loop_without_a_variable_hides_no_name() {
     let source = "#[kernel] fn f(o: &mut [u32]) {
@@ -132,4 +137,49 @@ fn a_function_takes_arrays_of_its_own_length() {
     assert_eq!(found, "f.rs:8:3: an array of 4 elements, not 8");
     let found = refused_function("&[u32; 8]", "let y = x[0];", "g(a);");
     assert_eq!(found, "f.rs:8:3: an array of no fixed length: take `&[T]`");
+}
+
+#[test]
+fn a_name_is_bound_once() {
+    let found = refused_statement("let (a, b, a) = (1_u64, 2_u64, 3_u64); o[global_id(0)] = a + b;");
+    assert_eq!(found, "f.rs:2:12: `a` is bound more than once here");
+    assert!(read_statement("let (_, b, _) = (1_u64, 2_u64, 3_u64); o[global_id(0)] = b;").is_ok());
+    let source = "#[kernels] mod m {
+        #[kernel_fn] fn g(x: u32, x: u32) -> u32 { x }
+        #[kernel] fn f(a: &mut [u32]) { a[global_id(0)] = g(1, 2); }
+    }";
+    assert_eq!(refused(source), "f.rs:2:35: two parameters are called `x`");
+}
+
+/// A call behind a condition sees what the condition says of indices.
+#[test]
+fn what_a_condition_says_is_known_to_a_call_behind_it() {
+    let source = "#[kernels] mod m {
+        #[kernel_fn] fn is_odd(a: &[u32], i: u64) -> bool { a[i] % 2 == 1 }
+        #[kernel] fn f(a: &[u32], o: &mut [u32]) {
+            let i = global_id(0);
+            if i < o.len() && i < a.len() && is_odd(a, i) { o[i] = a[i]; }
+            if i >= o.len() || is_odd(o, i) { return; }
+            o[i] = if i < a.len() { is_odd(a, i) as u32 } else { 2 };
+        }
+    }";
+    let kernel = usm_kernel_rust::read(source, "f.rs").unwrap().remove(0);
+    let claims = usm_kernel_ir::proof::claims(&kernel).unwrap();
+    for lengths in [[3, 5], [8, 8], [9, 2]] {
+        let shape = usm_kernel_ir::proof::Shape { global: &[8], local: &[1], lengths: &lengths, values: &[] };
+        assert!(claims.holds(&shape), "{:?}", claims.unproven(&shape));
+    }
+}
+
+/// Not all items of a group come to a barrier behind a condition that differs between them.
+#[test]
+fn a_collective_operation_behind_a_condition_needs_all_items() {
+    let function = "group_any(o[0] > 1)";
+    for condition in ["local_id(0) > 1 && {}", "local_id(0) > 1 || {}"] {
+        let condition = condition.replace("{}", function);
+        let found = refused_statement(&format!("if {condition} {{ x[global_id(0)] = 1.0; }}"));
+        assert!(found.contains("not all work-items of a group reach this barrier"), "{found}");
+    }
+    let all = format!("if group_id(0) > 1 && {function} {{ x[global_id(0)] = 1.0; }}");
+    assert!(read_statement(&all).is_ok());
 }

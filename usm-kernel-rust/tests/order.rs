@@ -51,6 +51,50 @@ fn operands_are_read_from_left_to_right() {
     }
 }
 
+/// `p[0]` counts the calls from 5 on.
+#[test]
+fn what_may_not_be_evaluated_does_nothing_unless_it_is() {
+    for (statement, wanted) in [
+        ("if p[1] == 9 && bump(p) == 6 { o[i] = 1; } o[i] += p[0];", 5),
+        ("if p[1] == 6 && bump(p) == 6 { o[i] = 10; } o[i] += p[0];", 16),
+        ("if p[1] == 6 || bump(p) == 6 { o[i] = 10; } o[i] += p[0];", 15),
+        ("if p[1] == 9 || bump(p) == 6 { o[i] = 10; } o[i] += p[0];", 16),
+        ("if p[1] == 9 && bump(p) == 6 || bump(p) == 6 { o[i] = 10; } o[i] += p[0];", 16),
+        ("if i == 0 && (i == 1 || bump(p) == 6) && bump(p) == 7 { o[i] = 10; } o[i] += p[0];", 17),
+        ("if p[0] == 5 && bump(p) == 6 && p[0] == 6 { o[i] = 10; } o[i] += p[0];", 16),
+        ("let b = p[0] == 5 && bump(p) == 6; o[i] = b as u32 * 10 + p[0];", 16),
+        ("if !(p[0] == 5 && bump(p) == 6) { o[i] = 10; } o[i] += p[0];", 6),
+        ("o[i] = if i == 0 { bump(p) } else { two(bump(p), bump(p)) } * 10 + p[0];", 66),
+        ("o[i] = if i == 1 { bump(p) } else { two(bump(p), bump(p)) };", 607),
+        ("o[i] = if bump(p) == 6 { 7 } else { bump(p) } * 10 + p[0];", 76),
+        ("o[i] = p[0] * 10 + if i == 0 { bump(p) } else { 1 };", 56),
+        ("o[i] = if i == 1 { 1 } else if bump(p) == 7 { 2 } else { bump(p) };", 7),
+        ("let mut k = 0_u32; while k < 3 && bump(p) < 7 { k += 1; } o[i] = k * 10 + p[0];", 17),
+        ("while p[0] < 3 && bump(p) < 7 { } o[i] = p[0];", 5),
+        ("o[i] = (n[0].load() == 1 && n[0].fetch_add(1) == 0) as u32 + n[0].load();", 0),
+        ("o[i] = (n[0].load() == 0 && n[0].fetch_add(1) == 0) as u32 * 10 + n[0].load();", 11),
+        ("o[i] = if i == 0 { n[0].load(ACQUIRE) } else { n[9].load(ACQUIRE) };", 0),
+        // Outside, so only an item that is not there may read it.
+        ("if i == 1 && two(o[99], 1) == 1 { o[i] = 1; }", 0),
+    ] {
+        assert_eq!(left_by(statement), wanted, "{statement}");
+    }
+}
+
+#[test]
+fn false_is_below_true() {
+    for (statement, wanted) in [
+        ("for k in 0..4_u32 { if (k & 1 == 1) < (k & 2 == 2) { o[i] += 1 << k; } }", 0b0100),
+        ("for k in 0..4_u32 { if (k & 1 == 1) <= (k & 2 == 2) { o[i] += 1 << k; } }", 0b1101),
+        ("for k in 0..4_u32 { if (k & 1 == 1) > (k & 2 == 2) { o[i] += 1 << k; } }", 0b0010),
+        ("for k in 0..4_u32 { if (k & 1 == 1) >= (k & 2 == 2) { o[i] += 1 << k; } }", 0b1011),
+        ("if (p[0] == 4) < (bump(p) == 6) { o[i] = p[0]; }", 6),
+        ("if true <= (bump(p) == 7) { o[i] = 1; } o[i] += p[0];", 6),
+    ] {
+        assert_eq!(left_by(statement), wanted, "{statement}");
+    }
+}
+
 #[test]
 fn a_value_is_read_before_the_index_that_it_is_written_to() {
     assert_eq!(left_by("o[bump(p) as u64 - 6] = p[0];"), 5);

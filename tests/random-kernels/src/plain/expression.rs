@@ -197,20 +197,17 @@ impl Writer {
             ("==", COMPARES),
             ("!=", COMPARES),
             (">", COMPARES),
+            (">=", COMPARES),
         ]);
-        let ordered = matches!(operator, "<" | "<=" | ">");
         let ty = match binds {
-            COMPARES => *self.random.pick(if ordered { &TYPES[1..] } else { &TYPES }),
+            COMPARES => *self.random.pick(&TYPES),
             _ => Scalar::Bool,
         };
         let turned = binds == COMPARES && self.random.percent(20) && ty != Scalar::Bool;
         let left = within(self.expr(ty, depth, turned), binds + u32::from(binds == COMPARES));
         // `x as u8 < y` would be a list of types.
         let left = if operator == "<" && left.contains(" as ") { format!("({left})") } else { left };
-        let outer = self.conditional;
-        self.conditional |= matches!(operator, "&&" | "||");
         let right = within(self.expr(ty, depth, binds == COMPARES && !turned), binds + 1);
-        self.conditional = outer;
         (format!("{left} {operator} {right}"), binds)
     }
 
@@ -225,7 +222,6 @@ impl Writer {
 
     fn branch(&mut self, ty: Scalar, depth: u32, open: bool) -> Bound {
         let condition = self.condition(depth.min(2));
-        let outer = core::mem::replace(&mut self.conditional, true);
         let (one, two) = (self.expr(ty, depth, open).0, self.expr(ty, depth, true).0);
         let middle = if self.random.percent(30) {
             let (condition, value) = (self.condition(1), self.expr(ty, depth, true).0);
@@ -233,7 +229,6 @@ impl Writer {
         } else {
             String::new()
         };
-        self.conditional = outer;
         (format!("(if {condition} {{ {one} {middle}}} else {{ {two} }})"), ALONE)
     }
 
@@ -280,7 +275,7 @@ impl Writer {
 
     /// A call of a function of the module.
     pub(super) fn call(&mut self, ty: Scalar) -> Bound {
-        if self.conditional || self.result.is_some() {
+        if self.result.is_some() {
             return self.expr(ty, 0, false);
         }
         let found: Vec<_> = self.functions.iter().filter(|one| one.result == ty).cloned().collect();
@@ -324,7 +319,11 @@ impl Writer {
             };
         }
         let array = self.random.pick(&found).clone();
+        // Rust's `Index` borrows the array before it reads the index.
+        let all = self.arrays.clone();
+        self.arrays.retain(|other| other.name != array.name);
         let index = self.index(array.index);
+        self.arrays = all;
         let end = if array.atomic { ".load()" } else { "" };
         (format!("{}[{index}]{end}", array.name), ALONE)
     }

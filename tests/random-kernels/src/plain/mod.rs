@@ -104,8 +104,6 @@ struct Writer {
     /// Statements left to write.
     left: u64,
     count: u32,
-    /// What is being read may not run, so it calls no functions.
-    conditional: bool,
     /// Some items may have left the kernel.
     returned: bool,
     result: Option<Scalar>,
@@ -183,7 +181,6 @@ pub fn text(seed: u64) -> Text {
             labels: Vec::new(),
             left: 0,
             count: 0,
-            conditional: false,
             returned: false,
             result: None,
         };

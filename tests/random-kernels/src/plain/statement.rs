@@ -247,9 +247,7 @@ impl Writer {
 
     /// A loop with a condition, which ends after a few rounds.
     fn repeat(&mut self, place: Place) -> String {
-        let outer = core::mem::replace(&mut self.conditional, true);
         let (most, condition) = (self.random.from(1, 5), self.condition(1));
-        self.conditional = outer;
         self.count += 1;
         let rounds = format!("rounds_{}", self.count);
         let (label, body) = self.body(place, false);
