@@ -120,6 +120,16 @@ impl Writer<'_> {
         self.text += "\n";
     }
 
+    /// Puts declarations (names, types and values) at a place in the text; but only those that the
+    /// rest of the text uses.
+    fn declare_used(&mut self, at: usize, declarations: &[(String, &str, String)]) {
+        for (name, ty, value) in declarations.iter().rev() {
+            if self.text[at..].contains(name.as_str()) {
+                self.text.insert_str(at, &format!("let {name}: {ty} = {value};\n"));
+            }
+        }
+    }
+
     fn array(&self, id: ArrayId) -> String {
         format!("__a{}", id.0)
     }
@@ -287,8 +297,9 @@ impl Writer<'_> {
             for (index, _) in kernel.values.iter().enumerate() {
                 self.line(&format!("let __p{index} = *__p{index}{};", self.widened(index)));
             }
-            self.sizes();
+            let at = self.text.len();
             self.line(&format!("[{lengths}]\n}}"));
+            self.declare_used(at, &self.sizes());
         }
         self.proof(claims);
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
@@ -304,7 +315,7 @@ impl Writer<'_> {
         self.line(&format!(
             "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
         ));
-        self.head();
+        let at = self.text.len();
         for (index, home) in self.phases.homes.iter().enumerate() {
             if *home == Home::Group {
                 let ty = kernel.variables[index].ty;
@@ -322,24 +333,24 @@ impl Writer<'_> {
         }
         let phases = self.phases;
         self.parts(&phases.parts);
+        self.head(at);
         self.line("}");
         self.text += &splits;
+        // With debug assertions, the compiler makes one body instead of two.
         self.line(&format!(
-            "if __group.is_proven() {{ body::<true, O, F>(__group, {names}) }} else {{ body::<false, O, F>(__group, {names}) }}\n}}"
+            "#[cfg(not(debug_assertions))]\nif __group.is_proven() {{ return body::<true, O, F>(__group, {names}); }}\nbody::<false, O, F>(__group, {names})\n}}"
         ));
     }
 
-    /// The variables of sizes and of the group's position.
-    fn head(&mut self) {
-        for (index, value) in self.kernel.values.iter().enumerate() {
-            if value.is_size {
-                self.line(&format!("let __p{index} = __p{index}{};", self.widened(index)));
-            }
-        }
-        self.line("let __range = __group.range();");
-        self.sizes();
+    /// Puts the variables of sizes and of the group's position at the start of a body.
+    fn head(&mut self, at: usize) {
+        let values = self.kernel.values.iter().enumerate().filter(|(_, value)| value.is_size);
+        let mut head: Vec<_> =
+            values.map(|(index, _)| (format!("__p{index}"), "u64", format!("__p{index} as u64"))).collect();
+        head.extend(self.sizes());
         for dimension in 0..self.kernel.dimensions {
-            self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
+            let id = format!("__group_id_{dimension}");
+            head.push((id.clone(), "u64", format!("__group.id().numbers()[{dimension}]")));
             // A group of a body that needs no groups is a part of the range. Its id is the first
             // position in it.
             let size = if self.kernel.needs_groups() {
@@ -347,8 +358,10 @@ impl Writer<'_> {
             } else {
                 String::new()
             };
-            self.line(&format!("let __base_{dimension}: u64 = __group_id_{dimension}{size};"));
+            head.push((format!("__base_{dimension}"), "u64", id + &size));
         }
+        self.declare_used(at, &head);
+        self.text.insert_str(at, "let __range = __group.range();\n");
     }
 
     /// Replaces a slice by an array on the stack, which starts with the slice's noise if there is
@@ -421,23 +434,19 @@ impl Writer<'_> {
     }
 
     /// The sizes of the range, as variables.
-    fn sizes(&mut self) {
+    fn sizes(&self) -> Vec<(String, &'static str, String)> {
         // A body that needs no groups may get the whole range as one.
         let group = self.kernel.group.as_ref().filter(|_| self.kernel.needs_groups());
+        let size = |of: &str, dimension| format!("__range.{of}().sizes()[{dimension}]");
+        let mut sizes = Vec::new();
         for dimension in 0..self.kernel.dimensions {
-            self.line(&format!(
-                "let __global_size_{dimension}: u64 = __range.global().sizes()[{dimension}];"
-            ));
             let said = group.map_or(0, |group| group[usize::from(dimension)]);
-            if said == 0 {
-                self.line(&format!(
-                    "let __local_size_{dimension}: u64 = __range.local().sizes()[{dimension}];"
-                ));
-            } else {
-                self.line(&format!("let __local_size_{dimension}: u64 = {said};"));
-            }
-            self.line(&format!("let __groups_{dimension}: u64 = __range.groups().sizes()[{dimension}];"));
+            let local = if said == 0 { size("local", dimension) } else { said.to_string() };
+            sizes.push((format!("__global_size_{dimension}"), "u64", size("global", dimension)));
+            sizes.push((format!("__local_size_{dimension}"), "u64", local));
+            sizes.push((format!("__groups_{dimension}"), "u64", size("groups", dimension)));
         }
+        sizes
     }
 
     /// The position of an array among the parameters.

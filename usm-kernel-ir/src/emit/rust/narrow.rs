@@ -83,12 +83,15 @@ impl Writer<'_> {
                     self.write_statements(before, None);
                     self.line("}");
                 }
-                self.line(&format!("if {whole} {{"));
+                // With debug assertions, the compiler makes these loops once instead of twice.
+                let block = self.labels;
+                self.labels += 1;
+                self.line(&format!("'whole_{block}: {{\n#[cfg(not(debug_assertions))]\nif {whole} {{"));
                 for (dimension, size) in sizes.iter().enumerate() {
                     self.line(&format!("let __axis_{dimension} = __group.axis(0, {size});"));
                 }
                 self.nest(body, &prelude, &rest);
-                self.line("} else {");
+                self.line(&format!("break 'whole_{block};\n}}"));
                 self.nest(body, &prelude, &rest);
                 self.line("}");
             }
@@ -121,14 +124,12 @@ impl Writer<'_> {
     fn nest(&mut self, body: &[&Stmt], prelude: &[&Stmt], rest: &Rest<'_>) {
         let kernel = self.kernel;
         let d = kernel.dimensions;
+        let mut starts = Vec::new();
         for dimension in 0..d {
             let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
             self.line(&format!("{label}for __local_id_{dimension} in (&__axis_{dimension}).again() {{"));
-            self.line(&format!(
-                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
-            ));
+            starts.push(self.text.len());
         }
-        self.line(&format!("let __item: usize = ({}) as usize;", self.linear()));
         self.declare(body, &[]);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let id = ArrayId(index as u32);
@@ -168,6 +169,14 @@ impl Writer<'_> {
                     self.line("}");
                 }
             }
+        }
+        for (dimension, start) in starts.into_iter().enumerate().rev() {
+            let id = format!("__base_{dimension}.wrapping_add(__local_id_{dimension})");
+            let mut declarations = alloc::vec![(format!("__global_id_{dimension}"), "u64", id)];
+            if dimension + 1 == usize::from(d) {
+                declarations.push(("__item".into(), "usize", format!("({}) as usize", self.linear())));
+            }
+            self.declare_used(start, &declarations);
         }
         for _ in 0..d {
             self.line("}");

@@ -66,27 +66,30 @@ struct Numbers<'k> {
     /// The variable of each node in scope, by its address: nodes are shared.
     nodes: BTreeMap<*const (Number, Number), usize>,
     variables: usize,
-    /// The return value of generated code if a number does not fit.
+    /// What generated code does if a number does not fit.
     exit: String,
+    /// The number of blocks that code leaves in this way.
+    blocks: usize,
 }
 
 impl<'k> Numbers<'k> {
     fn new(kernel: &'k Kernel) -> Self {
         let (defined, nodes) = (BTreeMap::new(), BTreeMap::new());
-        Self { kernel, lines: String::new(), defined, nodes, variables: 0, exit: String::new() }
+        Self { kernel, lines: String::new(), defined, nodes, variables: 0, exit: String::new(), blocks: 0 }
     }
 
     fn begin(&mut self, claim: usize) {
-        self.exit = format!("__fault({claim})");
+        self.exit = format!("return __fault({claim})");
     }
 
     /// Code that returns if the condition does not hold.
     fn claim(&mut self, condition: &str) -> String {
-        format!("{}if !{condition} {{ return {}; }}", core::mem::take(&mut self.lines), self.exit)
+        format!("{}if !{condition} {{ {}; }}", core::mem::take(&mut self.lines), self.exit)
     }
 
     fn all(&mut self, conditions: &[Condition]) -> String {
-        let all: Vec<String> = conditions.iter().map(|condition| self.condition(condition)).collect();
+        let mut all: Vec<String> = conditions.iter().map(|condition| self.condition(condition)).collect();
+        all.retain(|condition| condition != "true");
         if all.is_empty() { "true".to_string() } else { format!("({})", all.join(" && ")) }
     }
 
@@ -118,10 +121,12 @@ impl<'k> Numbers<'k> {
 
     /// Conditions whose numbers no other condition uses.
     fn scoped(&mut self, conditions: &[Condition]) -> String {
-        let exit = core::mem::replace(&mut self.exit, "false".to_string());
+        let block = self.blocks;
+        self.blocks += 1;
+        let exit = core::mem::replace(&mut self.exit, format!("break '__any_{block} false"));
         let scope = (core::mem::take(&mut self.lines), self.defined.clone(), self.nodes.clone());
         let all = self.all(conditions);
-        let text = format!("(|| -> bool {{\n{}{all} }})()", self.lines);
+        let text = format!("'__any_{block}: {{\n{}{all} }}", self.lines);
         (self.lines, self.defined, self.nodes) = scope;
         self.exit = exit;
         text
@@ -169,7 +174,8 @@ impl<'k> Numbers<'k> {
 
     fn extreme(&mut self, pair: &Arc<(Number, Number)>, is_least: bool) -> usize {
         self.define_once(pair, |numbers, one, two| {
-            numbers.define(super::extreme(is_least, "i64", &format!("__n{one}"), &format!("__n{two}")))
+            let sign = if is_least { "<" } else { ">" };
+            numbers.define(format!("if __n{two} {sign} __n{one} {{ __n{two} }} else {{ __n{one} }}"))
         })
     }
 
@@ -194,7 +200,7 @@ impl<'k> Numbers<'k> {
     /// A number that may not fit.
     fn define_fitting(&mut self, value: String) -> usize {
         self.variable(value, |variable, value, exit| {
-            format!("let ::core::option::Option::Some(__n{variable}) = {value} else {{ return {exit} }};\n")
+            format!("let ::core::option::Option::Some(__n{variable}) = {value} else {{ {exit} }};\n")
         })
     }
 

@@ -48,7 +48,7 @@ impl Writer<'_> {
             self.name,
             signature(&given)
         ));
-        self.head();
+        let at = self.text.len();
         let mut bytes = 0;
         for id in self.of_a_round(body) {
             let ty = kernel.variable(id).ty;
@@ -60,6 +60,7 @@ impl Writer<'_> {
             }
         }
         self.parts(body);
+        self.head(at);
         self.line("}");
         let (last, rounds) = numbers.split_last().map_or((0, &[][..]), |(last, rounds)| (*last, rounds));
         let literal = |bits| rust_literal(Literal { ty, bits });
