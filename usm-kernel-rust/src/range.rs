@@ -1,13 +1,14 @@
 //! Loops over ranges, their `rev` and their `step_by`, as loops of the IR, which count upwards to
 //! an end that they exclude.
 
+use quote::ToTokens as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr as Rust, ExprForLoop, ExprRange, Pat, RangeLimits, Result};
 use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Place, Scalar, Stmt, StmtKind, VarId};
 
 use crate::scope::{Scope, refuse};
 use crate::signature::place_of;
-use crate::{body, expression, label};
+use crate::{body, expression, label, literal};
 
 /// A range of the source.
 struct Asked<'r> {
@@ -77,7 +78,23 @@ pub(crate) fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<S
     let (Some(start), Some(end)) = (&asked.range.start, &asked.range.end) else {
         return refuse(asked.range.span(), "a range needs a start and an end");
     };
-    let (mut start, mut end) = expression::pair(start, end, None, scope)?;
+    let mut hint = None;
+    if literal::is_open(start) && literal::is_open(end) {
+        match &*counted.pat {
+            // Nobody sees the numbers.
+            Pat::Wild(_) => hint = Some(Scalar::I32),
+            name => {
+                return refuse(
+                    start.span(),
+                    format!(
+                        "the type of `{}` is open: write it, such as `0_usize` for an index",
+                        name.to_token_stream()
+                    ),
+                );
+            }
+        }
+    }
+    let (mut start, mut end) = expression::pair(start, end, hint, scope)?;
     let ty = start.ty;
     if !ty.is_integer() {
         return refuse(asked.range.span(), format!("a loop counts integers, not {ty}"));

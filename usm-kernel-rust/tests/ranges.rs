@@ -169,6 +169,20 @@ fn the_proof_knows_the_numbers_of_each_range() {
     }
 }
 
+#[test]
+fn a_loop_without_a_variable_needs_no_type() {
+    for (range, wanted) in [("0..10", 10), ("(0..=9).step_by(2)", 5), ("(3..0).rev()", 0)] {
+        let source = format!(
+            "#[kernel] unsafe fn f(low: u8, high: u8, o: &mut [u64]) {{
+                for _ in {range} {{ o[1] += 1; }}
+                o[0] = 1;
+            }}"
+        );
+        let zero = Literal::integer(Scalar::U8, 0);
+        assert_eq!(counted(&read(&source), [zero; 2]), [wanted], "{range}");
+    }
+}
+
 fn refused(body: &str) -> String {
     let source = format!("#[kernel(group = 4)] fn f(n: usize, x: f32, b: &mut [u32]) {{\n{body}\n}}");
     usm_kernel_rust::read(&source, "f.rs")
@@ -182,6 +196,10 @@ fn other_ranges_are_refused() {
         ("for k in (0..n).rev().rev() { }", "2:17: the range is turned twice: leave out `rev`"),
         ("for k in (0..n).step_by(2).step_by(2) { }", "2:17: one `step_by` is enough: multiply the steps"),
         ("for k in (0..n).chunks(2) { }", "2:17: only `rev` and `step_by` are known of ranges"),
+        (
+            "for k in 0..4 { b[k] = 1; }",
+            "2:10: the type of `k` is open: write it, such as `0_usize` for an index",
+        ),
         ("for k in ..=n { }", "2:10: a range needs a start and an end"),
         ("for k in 0.0..x { }", "2:10: a loop counts integers, not f32"),
         ("for k in (0..n).step_by(2_i32) { }", "2:25: a step of i32 in a range of u64: write `as usize`"),
