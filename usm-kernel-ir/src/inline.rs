@@ -138,14 +138,14 @@ fn flagged(body: &[Stmt], returns: &dyn Fn(&Stmt) -> bool, flag: VarId, in_loop:
     out
 }
 
-/// A kernel whose phases an item that has returned does not enter, for host code. There a return in
-/// a phase ends the phase only.
+/// Makes items that have returned skip the phases that follow, for host code. There a return in a
+/// phase ends that phase only.
 pub(crate) fn without_early_returns(mut kernel: Cow<'_, Kernel>) -> Cow<'_, Kernel> {
     if !kernel.body.iter().any(Stmt::has_barrier) || !kernel.body.iter().any(has_return) {
         return kernel;
     }
-    // Those of all items of a group come first: barriers may follow, which a flag that differs
-    // between the items would part.
+    // First the returns that all items of a group reach together. Barriers may follow them, and a
+    // flag that differs between the items would divide the items there.
     for is_apart in [false, true] {
         let parts = phases(&kernel).parts;
         if !enters_again(&parts, &mut false) {

@@ -179,18 +179,7 @@ fn choice(
     at: usm_kernel_ir::Place,
     scope: &mut Scope,
 ) -> Result<Expr> {
-    let ((one, mut first), (other, mut second)) = match (literal::is_open(one), literal::is_open(other)) {
-        (true, false) => {
-            let other = apart(scope, |scope| expr(other, None, scope))?;
-            (apart(scope, |scope| typed(one, other.0.ty, scope))?, other)
-        }
-        (is_open, _) => {
-            let hint = hint.filter(|_| is_open);
-            let one = apart(scope, |scope| expr(one, hint, scope))?;
-            let ty = one.0.ty;
-            (one, apart(scope, |scope| typed(other, ty, scope))?)
-        }
-    };
+    let [(one, mut first), (other, mut second)] = sides(one, other, hint, scope)?;
     let ty = one.ty;
     if first.is_empty() && second.is_empty() {
         let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other));
@@ -203,33 +192,39 @@ fn choice(
     Ok(Expr::variable(result, ty, at))
 }
 
-/// Reads two values of one type. If only one side has a type, the other takes it.
+/// Reads two values of one type, both of which are evaluated.
 pub(crate) fn pair(
     left: &Rust,
     right: &Rust,
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<(Expr, Expr)> {
+    let [(mut one, first), (two, second)] = sides(left, right, hint, scope)?;
+    scope.before.extend(first);
+    scope.read_after(&mut [&mut one], |scope| {
+        scope.before.extend(second);
+        Ok(())
+    })?;
+    Ok((one, two))
+}
+
+/// Reads two values of one type, [apart]. If only one side has a type, the other takes it.
+fn sides(
+    left: &Rust,
+    right: &Rust,
+    hint: Option<Scalar>,
+    scope: &mut Scope,
+) -> Result<[(Expr, Vec<Stmt>); 2]> {
     // Each side is read once. Reading a side again at each level would double the time with each
     // level.
-    match (literal::is_open(left), literal::is_open(right), hint) {
-        (true, false, _) => {
-            let start = scope.before.len();
-            let two = expr(right, None, scope)?;
-            let middle = scope.before.len();
-            let one = typed(left, two.ty, scope)?;
-            // What the left side does comes first.
-            scope.before[start..].rotate_left(middle - start);
-            Ok((one, two))
-        }
-        (true, true, Some(hint)) => Ok((typed(left, hint, scope)?, typed(right, hint, scope)?)),
-        _ => {
-            let mut one = expr(left, None, scope)?;
-            let ty = one.ty;
-            let two = scope.read_after(&mut [&mut one], |scope| typed(right, ty, scope))?;
-            Ok((one, two))
-        }
+    let is_open = literal::is_open(left);
+    if is_open && !literal::is_open(right) {
+        let two = apart(scope, |scope| expr(right, None, scope))?;
+        return Ok([apart(scope, |scope| typed(left, two.0.ty, scope))?, two]);
     }
+    let one = apart(scope, |scope| expr(left, hint.filter(|_| is_open), scope))?;
+    let ty = one.0.ty;
+    Ok([one, apart(scope, |scope| typed(right, ty, scope))?])
 }
 
 fn binary_expression(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {

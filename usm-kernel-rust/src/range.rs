@@ -191,47 +191,36 @@ impl Range {
         Stmt::new(StmtKind::For(counter, self.start, end, self.step, body), self.at)
     }
 
-    /// A loop over the distances from the start, or from the end, as `u64`: the last number may be
-    /// the largest of its type. Of all numbers of 64 bits, the last one is missing, which no loop
-    /// gets to.
+    /// A loop that counts its steps as `u64`, because the last number of the range may be the
+    /// largest of its type. Over all numbers of 64 bits in steps of one it ends one step early,
+    /// after centuries.
     fn in_rounds(self, turn: Turn, variable: VarId, mut body: Vec<Stmt>, scope: &mut Scope) -> Stmt {
         let (ty, at) = (self.ty, self.at);
         let one = self.number(Scalar::U64, 1);
         let compare = if self.is_closed { Binary::Le } else { Binary::Lt };
         let is_any = Expr::binary(compare, self.start.clone(), self.end.clone(), at);
-        let mut inner = Vec::new();
-        let mut end = self.end.clone();
-        if turn == Turn::Back {
-            // The proof divides only what it knows to be above zero.
-            let least = if self.is_closed { 0 } else { 1 };
-            end = larger(end, sum(self.start.clone(), self.number(ty, least)));
-        }
-        let distance = difference(wide(end, at), wide(self.start.clone(), at));
+        // The proof divides only what it knows to be above zero.
+        let least = sum(self.start.clone(), self.number(ty, if self.is_closed { 0 } else { 1 }));
+        let distance = difference(wide(larger(self.end.clone(), least), at), wide(self.start.clone(), at));
         let room = if self.is_closed { distance } else { difference(distance, one.clone()) };
-        let step = wide(self.step.clone(), at);
-        // The number of rounds fits 64 bits, except for all numbers of 64 bits.
-        let next = |rounds: Expr| {
-            let more = sum(rounds.clone(), one.clone());
-            if self.is_closed && ty.bits() == 64 { larger(rounds, more) } else { more }
-        };
+        // A step of zero counts as one.
+        let step = larger(wide(self.step.clone(), at), one.clone());
+        let mut inner = Vec::new();
+        let steps = kept("steps", quotient(room, step.clone()), scope, &mut inner);
+        let more = sum(steps.clone(), one.clone());
+        // Of all numbers of 64 bits there is one more than a number of 64 bits can say.
+        let rounds = if self.is_closed && ty.bits() == 64 { larger(steps.clone(), more) } else { more };
         let counter = scope.hidden("counter", Scalar::U64, at);
         let now = Expr::variable(counter, Scalar::U64, at);
-        let (rounds, by, value) = match turn {
-            Turn::Back => {
-                // A step of zero counts as one.
-                let step = larger(step, one.clone());
-                let last =
-                    kept("rounds", Expr::binary(Binary::Div, room, step.clone(), at), scope, &mut inner);
-                let left = difference(last.clone(), now);
-                let above = cast(Expr::binary(Binary::Mul, left, step, at), ty, at);
-                (next(last), one, sum(self.start, above))
-            }
-            Turn::Downwards => (next(room), step, difference(self.last(), cast(now, ty, at))),
-            Turn::Upwards => (next(room), step, sum(self.start, cast(now, ty, at))),
+        let now = if turn == Turn::Back { difference(steps, now) } else { now };
+        let moved = cast(product(now, step), ty, at);
+        let value = match turn {
+            Turn::Downwards => difference(self.last(), moved),
+            Turn::Upwards | Turn::Back => sum(self.start, moved),
         };
         body.insert(0, Stmt::new(StmtKind::Set(variable, value), at));
         let zero = Expr::literal(Literal::integer(Scalar::U64, 0), at);
-        inner.push(Stmt::new(StmtKind::For(counter, zero, rounds, by, body), at));
+        inner.push(Stmt::new(StmtKind::For(counter, zero, rounds, one, body), at));
         Stmt::new(StmtKind::If(is_any, inner, Vec::new()), at)
     }
 }
@@ -269,25 +258,30 @@ const fn bits(value: &Expr) -> Option<u64> {
 }
 
 fn sum(one: Expr, two: Expr) -> Expr {
-    let at = one.place;
-    match (bits(&one), bits(&two)) {
-        (Some(0), _) => two,
-        (_, Some(0)) => one,
-        (Some(first), Some(second)) => {
-            Expr::literal(Literal::integer(one.ty, first.wrapping_add(second)), at)
-        }
-        _ => Expr::binary(Binary::Add, one, two, at),
-    }
+    if bits(&one) == Some(0) { two } else { folded(Binary::Add, 0, u64::wrapping_add, one, two) }
 }
 
 fn difference(one: Expr, two: Expr) -> Expr {
+    folded(Binary::Sub, 0, u64::wrapping_sub, one, two)
+}
+
+fn product(one: Expr, two: Expr) -> Expr {
+    folded(Binary::Mul, 1, u64::wrapping_mul, one, two)
+}
+
+/// The divisor is above zero.
+fn quotient(one: Expr, two: Expr) -> Expr {
+    folded(Binary::Div, 1, u64::wrapping_div, one, two)
+}
+
+/// An operation, done at once if the reader knows both numbers. `neutral` is the right side that
+/// changes nothing.
+fn folded(operator: Binary, neutral: u64, of: fn(u64, u64) -> u64, one: Expr, two: Expr) -> Expr {
     let at = one.place;
     match (bits(&one), bits(&two)) {
-        (_, Some(0)) => one,
-        (Some(first), Some(second)) => {
-            Expr::literal(Literal::integer(one.ty, first.wrapping_sub(second)), at)
-        }
-        _ => Expr::binary(Binary::Sub, one, two, at),
+        (_, Some(second)) if second == neutral => one,
+        (Some(first), Some(second)) => Expr::literal(Literal::integer(one.ty, of(first, second)), at),
+        _ => Expr::binary(operator, one, two, at),
     }
 }
 

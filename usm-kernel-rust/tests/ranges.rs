@@ -105,6 +105,24 @@ fn a_step_may_be_longer_than_the_range_counts() {
     }
 }
 
+/// A range over all numbers of a type has more numbers than the type can count.
+#[test]
+fn steps_meet_the_last_number_of_a_type() {
+    let third = u64::MAX / 3;
+    for (range, wanted) in [
+        ("(low..=high).step_by(6148914691236517205)", [0, third, 2 * third, u64::MAX]),
+        ("(low..=high).rev().step_by(6148914691236517205)", [u64::MAX, 2 * third, third, 0]),
+        ("(low..=high).step_by(6148914691236517205).rev()", [u64::MAX, 2 * third, third, 0]),
+    ] {
+        let source = source("u64", range).replace("if i % 7 == 3 { continue; }", "");
+        let known = source.replace("low..=high", "0_u64..=18446744073709551615");
+        let ends = [0, u64::MAX].map(|end| Literal::integer(Scalar::U64, end));
+        for source in [source, known] {
+            assert_eq!(counted(&read(&source), ends), wanted, "{source}");
+        }
+    }
+}
+
 #[test]
 fn the_numbers_of_a_range_are_read_once() {
     let range = "(o[0]..=o[1] + 4).rev()";
@@ -142,6 +160,8 @@ fn the_proof_knows_the_numbers_of_each_range() {
         ("for k in (i..=i + n).rev() { b[i] += a[k]; }", 56),
         ("for k in (0..=n).step_by(8) { b[i] += a[k]; }", 63),
         ("for k in (0..n).rev().step_by(8) { b[i] += a[k]; }", 64),
+        ("for k in (0..=n).step_by(m as usize) { b[i] += a[k]; }", 63),
+        ("for k in (0..=n).rev().step_by(m as usize) { b[i] += a[k]; }", 63),
         ("for k in (0..n).step_by(8).rev() { b[i] += a[k]; }", 64),
         ("for k in (0..=n).step_by(8).rev() { b[i] += a[k]; }", 63),
         // Distances between groups, and items that take turns.
