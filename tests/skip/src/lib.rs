@@ -81,3 +81,17 @@ pub fn repeat(errors: &str) -> usize {
         .collect::<BTreeSet<_>>()
         .len()
 }
+
+/// The number of random cases of a test: the environment variable `variable` where it is set, else
+/// `usual` times `USM_EFFORT` (1 without it; `cargo xtask ci` sets 10, the nightly run 100).
+///
+/// # Panics
+/// If one of the two variables is no number.
+#[must_use]
+pub fn cases(variable: &str, usual: u64) -> u64 {
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse::<u64>().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+    };
+    number(variable).unwrap_or_else(|| usual.saturating_mul(number("USM_EFFORT").unwrap_or(1)))
+}
