@@ -62,10 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         verify(&kernel).map_err(|refusal| refusal_error(&kernel, &refusal))?;
         vec![kernel]
     } else {
-        usm_kernel_rust::read(source, &shown).map_err(|refused| match refused.out_of_memory {
-            true => Error::unable(refused),
-            false => Error::bad(refused),
-        })?
+        read_rust(source, &shown)?
     };
     let kernel = find_kernel(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
     let claims = proof::claims(kernel).map_err(|refusal| refusal_error(kernel, &refusal))?;
@@ -77,13 +74,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
         Form::CudaC if *checked => emit::checked::cuda_c(kernel, &claims),
         Form::CudaC => emit::cuda_c(kernel),
         Form::SpirV => {
-            let module = if *checked { emit::checked::spirv(kernel, &claims) } else { emit::spirv(kernel) };
-            output::raw(&module)?;
+            output::raw(&spirv(kernel, &claims, *checked)?)?;
             return Ok(Exit::Done);
         }
     };
     output::text(&printed)?;
     Ok(Exit::Done)
+}
+
+/// The kernels of a text in Rust; `shown` is its file in messages.
+#[cfg(feature = "jit")]
+fn read_rust(source: &str, shown: &str) -> Result<Vec<Kernel>> {
+    usm_kernel_rust::read(source, shown).map_err(|refused| match refused.out_of_memory {
+        true => Error::unable(refused),
+        false => Error::bad(refused),
+    })
+}
+
+/// The bytes of a SPIR-V module.
+#[cfg(feature = "jit")]
+fn spirv(kernel: &Kernel, claims: &proof::Claims, checked: bool) -> Result<Vec<u8>> {
+    Ok(if checked { emit::checked::spirv(kernel, claims) } else { emit::spirv(kernel) })
+}
+
+#[cfg(not(feature = "jit"))]
+fn read_rust(_: &str, shown: &str) -> Result<Vec<Kernel>> {
+    Err(without_jit(&format!("{shown}: reading Rust")))
+}
+
+#[cfg(not(feature = "jit"))]
+fn spirv(_: &Kernel, _: &proof::Claims, _: bool) -> Result<Vec<u8>> {
+    Err(without_jit("SPIR-V"))
+}
+
+/// The refusal of what only the feature `jit` compiles in, and the remedy.
+#[cfg(not(feature = "jit"))]
+fn without_jit(what: &str) -> Error {
+    let remedy = "cargo run --release --features jit --bin usm -- kernel FILE";
+    Error::unable(format!("{what} is not in this build (feature `jit`); this one has it: {remedy}"))
 }
 
 fn refusal_error(kernel: &Kernel, refusal: &usm_kernel_ir::Refusal) -> Error {

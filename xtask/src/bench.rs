@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     }
     // Peers such as dpctl and numpy live in the virtual environment.
     python::virtual_environment()?;
-    let mut bench = cargo(["run", "--quiet", "--profile", "optimized", "-p", "usm-bench", "--"]);
+    let mut bench = cargo(["run", "--quiet", "--release", "-p", "usm-bench", "--"]);
     bench.args(arguments);
     if arguments.iter().any(|argument| argument == "--native") {
         // In a folder of its own, or the next build would compile everything again.
@@ -51,13 +51,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn prebuild(folder: &Path) -> Result<(), Failure> {
-    let mut build = cargo(["build", "--quiet", "--profile", "optimized", "-p", "usm-bench"]);
+    let mut build = cargo(["build", "--quiet", "--release", "-p", "usm-bench"]);
     let built = run_command(&mut build);
     if !built.success {
         return Err(Failure::Run(format!("{}: {}", describe(&build), built.status)));
     }
     let name = format!("usm-bench{}", std::env::consts::EXE_SUFFIX);
-    let program = environment::target_dir().join("optimized").join(&name);
+    let program = environment::target_dir().join("release").join(&name);
     cuda::pack(&program, folder, &name).map_err(Failure::Run)?;
     println!("on the other machine: {} backends", folder.join(name).display());
     Ok(())

@@ -64,7 +64,7 @@ struct Libraries {
 
 fn libraries() -> Result<Libraries, Box<dyn Error>> {
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--quiet", "--profile", "optimized", "--message-format", "json"]);
+    build.args(["build", "--quiet", "--release", "--message-format", "json"]);
     build.args(["-p", "usm-kernel", "-p", "usm-core", "--features", "usm-kernel/std,usm-kernel/macros"]);
     let output = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).output()?;
     if !output.status.success() {
