@@ -137,7 +137,7 @@ fn random_programs_on_opencl() {
         Ok(backend) => backend,
         Err(reason) => return skip::missing("opencl", reason),
     };
-    let count = std::env::var("USM_PROGRAMS").map_or(40, |count| count.parse().expect("a number"));
+    let count = skip::cases("USM_PROGRAMS", 40);
     let tally = run_all(0, count, false, |seed| OnOpenCl { backend, kernels: seed % 8 == 0 });
     assert!(tally.reads > tally.programs && tally.errors == 0, "{tally:?}");
 }

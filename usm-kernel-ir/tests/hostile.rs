@@ -28,7 +28,7 @@ fn the_corpus_finds_nothing() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(
-        std::env::var("USM_KERNEL_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
+        u32::try_from(skip::cases("USM_KERNEL_CASES", 2_000)).unwrap_or(u32::MAX)
     ))]
 
     /// Parts of kernels at other places, other words and numbers.

@@ -152,7 +152,7 @@ fn mutants_are_caught() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(
-        std::env::var("USM_KERNEL_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(300)
+        u32::try_from(skip::cases("USM_KERNEL_CASES", 300)).unwrap_or(u32::MAX)
     ))]
 
     /// The proof accepts no launch in which the interpreter finds a fault.

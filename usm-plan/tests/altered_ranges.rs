@@ -9,7 +9,7 @@ use usm_plan::usm_pool::{Options, Queue, Strategy};
 const GRAPHS: u64 = 1500;
 
 fn graphs() -> u64 {
-    std::env::var("USM_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(GRAPHS)
+    skip::cases("USM_PROGRAMS", GRAPHS)
 }
 
 /// A number below `end`.

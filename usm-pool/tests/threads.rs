@@ -76,7 +76,7 @@ fn planned(problem: &Problem, nodes: u64, capacity: Option<u64>, threads: usize)
 /// `USM_CASES` asks for more.
 #[test]
 fn the_plan_is_the_same_for_every_number_of_threads() {
-    let cases = std::env::var("USM_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
+    let cases = skip::cases("USM_CASES", 120);
     let mut random = Random(7);
     let (mut searched, mut better, mut proven) = (0, 0, 0);
     for case in 0..cases {

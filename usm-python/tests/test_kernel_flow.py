@@ -5,13 +5,14 @@ import ast
 import os
 import random
 
+import effort
 import numpy as np
 import pytest
 
 import usm
 
 SEED = int(os.environ.get("USM_FLOW_SEED", "1"))
-PROGRAMS = int(os.environ.get("USM_FLOW_PROGRAMS", "24"))
+PROGRAMS = effort.cases("USM_FLOW_PROGRAMS", 24)
 ITEMS = 20
 NAMES = ["p", "q", "r", "s"]
 COUNTERS = ["j", "k", "h"]

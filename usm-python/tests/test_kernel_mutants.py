@@ -13,13 +13,14 @@ import random
 import re
 import warnings
 
+import effort
 import kernel_programs
 import numpy as np
 
 import usm
 from usm import kernel_api
 
-COUNT = int(os.environ.get("USM_KERNEL_MUTANTS", "400"))
+COUNT = effort.cases("USM_KERNEL_MUTANTS", 400)
 TYPES = ["float32[:]", "int32[:]", "float64[:,:]", "uint8[:]", "int64", "float32", "int64[:,:,:]", "bool[:]", "uint64[:]", "int8", "bool"]
 OPERATORS = [ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.MatMult]
 COMPARISONS = [ast.Lt, ast.LtE, ast.Eq, ast.NotEq, ast.Gt, ast.In, ast.Is]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import effort
 from conftest import require
 
 PROGRAM = Path(__file__).parents[2] / "usm-cli/tests/random_models.py"
@@ -20,7 +21,7 @@ REFUSED = re.compile(r"(\d+): [^;]*(?:could not be inferred|inference)")
 def test_random_models_are_planned_right_and_wrong_arenas_refused():
     for package in ("numpy", "onnx", "onnxruntime"):
         require(package, "makes and runs random models")
-    count = int(os.environ.get("USM_RANDOM_MODELS", "12"))
+    count = effort.cases("USM_RANDOM_MODELS", 12)
     words = [sys.executable, PROGRAM, "--command", shlex.join([sys.executable, "-m", "usm"])]
     done = subprocess.run([*words, "--first", "7000", "--count", str(count), "--wrong", "5"], capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout, done.stderr[-3000:])

@@ -1,13 +1,18 @@
-//! `cargo xtask ci`: the test run, then the checks that are too slow for every change:
-//! documentation, public interfaces, models and feature combinations.
+//! `cargo xtask ci`: the test run with ten times the random cases, then the checks that are too
+//! slow for every change: the command without unwinding, the wheel as it is shipped, public interfaces,
+//! models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
-use crate::{Failure, features, loom, public_api, test};
+use crate::{Failure, environment, features, images, loom, public_api, test, wheel};
 
 pub(crate) fn run() -> Result<(), Failure> {
+    environment::set_effort(10);
     let mut report = Report::new();
     test::all(&mut report);
+    test::without_unwinding(&mut report);
+    images::lints(&mut report);
+    wheel::as_shipped(&mut report);
     report.command(
         "documentation",
         cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])

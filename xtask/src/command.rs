@@ -1,6 +1,7 @@
 //! Runs a program: prints the command, gives no standard input, shows the output while it comes,
 //! and counts tests in it.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use crate::environment;
+use crate::{environment, usage};
 
 /// A program's test counts and exit status.
 #[derive(Debug, Default)]
@@ -54,15 +55,68 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
     command
 }
 
+/// Whether several programs run at a time.
+static SIDE_BY_SIDE: AtomicBool = AtomicBool::new(false);
+
+/// From now on the output of each program is shown whole at its end, because the lines of several
+/// that run at a time would mix.
+pub(crate) fn run_side_by_side() {
+    SIDE_BY_SIDE.store(true, Ordering::Relaxed);
+}
+
 /// Runs to the end, shows all output and counts tests.
 pub(crate) fn run(command: &mut Command) -> Outcome {
-    eprintln!("$ {}", describe(command));
+    let head = format!("$ {}\n", describe(command));
+    if SIDE_BY_SIDE.load(Ordering::Relaxed) {
+        let page = Mutex::new(head.into_bytes());
+        let outcome = run_into(command, &Page(&page), &Page(&page));
+        let page = page.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // A closed terminal must not stop the counted run.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&page);
+        let _ = out.flush();
+        return outcome;
+    }
+    eprint!("{head}");
+    run_into(command, &std::io::stdout(), &std::io::stderr())
+}
+
+/// What a program has written so far, on both of its streams.
+struct Page<'p>(&'p Mutex<Vec<u8>>);
+
+/// Where lines of a program's output go.
+trait Show: Sync {
+    fn show(&self, line: &[u8]);
+}
+
+impl Show for Page<'_> {
+    fn show(&self, line: &[u8]) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(line);
+    }
+}
+
+impl Show for std::io::Stdout {
+    fn show(&self, line: &[u8]) {
+        let mut out = self.lock();
+        // A closed terminal must not stop the counted run.
+        let _ = out.write_all(line);
+        let _ = out.flush();
+    }
+}
+
+impl Show for std::io::Stderr {
+    fn show(&self, line: &[u8]) {
+        let _ = self.lock().write_all(line);
+    }
+}
+
+fn run_into(command: &mut Command, out: &impl Show, err: &impl Show) -> Outcome {
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match spawned {
         Ok(child) => child,
         Err(error) => {
             let status = format!("{} did not start: {error}", describe(command));
-            eprintln!("{status}");
+            err.show(format!("{status}\n").as_bytes());
             return Outcome { status, ..Outcome::default() };
         }
     };
@@ -70,14 +124,14 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     std::thread::scope(|scope| {
         if let Some(stream) = child.stderr.take() {
             let seen = &seen;
-            scope.spawn(move || follow(stream, &mut std::io::stderr(), seen, false));
+            scope.spawn(move || follow(stream, err, seen, false));
         }
         if let Some(stream) = child.stdout.take() {
-            follow(stream, &mut std::io::stdout(), &seen, true);
+            follow(stream, out, &seen, true);
         }
     });
     let mut outcome = seen.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).outcome();
-    match child.wait() {
+    match usage::wait(&mut child) {
         Ok(status) => {
             outcome.success = status.success();
             outcome.code = status.code();
@@ -92,6 +146,24 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 pub(crate) fn probe(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs without showing the output, and counts its processor time. The status and all text on
+/// standard error.
+///
+/// # Errors
+/// The program did not start.
+pub(crate) fn quietly(command: &mut Command) -> Result<(bool, String), String> {
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let spawned = command.spawn();
+    let at = |error: std::io::Error| format!("{}: {error}", describe(command));
+    let mut child = spawned.map_err(at)?;
+    let mut said = Vec::new();
+    if let Some(mut stream) = child.stderr.take() {
+        stream.read_to_end(&mut said).map_err(at)?;
+    }
+    let status = usage::wait(&mut child).map_err(at)?;
+    Ok((status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// The command line as a person would type it, with paths relative to the workspace.
@@ -215,7 +287,7 @@ impl Seen {
     }
 }
 
-fn follow(stream: impl Read, show: &mut dyn Write, seen: &Mutex<Seen>, keep: bool) {
+fn follow(stream: impl Read, show: &impl Show, seen: &Mutex<Seen>, keep: bool) {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
     loop {
@@ -224,9 +296,7 @@ fn follow(stream: impl Read, show: &mut dyn Write, seen: &Mutex<Seen>, keep: boo
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // A closed terminal must not stop the counted run.
-        let _ = show.write_all(&bytes);
-        let _ = show.flush();
+        show.show(&bytes);
         let line = String::from_utf8_lossy(&bytes);
         let mut seen = seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         seen.count(&line);

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::planner;
+use crate::{nrt, planner};
 
 /// The workspace root.
 pub(crate) fn root() -> PathBuf {
@@ -127,6 +128,9 @@ const REQUIRED: &str = "opencl,sycl,level_zero,cuda_on_host,nvrtc,hip,numpy,numb
 /// The OpenCL runtime's wheel has an ICD file with an unrelocated path, so this names the library.
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let mut variables = Vec::new();
+    if let Some(factor) = EFFORT.get().filter(|_| std::env::var_os("USM_EFFORT").is_none()) {
+        variables.push(("USM_EFFORT", factor.to_string().into()));
+    }
     if opencl_cpu_library().exists() && std::env::var_os("OCL_ICD_FILENAMES").is_none() {
         variables.push(("OCL_ICD_FILENAMES", opencl_cpu_library().into_os_string()));
     }
@@ -163,6 +167,10 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     if planner::library().exists() && std::env::var_os("USM_PLAN_LIBRARY").is_none() {
         variables.push(("USM_PLAN_LIBRARY", planner::library().into_os_string()));
     }
+    // Not the users' variable `USM_NRT_LIBRARY`: Python takes the library in its own package.
+    if nrt::library().exists() {
+        variables.push(("USM_NRT_TEST_LIBRARY", nrt::library().into_os_string()));
+    }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));
     }
@@ -173,6 +181,14 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
         variables.push(("USM_ONNX_MODELS", models().into_os_string()));
     }
     variables
+}
+
+/// The factor of random tests, unless the caller's environment sets one.
+static EFFORT: OnceLock<u32> = OnceLock::new();
+
+/// Sets the factor for the number of cases of random and long tests.
+pub(crate) fn set_effort(factor: u32) {
+    let _ = EFFORT.set(factor);
 }
 
 /// Whether this is a CI run, where a missing required part is a failure.

@@ -21,10 +21,13 @@ mod mutants;
 mod nrt;
 mod numba;
 mod planner;
+mod programs;
 mod prose;
 mod public_api;
 mod python;
+mod quick;
 mod races;
+mod release;
 mod report;
 mod sanitize;
 mod setup;
@@ -32,6 +35,7 @@ mod site;
 mod spirv;
 mod system;
 mod test;
+mod usage;
 mod wheel;
 
 use std::process::ExitCode;
@@ -40,11 +44,13 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   setup                 Python, OpenCL CPU runtime, Level Zero, PoCL, ONNX models and NumPy 1.26 in .setup/
-  test                  set-up, format, lints, features one by one, tests, doctests, examples, the command with panic=abort, images, wheel, Python tests
+  test                  set-up, format, lints, features one by one, tests, doctests, examples, images, the release program, Python tests
+  quick [CRATE...]      in minutes: format, lints and tests of these crates (else of the edited ones) and of those that use them
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
-  ci                    test, then documentation, the public interfaces, models and every pair of features of every crate
+  ci                    test with ten times the random cases, then the command with panic=abort, the wheel as it is shipped, documentation,
+                        the public interfaces, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, built as users build by default
   bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
     let result = match command {
         "setup" => no_arguments(rest).and_then(|()| setup::run()),
         "test" => test::run(rest),
+        "quick" => quick::run(rest),
         "ci" => no_arguments(rest).and_then(|()| ci::run()),
         "images" => no_arguments(rest).and_then(|()| images::run_command()),
         "features" => no_arguments(rest).and_then(|()| features::run_command()),

@@ -6,6 +6,15 @@ use crate::Failure;
 use crate::command::{self, cargo};
 use crate::environment;
 
+/// The path of the built library. The variable in [`environment::variables`] passes it to tests.
+pub(crate) fn library() -> PathBuf {
+    environment::target_dir().join("library").join(file_name())
+}
+
+fn file_name() -> String {
+    format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
 /// Builds the C library and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
     build_with("capi", &environment::target_dir(), None)
@@ -55,8 +64,7 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
     if !outcome.success {
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
-    let name = format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let library = target.join("library").join(name);
+    let library = target.join("library").join(file_name());
     if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 

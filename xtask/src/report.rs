@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::command::{self, Outcome};
-use crate::{Failure, environment};
+use crate::{Failure, environment, usage};
 
 /// The parts of one run, in order.
 #[derive(Debug)]
@@ -24,7 +24,32 @@ struct Part {
     passed: u64,
     failed: u64,
     skipped: u64,
-    time: Duration,
+    /// Wall time, and processor time of the programs that it ran.
+    time: Time,
+}
+
+/// Wall time and processor time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Time {
+    pub(crate) wall: Duration,
+    pub(crate) cpu: Duration,
+}
+
+/// Measures from its creation on, in one thread.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    started: Instant,
+    cpu: Duration,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { started: Instant::now(), cpu: usage::total() }
+    }
+
+    pub(crate) fn time(&self) -> Time {
+        Time { wall: self.started.elapsed(), cpu: usage::total().saturating_sub(self.cpu) }
+    }
 }
 
 impl Report {
@@ -42,16 +67,16 @@ impl Report {
     /// check.
     pub(crate) fn command(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
-        let started = Instant::now();
+        let clock = Clock::start();
         let outcome = command::run(program);
-        self.record(name, outcome, started.elapsed())
+        self.record(name, outcome, clock.time())
     }
 
     /// [`command`](Self::command) for a program under a checker that may abort. An abort is no
     /// verdict, so the program runs again, at most twice.
     pub(crate) fn command_under_checker(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
-        let started = Instant::now();
+        let clock = Clock::start();
         let mut outcome = command::run(program);
         for again in 1..=2 {
             if !outcome.checker_ended {
@@ -60,20 +85,27 @@ impl Report {
             self.skips.push(format!("in part: {name}: the checker ended itself, run again ({again})"));
             outcome = command::run(program);
         }
-        self.record(name, outcome, started.elapsed())
+        self.record(name, outcome, clock.time())
     }
 
     /// A part written in Rust; it counts as one check.
     pub(crate) fn check(&mut self, name: &str, body: impl FnOnce() -> Result<(), String>) -> bool {
         announce(name);
-        let started = Instant::now();
+        let clock = Clock::start();
         let result = body();
         if let Err(message) = &result {
             eprintln!("{name}: {message}");
         }
         let failures = result.clone().err().into_iter().collect();
         let outcome = Outcome { success: result.is_ok(), failures, ..Outcome::default() };
-        self.record(name, outcome, started.elapsed())
+        self.record(name, outcome, clock.time())
+    }
+
+    /// The parts of a run beside this one join it.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.parts.extend(other.parts);
+        self.skips.extend(other.skips);
+        self.failures.extend(other.failures);
     }
 
     /// A required part that cannot run: a skip with its reason, or a failure in CI.
@@ -84,41 +116,31 @@ impl Report {
             self.failures.push(format!("{name}: {reason}"));
         }
         let verdict = if self.ci { "missing" } else { "skipped" };
-        self.push(name, verdict, [0, failed, 1 - failed], Duration::ZERO);
+        self.push(name, verdict, [0, failed, 1 - failed], Time::default());
     }
 
     /// Prints the summary. The last lines name what failed and have the totals: a log that is cut
     /// at its beginning still tells what broke.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
-        let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        let (mut passed, mut failed, mut skipped, mut cpu) = (0, 0, 0, Duration::ZERO);
         println!(
-            "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9}",
-            "part", "verdict", "passed", "failed", "skipped", "time"
+            "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9} {:>9}",
+            "part", "verdict", "passed", "failed", "skipped", "wall", "cpu"
         );
+        let row = |name: &str, verdict: &str, counts: [u64; 3], time: Time| {
+            let [passed, failed, skipped] = counts;
+            let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
+            println!("{name:width$}  {verdict:8} {passed:8} {failed:8} {skipped:8} {wall:8.1}s {cpu:8.1}s");
+        };
         for part in &self.parts {
             passed += part.passed;
             failed += part.failed;
             skipped += part.skipped;
-            println!(
-                "{:width$}  {:8} {:8} {:8} {:8} {:8.1}s",
-                part.name,
-                part.verdict,
-                part.passed,
-                part.failed,
-                part.skipped,
-                part.time.as_secs_f64()
-            );
+            cpu += part.time.cpu;
+            row(&part.name, part.verdict, [part.passed, part.failed, part.skipped], part.time);
         }
-        println!(
-            "{:width$}  {:8} {:8} {:8} {:8} {:8.1}s",
-            "total",
-            "",
-            passed,
-            failed,
-            skipped,
-            self.started.elapsed().as_secs_f64()
-        );
+        row("total", "", [passed, failed, skipped], Time { wall: self.started.elapsed(), cpu });
         for skip in &self.skips {
             println!("skipped: {skip}");
         }
@@ -129,7 +151,8 @@ impl Report {
         if failed == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
+    /// A part whose programs ran elsewhere.
+    pub(crate) fn record(&mut self, name: &str, outcome: Outcome, time: Time) -> bool {
         let Outcome { success, mut passed, mut failed, skipped, skips, failures, status, .. } = outcome;
         if passed + failed + skipped == 0 && success {
             passed = 1;
@@ -153,13 +176,7 @@ impl Report {
         good
     }
 
-    fn push(
-        &mut self,
-        name: &str,
-        verdict: &'static str,
-        [passed, failed, skipped]: [u64; 3],
-        time: Duration,
-    ) {
+    fn push(&mut self, name: &str, verdict: &'static str, [passed, failed, skipped]: [u64; 3], time: Time) {
         self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, skipped, time });
     }
 }

@@ -1,18 +1,33 @@
 //! `cargo xtask test`: all checks that a change must pass, from a fresh clone.
 
 use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::command::{cargo, command, probe};
+use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
 use crate::{
-    Failure, cuda, environment, examples, features, images, mutants, planner, prose, setup, site, spirv,
-    wheel,
+    Failure, cuda, environment, examples, features, images, mutants, nrt, planner, programs, prose, release,
+    setup, site, spirv, wheel,
 };
 
-/// The crates that work without the standard library. Each is linted and tested with no feature and
-/// with `alloc`.
+/// The crates that work without the standard library. Each is linted with no feature and with
+/// `alloc`.
 pub(crate) const NO_STD: [&str; 6] =
     ["usm-core", "usm-interface", "usm-pool", "usm-kernel-ir", "usm-kernel", "usm-nrt"];
+
+/// Builds with fewer features, each alone: in a joint build cargo would enable for one crate what
+/// the tests of another ask for. `usm-pool` and `usm-kernel` test themselves over a usm-core with
+/// std, so one program of each shows that it compiles and works.
+const SMALL_BUILDS: [(&str, &str, &[&str]); 8] = [
+    ("usm-core", "", &["--tests"]),
+    ("usm-core", "alloc", &["--tests"]),
+    ("usm-interface", "", &["--tests"]),
+    ("usm-nrt", "", &["--tests"]),
+    ("usm-kernel-ir", "", &["--tests"]),
+    ("usm-pool", "alloc", &["--lib"]),
+    ("usm-kernel", "", &["--lib"]),
+    ("usm-kernel", "alloc", &["--lib"]),
+];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -29,23 +44,75 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 }
 
 /// Runs every part of the test run into one report.
+///
+/// Two threads run parts side by side: one those of Rust, the other those of Python with the set-up
+/// before them. Alone, each would leave a core idle while it waits for the network, a linker or
+/// processes that tests start.
 pub(crate) fn all(report: &mut Report) {
-    let python_stands = setup::parts(report);
+    command::run_side_by_side();
+    let (set_up, is_set_up) = channel();
+    let (drivers_built, are_drivers_built) = channel();
+    let python = std::thread::scope(|scope| {
+        let python = scope.spawn(move || of_python(&set_up, &are_drivers_built));
+        of_rust(report, &is_set_up, &drivers_built);
+        python.join()
+    });
+    match python {
+        Ok(python) => report.absorb(python),
+        Err(_) => drop(report.check("Python", || Err("the thread of its parts panicked".into()))),
+    }
+}
+
+/// The parts of Rust. The tests among them use the set-up.
+fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, drivers_built: &Sender<()>) {
     format(report);
     prose::parts(report);
-    lints(report);
-    features::parts(report, features::Depth::Alone);
-    spirv::part(report, true);
-    tests(report);
+    // Tests of both languages use them.
+    drivers(report);
+    // Tests in C and in Python use them as users have them.
+    report.check("C library of usm-plan", || planner::build().map(drop));
+    report.check("C library of usm-nrt", || nrt::build().map(drop));
+    let _ = drivers_built.send(());
+    let tests = programs::build(report, "tests", &ALL);
+    let nrt = programs::build(report, "usm-nrt without debug", &NRT);
+    // A thread that panicked sends nothing more.
+    let _ = is_set_up.recv();
+    if let Some(tests) = tests {
+        tests.run(report, &[]);
+    }
+    if let Some(nrt) = nrt {
+        nrt.run(report, &[]);
+    }
     examples::parts(report);
     mutants::part(report);
-    without_unwinding(report);
+    spirv::part(report, true);
+    lints(report);
+    features::parts(report, features::Depth::Alone);
+    doctests(report);
+    small_builds(report);
     images::parts(report);
+}
+
+/// Everything but the Python package, with all features.
+const ALL: [&str; 4] = ["--workspace", "--exclude", "usm-python", "--all-features"];
+/// The usual build of the runtime: with the feature `debug` no block is kept, and every check is
+/// compiled in.
+const NRT: [&str; 5] = ["-p", "usm-nrt", "--features", "capi", "--tests"];
+
+/// The set-up, and the parts of Python.
+fn of_python(set_up: &Sender<()>, are_drivers_built: &Receiver<()>) -> Report {
+    let mut report = Report::new();
+    let python_stands = setup::parts(&mut report);
+    let _ = set_up.send(());
+    release::part(&mut report);
     if python_stands {
-        python(report);
+        let wheel = report.check("wheel for tests", || wheel::install_for_tests().map(drop));
+        let _ = are_drivers_built.recv();
+        python(&mut report, wheel);
     } else {
         report.missing("wheel and Python tests", "no virtual environment");
     }
+    report
 }
 
 fn format(report: &mut Report) {
@@ -78,34 +145,26 @@ fn lints(report: &mut Report) {
             .args(packages())
             .args(deny),
     );
-    images::lints(report);
 }
 
-fn tests(report: &mut Report) {
-    drivers(report);
-    // Tests in C and in Python use it as users have it.
-    report.check("C library of usm-plan", || planner::build().map(drop));
-    report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
-    // No default member, because of the time that its code generator takes to compile.
-    report.command("tests: usm-kernel-jit", &mut test(["-p", "usm-kernel-jit"].into_iter()));
-    // The builds of a new user, one by one: a joint build would enable one crate's test features
-    // for the others.
+fn doctests(report: &mut Report) {
+    report.command("doctests", cargo(["test", "--quiet", "--doc"]).args(ALL));
+    // The builds of a new user, one by one.
     for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
         report.command(
             &format!("doctests: {package}, default features"),
             &mut cargo(["test", "--quiet", "--doc", "-p", package]),
         );
     }
-    let none = ["--no-default-features", "--tests"];
-    report.command("tests: no feature", fewer_cases(&mut test(none.into_iter().chain(packages()))));
-    let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
-    report.command("tests: alloc", fewer_cases(&mut test(alloc.into_iter().chain(packages()))));
-    // The usual build: with the feature `debug` of the first run no block is kept, and every check
-    // is compiled in.
-    report.command(
-        "tests: usm-nrt without debug",
-        &mut test(["-p", "usm-nrt", "--features", "capi", "--tests"].into_iter()),
-    );
+}
+
+fn small_builds(report: &mut Report) {
+    for (package, features, targets) in SMALL_BUILDS {
+        let name = if features.is_empty() { "no feature" } else { features };
+        let mut test = cargo(["test", "--quiet", "--no-fail-fast", "-p", package, "--no-default-features"]);
+        test.args(["--features", features]).args(targets).args(["--", "--show-output"]);
+        report.command(&format!("tests: {package}, {name}"), fewer_cases(&mut test));
+    }
 }
 
 /// Builds the tests' drivers, which execute on the host.
@@ -117,7 +176,7 @@ pub(crate) fn drivers(report: &mut Report) {
 /// The command built with `panic = "abort"` and the default features, so without shape inference.
 /// The earlier tests run again with this binary: with the machine's runtimes, with one, none and
 /// broken ones, and on ONNX models.
-fn without_unwinding(report: &mut Report) {
+pub(crate) fn without_unwinding(report: &mut Report) {
     let built = report.command(
         "panic=abort: build",
         &mut cargo(["build", "--quiet", "--profile", "abort", "-p", "usm-cli"]),
@@ -126,19 +185,12 @@ fn without_unwinding(report: &mut Report) {
         return;
     }
     let binary = environment::target_dir().join("abort").join(format!("usm{}", std::env::consts::EXE_SUFFIX));
-    let tests = ["test", "--quiet", "--all-features", "--test", "command", "--", "--show-output"];
-    let words = ["runtimes::", "onnx_stated::"];
+    let mut test = cargo(["test", "--quiet"]);
+    test.args(ALL).args(["--test", "command", "--", "--show-output", "runtimes::", "onnx_stated::"]);
     report.command(
         "panic=abort: runtimes, and models without shape inference",
-        cargo(tests).args(words).env("USM_CLI_BINARY", binary),
+        test.env("USM_CLI_BINARY", binary),
     );
-}
-
-/// `cargo test` with the output of passing tests, which announces skips.
-fn test(arguments: impl Iterator<Item = &'static str>) -> Command {
-    let mut test = cargo(["test", "--quiet", "--no-fail-fast"]);
-    test.args(arguments).args(["--", "--show-output"]);
-    test
 }
 
 /// The random tests run in full with all features. A build with fewer features compiles the same
@@ -151,31 +203,19 @@ fn packages() -> impl Iterator<Item = &'static str> {
     NO_STD.into_iter().flat_map(|name| ["-p", name])
 }
 
-/// Builds the wheel as users get it, installs it and runs the Python tests with it.
-fn python(report: &mut Report) {
-    let crate_dir = environment::root().join("usm-python");
-    if !crate_dir.join("pyproject.toml").exists() {
-        report.missing("wheel", "usm-python/pyproject.toml does not exist");
+/// Runs the Python tests on the installed wheel.
+fn python(report: &mut Report, is_installed: bool) {
+    if !is_installed {
+        report.missing("Python tests", "no wheel");
         return;
     }
-    let mut wheel = None;
-    let built = report.check("wheel", || wheel::install().map(|file| wheel = Some(file)));
-    if let Some(file) = &wheel {
-        wheel::parts(report, file);
-        site::part(report);
-    }
-    if !built {
-        report.missing("Python tests", "no wheel");
-    } else if crate_dir.join("tests").is_dir() {
-        // Most of the time goes into separate processes that compile.
-        let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
-        report.command("Python tests", pytest().arg("tests").args(parallel));
-    } else {
-        report.missing("Python tests", "usm-python/tests does not exist");
-    }
+    // Most of the time goes into separate processes that compile.
+    let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
+    report.command("Python tests", pytest().arg("tests").args(parallel));
+    site::part(report);
 }
 
-fn pytest() -> Command {
+pub(crate) fn pytest() -> Command {
     let mut pytest = command(environment::venv_python());
     pytest
         .args(["-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider"])
@@ -197,7 +237,7 @@ pub(crate) fn python_alone(arguments: &[String]) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Builds the wheel and installs it into the virtual environment.
+/// Builds a wheel for tests and installs it into the virtual environment.
 pub(crate) fn install_wheel(report: &mut Report) -> bool {
-    report.check("wheel", || wheel::install().map(drop))
+    report.check("wheel for tests", || wheel::install_for_tests().map(drop))
 }

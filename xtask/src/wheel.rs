@@ -29,7 +29,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Checks the file itself, and runs it in an environment with NumPy alone.
+/// Builds the wheel as users get it and tries it alone.
+pub(crate) fn as_shipped(report: &mut Report) {
+    let mut wheel = None;
+    report.check("wheel as shipped", || build().map(|file| wheel = Some(file)));
+    if let Some(wheel) = &wheel {
+        parts(report, wheel);
+    }
+}
+
+/// The wheel as users get it: checks the file itself, and runs it in an environment with NumPy
+/// alone.
 pub(crate) fn parts(report: &mut Report, wheel: &Path) {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         report.check("wheel: size and platform", || check(wheel));
@@ -97,14 +107,64 @@ fn succeed(command: &mut Command) -> Result<(), String> {
 /// Builds the wheel and installs it into the virtual environment.
 pub(crate) fn install() -> Result<PathBuf, String> {
     let wheel = build()?;
+    install_file(&wheel)?;
+    Ok(wheel)
+}
+
+fn install_file(wheel: &Path) -> Result<(), String> {
     succeed(
         command(environment::venv_python())
             .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
             .args(["install", "--no-deps", "--force-reinstall"])
-            .arg(&wheel)
+            .arg(wheel)
             .env("PIP_ROOT_USER_ACTION", "ignore"),
-    )?;
+    )
+}
+
+/// Builds a wheel for tests and installs it into the virtual environment: the code that users get,
+/// but linked in a fraction of the time, by the system's compiler, for this machine alone.
+pub(crate) fn install_for_tests() -> Result<PathBuf, String> {
+    install_with("release")
+}
+
+/// As [`install_for_tests`], compiled as tests are, in seconds after a small edit.
+pub(crate) fn install_unoptimised() -> Result<PathBuf, String> {
+    install_with("dev")
+}
+
+fn install_with(profile: &str) -> Result<PathBuf, String> {
+    let package = environment::root().join("usm-python/python/usm");
+    ship(&nrt::build()?, &package.join("lib"))?;
+    ship(&nrt::header(), &package.join("include"))?;
+    let wheels = environment::setup_dir().join("test-wheels");
+    let mut maturin = maturin(profile, &wheels);
+    succeed(maturin.args(["--compression-level", "1"])).map_err(|status| format!("maturin: {status}"))?;
+    let wheel = only_wheel(&wheels)?;
+    install_file(&wheel)?;
     Ok(wheel)
+}
+
+/// Maturin with one of cargo's profiles, into an empty folder: an older wheel of the same name
+/// would be mistaken for the new one.
+fn maturin(profile: &str, wheels: &Path) -> Command {
+    let _ = fs::remove_dir_all(wheels);
+    let mut maturin = command(environment::venv_python());
+    maturin
+        .args(["-m", "maturin", "build", "--quiet", "--profile", profile, "--manifest-path"])
+        .arg(environment::root().join("usm-python/Cargo.toml"))
+        .arg("--interpreter")
+        .arg(environment::venv_python())
+        .arg("--out")
+        .arg(wheels);
+    maturin
+}
+
+fn only_wheel(wheels: &Path) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(wheels).map_err(|error| folder::at(wheels, &error))?;
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
+        .ok_or_else(|| format!("no wheel in {}", wheels.display()))
 }
 
 /// Builds the wheel and returns its path.
@@ -112,27 +172,15 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     let zig = environment::zig();
     ship_library(zig.as_deref())?;
     let wheels = environment::setup_dir().join("wheels");
-    // An older wheel of the same name would be mistaken for the new one.
-    let _ = fs::remove_dir_all(&wheels);
-    let mut maturin = command(environment::venv_python());
-    maturin
-        .args(["-m", "maturin", "build", "--quiet", "--profile", "wheel", "--manifest-path"])
-        .arg(environment::root().join("usm-python/Cargo.toml"))
-        .arg("--interpreter")
-        .arg(environment::venv_python())
-        .args(["--compression-level", "9", "--out"])
-        .arg(&wheels);
+    let mut maturin = maturin("wheel", &wheels);
+    maturin.args(["--compression-level", "9"]);
     // Without Zig the wheel needs a C library at least as new as this machine's.
     if let Some(zig) = zig {
         maturin.args(["--zig", "--compatibility", PLATFORM]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
         maturin.arg("--").arg(format!("-Clink-arg={}", unwinder()?.display()));
     }
     succeed(&mut maturin).map_err(|status| format!("maturin: {status}"))?;
-    let entries = fs::read_dir(&wheels).map_err(|error| folder::at(&wheels, &error))?;
-    entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
-        .ok_or_else(|| format!("no wheel in {}", wheels.display()))
+    only_wheel(&wheels)
 }
 
 /// The unwinder of the system's C compiler. Zig would link its own into the module. Python ends its

@@ -120,9 +120,8 @@ fn is_intended_refusal(text: &str) -> bool {
     bare || sizeless || letters.ends_with("-0")
 }
 
-/// The number of cases: `USM_NUMPY_CASES` asks for more or fewer.
 fn cases() -> usize {
-    std::env::var("USM_NUMPY_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000)
+    usize::try_from(skip::cases("USM_NUMPY_CASES", 100_000)).unwrap_or(usize::MAX)
 }
 
 fn compare_with(numpy: NumPy) {

@@ -42,10 +42,14 @@ pub(crate) fn cc() -> Command {
     command
 }
 
-/// The C library, built as the README says, once for all tests of a binary.
+/// The C library: that of `cargo xtask nrt`, which `cargo xtask test` builds first, or one built as
+/// the README says, once for all tests of a binary.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     LIBRARY.get_or_init(|| {
+        if let Some(library) = std::env::var_os("USM_NRT_TEST_LIBRARY") {
+            return library.into();
+        }
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
         run(Command::new(env!("CARGO"))
             .current_dir(crate_dir())

@@ -156,7 +156,7 @@ impl<B: Programmable + 'static> World<'_, B> {
 
 /// Programs of launches, every second of which has an index outside.
 pub fn one_source_reports_every_index_outside_once<B: Programmable + 'static>(fixture: &Fixture<'_, B>) {
-    let programs = std::env::var("USM_PROGRAMS").map_or(12, |count| count.parse().expect("a number"));
+    let programs = skip::cases("USM_PROGRAMS", 12);
     for ready in ready_in_every_format::<pick, B, 1>(fixture.context).into_iter().take(1) {
         if ready.function().is_none() {
             return;
