@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: the test run with ten times the random cases, then the checks that are too
-//! slow for every change: the command without unwinding, the wheel as it is shipped, public interfaces,
-//! models and feature combinations.
+//! slow for every change: the command without unwinding, the wheel as it is shipped, public
+//! interfaces, models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
