@@ -123,7 +123,7 @@ impl Library {
                     // SAFETY: as above.
                     return unsafe { Self::fill(name.to_owned(), library) };
                 }
-                Err(error) if tried.is_empty() => reason = error.to_string(),
+                Err(error) if tried.is_empty() => reason = message_of(&error),
                 Err(_) => {}
             }
             tried.push(name.to_owned());
@@ -173,6 +173,13 @@ impl Library {
             Err(error) => Err(LoadError::Unusable { library: self.name, error }),
         }
     }
+}
+
+/// The system's message: that of the error's source, if it has one. The error itself then only says
+/// which call failed.
+fn message_of(error: &libloading::Error) -> String {
+    let source = core::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 impl LevelZero {

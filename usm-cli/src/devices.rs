@@ -119,7 +119,7 @@ fn describe() -> String {
 
 fn device_lines(info: &DeviceInfo) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING);
+    table.load_style(NOTHING);
     let mut row = |what: &str, value: String| {
         table.add_row([what, &Shown(value).to_string()]);
     };

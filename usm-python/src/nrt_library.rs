@@ -40,13 +40,20 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     Ok(runtime)
 }
 
+/// The system's message: that of the error's source, if it has one. The error itself then only says
+/// which call failed.
+pub(crate) fn message_of(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn open(path: &PathBuf) -> Result<Runtime, String> {
     // SAFETY: a Rust library without initialisers.
-    let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
+    let library = unsafe { Library::new(path) }.map_err(|error| message_of(&error))?;
     let get_api = {
         // SAFETY: the header declares this name with this type.
         let symbol = unsafe { library.get::<unsafe extern "C" fn(u32) -> *const Api>(b"usm_nrt_get_api\0") };
-        *symbol.map_err(|error| error.to_string())?
+        *symbol.map_err(|error| message_of(&error))?
     };
     // SAFETY: takes any number and returns null or a static.
     let api: *const Api = unsafe { get_api(API_VERSION) };

@@ -93,14 +93,12 @@ impl<L: Sync> Opened<L> {
     }
 }
 
-/// The system's message. On some systems only the error's source has it.
+/// The system's message: that of the error's source, if it has one. The error itself then only says
+/// which call failed.
 fn message_of(error: &dyn core::error::Error) -> String {
     use alloc::string::ToString;
 
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The error for a `library` whose file at `path` did not open, with the system's message `words`.
@@ -268,8 +266,19 @@ mod tests {
         static SOURCE: Layer = Layer("module not found", None);
         let path = Path::new("/a/one.dll");
         let one = reason(not_found("one", path, &message_of(&Layer("the call failed", Some(&SOURCE)))));
-        assert_eq!(one, "/a/one.dll: the call failed: module not found");
+        assert_eq!(one, "/a/one.dll: module not found");
         assert_eq!(reason(not_found("one", path, &message_of(&SOURCE))), "/a/one.dll: module not found");
+    }
+
+    #[test]
+    #[cfg(not(any(loom, miri)))]
+    fn the_reason_of_a_missing_file_is_the_systems() {
+        let path = Path::new("/nowhere/libone.so");
+        // SAFETY: there is no such file, so nothing is initialised.
+        let words = reason(unsafe { File::open("libone.so.1", path) }.expect_err("no such file"));
+        assert!(words.starts_with("/nowhere/libone.so: "), "{words}");
+        // The name of the call says nothing to a user.
+        assert!(!words.contains("dlopen") && !words.contains("LoadLibrary"), "{words}");
     }
 
     #[test]

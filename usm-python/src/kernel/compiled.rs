@@ -12,6 +12,7 @@ use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{Kernel, emit};
 
 use super::kept;
+use crate::nrt_library::message_of;
 
 /// The function that [`emit::host_c`] describes.
 type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
@@ -168,7 +169,7 @@ impl Compiled {
     }
 
     fn load(file: &Path) -> Result<Self, String> {
-        let name = |error: libloading::Error| format!("{}: {error}", file.display());
+        let name = |error: libloading::Error| format!("{}: {}", file.display(), message_of(&error));
         // SAFETY: the compiler made the file from the kernel, which has no initialisers.
         let library = unsafe { Library::new(file) }.map_err(name)?;
         // SAFETY: the generated text defines the function with this type.
