@@ -258,7 +258,7 @@ impl File {
     }
 }
 
-/// The graph as text, one tensor or operator a line. [`read`] reads it back as the same graph.
+/// The graph as text, one tensor or operator a line. [`parse`] reads it back as the same graph.
 pub fn text(graph: &Graph) -> Result<String> {
     File::of(graph).text()
 }

@@ -1,8 +1,8 @@
 //! The independent checker: shares no code with the planners, and needs no heap.
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
-//! plans in `O(n log n)` with a heap. [`plan`] computes every number of a plan anew, [`graph`]
-//! everything from the operator graph. [`proof`] replays why nothing below a bound is possible.
+//! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
+//! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is possible.
 
 #[cfg(feature = "alloc")]
 mod graph;

@@ -23,8 +23,8 @@
 //!    block as allocated. [`QueueMemory`] frees its own blocks after their uses; a block comes here
 //!    if that failed.
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
-//! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see
-//!    [`Deferred::drain`]).
+//! 9. Dropping the last clone of a context frees the blocks that wait for their uses in the list
+//!    that [`ContextOps::deferred`] returns.
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
 //! 11. No failure is lost: an operation after a failed one, by an event or by the order of its
 //!     queue, fails too. A backend whose driver forgets failures of an in-order queue passes the

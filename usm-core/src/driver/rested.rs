@@ -3,7 +3,7 @@
 //! A CPU runtime may drop its last reference to an out-of-order queue on the worker thread that
 //! has just completed the queue's last command. The queue's destructor then waits for that command,
 //! so the worker, and with it the device, hangs for ever. So the last reference is kept in a list
-//! [after](crate::After) an event that reports complete only when the worker must have finished the
+//! [after](super::After) an event that reports complete only when the worker must have finished the
 //! command.
 
 use core::time::Duration;

@@ -66,7 +66,7 @@ pub struct Spread {
 /// separately; a capacity is ignored.
 ///
 /// # Errors
-/// As [`plan`](crate::plan).
+/// As [`plan`](crate::plan()).
 ///
 /// ```
 /// use usm_pool::placement::{Space, spread};

@@ -31,7 +31,7 @@ use names::{count_users, stored, zero, zero_stored};
 /// It is one implementation of one unsafe trait, so proof, body and code belong together, whatever
 /// `path` names: a program without unsafe code has no unsafe trait to substitute, and the trait
 /// compares the parameters that `path` names with their forms. The surrounding program cannot
-/// redefine any other name in it: see [`PRIMITIVE`].
+/// redefine any other name in it: see `PRIMITIVE`.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&SpirV>) -> String {
     let lowered = lower(kernel, By::One);

@@ -10,7 +10,7 @@
 //!   tree. So each try gets few nodes, and the next one starts from another disturbed order. This
 //!   helps more than any single rule: the published instances A-K take 10^4 to 10^6 nodes in total,
 //!   none more than half a second.
-//! - *Repair* alternates with them (see [`eject`]): buffers that end above the next capacity are
+//! - *Repair* alternates with them (module `eject`): buffers that end above the next capacity are
 //!   removed from the best plan and placed elsewhere. It is better where holes can be used, the
 //!   exhaustive search where every byte counts. Beyond 32,768 buffers it works alone.
 //! - *Minimisation* alternates between the bound and fractions of the gap below the best peak as
@@ -18,7 +18,7 @@
 //!
 //! Everything follows from the instance and the node budget: no clock, no floating point, fixed
 //! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse. Threads
-//! try ahead of the sequence (see [`ahead`]), so that their number changes nothing but the time.
+//! try ahead of the sequence (module `ahead`), so that their number changes nothing but the time.
 
 #[cfg(feature = "threads")]
 mod ahead;
