@@ -2,7 +2,8 @@
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
-//! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is possible.
+//! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is
+//! possible.
 
 #[cfg(feature = "alloc")]
 mod graph;
