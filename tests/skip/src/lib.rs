@@ -60,12 +60,18 @@ pub fn limit(what: impl Display, reason: impl Display) {
 #[track_caller]
 pub fn part(what: impl Display, reason: impl Display) {
     let case = case(Location::caller());
-    let _ = writeln!(std::io::stderr(), "skipped in part: {case}: {what}: {reason}");
+    write_line(&format!("skipped in part: {case}: {what}: {reason}"));
 }
 
 /// Reports that the case of this name does not run.
 pub fn announce(case: &str, reason: impl Display) {
-    let _ = writeln!(std::io::stderr(), "skipped: {case}: {reason}");
+    write_line(&format!("skipped: {case}: {reason}"));
+}
+
+/// Writes a line by one call of the system: the error stream has no buffer, so the harness's lines
+/// would come between the pieces of a format.
+fn write_line(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Repeats another process's reports of skipped cases, and returns their number.
@@ -74,7 +80,7 @@ pub fn repeat(errors: &str) -> usize {
     let lines = errors.lines().filter(|line| line.starts_with("skipped"));
     lines
         .inspect(|line| {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            write_line(line);
         })
         .filter_map(|line| line.strip_prefix("skipped: ")?.split_once(": "))
         .map(|(case, _)| case)

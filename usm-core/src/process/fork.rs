@@ -183,6 +183,7 @@ mod imp {
 mod imp {
     pub(crate) fn guard<H>(_: &alloc::sync::Arc<H>) {}
 
+    /// Runs `call`: without forks there is nothing to hold back.
     pub fn in_arena<R>(call: impl FnOnce() -> R) -> R {
         call()
     }

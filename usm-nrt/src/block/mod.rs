@@ -30,8 +30,11 @@ pub(crate) use kept::{Chain, Stack};
 pub(crate) use prefix::PREFIX;
 use prefix::{Prefix, place, prefix_of};
 use raw::{alloc, dealloc, realloc};
+// Locks that forks leave free.
+#[cfg(all(feature = "std", unix, not(miri)))]
+pub(crate) use slab::CENTRAL;
 #[cfg(feature = "std")]
-pub(crate) use slab::{CENTRAL, begin_generation, counts as kept_counts, give_back};
+pub(crate) use slab::{begin_generation, counts as kept_counts, give_back};
 use usm_core::AllocKind;
 
 use crate::allocator;

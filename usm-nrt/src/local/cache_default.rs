@@ -1,8 +1,7 @@
 //! The default of the thread cache if the program did not choose: on, unless a memory checker is
 //! attached.
 
-use core::ffi::{CStr, c_char, c_void};
-use core::ptr;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::system;
@@ -46,6 +45,9 @@ fn is_watched() -> bool {
 
 #[cfg(all(unix, not(miri)))]
 fn is_defined(name: &CStr) -> bool {
+    use core::ffi::{c_char, c_void};
+    use core::ptr;
+
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }

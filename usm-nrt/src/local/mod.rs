@@ -21,8 +21,11 @@ pub(crate) use barrier::prepare as prepare_barrier;
 pub(crate) use cache::Cache;
 #[cfg(feature = "std")]
 pub(crate) use cache_default::record_choice as record_thread_cache_choice;
+// Forks leave it free.
+#[cfg(all(feature = "std", unix, not(miri)))]
+pub(crate) use shelf::CLOSING;
 #[cfg(feature = "std")]
-pub(crate) use shelf::{CLOSING, blocks_on_shelves, clear_all as clear_all_shelves, set_generation};
+pub(crate) use shelf::{blocks_on_shelves, clear_all as clear_all_shelves, set_generation};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
