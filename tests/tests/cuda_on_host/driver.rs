@@ -1,8 +1,8 @@
 //! The test driver: exclusive use by one test, settings, failures and counters.
 
+use alloc::ffi::CString;
 use core::ffi::c_char;
 use core::time::Duration;
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -2,6 +2,8 @@
 //! conformance suite, and situations that a real driver does not produce on demand. Nothing here
 //! ran on a GPU.
 
+extern crate alloc;
+
 mod calls;
 mod driver;
 mod failures;
