@@ -5,6 +5,7 @@
 //! the runtimes read their environment once.
 
 use std::fs;
+use std::path::Path;
 
 use crate::command::{command, run};
 use crate::environment;
@@ -18,6 +19,44 @@ pub(crate) fn stand() -> bool {
 
 fn list() -> Result<String, String> {
     folder::read(&environment::root().join("xtask/debian.txt"))
+}
+
+/// Unpacks packages of another processor into a folder. The dependencies are the caller's list:
+/// the machine's own database of packages stays as it is.
+pub(crate) fn unpack_foreign(processor: &str, packages: &[&str], unpacked: &Path) -> Result<(), String> {
+    let state = environment::setup_dir().join("debian-foreign.tmp");
+    folder::remove(&state)?;
+    for place in ["lists/partial", "cache/archives/partial", "debs"] {
+        let place = state.join(place);
+        fs::create_dir_all(&place).map_err(|error| folder::at(&place, &error))?;
+    }
+    let status = state.join("status");
+    fs::write(&status, "").map_err(|error| folder::at(&status, &error))?;
+    let apt = |words: &[&str]| {
+        let mut apt = command("apt-get");
+        apt.args(["-q", "-o", &format!("APT::Architecture={processor}"), "-o"])
+            .arg(format!("APT::Architectures={processor}"))
+            .args(["-o", &format!("Dir::State={}", state.display())])
+            .args(["-o", &format!("Dir::State::status={}", status.display())])
+            .args(["-o", &format!("Dir::Cache={}", state.join("cache").display())])
+            // The user of downloads may not read this folder.
+            .args(["-o", "APT::Sandbox::User=root"])
+            .args(words)
+            .current_dir(state.join("debs"));
+        let outcome = run(&mut apt);
+        outcome.success.then_some(()).ok_or(format!("apt-get {}: {}", words.join(" "), outcome.status))
+    };
+    apt(&["update"])?;
+    apt(&[&["download"], packages].concat())?;
+    for archive in folder::files(&state.join("debs"), "deb")? {
+        unpack(&archive, unpacked)?;
+    }
+    folder::remove(&state)
+}
+
+fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
+    let outcome = run(command("dpkg-deb").arg("-x").arg(archive).arg(folder));
+    outcome.success.then_some(()).ok_or(format!("{}: {}", archive.display(), outcome.status))
 }
 
 /// Downloads and unpacks the packages of `xtask/debian.txt` with their dependencies.

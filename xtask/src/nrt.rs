@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Failure;
 use crate::command::{self, cargo};
-use crate::environment;
+use crate::{environment, folder};
 
 /// The path of the built library. The variable in [`environment::variables`] passes it to tests.
 pub(crate) fn library() -> PathBuf {
@@ -17,45 +17,41 @@ fn file_name() -> String {
 
 /// Builds the C library and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    build_with("capi", &environment::target_dir(), None)
+    build_with("capi", &environment::target_dir(), None, None)
 }
 
-/// [`build`] by `linker`, for the wheel.
-pub(crate) fn build_for_wheel(linker: &Path) -> Result<PathBuf, String> {
-    build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker))
+/// [`build`] by `linker`, for the wheel of a platform, by default of this one.
+pub(crate) fn build_for_wheel(linker: &Path, platform: Option<&str>) -> Result<PathBuf, String> {
+    build_with("capi", &environment::target_dir().join("nrt-wheel"), Some(linker), platform)
 }
 
 /// [`build`] with the checks of the feature `debug`, into another folder, so that it is not shipped
 /// by mistake.
 fn build_debug() -> Result<PathBuf, String> {
-    build_with("capi,debug", &environment::target_dir().join("nrt-debug"), None)
+    build_with("capi,debug", &environment::target_dir().join("nrt-debug"), None, None)
 }
 
-fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<PathBuf, String> {
-    let mut build = cargo([
-        "rustc",
-        "--quiet",
-        "-p",
-        "usm-nrt",
-        "--profile",
-        "library",
-        "--crate-type",
-        "cdylib",
-        "--features",
-        features,
-    ]);
-    build.arg("--target-dir").arg(target).args([
-        // Only the C library exports the C names: two copies of the crate in one program must not
-        // conflict.
-        "--",
-        "--cfg",
-        "usm_nrt_export",
-        // No panic may enter C. With this flag no function prepares for one: 1 ns of 6 for a block.
-        "-Cpanic=abort",
-    ]);
-    if cfg!(target_os = "linux") {
+fn build_with(
+    features: &str,
+    target: &Path,
+    linker: Option<&Path>,
+    platform: Option<&str>,
+) -> Result<PathBuf, String> {
+    // The build backend of the Python package reads the same arguments. Only the C library exports
+    // the C names: two copies of the crate in one program must not conflict. No panic may enter C;
+    // with `panic=abort` no function prepares for one: 1 ns of 6 for a block.
+    let arguments = folder::read(&environment::root().join("usm-nrt/c-library.args"))?;
+    let mut build = cargo(["rustc", "--quiet", "-p", "usm-nrt", "--target-dir"]);
+    build.arg(target).args(platform.iter().flat_map(|platform| ["--target", platform]));
+    build.args(arguments.lines().map(|word| if word == "capi" { features } else { word }));
+    let is_linux = platform.map_or(cfg!(target_os = "linux"), |platform| platform.contains("-linux-"));
+    if is_linux {
         // A program that links to the file needs its name, not its path at build time.
         build.arg("-Clink-arg=-Wl,-soname,libusm_nrt.so");
+    }
+    if platform.is_some_and(|platform| platform.ends_with("-musl")) {
+        // A library cannot contain the C library of the program that opens it.
+        build.arg("-Ctarget-feature=-crt-static");
     }
     if let Some(linker) = linker {
         build.arg(format!("-Clinker={}", linker.display()));
@@ -64,7 +60,7 @@ fn build_with(features: &str, target: &Path, linker: Option<&Path>) -> Result<Pa
     if !outcome.success {
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
-    let library = target.join("library").join(file_name());
+    let library = target.join(platform.unwrap_or_default()).join("library").join(file_name());
     if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 

@@ -12,8 +12,32 @@ use crate::{Failure, environment, folder, nrt};
 /// The oldest C library that the wheel runs on, as pip's tags name it: glibc 2.17, of 2012.
 const PLATFORM: &str = "manylinux_2_17";
 
-/// Maximum size of the wheel in bytes.
-const LIMIT: u64 = 5_000_000;
+/// Maximum size of a wheel in bytes. usm-python/README.md has the parts.
+const LIMIT: u64 = 6_000_000;
+
+/// A platform for which a wheel is built.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    /// Rust's target; `None` for this machine.
+    pub(crate) target: Option<&'static str>,
+    /// The processor, as pip's tags name it.
+    pub(crate) processor: &'static str,
+    /// The oldest C library, as pip's tags name it.
+    pub(crate) library: &'static str,
+    /// The same, as Zig names it.
+    pub(crate) zig: &'static str,
+    /// The C compiler whose unwinder the module links; `None` where threads do not end by it.
+    pub(crate) compiler: Option<&'static str>,
+}
+
+/// This machine.
+const OWN: Platform = Platform {
+    target: None,
+    processor: std::env::consts::ARCH,
+    library: PLATFORM,
+    zig: "linux-gnu.2.17",
+    compiler: Some("cc"),
+};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let wheel = build()?;
@@ -42,8 +66,13 @@ pub(crate) fn as_shipped(report: &mut Report) {
 /// alone.
 pub(crate) fn parts(report: &mut Report, wheel: &Path) {
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        report.check("wheel: size and platform", || check(wheel));
+        report.check("wheel: size and platform", || check(wheel, &OWN));
     }
+    started(report, wheel);
+}
+
+/// Runs a wheel of this machine in an environment with NumPy alone.
+pub(crate) fn started(report: &mut Report, wheel: &Path) {
     if report.check("set-up: NumPy and the wheel alone", || bare(wheel)) {
         report.command(
             "Python with NumPy alone",
@@ -55,9 +84,13 @@ pub(crate) fn parts(report: &mut Report, wheel: &Path) {
     }
 }
 
-/// Checks the wheel's size, and every file in it by auditwheel.
-fn check(wheel: &Path) -> Result<(), String> {
+/// Prints the wheel's parts, and checks its size, and every file in it by auditwheel.
+pub(crate) fn check(wheel: &Path, platform: &Platform) -> Result<(), String> {
     let size = fs::metadata(wheel).map_err(|error| folder::at(wheel, &error))?.len();
+    let parts = command::probe(
+        command(environment::venv_python()).arg(environment::root().join("xtask/wheel_parts.py")).arg(wheel),
+    );
+    print!("{}", parts.ok_or("the wheel's parts could not be read")?);
     println!("{size} bytes of at most {LIMIT}");
     if size > LIMIT {
         return Err(format!("the wheel has {size} bytes, {LIMIT} are allowed"));
@@ -67,11 +100,13 @@ fn check(wheel: &Path) -> Result<(), String> {
     )
     .ok_or("auditwheel could not read the wheel")?;
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let wanted = format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\"");
+    let Platform { library, processor, .. } = platform;
+    let tag =
+        |library: &str| format!("is consistent with the following platform tag: \"{library}_{processor}\"");
     let older = ["manylinux_2_5", "manylinux_2_12", "manylinux1", "manylinux2010"];
-    let fits =
-        words.contains(&wanted) || older.iter().any(|tag| words.contains(&wanted.replace(PLATFORM, tag)));
-    fits.then_some(()).ok_or(format!("not {PLATFORM}: {said}"))
+    let older = older.iter().filter(|_| library.starts_with("manylinux"));
+    let fits = words.contains(&tag(library)) || older.into_iter().any(|older| words.contains(&tag(older)));
+    fits.then_some(()).ok_or(format!("not {library}: {said}"))
 }
 
 /// An environment with the wheel and the NumPy of the tests.
@@ -167,46 +202,55 @@ fn only_wheel(wheels: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no wheel in {}", wheels.display()))
 }
 
-/// Builds the wheel and returns its path.
+/// Builds the wheel of this machine and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
+    build_for(&OWN, &environment::setup_dir().join("wheels"))
+}
+
+/// Builds the wheel of a platform into an empty folder and returns its path.
+pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, String> {
     let zig = environment::zig();
-    ship_library(zig.as_deref())?;
-    let wheels = environment::setup_dir().join("wheels");
-    let mut maturin = maturin("wheel", &wheels);
+    ship_library(zig.as_deref(), platform)?;
+    let mut maturin = maturin("wheel", wheels);
     maturin.args(["--compression-level", "9"]);
+    maturin.args(platform.target.iter().flat_map(|target| ["--target", target]));
     // Without Zig the wheel needs a C library at least as new as this machine's.
     if let Some(zig) = zig {
-        maturin.args(["--zig", "--compatibility", PLATFORM]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
-        maturin.arg("--").arg(format!("-Clink-arg={}", unwinder()?.display()));
+        maturin.args(["--zig", "--compatibility", platform.library]).env("CARGO_ZIGBUILD_ZIG_PATH", zig);
+        if let Some(compiler) = platform.compiler {
+            maturin.arg("--").arg(format!("-Clink-arg={}", unwinder(compiler)?.display()));
+        }
+    } else if platform.target.is_some() {
+        return Err("Zig is not in the virtual environment: `cargo xtask setup`".into());
     }
     succeed(&mut maturin).map_err(|status| format!("maturin: {status}"))?;
-    only_wheel(&wheels)
+    only_wheel(wheels)
 }
 
 /// The unwinder of the system's C compiler. Zig would link its own into the module. Python ends its
 /// threads by the unwinder of the C library, which would then meet Rust frames that call the other
 /// unwinder, and the process would fault.
-fn unwinder() -> Result<PathBuf, String> {
-    let said = command::probe(command("cc").arg("-print-file-name=libgcc_s.so.1"));
+fn unwinder(compiler: &str) -> Result<PathBuf, String> {
+    let said = command::probe(command(compiler).arg("-print-file-name=libgcc_s.so.1"));
     let file = PathBuf::from(said.unwrap_or_default().trim());
-    file.is_absolute().then_some(file).ok_or_else(|| "cc names no libgcc_s.so.1".into())
+    file.is_absolute().then_some(file).ok_or_else(|| format!("{compiler} names no libgcc_s.so.1"))
 }
 
 /// Copies library and header into the package; maturin takes them from there.
-fn ship_library(zig: Option<&Path>) -> Result<(), String> {
+fn ship_library(zig: Option<&Path>, platform: &Platform) -> Result<(), String> {
     let package = environment::root().join("usm-python/python/usm");
     let library = match zig {
-        Some(zig) => nrt::build_for_wheel(&linker(zig)?)?,
+        Some(zig) => nrt::build_for_wheel(&linker(zig, platform)?, platform.target)?,
         None => nrt::build()?,
     };
     ship(&library, &package.join("lib"))?;
     ship(&nrt::header(), &package.join("include"))
 }
 
-/// A program that links as `cc` does, with Zig, for the C library of [`PLATFORM`].
-fn linker(zig: &Path) -> Result<PathBuf, String> {
-    let file = environment::target_dir().join("zig-cc");
-    let target = format!("{}-linux-gnu.2.17", std::env::consts::ARCH);
+/// A program that links as `cc` does, with Zig, for the C library of a platform.
+fn linker(zig: &Path, platform: &Platform) -> Result<PathBuf, String> {
+    let target = format!("{}-{}", platform.processor, platform.zig);
+    let file = environment::target_dir().join(format!("zig-cc-{target}"));
     let text = format!("#!/bin/sh\nexec '{}' cc -target {target} \"$@\"\n", zig.display());
     fs::create_dir_all(environment::target_dir()).map_err(|error| folder::at(&file, &error))?;
     fs::write(&file, text).map_err(|error| folder::at(&file, &error))?;
