@@ -1,10 +1,12 @@
 //! `cargo xtask ci`: the test run with ten times the random cases, then the checks that are too
-//! slow for every change: the command without unwinding, the wheel as it is shipped, public
-//! interfaces, models and feature combinations.
+//! slow for every change: the command without unwinding, the wheel as it is shipped, documentation,
+//! the oldest Rust, packages, other platforms, public interfaces, models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
-use crate::{Failure, environment, features, images, loom, public_api, test, wheel};
+use crate::{
+    Failure, environment, features, images, loom, msrv, packages, platforms, public_api, test, wheel,
+};
 
 pub(crate) fn run() -> Result<(), Failure> {
     environment::set_effort(10);
@@ -14,10 +16,13 @@ pub(crate) fn run() -> Result<(), Failure> {
     images::lints(&mut report);
     wheel::as_shipped(&mut report);
     report.command(
-        "documentation",
+        "documentation of everything",
         cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
+    msrv::parts(&mut report);
+    packages::parts(&mut report);
+    platforms::parts(&mut report);
     public_api::parts(&mut report);
     loom::parts(&mut report);
     features::parts(&mut report, features::Depth::Pairs);

@@ -9,6 +9,7 @@ mod ci;
 mod command;
 mod cuda;
 mod debian;
+mod documentation;
 mod environment;
 mod examples;
 mod features;
@@ -17,10 +18,13 @@ mod fuzz;
 mod images;
 mod loom;
 mod memcheck;
+mod msrv;
 mod mutants;
 mod nrt;
 mod numba;
+mod packages;
 mod planner;
+mod platforms;
 mod programs;
 mod prose;
 mod public_api;
@@ -35,12 +39,15 @@ mod site;
 mod spirv;
 mod system;
 mod test;
+mod toolchains;
 mod usage;
 mod wheel;
+mod wheels;
+mod workflows;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "\
+pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
   setup                 Python, OpenCL CPU runtime, Level Zero, PoCL, ONNX models and NumPy 1.26 in .setup/
@@ -50,7 +57,7 @@ usage: cargo xtask <command>
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
   ci                    test with ten times the random cases, then the command with panic=abort, the wheel as it is shipped, documentation,
-                        the public interfaces, models and every pair of features of every crate
+                        the oldest Rust, packages, platforms, the public interfaces, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, built as users build by default
   bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
@@ -63,6 +70,11 @@ usage: cargo xtask <command>
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   public-api [--write]  the public items of every library beside the lists in public-api/; --write: writes the lists anew
   prose                 widths of comments, lengths of paragraphs, names in ARCHITECTURE.md, parts of decision records
+  platforms --native    the portable tests on this machine, whatever it is
+  platforms [PART...]   the tests under wine and under qemu's emulation of arm and s390x; macOS and targets without a system compiled
+  msrv                  every package compiled with the oldest Rust that its manifest states; rustup brings it
+  packages [--fast]     what a release would publish: manifests, links, cargo publish without uploading, cargo deny, cargo
+                        semver-checks; --fast: without compiling; --publish: publishes the crates, from the leaves up
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
@@ -75,6 +87,8 @@ usage: cargo xtask <command>
   site                  the pages of the Python package that is installed, and of the Rust libraries, in target/site
   wheel [--bare]        the Python package with that library inside; prints where it is. --bare: size and platform, and what a user
                         tries first, in an environment with NumPy and the wheel alone
+  wheels [PART...]      the wheels of a release: manylinux x86-64 and aarch64, musllinux x86-64, in target/wheels
+  notes [VERSION]       what CHANGELOG.md says about a version, by default this one: the notes of its release
 
 environment:
   CI=true               a required part that cannot run is a failure instead of a skip
@@ -96,10 +110,15 @@ fn main() -> ExitCode {
         "images" => no_arguments(rest).and_then(|()| images::run_command()),
         "features" => no_arguments(rest).and_then(|()| features::run_command()),
         "nrt" => nrt::run(rest),
+        "msrv" => no_arguments(rest).and_then(|()| msrv::run()),
+        "packages" => packages::run(rest),
         "planner" => no_arguments(rest).and_then(|()| planner::run()),
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
         "wheel" => wheel::run(rest),
+        "wheels" => wheels::run(rest),
+        "platforms" => platforms::run(rest),
+        "notes" => workflows::notes(rest),
         "python" => test::python_alone(rest),
         "site" => no_arguments(rest).and_then(|()| site::run()),
         "prose" => no_arguments(rest).and_then(|()| prose::run()),

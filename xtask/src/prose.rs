@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::command::command;
 use crate::report::Report;
-use crate::{Failure, environment};
+use crate::{Failure, environment, workflows};
 
 /// The widest comment, in characters.
 const COLUMNS: usize = 100;
@@ -87,6 +87,7 @@ pub(crate) fn parts(report: &mut Report) {
         let path = environment::root().join("ARCHITECTURE.md");
         verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
     });
+    report.check("prose: workflows", workflows::check);
     report.check("prose: decisions", || files(&["docs/adr/", ".md"], &[], decision));
 }
 

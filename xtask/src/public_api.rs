@@ -14,8 +14,8 @@ use crate::command::cargo;
 use crate::report::Report;
 use crate::{environment, folder};
 
-/// The libraries.
-const CRATES: [&str; 18] = [
+/// The libraries, from the leaves up: the order in which they are published.
+pub(crate) const CRATES: [&str; 18] = [
     "level-zero-sys",
     "usm-interface",
     "usm-prune",

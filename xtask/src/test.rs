@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
 use crate::{
-    Failure, cuda, environment, examples, features, images, mutants, nrt, planner, programs, prose, release,
-    setup, site, spirv, wheel,
+    Failure, cuda, documentation, environment, examples, features, images, mutants, nrt, planner, programs,
+    prose, release, setup, site, spirv, wheel,
 };
 
 /// The crates that work without the standard library. Each is linted with no feature and with
@@ -88,6 +88,7 @@ fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, drivers_built: &Sender
     spirv::part(report, true);
     lints(report);
     features::parts(report, features::Depth::Alone);
+    documentation::part(report);
     doctests(report);
     small_builds(report);
     images::parts(report);

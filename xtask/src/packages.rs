@@ -1,0 +1,248 @@
+//! `cargo xtask packages`: what a release would publish: manifests, pages, cargo's own checks,
+//! licences, advisories and semver.
+
+use std::process::Command;
+
+use crate::command::{cargo, command, probe};
+use crate::public_api::CRATES;
+use crate::report::Report;
+use crate::{Failure, environment, folder, system};
+
+/// Published as a wheel, not as a crate.
+const PYTHON: &str = "usm-python";
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let mut report = Report::new();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => parts(&mut report),
+        ["--fast"] => {
+            manifests(&mut report);
+            publish(&mut report, false);
+        }
+        ["--publish"] => {
+            report.command("packages: publish", cargo(["publish", "--workspace"]).args(ours()));
+        }
+        _ => return Err(Failure::Usage(format!("packages does not take `{}`", arguments.join(" ")))),
+    }
+    report.finish()
+}
+
+pub(crate) fn parts(report: &mut Report) {
+    manifests(report);
+    publish(report, true);
+    licences(report);
+    semver(report);
+}
+
+/// The checks that need no network and no compiler.
+pub(crate) fn manifests(report: &mut Report) {
+    report.check("packages: manifests", || {
+        let root = folder::read(&environment::root().join("Cargo.toml"))?;
+        let each = |package: &str| folder::read(&environment::root().join(package).join("Cargo.toml"));
+        let mut faults = versions(&root);
+        for package in CRATES {
+            faults.extend(manifest(&each(package)?).into_iter().map(|fault| format!("{package}: {fault}")));
+        }
+        for member in members(&root).into_iter().filter(|member| !CRATES.contains(member)) {
+            if !each(member)?.contains("\npublish = false\n") {
+                faults.push(format!("{member}: neither a library nor `publish = false`"));
+            }
+        }
+        verdict(faults)
+    });
+    report.check("packages: links", || {
+        let mut faults = Vec::new();
+        for package in CRATES.into_iter().chain([PYTHON]) {
+            let page = folder::read(&environment::root().join(package).join("README.md"))?;
+            let exists = |path: &str| environment::root().join(path).exists();
+            faults.extend(links(&page, &exists).into_iter().map(|fault| format!("{package}: {fault}")));
+        }
+        verdict(faults)
+    });
+}
+
+/// Cargo's rehearsal of a release, in the order of the dependencies. With `verify` every packed
+/// crate is compiled against the packed others.
+fn publish(report: &mut Report, verify: bool) {
+    let mut publish = cargo(["publish", "--workspace", "--dry-run", "--allow-dirty", "--quiet"]);
+    publish.args(ours()).args((!verify).then_some("--no-verify"));
+    let name = if verify { "packages: publish, compiled" } else { "packages: publish, not compiled" };
+    report.command(name, &mut publish);
+}
+
+/// Leaves out the members that are never published.
+fn ours() -> impl Iterator<Item = String> {
+    let root = folder::read(&environment::root().join("Cargo.toml")).unwrap_or_default();
+    let others: Vec<String> = members(&root)
+        .into_iter()
+        .filter(|member| !CRATES.contains(member))
+        .filter_map(|member| {
+            let manifest = folder::read(&environment::root().join(member).join("Cargo.toml")).ok()?;
+            let name = manifest.lines().find_map(|line| line.strip_prefix("name = \""))?;
+            Some(name.trim_end_matches('"').to_owned())
+        })
+        .collect();
+    others.into_iter().flat_map(|name| ["--exclude".to_owned(), name])
+}
+
+/// Licences, sources and duplicates need no network; advisories need their database.
+fn licences(report: &mut Report) {
+    if system::find("cargo-deny").is_none() {
+        report.missing(
+            "packages: licences and advisories",
+            "cargo-deny is not installed (cargo install cargo-deny)",
+        );
+        return;
+    }
+    report.command("packages: licences", &mut cargo(["deny", "check", "licenses", "bans", "sources"]));
+    if probe(&mut cargo(["deny", "fetch", "db"])).is_some() {
+        report.command("packages: advisories", &mut cargo(["deny", "check", "advisories"]));
+    } else {
+        report.missing("packages: advisories", "their database cannot be fetched here");
+    }
+}
+
+/// The libraries beside those of the last release.
+fn semver(report: &mut Report) {
+    let name = "packages: semver";
+    let Some(tag) = last_release() else {
+        report.not_applicable(name, "no release has a tag yet");
+        return;
+    };
+    if system::find("cargo-semver-checks").is_none() {
+        report.missing(name, "cargo-semver-checks is not installed (cargo install cargo-semver-checks)");
+        return;
+    }
+    let mut check = cargo(["semver-checks", "--workspace", "--baseline-rev", &tag]);
+    report.command(name, check.args(ours()));
+}
+
+/// The tag of the newest release, `v1.2.3`.
+fn last_release() -> Option<String> {
+    let listed: String = probe(&mut git(&["tag", "--list", "v*", "--sort=-version:refname"]))?;
+    listed.lines().next().map(str::to_owned)
+}
+
+fn git(arguments: &[&str]) -> Command {
+    let mut git = command("git");
+    git.args(arguments);
+    git
+}
+
+fn verdict(faults: Vec<String>) -> Result<(), String> {
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// The folders of the workspace's members.
+fn members(root: &str) -> Vec<&str> {
+    let list = root.split_once("\nmembers = [").and_then(|(_, rest)| rest.split_once(']'));
+    list.map_or(Vec::new(), |(list, _)| list.split('"').skip(1).step_by(2).collect())
+}
+
+/// Our crates have one version, in `[workspace.package]` and in the table of dependencies.
+fn versions(root: &str) -> Vec<String> {
+    let Some(version) = root.lines().find_map(|line| line.strip_prefix("version = \"")) else {
+        return vec!["no version in [workspace.package]".to_owned()];
+    };
+    let version = version.trim_end_matches('"');
+    let ours = root.lines().filter(|line| line.contains("{ path = \""));
+    ours.filter(|line| !line.contains(&format!("version = \"{version}\"")))
+        .map(|line| format!("not version {version}: {line}"))
+        .collect()
+}
+
+/// What a manifest of a published crate lacks.
+fn manifest(text: &str) -> Vec<String> {
+    let wanted = [
+        "version.workspace = true",
+        "license.workspace = true",
+        "repository.workspace = true",
+        "description = ",
+        "keywords = ",
+        "categories = ",
+        "readme = \"README.md\"",
+        // The tests need crates and data that are not published.
+        "exclude = [\"tests/\"]",
+        "[package.metadata.docs.rs]\nall-features = true\n",
+    ];
+    let mut faults: Vec<String> = wanted
+        .iter()
+        .filter(|wanted| !text.contains(*wanted))
+        .map(|wanted| format!("no `{}`", wanted.trim()))
+        .collect();
+    if text.contains("publish = false") {
+        faults.push("`publish = false` in a published crate".to_owned());
+    }
+    faults
+}
+
+/// Links that work in the repository only: docs.rs, crates.io and PyPI show the page alone.
+fn links(page: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (mut is_code, mut in_ticks) = (false, false);
+    for (number, line) in page.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        if is_code {
+            continue;
+        }
+        // Code between backticks is no link, but the words of a link may be code. Such code may go
+        // on in the next line.
+        in_ticks &= !line.trim().is_empty();
+        let mut prose = String::new();
+        for (index, piece) in line.split('`').enumerate() {
+            in_ticks ^= index > 0;
+            prose.push_str(if in_ticks { "" } else { piece });
+        }
+        // A link in its place, and one whose target stands elsewhere.
+        let inside = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let apart = prose.starts_with('[').then(|| prose.split_once("]: ")).flatten();
+        for target in inside.chain(apart.map(|(_, target)| target.trim())) {
+            // Links to the project's own pages name the branch, and the file is there.
+            let own = target.split_once("/usm-rs/usm/blob/main/").map(|(_, path)| path);
+            let file = own.map(|path| path.split('#').next().unwrap_or(path));
+            if let Some(file) = file.filter(|file| !exists(file)) {
+                faults.push(format!("README.md:{}: no file {file}", number + 1));
+            } else if !target.starts_with("https://") && !target.starts_with('#') {
+                faults.push(format!("README.md:{}: `{target}` works in the repository only", number + 1));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{links, manifest, members, versions};
+
+    #[test]
+    fn links_into_the_repository_are_absolute_and_name_files_that_exist() {
+        let exists = |path: &str| path == "BENCHMARKS.md";
+        let good = "[a](#b) and [c](https://docs.rs/usm) [d](https://github.com/usm-rs/usm/blob/main/BENCHMARKS.md#e)";
+        assert_eq!(links(good, &exists), [""; 0]);
+        assert_eq!(links("`k[g, l](a)`\n`k[g,\nl](a)`\n```\nk[g, l](a)\n```\n", &exists), [""; 0]);
+        for planted in [
+            "[`a`](../b.md)",
+            "[a]: ../b.md",
+            "[a](../b.md)",
+            "[a](docs/c.md)",
+            "[a](https://github.com/usm-rs/usm/blob/main/gone.md)",
+        ] {
+            assert_eq!(links(planted, &exists).len(), 1, "{planted}");
+        }
+    }
+
+    #[test]
+    fn one_version_is_stated_everywhere() {
+        let text = |own: &str| format!("version = \"1.2.3\"\na = {{ path = \"a\", version = \"{own}\" }}\n");
+        assert_eq!(versions(&text("1.2.3")), [""; 0]);
+        assert_eq!(versions(&text("1.2.2")).len(), 1);
+        assert_eq!(versions("").len(), 1);
+    }
+
+    #[test]
+    fn members_and_faults_of_manifests_are_read() {
+        assert_eq!(members("[workspace]\nmembers = [\n    \"a\",\n    \"tests/b\",\n]\n"), ["a", "tests/b"]);
+        assert_eq!(manifest("[package]\n").len(), 9);
+        assert_eq!(manifest("publish = false\n").len(), 10);
+    }
+}

@@ -1,0 +1,271 @@
+//! `cargo xtask platforms [--native | PART...]`: the tests on other systems and processors, under
+//! wine and qemu's emulation of programs, and the checks of targets that nothing here can run.
+//!
+//! A part whose compiler, emulator or standard library cannot be had is one line in the summary,
+//! and a failure in CI. Where it can be had, it is installed and the part runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::{self, cargo, command};
+use crate::report::{Report, chosen};
+use crate::{Failure, environment, folder, system, toolchains};
+
+/// What runs on a system with threads, files and processes, without any runtime of a vendor.
+const PORTABLE: &[&str] =
+    &["usm-interface", "usm-core", "usm-pool", "usm-kernel", "usm-plan", "usm-prune", "usm-nrt", "usm-cli"];
+
+/// A target whose tests run here.
+struct Emulated {
+    name: &'static str,
+    target: &'static str,
+    /// The linker, and its Debian package.
+    linker: [&'static str; 2],
+    emulator: Emulator,
+    packages: &'static [&'static str],
+}
+
+enum Emulator {
+    Wine,
+    /// A program of qemu, and the folder of the target's C library.
+    Qemu([&'static str; 2]),
+}
+
+const EMULATED: [Emulated; 3] = [
+    Emulated {
+        name: "Windows",
+        target: "x86_64-pc-windows-gnu",
+        linker: ["x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"],
+        emulator: Emulator::Wine,
+        packages: PORTABLE,
+    },
+    Emulated {
+        name: "Linux on arm",
+        target: "aarch64-unknown-linux-gnu",
+        linker: ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
+        emulator: Emulator::Qemu(["qemu-aarch64-static", "/usr/aarch64-linux-gnu"]),
+        packages: PORTABLE,
+    },
+    // What reads and writes the bytes of others.
+    Emulated {
+        name: "Linux on s390x, big-endian",
+        target: "s390x-unknown-linux-gnu",
+        linker: ["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"],
+        emulator: Emulator::Qemu(["qemu-s390x-static", "/usr/s390x-linux-gnu"]),
+        packages: &["usm-interface", "usm-prune", "usm-plan"],
+    },
+];
+
+/// A target that is compiled only.
+struct Compiled {
+    name: &'static str,
+    target: &'static str,
+    packages: &'static [&'static str],
+    /// Sets of features, each a run of its own.
+    features: &'static [&'static [&'static str]],
+}
+
+const NO_SYSTEM: &[&str] = &["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
+const NONE_AND_ALLOC: &[&[&str]] =
+    &[&["--no-default-features"], &["--no-default-features", "--features", "alloc"]];
+
+const COMPILED: [Compiled; 4] = [
+    Compiled {
+        name: "macOS on arm",
+        target: "aarch64-apple-darwin",
+        packages: &["usm", "usm-plan", "usm-nrt", "usm-cli"],
+        features: &[&[]],
+    },
+    Compiled {
+        name: "thumbv7em",
+        target: "thumbv7em-none-eabi",
+        packages: NO_SYSTEM,
+        features: NONE_AND_ALLOC,
+    },
+    Compiled {
+        name: "riscv32imac",
+        target: "riscv32imac-unknown-none-elf",
+        packages: NO_SYSTEM,
+        features: NONE_AND_ALLOC,
+    },
+    // No compare-and-swap: what counts references and locks does not compile.
+    Compiled {
+        name: "riscv32imc",
+        target: "riscv32imc-unknown-none-elf",
+        packages: &["usm-interface"],
+        features: NONE_AND_ALLOC,
+    },
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let mut report = Report::new();
+    if arguments == ["--native"] {
+        let packages = PORTABLE.iter().flat_map(|package| ["-p", package]);
+        let mut test = cargo(["test", "--quiet", "--no-fail-fast", "--tests", "--all-features"]);
+        report.command(
+            "platform: this one",
+            test.args(packages).args(["--", "--show-output"]).env("USM_REQUIRE", ""),
+        );
+        return report.finish();
+    }
+    let names: Vec<&'static str> =
+        EMULATED.iter().map(|part| part.name).chain(COMPILED.iter().map(|part| part.name)).collect();
+    let chosen = chosen(&names, |name| name, arguments)?;
+    for part in EMULATED.iter().filter(|part| chosen.contains(&&part.name)) {
+        emulated(&mut report, part);
+    }
+    for part in COMPILED.iter().filter(|part| chosen.contains(&&part.name)) {
+        compiled(&mut report, part);
+    }
+    report.finish()
+}
+
+/// All parts into one report.
+pub(crate) fn parts(report: &mut Report) {
+    EMULATED.iter().for_each(|part| emulated(report, part));
+    COMPILED.iter().for_each(|part| compiled(report, part));
+}
+
+fn emulated(report: &mut Report, part: &Emulated) {
+    let name = format!("platform: {}", part.name);
+    match runner(part) {
+        Err(reason) => report.missing(&name, &reason),
+        Ok(runner) => {
+            let mut test = on(part.target, "test");
+            let variable = part.target.to_uppercase().replace('-', "_");
+            let packages = part.packages.iter().flat_map(|package| ["-p", package]);
+            test.args(["--no-fail-fast", "--tests", "--all-features"])
+                .args(packages)
+                .args(["--", "--show-output"]);
+            test.env(format!("CARGO_TARGET_{variable}_LINKER"), part.linker[0])
+                .env(format!("CARGO_TARGET_{variable}_RUNNER"), runner)
+                // Emulation takes ten times the time, and compiles the same rules.
+                .env("PROPTEST_CASES", "26")
+                .env("USM_NUMPY_CASES", "10000")
+                .env("USM_CASES", "12");
+            if let Emulator::Wine = part.emulator {
+                let library = windows_path(&wine().join("library"));
+                test.env("WINEPREFIX", wine().join("prefix"))
+                    .env("WINEDEBUG", "-all")
+                    .env("WINEPATH", library);
+            }
+            if let Some(shared) = shared_data() {
+                let is_windows = matches!(part.emulator, Emulator::Wine);
+                test.env(
+                    "USM_SHARED",
+                    if is_windows { windows_path(&shared).into() } else { shared.into_os_string() },
+                );
+            }
+            report.command(&name, &mut test);
+        }
+    }
+}
+
+fn compiled(report: &mut Report, part: &Compiled) {
+    let name = format!("platform: {}", part.name);
+    if let Err(reason) = toolchains::require_target(part.target) {
+        report.missing(&name, &reason);
+        return;
+    }
+    for features in part.features {
+        let name = if features.len() > 1 { format!("{name}, alloc") } else { name.clone() };
+        let packages = part.packages.iter().flat_map(|package| ["-p", package]);
+        report.command(&name, on(part.target, "check").args(["--lib"]).args(packages).args(*features));
+    }
+}
+
+/// Cargo for a target, where a warning is an error, without the set-up of this machine.
+fn on(target: &str, verb: &str) -> Command {
+    let mut cargo = cargo([verb, "--quiet", "--target", target, "--target-dir"]);
+    cargo.arg(environment::target_dir().join("platforms")).env("RUSTFLAGS", "-D warnings");
+    for (variable, _) in environment::variables() {
+        cargo.env_remove(variable);
+    }
+    // The runtimes of this machine are not those of the target.
+    cargo.env("USM_REQUIRE", "").env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+    cargo
+}
+
+/// The words before a test program that run it, with a limit of its time.
+fn runner(part: &Emulated) -> Result<String, String> {
+    toolchains::require_target(part.target)?;
+    let [linker, package] = part.linker;
+    system::require(linker, package)?;
+    let words = match part.emulator {
+        Emulator::Wine => format!("{}", set_up_wine()?.display()),
+        Emulator::Qemu([program, library]) => {
+            format!("{} -L {library}", system::require(program, "qemu-user-static")?.display())
+        }
+    };
+    Ok(format!("timeout 1800 {words}"))
+}
+
+fn wine() -> PathBuf {
+    environment::target_dir().join("platforms").join("wine")
+}
+
+/// Wine with an environment of its own, and the library that Rust's standard library imports and
+/// wine before 8.2 lacks.
+fn set_up_wine() -> Result<PathBuf, String> {
+    // Debian's package of the 64-bit half alone puts no link on the path.
+    let usual = Path::new("/usr/lib/wine/wine64");
+    let program = if usual.is_file() {
+        usual.to_path_buf()
+    } else {
+        system::require("wine64", "wine64")
+            .or_else(|reason| usual.is_file().then(|| usual.to_path_buf()).ok_or(reason))?
+    };
+    let library = wine().join("library");
+    fs::create_dir_all(&library).map_err(|error| folder::at(&library, &error))?;
+    let source = environment::root().join("xtask/bcryptprimitives.c");
+    succeed(
+        command("x86_64-w64-mingw32-gcc")
+            .args(["-O2", "-shared", "-o"])
+            .arg(library.join("bcryptprimitives.dll"))
+            .arg(source)
+            .arg("-ladvapi32"),
+    )?;
+    if !wine().join("prefix/system.reg").exists() {
+        let mut boot = command(&program);
+        boot.args(["wineboot", "--init"]).env("WINEPREFIX", wine().join("prefix")).env("WINEDEBUG", "-all");
+        succeed(&mut boot)?;
+    }
+    Ok(program)
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let outcome = command::run(command);
+    outcome.success.then_some(()).ok_or_else(|| format!("{}: {}", command::describe(command), outcome.status))
+}
+
+/// A path as programs under wine know it.
+fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display().to_string().replace('/', "\\"))
+}
+
+/// The folder of shared data, which tests look for beside the repository.
+fn shared_data() -> Option<PathBuf> {
+    let named = std::env::var_os("USM_SHARED").map(PathBuf::from);
+    named.or_else(|| Some(environment::root().parent()?.join("shared"))).filter(|folder| folder.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMPILED, EMULATED, windows_path};
+    use crate::public_api::CRATES;
+
+    #[test]
+    fn a_path_under_wine_begins_at_the_root() {
+        assert_eq!(windows_path(std::path::Path::new("/a/b")), "Z:\\a\\b");
+    }
+
+    #[test]
+    fn the_packages_of_platforms_are_libraries() {
+        let packages =
+            EMULATED.iter().map(|part| part.packages).chain(COMPILED.iter().map(|part| part.packages));
+        for package in packages.flatten() {
+            assert!(CRATES.contains(package), "{package}");
+        }
+    }
+}
