@@ -22,6 +22,8 @@ const MAP: usize = 1200;
 const SUBJECT: usize = 72;
 /// The commits whose subjects are checked: a longer one that slipped in stays in the history.
 const COMMITS: &str = "-20";
+/// The longest item of a release in the changelog, in words.
+const ITEM: usize = 25;
 /// The parts of a decision record, in order.
 const PARTS: [&str; 4] = ["## Context", "## Decision", "## Alternatives", "## Measured"];
 /// Words that a term of GLOSSARY.md or of the field has replaced, in lower case.
@@ -86,6 +88,9 @@ pub(crate) fn parts(report: &mut Report) {
     report.check("prose: map", || {
         let path = environment::root().join("ARCHITECTURE.md");
         verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
+    });
+    report.check("prose: changelog", || {
+        verdict(changes(&read(&environment::root().join("CHANGELOG.md"))?, env!("CARGO_PKG_VERSION")))
     });
     report.check("prose: workflows", workflows::check);
     report.check("prose: decisions", || files(&["docs/adr/", ".md"], &[], decision));
@@ -317,6 +322,31 @@ fn subjects(text: &str) -> Vec<String> {
     faults
 }
 
+/// Items of a version's section of the changelog that are too long to be read. Unreleased items are
+/// written for their commit, and shortened for the release.
+fn changes(text: &str, version: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let head = format!("## [{version}]");
+    let (mut is_inside, mut words, mut begin) = (false, 0, 0);
+    for (number, line) in text.lines().chain(["## "]).enumerate() {
+        let goes_on = line.starts_with("  ");
+        if !goes_on && words > ITEM {
+            faults.push(format!("{begin}: an item of {words} words, at most {ITEM}"));
+        }
+        if line.starts_with("## ") {
+            is_inside = line.starts_with(&head);
+        }
+        if !is_inside || !goes_on {
+            words = 0;
+        }
+        if is_inside && (goes_on || line.starts_with("- ")) {
+            begin = if goes_on { begin } else { number + 1 };
+            words += line.trim_start_matches("- ").split_whitespace().count();
+        }
+    }
+    faults
+}
+
 /// The parts of a decision record that are missing or out of order.
 fn decision(text: &str) -> Vec<String> {
     let mut from = 0;
@@ -332,7 +362,7 @@ fn decision(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{comments, decision, docstrings, map, names, page, subjects, words};
+    use super::{changes, comments, decision, docstrings, map, names, page, subjects, words};
 
     #[test]
     fn retired_words_are_found_in_text_and_in_names() {
@@ -404,6 +434,17 @@ mod tests {
     fn long_subjects_and_those_without_a_part_are_found() {
         assert_eq!(subjects("usm-core: check ranges once\n"), [""; 0]);
         assert_eq!(subjects(&format!("a: {}\nFix it\n", "word ".repeat(14))).len(), 2);
+    }
+
+    #[test]
+    fn long_items_of_a_release_are_found_and_those_to_come_are_not() {
+        let long = format!("- {}\n  {}\n- short\n", "word ".repeat(20).trim_end(), "word ".repeat(6));
+        let text = format!(
+            "## [Unreleased]\n\n{long}\n## [1.0.0] - 2026-01-31\n\n- short\n{long}\n## [0.9.0]\n{long}"
+        );
+        assert_eq!(changes(&text, "1.0.0"), ["10: an item of 26 words, at most 25"]);
+        assert_eq!(changes(&text, "0.9.0").len(), 1);
+        assert_eq!(changes(&text, "2.0.0"), [""; 0]);
     }
 
     #[test]
