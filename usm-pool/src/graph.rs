@@ -3,6 +3,7 @@
 
 mod builder;
 mod error;
+mod order;
 
 pub use builder::GraphBuilder;
 pub use error::GraphError;
@@ -222,6 +223,8 @@ pub struct Graph {
     pub(crate) loops: Vec<(usize, usize)>,
     /// For each root: itself and all its views; empty for a view.
     pub(crate) families: Vec<Vec<usize>>,
+    /// For each root whether operators write its bytes anew after others have used them.
+    pub(crate) rewritten: Vec<bool>,
     pub(crate) index: BTreeMap<u64, usize>,
 }
 
@@ -342,35 +345,5 @@ impl Graph {
             upper = upper.max(self.ops.len());
         }
         Lifetime::new(lower as u64, upper as u64)
-    }
-
-    /// The operators whose writes `op` reads, with repetitions.
-    ///
-    /// A view without a producer stands for the writers of the bytes under it.
-    pub(crate) fn predecessors(&self, op: usize) -> Vec<usize> {
-        let mut found = Vec::new();
-        for &input in &self.ops[op].inputs {
-            let node = &self.tensors[input];
-            match node.producer {
-                Some(producer) => found.push(producer),
-                None => found.extend(self.writers_under(input).filter(|&writer| writer < op)),
-            }
-        }
-        found
-    }
-
-    /// Operators that write bytes of `tensor`. An operator that makes a view of its input writes
-    /// nothing.
-    fn writers_under(&self, tensor: usize) -> impl Iterator<Item = usize> + '_ {
-        let node = &self.tensors[tensor];
-        let (low, high) = (node.root_offset, node.root_offset.saturating_add(node.size));
-        self.family(node.root).iter().filter_map(move |&member| {
-            let other = &self.tensors[member];
-            let end = other.root_offset.saturating_add(other.size);
-            let producer = other.producer?;
-            let reads = |&input: &usize| self.tensors[input].root == node.root;
-            let writes = !self.ops[producer].inputs.iter().any(reads);
-            (low.max(other.root_offset) < high.min(end) && writes).then_some(producer)
-        })
     }
 }

@@ -6,6 +6,7 @@
 //! | Reshape, Squeeze, Unsqueeze, Flatten, Identity, Dropout at inference | a view of the first input |
 //! | Split, Slice by step 1, along the outermost extent | views of parts of the first input |
 //! | Concat along the outermost extent | its inputs may be views of parts of it |
+//! | `Next` of a loop | always a view of what it overwrites |
 //! | element-wise, BatchNormalization, Softmax | may be written over an input of its shape and element size |
 //!
 //! The outermost extent is the first one above 1; its parts are contiguous ranges of bytes. A view
@@ -13,6 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::control::Control;
 use super::proto::{GraphProto, NodeProto, TensorProto};
 use super::slice::Selection;
 use super::{Shape, is_constant, is_standard, node_title, outputs};
@@ -125,6 +127,11 @@ fn keeps_bytes(node: &NodeProto) -> bool {
     ["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"]
         .iter()
         .any(|op| is_standard(node, op))
+}
+
+/// Whether results of an operator may have bytes of its first input.
+pub(super) fn may_be_view(node: &NodeProto) -> bool {
+    keeps_bytes(node) || is_standard(node, "Split") || is_standard(node, "Slice")
 }
 
 /// Refuses shapes that contradict the operator: the plan would be for another model.
@@ -276,7 +283,7 @@ fn axis_of(node: &NodeProto) -> i64 {
 
 impl Allowed {
     /// The freedom of a graph's operators, for tensors of this alignment in bytes.
-    pub(super) fn of(graph: &GraphProto, facts: &Facts<'_>, alignment: u64) -> Self {
+    pub(super) fn of(graph: &GraphProto, facts: &Facts<'_>, alignment: u64, control: &Control) -> Self {
         let made: HashSet<&str> =
             graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs).collect();
         let results: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
@@ -299,8 +306,18 @@ impl Allowed {
                 allowed.permits.insert(result.clone(), inputs);
             }
         }
+        // Tensors that operators write again and again have bytes of their own.
+        let again: HashSet<&str> = control.overwritten.values().map(|over| over.of.as_str()).collect();
+        let made = made.difference(&again).copied().collect();
         allowed.joins = allowed.in_place(graph, facts, alignment, &made);
-        allowed
+        allowed.must(control)
+    }
+
+    /// Adds what is no freedom: results that overwrite another tensor.
+    pub(super) fn must(mut self, control: &Control) -> Self {
+        let views = control.overwritten.iter().map(|(result, over)| (result.clone(), (over.of.clone(), 0)));
+        self.views.extend(views);
+        self
     }
 
     /// The tensor at the end of a chain of views.
@@ -311,7 +328,7 @@ impl Allowed {
         name
     }
 
-    /// Concatenations along the outermost extent with inputs that may be parts of it. An operator
+    /// Concatenations along the outermost extent with inputs that may be parts of it. One operator
     /// makes each input, which is part of nothing else and occurs once.
     fn in_place(
         &self,
@@ -354,6 +371,9 @@ impl Allowed {
 /// The results of an operator that have bytes of its first input, and their offsets.
 fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
     let (Some(input), Some(result)) = (node.input.first(), node.output.first()) else { return Vec::new() };
+    if !may_be_view(node) {
+        return Vec::new();
+    }
     let whole = facts
         .shape(input)
         .zip(facts.shape(result))

@@ -6,11 +6,16 @@
 //! | `Join` | the result of both branches | the result of an `If` | one of them is it |
 //! | `Enter` | an initial value | the body's own copy of it | before the first iteration |
 //! | `Keep` | an initial value | the body's own copy of it | the same, if no iteration changes it |
-//! | `Number` | the number of iterations | the iteration's number | before the first iteration |
-//! | `Next` | what the body made, and its own copy | nothing new | the end of an iteration |
-//! | `Leave` | the body's own copy | a result of the loop | after the last iteration |
+//! | `Number` | the number of iterations, the condition | the iteration's number | the start of an iteration of a `Loop`, or the end of all |
 //! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
+//! | `Next` | what the body made | the body's own copy, or a row of a result | the end of an iteration |
+//! | `Hold` | what `Next` is about to overwrite | a copy of it | before the `Next`s of values that change places |
+//! | `Leave` | the body's own copy | a result of the loop | after the last iteration |
 //! | `Collect` | nothing | a result with a row for each iteration | before the first iteration |
+//!
+//! The result of a `Next` is a view of what it overwrites, so the graph states the write. In ONNX
+//! all values change at once; here one `Next` follows the other, in an order in which each reads
+//! its value before another one overwrites it. Rows come first: nothing in the loop reads them.
 //!
 //! The graph contains both branches of an `If` in sequence. Only one of them runs, so the plan is
 //! safe and may be a little large. A branch is removed if inference shows that it cannot run:
@@ -19,11 +24,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::allow::may_be_view;
 use super::proto::{AttributeProto, AttributeType, GraphProto, NodeProto};
-use super::{is_standard, node_title, shape};
+use super::{Shape, is_standard, node_title, shape};
 use crate::error::{Error, Result};
 
-/// The domain of our own operators.
+/// The domain of our own operators, and the beginning of their results' names.
 const DOMAIN: &str = "usm.control";
 
 /// Maximum nesting of bodies.
@@ -41,6 +47,19 @@ pub(crate) struct Control {
     /// Pairs of names that must have the same size, with the place and the file's description.
     same: Vec<(String, &'static str, [String; 2])>,
     choices: Vec<Choice>,
+    /// What each `Next` overwrites, by the name of its result.
+    pub(crate) overwritten: HashMap<String, Overwritten>,
+    /// What each `Hold` makes, and the value that becomes it.
+    held: HashMap<String, String>,
+}
+
+/// The bytes that a `Next` writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Overwritten {
+    /// The tensor that has the bytes.
+    pub(crate) of: String,
+    /// For a row: the axis along which the tensor has its rows.
+    row: Option<i64>,
 }
 
 /// An `If`.
@@ -85,6 +104,28 @@ impl Control {
     /// The unknown conditions, those of outer `If`s first.
     pub(crate) fn conditions(&self) -> Vec<String> {
         self.choices.iter().rev().map(|choice| choice.condition.clone()).collect()
+    }
+
+    /// The tensors whose shapes are not inferred: [`Self::add_shapes`] adds them.
+    pub(crate) fn known_later(&self) -> HashSet<String> {
+        self.held.keys().chain(self.overwritten.keys()).cloned().collect()
+    }
+
+    /// Adds the shapes of the results of `Next` and `Hold`.
+    pub(crate) fn add_shapes(&self, shapes: &mut HashMap<String, Shape>) {
+        for (held, own) in &self.held {
+            let shape = shapes.get(own).cloned();
+            shapes.extend(shape.map(|shape| (held.clone(), shape)));
+        }
+        for (next, Overwritten { of, row }) in &self.overwritten {
+            let Some(mut shape) = shapes.get(of).cloned() else { continue };
+            if let Some(axis) = *row {
+                let axis = if axis < 0 { axis + shape.dims.len() as i64 } else { axis };
+                let rows = usize::try_from(axis).ok().and_then(|axis| shape.dims.get_mut(axis));
+                rows.into_iter().for_each(|rows| *rows = 1.min(*rows));
+            }
+            shapes.insert(next.clone(), shape);
+        }
     }
 
     /// Refuses a graph in which two values with the same place differ in size.
@@ -298,14 +339,15 @@ impl Flat {
         for (name, data_type) in inputs.iter().zip([INT64, BOOL]) {
             self.graph.value_info.push(shape::value_info(name, data_type, &[]));
         }
-        self.add_node(node, "Number", &[&node.input[0]], &[&inputs[0]]);
         let entries = self.enter(node, &node.input[1..], &inputs[1..]);
         self.collect(node, carried);
         let first = self.graph.node.len();
+        self.add_node(node, "Number", &[&node.input[0], &inputs[1]], &[&inputs[0]]);
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
-        self.keep(entries, first, &results, &inputs[1..]);
-        self.next(node, &results, &inputs[1..], carried + 1);
-        self.gather(node, &results[1 + carried..], carried);
+        let states = States::of(&self.graph.node[first..], &inputs[1..], &results);
+        self.mark_kept(entries, &states);
+        self.gather(node, &results[1 + carried..], carried, &[]);
+        self.next(node, &states, &results);
         self.control.loops.push((first, self.graph.node.len()));
         self.leave(node, &inputs[2..]);
         Ok(())
@@ -325,7 +367,8 @@ impl Flat {
         let entries = self.enter(node, &node.input[..carried], &inputs);
         self.collect(node, carried);
         let first = self.graph.node.len();
-        let axes = node.attribute.iter().find(|a| a.name == "scan_input_axes").map(|a| a.ints.clone());
+        let list = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.ints.clone());
+        let axes = list("scan_input_axes");
         for (k, (sequence, element)) in node.input.iter().zip(&inputs).skip(carried).enumerate() {
             self.add_node(node, "Element", &[sequence], &[element]);
             let axis = axes.as_ref().and_then(|axes| axes.get(k)).copied().unwrap_or(0);
@@ -343,9 +386,10 @@ impl Flat {
                 .for_each(|node| node.attribute.push(attribute.clone()));
         }
         let results = self.add_body(nodes, names, &outputs, scope, depth)?;
-        self.keep(entries, first, &results, &inputs);
-        self.next(node, &results, &inputs, carried);
-        self.gather(node, &results[carried..], carried);
+        let states = States::of(&self.graph.node[first..], &inputs[..carried], &results);
+        self.mark_kept(entries, &states);
+        self.gather(node, &results[carried..], carried, &list("scan_output_axes").unwrap_or_default());
+        self.next(node, &states, &results);
         self.control.loops.push((first, self.graph.node.len()));
         self.leave(node, &inputs[..carried]);
         Ok(())
@@ -360,17 +404,10 @@ impl Flat {
         entries
     }
 
-    /// Marks the entries of values that the body, whose nodes begin at `first`, hands on unchanged.
-    fn keep(&mut self, entries: usize, first: usize, results: &[String], own: &[String]) {
-        let (before, body) = self.graph.node.split_at_mut(first);
-        let mut same: HashMap<&str, &str> = HashMap::new();
-        for node in body.iter().filter(|node| is_standard(node, "Identity")) {
-            if let (Some(input), Some(output)) = (node.input.first(), node.output.first()) {
-                same.insert(output, same.get(input.as_str()).copied().unwrap_or(input));
-            }
-        }
-        for ((result, own), entry) in results.iter().zip(own).zip(&mut before[entries..]) {
-            if same.get(result.as_str()).copied().unwrap_or(result) == own {
+    /// Marks the entries of values that no iteration changes.
+    fn mark_kept(&mut self, entries: usize, states: &States<'_>) {
+        for (entry, change) in self.graph.node[entries..].iter_mut().zip(&states.changes) {
+            if matches!(change, Change::Kept) {
                 "Keep".clone_into(&mut entry.op_type);
             }
         }
@@ -378,15 +415,14 @@ impl Flat {
 
     /// Results with a row for each iteration live from the first one on.
     fn collect(&mut self, node: &NodeProto, carried: usize) {
-        for output in node.output.iter().skip(carried) {
+        for output in node.output.iter().skip(carried).filter(|output| !output.is_empty()) {
             self.add_node(node, "Collect", &[], &[output]);
         }
     }
 
-    /// The first `carried` results replace the body's own values.
-    fn next(&mut self, node: &NodeProto, results: &[String], own: &[String], carried: usize) {
-        for (result, own) in results.iter().zip(own).take(carried) {
-            self.add_node(node, "Next", &[result, own], &[]);
+    /// The first results replace the body's own values.
+    fn next(&mut self, node: &NodeProto, states: &States<'_>, results: &[String]) {
+        for (result, own) in results.iter().zip(states.own) {
             self.require_same_shape(
                 node,
                 "a value and the one that it hands to the next iteration",
@@ -394,18 +430,133 @@ impl Flat {
                 result,
             );
         }
+        let mut held: HashMap<usize, String> = HashMap::new();
+        for copy in states.copies() {
+            match copy {
+                Copy::Hold(state) => {
+                    let name = format!("{DOMAIN}/held/{}", states.own[state]);
+                    self.add_node(node, "Hold", &[&results[state]], &[&name]);
+                    self.control.held.insert(name.clone(), states.own[state].clone());
+                    held.insert(state, name);
+                }
+                Copy::Next(state) => {
+                    let source = held.get(&state).unwrap_or(&results[state]);
+                    self.overwrite(node, source, &states.own[state], None);
+                }
+            }
+        }
     }
 
-    fn gather(&mut self, node: &NodeProto, rows: &[String], carried: usize) {
-        for (row, output) in rows.iter().zip(node.output.iter().skip(carried)) {
-            self.add_node(node, "Next", &[row, output], &[]);
+    /// Rows become parts of results.
+    fn gather(&mut self, node: &NodeProto, rows: &[String], carried: usize, axes: &[i64]) {
+        for (k, (row, output)) in rows.iter().zip(node.output.iter().skip(carried)).enumerate() {
+            if !output.is_empty() {
+                self.overwrite(node, row, output, Some(axes.get(k).copied().unwrap_or(0)));
+            }
         }
+    }
+
+    fn overwrite(&mut self, node: &NodeProto, source: &str, of: &str, row: Option<i64>) {
+        let result = format!("{DOMAIN}/next/{of}");
+        self.add_node(node, "Next", &[source], &[&result]);
+        self.control.overwritten.insert(result, Overwritten { of: of.to_owned(), row });
     }
 
     fn leave(&mut self, node: &NodeProto, own: &[String]) {
         for (own, output) in own.iter().zip(&node.output).filter(|(_, output)| !output.is_empty()) {
             self.add_node(node, "Leave", &[own], &[output]);
         }
+    }
+}
+
+/// The values that a body hands from one iteration to the next.
+struct States<'a> {
+    /// The body's own copies.
+    own: &'a [String],
+    changes: Vec<Change>,
+}
+
+/// What an iteration makes of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// It stays.
+    Kept,
+    /// It becomes a new one.
+    Made,
+    /// It becomes another one's old value, by index, or a part of it: a view may have its bytes.
+    Taken(usize),
+}
+
+/// One step of the end of an iteration, for a value by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copy {
+    /// What becomes of the value gets bytes of its own.
+    Hold(usize),
+    /// The value is overwritten.
+    Next(usize),
+}
+
+impl<'a> States<'a> {
+    /// Of a body with these nodes, whose first results replace its own copies.
+    fn of(body: &[NodeProto], own: &'a [String], results: &[String]) -> Self {
+        let index: HashMap<&str, usize> = own.iter().map(String::as_str).zip(0..).collect();
+        // By name: the value whose bytes it may have, and whether it surely is that value.
+        let mut views: HashMap<&str, (usize, bool)> = HashMap::new();
+        let look = |views: &HashMap<&str, (usize, bool)>, name: &str| {
+            index.get(name).map(|&state| (state, true)).or_else(|| views.get(name).copied())
+        };
+        for node in body.iter().filter(|node| may_be_view(node)) {
+            let Some((state, whole)) = node.input.first().and_then(|name| look(&views, name)) else {
+                continue;
+            };
+            let whole = whole && is_standard(node, "Identity");
+            views.extend(node.output.iter().map(|output| (output.as_str(), (state, whole))));
+        }
+        let change = |(at, result): (usize, &String)| match look(&views, result) {
+            Some((state, true)) if state == at => Change::Kept,
+            // A view of the value itself has its bytes where they belong.
+            Some((state, _)) if state != at => Change::Taken(state),
+            _ => Change::Made,
+        };
+        let changes = results.iter().take(own.len()).enumerate().map(change).collect();
+        Self { own, changes }
+    }
+
+    /// The changes one after the other, so that each old value is read before it is overwritten.
+    /// Where values change places in a circle, one of them is held.
+    fn copies(&self) -> Vec<Copy> {
+        let taken = |state: usize| match self.changes[state] {
+            Change::Taken(from) if self.changes[from] != Change::Kept => Some(from),
+            _ => None,
+        };
+        let changed = || (0..self.changes.len()).filter(|&state| self.changes[state] != Change::Kept);
+        let mut readers = vec![0_usize; self.changes.len()];
+        changed().filter_map(taken).for_each(|from| readers[from] += 1);
+        let mut free: Vec<usize> = changed().filter(|&state| readers[state] == 0).collect();
+        free.reverse();
+        let (mut copies, mut done) = (Vec::new(), vec![false; self.changes.len()]);
+        let mut held = done.clone();
+        let mut circles = changed();
+        loop {
+            while let Some(state) = free.pop() {
+                done[state] = true;
+                copies.push(Copy::Next(state));
+                // What is held was read before.
+                let Some(from) = taken(state).filter(|_| !held[state]) else { continue };
+                readers[from] -= 1;
+                if readers[from] == 0 {
+                    free.push(from);
+                }
+            }
+            let Some(state) = circles.find(|&state| !done[state]) else { break };
+            copies.push(Copy::Hold(state));
+            held[state] = true;
+            if let Some(from) = taken(state) {
+                readers[from] -= 1;
+                free.extend((readers[from] == 0).then_some(from));
+            }
+        }
+        copies
     }
 }
 
@@ -443,6 +594,8 @@ pub(crate) fn standard(graph: &mut GraphProto) {
                 true
             }
             _ if node.output.is_empty() => false,
+            // Their shapes are known from the values that they are about.
+            "Next" | "Hold" => false,
             "Collect" | "Number" => {
                 given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
                 false

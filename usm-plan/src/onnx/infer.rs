@@ -60,8 +60,10 @@ fn infer_all(
 ) -> Option<String> {
     let stated = shapes.clone();
     let complaint = infer_reachable(frame, graph, control, shapes, infer)?;
+    let known_later = control.known_later();
     let known = |graph: &GraphProto, shapes: &HashMap<String, Shape>| {
-        let mut given = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
+        let given = graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs);
+        let mut given = given.filter(|name| !known_later.contains(*name));
         given.all(|name| shapes.contains_key(name) || said.contains_key(name))
     };
     if known(graph, shapes) {

@@ -65,6 +65,7 @@ impl Reading {
         shape::bind(graph, &names.inputs, &hints.dims)?;
         let outside = outside_inputs(graph, &names)?;
         let mut shapes = stated_shapes(graph);
+        control.add_shapes(&mut shapes);
         let mut complaint = None;
         let mut described = Description::of(graph, &control);
         if described.activations().any(|name| !shapes.contains_key(name)) {
@@ -75,13 +76,18 @@ impl Reading {
                 }
                 None => None,
             };
+            control.add_shapes(&mut shapes);
             described = Description::of(graph, &control);
         }
         control.check(|name| shapes.get(name)?.bytes().ok())?;
         let facts = Facts::of(graph, &shapes);
         allow::check(graph, &facts)?;
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-        let allowed = if hints.no_views { Allowed::default() } else { Allowed::of(graph, &facts, alignment) };
+        let allowed = if hints.no_views {
+            Allowed::default().must(&control)
+        } else {
+            Allowed::of(graph, &facts, alignment, &control)
+        };
         drop(facts);
         let inputs = graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
         shapes.extend(inputs);

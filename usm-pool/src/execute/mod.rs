@@ -273,8 +273,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
                             checked.wrong += 1;
                         }
                     }
-                    for &output in
-                        graph.ops()[op].outputs.iter().filter(|&&output| schedule::writes(graph, op, output))
+                    for &output in graph.ops()[op].outputs.iter().filter(|&&output| graph.is_written(output))
                     {
                         self.write(output)?;
                     }

@@ -121,21 +121,3 @@ pub(super) fn inputs(graph: &Graph, op: usize) -> Vec<usize> {
     inputs.dedup();
     inputs
 }
-
-/// Whether an operator writes an output: not where all its bytes are bytes of inputs through views.
-pub(super) fn writes(graph: &Graph, op: usize, output: usize) -> bool {
-    let node = &graph.tensors()[output];
-    let inputs = graph.ops()[op].inputs.iter().map(|&input| &graph.tensors()[input]);
-    let mut under: Vec<(u64, u64)> = inputs
-        .filter(|input| input.root == node.root)
-        .map(|input| (input.root_offset, input.root_offset.saturating_add(input.size)))
-        .collect();
-    under.sort_unstable();
-    let (mut at, end) = (node.root_offset, node.root_offset.saturating_add(node.size));
-    for (low, high) in under {
-        if low <= at {
-            at = at.max(high);
-        }
-    }
-    at < end
-}

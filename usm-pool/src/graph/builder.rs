@@ -98,7 +98,8 @@ impl GraphBuilder {
     /// Makes operators `first..=last` the body of a loop. Tensors from before the loop that the
     /// body reads live through all iterations. The body may also read a tensor that a later
     /// operator of the body wrote in the previous iteration; the first iteration reads the content
-    /// from before the loop.
+    /// from before the loop. An operator of the body that replaces a tensor from before the loop
+    /// writes a view of it; no operator reads the tensor after that in the same iteration.
     #[must_use]
     pub fn loop_body(mut self, first: usize, last: usize) -> Self {
         self.loops.push((first, last));
@@ -135,7 +136,11 @@ impl GraphBuilder {
                 outputs.push(tensor);
             }
         }
-        Ok(Graph { tensors, ops, outputs, loops: self.loops, families, index })
+        let rewritten = Vec::new();
+        let mut graph = Graph { tensors, ops, outputs, loops: self.loops, families, rewritten, index };
+        graph.rewritten = graph.find_rewritten();
+        graph.check_iterations()?;
+        Ok(graph)
     }
 
     fn check_loops(&self) -> Result<(), GraphError> {

@@ -42,6 +42,9 @@ pub enum GraphError {
     InPlaceInput { op: usize, tensor: u64 },
     /// An in-place permit whose second tensor is no output of the operator.
     InPlaceOutput { op: usize, tensor: u64 },
+    /// An operator reads a tensor after another one has replaced its bytes in the same iteration of
+    /// a loop.
+    Replaced { op: usize, tensor: u64, writer: usize },
     /// A loop body that is empty, outside of the graph, or cuts another one.
     BadLoop { first: usize, last: usize, ops: usize },
 }
@@ -99,6 +102,12 @@ impl fmt::Display for GraphError {
             }
             Self::InPlaceOutput { op, tensor } => {
                 write!(f, "op {op}: in_place names {tensor}, which is not one of its outputs")
+            }
+            Self::Replaced { op, tensor, writer } => {
+                write!(
+                    f,
+                    "op {op}: reads tensor {tensor} after op {writer} has replaced it in the same iteration"
+                )
             }
             Self::BadLoop { first, last, ops } => {
                 write!(f, "loop [{first}, {last}]: empty, outside of {ops} ops, or cutting another loop")

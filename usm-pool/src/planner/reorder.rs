@@ -220,6 +220,7 @@ impl Graph {
             }
             tensor.users.sort_unstable();
         }
+        graph.rewritten = graph.find_rewritten();
         Ok(graph)
     }
 }

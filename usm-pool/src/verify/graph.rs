@@ -183,12 +183,42 @@ fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Whether an operator writes the tensor. An operator that reads the same block makes a view and
-/// writes nothing.
+/// Whether these operators alone write all bytes of the tensor.
+fn is_filled(graph: &Graph, tensor: usize, by: impl Fn(&usize) -> bool) -> bool {
+    let tensors = graph.tensors();
+    let (mut missing, end) =
+        (tensors[tensor].root_offset, tensors[tensor].root_offset + tensors[tensor].size);
+    let ranges = || {
+        let family = graph.family(tensors[tensor].root).iter().copied();
+        let written =
+            family.filter(|&m| is_written(graph, m) && tensors[m].producer.is_some_and(|op| by(&op)));
+        written.map(|m| (tensors[m].root_offset, tensors[m].root_offset + tensors[m].size))
+    };
+    while let Some(next) =
+        ranges().filter(|&(low, high)| low <= missing && missing < high).map(|(_, high)| high).max()
+    {
+        missing = next;
+    }
+    missing >= end
+}
+
+/// Whether an operator writes the tensor: it has a byte that the operator does not read in the same
+/// block. Otherwise the operator makes a view and writes nothing.
 fn is_written(graph: &Graph, tensor: usize) -> bool {
-    let root = |tensor: usize| graph.tensors()[tensor].root;
-    let reads_block = |op: usize| graph.ops()[op].inputs.iter().any(|&input| root(input) == root(tensor));
-    graph.tensors()[tensor].producer.is_some_and(|op| !reads_block(op))
+    let tensors = graph.tensors();
+    let node = &tensors[tensor];
+    let Some(op) = node.producer else { return false };
+    let same = || graph.ops()[op].inputs.iter().map(|&t| &tensors[t]).filter(|input| input.root == node.root);
+    let (mut missing, end) = (node.root_offset, node.root_offset + node.size);
+    // Each step passes the end of a range that has the byte.
+    while let Some(next) = same()
+        .filter(|input| input.root_offset <= missing && missing < input.root_offset + input.size)
+        .map(|input| input.root_offset + input.size)
+        .max()
+    {
+        missing = next;
+    }
+    same().next().is_none() || missing < end
 }
 
 /// The first operator of the loop that carries the tensor to the next iteration: its first content
@@ -233,11 +263,13 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
                 return None;
             }
             let fresh = |user: usize| {
+                let before = |writer: &usize| first <= *writer && *writer < user;
                 let mut writers = writers(graph, tensor).peekable();
                 // Content from before the run counts if the operators write only a part.
-                (is_written(graph, tensor) || !exists_before_run(graph, node.root))
+                let all = (is_written(graph, tensor) || !exists_before_run(graph, node.root))
                     && writers.peek().is_some()
-                    && writers.all(|writer| first <= writer && writer < user)
+                    && writers.all(|writer| before(&writer));
+                all || is_filled(graph, tensor, before)
             };
             node.users.iter().copied().find(|&user| first <= user && user <= last && !fresh(user))
         })
@@ -432,13 +464,25 @@ impl Paths {
     }
 }
 
-/// The operators whose results `op` reads, with repetitions.
+/// The operators before `op` whose results it reads, that write bytes which it reads or writes, or
+/// that read bytes which it writes, with repetitions.
 fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
+    let tensors = graph.tensors();
+    let meets = |a: usize, b: usize| {
+        let (a, b) = (&tensors[a], &tensors[b]);
+        a.root_offset.max(b.root_offset) < (a.root_offset + a.size).min(b.root_offset + b.size)
+    };
+    let node = &graph.ops()[op];
     let mut mine: Vec<usize> = Vec::new();
-    for &input in &graph.ops()[op].inputs {
-        match graph.tensors()[input].producer {
-            Some(producer) => mine.push(producer),
-            None => mine.extend(writers(graph, input)),
+    for &input in &node.inputs {
+        mine.extend(tensors[input].producer);
+        let under = graph.family(tensors[input].root).iter().filter(|&&member| meets(member, input));
+        mine.extend(under.filter(|&&member| is_written(graph, member)).filter_map(|&m| tensors[m].producer));
+    }
+    for &output in node.outputs.iter().filter(|&&output| is_written(graph, output)) {
+        for &member in graph.family(tensors[output].root).iter().filter(|&&member| meets(member, output)) {
+            let written = tensors[member].producer.filter(|_| is_written(graph, member));
+            mine.extend(tensors[member].users.iter().copied().chain(written));
         }
     }
     mine.retain(|&before| before < op);

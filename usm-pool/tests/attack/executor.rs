@@ -125,11 +125,8 @@ impl<'g> Executor<'g> {
     }
 
     fn write_outputs(&mut self, op: usize) {
-        let tensors = self.graph.tensors();
-        let node = &self.graph.ops()[op];
-        for &output in &node.outputs {
-            let root = tensors[output].root;
-            if self.writes_views || !node.inputs.iter().any(|&input| tensors[input].root == root) {
+        for &output in &self.graph.ops()[op].outputs {
+            if self.writes_views || !is_read(self.graph, op, output) {
                 self.write(output);
             }
         }
@@ -189,4 +186,17 @@ impl<'g> Executor<'g> {
             outcome.and_then(|()| outputs.try_for_each(|&output| self.check(output, 0, "after the run")));
         if self.read_unwritten.get() { Ok(()) } else { outcome }
     }
+}
+
+/// Whether an operator reads every byte of its output, as parts of the same block: it makes a view.
+pub(crate) fn is_read(graph: &Graph, op: usize, output: usize) -> bool {
+    let tensors = graph.tensors();
+    let (of, inputs) = (&tensors[output], &graph.ops()[op].inputs);
+    let has = |input: usize, byte: u64| {
+        let input = &tensors[input];
+        input.root == of.root && (input.root_offset..input.root_offset + input.size).contains(&byte)
+    };
+    let shares = inputs.iter().any(|&input| tensors[input].root == of.root);
+    let mut bytes = of.root_offset..of.root_offset + of.size;
+    shares && bytes.all(|byte| inputs.iter().any(|&input| has(input, byte)))
 }

@@ -6,7 +6,7 @@ use usm_pool::Row;
 use usm_pool::graph::Graph;
 
 use crate::common::executor::Random;
-use crate::executor::Executor;
+use crate::executor::{Executor, is_read};
 
 enum Step {
     Enter(usize, usize),
@@ -133,23 +133,31 @@ fn instances(graph: &Graph, edges: &[(usize, usize)]) -> (Vec<(usize, usize)>, V
     (instances, waits)
 }
 
-/// The writers of an operator's inputs.
+/// The operators that an operator has to wait for: the writers of its inputs, and earlier accesses
+/// to bytes that one of both writes.
 fn predecessors(graph: &Graph, op: usize) -> Vec<usize> {
     let tensors = graph.tensors();
-    let mut found = Vec::new();
-    for input in graph.ops()[op].inputs.iter().map(|&input| &tensors[input]) {
-        if let Some(producer) = input.producer {
-            found.push(producer);
-            continue;
-        }
-        for other in graph.family(input.root).iter().map(|&member| &tensors[member]) {
-            let low = input.root_offset.max(other.root_offset);
-            let high = (input.root_offset + input.size).min(other.root_offset + other.size);
-            // An operator that makes a view of an input writes nothing.
-            let writes =
-                |op: &usize| !graph.ops()[*op].inputs.iter().any(|&read| tensors[read].root == input.root);
-            found.extend(other.producer.filter(|op| low < high && writes(op)));
-        }
+    let node = &graph.ops()[op];
+    let mut found: Vec<usize> = node.inputs.iter().filter_map(|&input| tensors[input].producer).collect();
+    let meets = |one: usize, other: usize| {
+        let (one, other) = (&tensors[one], &tensors[other]);
+        let low = one.root_offset.max(other.root_offset);
+        one.root == other.root && low < (one.root_offset + one.size).min(other.root_offset + other.size)
+    };
+    for earlier in 0..op {
+        let before = &graph.ops()[earlier];
+        let written = |of: &usize| !is_read(graph, earlier, *of);
+        let after = before
+            .outputs
+            .iter()
+            .filter(|of| written(of))
+            .any(|&of| node.inputs.iter().chain(&node.outputs).any(|&mine| meets(of, mine)));
+        let over = node
+            .outputs
+            .iter()
+            .filter(|of| !is_read(graph, op, **of))
+            .any(|&mine| before.inputs.iter().chain(&before.outputs).any(|&of| meets(of, mine)));
+        found.extend((after || over).then_some(earlier));
     }
     found
 }
