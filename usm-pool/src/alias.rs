@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use crate::dependency::Reachability;
 use crate::graph::{Graph, TensorKind};
+use crate::permit::Permit;
 use crate::{Error, Lifetime};
 
 /// How many in-place permits are used. More sharing usually lowers the peak, but a small result in
@@ -178,35 +179,16 @@ fn join(
     let (Some(source), Some(target)) = (&blocks[from], &blocks[to]) else {
         return;
     };
-    let room = graph.tensors()[input].size;
-    let fits = match in_place {
-        InPlace::Never => false,
-        InPlace::SameSize => target.size == room,
-        InPlace::Always => target.size <= room,
-    };
-    let dies_here = source.lifetime.upper == op as u64 + 1 && !source.to_end;
-    let ordered = match reach {
-        None => dies_here,
-        Some(reach) => {
-            !source.to_end && source.ops.iter().all(|&other| other == op || reach.precedes(other, op))
-        }
-    };
-    let begins_here = target.lifetime.lower == op as u64 && !target.from_start;
-    // Other operators that write the output's block and are not ordered after this one could write
-    // too early.
-    let follows =
-        reach.is_none_or(|reach| target.ops.iter().all(|&other| other == op || reach.precedes(op, other)));
-    let overwrites = overwrites_input(graph, op, (from, delta), to, place);
-    // Two outputs over one input, or an output and a view that is made here, would overwrite each
-    // other.
+    let permit = Permit { op, input, output, source: (source, delta), target };
+    let fits = in_place != InPlace::SameSize || target.size == graph.tensors()[input].size;
+    let begins_here = target.lifetime.lower == op as u64;
+    // Two outputs over one input, or an output and a view that is made here.
     let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
     let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
-    if from == to
+    if !permit.can_be_taken(graph, reach)
+        || target.size > graph.tensors()[input].size
         || !fits
-        || !ordered
         || !begins_here
-        || !follows
-        || overwrites
         || taken
         || looped
         || delta % target.alignment != 0
@@ -231,32 +213,4 @@ fn join(
     source.ops.sort_unstable();
     source.ops.dedup();
     source.to_end |= target.to_end;
-}
-
-/// Whether `op` would overwrite an input that it may still read if the block `to` was at `delta` in
-/// the block `from`. A permit names one input: each other one that an output touches needs its own,
-/// also a view of the same bytes.
-fn overwrites_input(
-    graph: &Graph,
-    op: usize,
-    (from, delta): (usize, u64),
-    to: usize,
-    place: &[Option<(usize, u64)>],
-) -> bool {
-    let (node, size) = (&graph.ops()[op], |tensor: usize| graph.tensors()[tensor].size);
-    let within = |tensors: &[usize], block: usize| -> Vec<(usize, u64)> {
-        let here = |&t: &usize| place[t].filter(|&(found, _)| found == block).map(|(_, at)| (t, at));
-        tensors.iter().filter_map(here).collect()
-    };
-    let (read, written) = (within(&node.inputs, from), within(&node.outputs, to));
-    written.iter().any(|&(output, at)| {
-        // The block `to` fits into an input, so no overflow.
-        let low = at.saturating_add(delta);
-        let high = low.saturating_add(size(output));
-        read.iter().any(|&(input, begin)| {
-            let touched = low.max(begin) < high.min(begin.saturating_add(size(input)));
-            let permitted = node.in_place.contains(&(input, output));
-            touched && !(permitted && low == begin && size(output) <= size(input))
-        })
-    })
 }

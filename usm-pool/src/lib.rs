@@ -32,6 +32,8 @@ pub mod graph;
 pub mod html;
 pub mod lifetime;
 #[cfg(feature = "alloc")]
+mod permit;
+#[cfg(feature = "alloc")]
 mod pickle;
 #[cfg(feature = "alloc")]
 pub mod placement;

@@ -10,10 +10,11 @@ use usm_pool::range::Dimension;
 use usm_pool::{Graph, TensorKind};
 
 use super::fit::{Fit, Points};
+use super::multiple::is_multiple;
 use super::{Reading, Shape, decode};
 use crate::error::{Error, Result};
 use crate::graph_json;
-use crate::input::Hints;
+use crate::input::{GRAPH_ALIGNMENT, Hints};
 use crate::ranged::{Amount, NamedDimension, check};
 
 /// Maximum number of values of a dimension that are read at first.
@@ -81,10 +82,12 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
     }
     let Some(graph) = graph else { return Err(Error::bad("no dimension").in_field("--dim")) };
     let points = Points { dims: &dims, values };
+    let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
     let all = All { points: &points, readings: &readings };
     let text = |tensor: usize| all.size(&graph, tensor);
     let sizes = (0..graph.tensors().len()).map(text).collect::<Result<Vec<_>>>()?;
-    let views = (0..graph.tensors().len()).map(|tensor| all.view(&graph, tensor, &sizes));
+    let view = |tensor| all.view(&graph, tensor, &sizes).filter(|at| all.is_aligned(at, alignment));
+    let views = (0..graph.tensors().len()).map(view);
     let views: Vec<Option<Amount>> = views.collect();
     let permitted = |input: usize, output: usize| all.permitted(&graph, input, output);
     graph_json::text_with_dims(&graph, &dims, sizes, views, &permitted)
@@ -227,7 +230,7 @@ impl All<'_> {
     }
 
     /// The offset of a view in its base. `None` if the tensor needs its own bytes, because it is no
-    /// view for some value, or because no expression fits its offset.
+    /// view for some value that was read, or because no expression fits its offset.
     fn view(&self, graph: &Graph, tensor: usize, sizes: &[Amount]) -> Option<Amount> {
         let name = graph.tensors()[tensor].name.as_deref()?;
         let begins = self.begins(graph, tensor)?;
@@ -242,6 +245,13 @@ impl All<'_> {
         let (times, by) = (begins[0], own[0].max(1));
         let text = format!("({size})*{times}//{by}");
         self.points.is_right(&text, &begins).then_some(Amount::Text(text))
+    }
+
+    /// Whether a view at this offset begins at a multiple of the alignment for all values, also for
+    /// those that were not read.
+    fn is_aligned(&self, at: &Amount, alignment: u64) -> bool {
+        let dims: Vec<Dimension> = self.points.dims.iter().map(|dim| dim.values).collect();
+        at.to_terms(self.points.dims).is_ok_and(|terms| is_multiple(&terms, &dims, alignment))
     }
 
     /// Whether a result may be written over an input for all values.

@@ -9,6 +9,7 @@ mod element;
 mod every_value;
 mod fit;
 pub mod infer;
+mod multiple;
 pub(crate) mod proto;
 mod quantised;
 mod shape;

@@ -57,7 +57,8 @@ impl Graph {
         for &input in &self.ops[op].inputs {
             let node = &self.tensors[input];
             found.extend(node.producer);
-            if node.producer.is_none() || self.rewritten[node.root] {
+            // The first iteration of a loop reads what is there before the producer runs.
+            if node.producer.is_none_or(|producer| producer >= op) || self.rewritten[node.root] {
                 found.extend(self.writers_under(input).filter(|&writer| writer < op));
             }
         }

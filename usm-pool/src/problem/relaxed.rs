@@ -4,13 +4,14 @@ use alloc::vec::Vec;
 
 use super::Problem;
 use crate::Error;
-use crate::alias::InPlace;
+use crate::alias::{Blocks, InPlace};
 use crate::dependency::{Queue, Reachability};
 use crate::graph::Graph;
+use crate::permit::Permit;
 
 impl Problem {
     /// The activations of a graph, each with bytes of its own, but without the conflict of an
-    /// output with the input that it may replace. Every plan of the graph, whichever permits it
+    /// output with the input that it may replace, if a plan can take that permit. Every plan of the graph, whichever permits it
     /// uses, gives the tensors places that this problem allows, so a bound for this problem holds
     /// for all of them.
     ///
@@ -35,29 +36,20 @@ impl Problem {
             Some(reach) => Self::with_reachability_until(graph, reach, InPlace::Never, stop)?,
             None => Self::from_graph(graph, Queue::InOrder, InPlace::Never)?,
         };
-        // Buffers have the id of their root; without permits each placed root has its own buffer.
-        let mut buffer_of = alloc::vec![None; graph.tensors().len()];
-        for (at, buffer) in problem.buffers.iter().enumerate() {
-            if let Some(root) = graph.tensor_index(buffer.id) {
-                buffer_of[root] = Some(at);
+        // Without permits each placed root has its own block, and the buffers are in their order.
+        let blocks = Blocks::new(graph, InPlace::Never, reach)?;
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for (op, node) in graph.ops().iter().enumerate() {
+            for &(input, output) in &node.in_place {
+                let (Some((from, at)), Some((to, 0))) = (blocks.place(input), blocks.place(output)) else {
+                    continue;
+                };
+                let (source, target) = ((&blocks.blocks()[from], at), &blocks.blocks()[to]);
+                if (Permit { op, input, output, source, target }).can_be_taken(graph, reach) {
+                    pairs.push((from, to));
+                }
             }
         }
-        let index = |tensor: usize| buffer_of[graph.tensors()[tensor].root];
-        let permits = graph
-            .ops()
-            .iter()
-            .enumerate()
-            .flat_map(|(op, node)| node.in_place.iter().map(move |&pair| (op, pair)));
-        // The conditions of a legal permit: enough size and, on an in-order queue, an input whose
-        // life ends here.
-        let usable = |&(op, (input, output)): &(usize, (usize, usize))| {
-            let dies = graph.lifetime(input).upper == op as u64 + 1;
-            graph.tensors()[output].size <= graph.tensors()[input].size && (dies || reach.is_some())
-        };
-        let pairs: Vec<(usize, usize)> = permits
-            .filter(usable)
-            .filter_map(|(_, (input, output))| Some((index(input)?, index(output)?)))
-            .collect();
         match &mut problem.conflicts {
             Some(conflicts) => pairs.iter().for_each(|&(input, output)| conflicts.remove(input, output)),
             None => {
