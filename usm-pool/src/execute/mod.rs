@@ -1,8 +1,8 @@
 //! Runs a plan on a device with substitute operators, and checks every read.
 //!
-//! Every tensor has a content of its own, which depends on its root and the position in it. A
-//! substitute operator writes its outputs to the bytes of the plan, and reads its inputs after
-//! that, because a kernel may read to its last moment. If a permit gives an input's bytes to an
+//! The content of a tensor depends on the content that its operator reads, and on the position in
+//! its root: each iteration of a loop gives it another one. A substitute operator writes its outputs
+//! to the bytes of the plan, and reads its inputs after that, because a kernel may read to its last moment. If a permit gives an input's bytes to an
 //! output, the operator reads that input before it writes. If a plan gives the same bytes to two
 //! tensors that live together, one of them has wrong content, and the read that finds it is
 //! counted.
@@ -12,6 +12,7 @@
 
 mod pattern;
 mod schedule;
+mod truth;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -26,6 +27,7 @@ use crate::graph::{Graph, TensorKind};
 use crate::plan::{Plan, Row};
 use crate::problem::Problem;
 use schedule::Step;
+use truth::Truth;
 
 /// The constants of a run. Bytes are those that the context counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,6 +182,7 @@ impl<'a, B: Backend + 'static> Network<'a, B> {
             queue,
             arena,
             own: BTreeMap::new(),
+            truth: Truth::default(),
             room: Vec::new(),
             salt: u64::from(number) + 1,
         };
@@ -214,6 +217,8 @@ pub struct Stream<'n, B: Backend> {
     arena: Arena<B>,
     /// Inputs and state, by the index of the root.
     own: BTreeMap<usize, UsmVec<u8, Device, B>>,
+    /// The content of the arena by what was written.
+    truth: Truth,
     /// Bytes on their way.
     room: Vec<u8>,
     salt: u64,
@@ -251,7 +256,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
         }
     }
 
-    /// Runs the graph once: in processing order on an in-order queue, loops twice; otherwise with
+    /// Runs the graph once, loops twice: in processing order on an in-order queue; otherwise with
     /// operators that overlap in one of the ways that data and ordering edges allow.
     ///
     /// # Errors
@@ -260,12 +265,13 @@ impl<B: Backend + 'static> Stream<'_, B> {
         let Network { graph, plan, .. } = self.network;
         let mut checked = Checked::default();
         let mut wrong = BTreeSet::new();
+        self.truth = Truth::default();
         for tensor in schedule::filled_before_the_run(graph) {
-            self.write(tensor)?;
+            self.write(tensor, self.key(graph.tensors()[tensor].root))?;
         }
         for step in schedule::steps(graph, plan, self.salt) {
             match step {
-                Step::Fill(tensor) => self.write(tensor)?,
+                Step::Fill(tensor) => self.write(tensor, self.key(graph.tensors()[tensor].root))?,
                 Step::Start(op) => {
                     for input in schedule::inputs(graph, op) {
                         if !self.overwritten_ranges(op, input).is_empty() && !self.has_content(input, &[])? {
@@ -273,9 +279,15 @@ impl<B: Backend + 'static> Stream<'_, B> {
                             checked.wrong += 1;
                         }
                     }
-                    for &output in graph.ops()[op].outputs.iter().filter(|&&output| graph.is_written(output))
-                    {
-                        self.write(output)?;
+                    // Every output depends on all that the operator reads.
+                    let read = schedule::inputs(graph, op).into_iter().fold(op as u64, |key, input| {
+                        let pieces = self.pieces(input);
+                        pieces.iter().fold(key, |key, (_, piece)| pattern::mix(key ^ piece.rotate_left(17)))
+                    });
+                    for (at, &output) in graph.ops()[op].outputs.iter().enumerate() {
+                        if graph.is_written(output) {
+                            self.write(output, pattern::mix(read ^ pattern::mix(at as u64 ^ self.salt)))?;
+                        }
                     }
                 }
                 Step::Finish(op) => {
@@ -311,7 +323,13 @@ impl<B: Backend + 'static> Stream<'_, B> {
             .collect()
     }
 
-    /// The content that a tensor must have.
+    /// The content that a tensor must have: ranges of its root, with their keys.
+    fn pieces(&self, tensor: usize) -> Vec<(Range<u64>, u64)> {
+        let node = &self.network.graph.tensors()[tensor];
+        self.truth.pieces(node.root, node.root_offset..node.root_offset + node.size, self.key(node.root))
+    }
+
+    /// The content that a tensor has before the run.
     fn content(&mut self, tensor: usize) -> Result<&[u8], ArenaError> {
         let node = &self.network.graph.tensors()[tensor];
         self.room.resize(length(node.size)?, 0);
@@ -325,15 +343,17 @@ impl<B: Backend + 'static> Stream<'_, B> {
         pattern::key(root.id, if root.kind == TensorKind::Constant { 0 } else { self.salt })
     }
 
-    fn write(&mut self, tensor: usize) -> Result<(), ArenaError> {
+    fn write(&mut self, tensor: usize, key: u64) -> Result<(), ArenaError> {
         let node = &self.network.graph.tensors()[tensor];
         // Inputs and constants have their content, and state is written with what it has.
         if node.size == 0 || self.network.rows[tensor].is_none() {
             return Ok(());
         }
         let mut array = self.array(tensor)?;
-        let queue = self.queue;
-        queue.write_from_slice(&mut array, self.content(tensor)?)?;
+        self.room.resize(length(node.size)?, 0);
+        pattern::fill(&mut self.room, key, node.root_offset);
+        self.queue.write_from_slice(&mut array, &self.room)?;
+        self.truth.write(node.root, node.root_offset..node.root_offset + node.size, key);
         Ok(())
     }
 
@@ -351,7 +371,7 @@ impl<B: Backend + 'static> Stream<'_, B> {
     fn has_content(&mut self, tensor: usize, but: &[Range<usize>]) -> Result<bool, ArenaError> {
         let Network { graph, rows, constants, .. } = self.network;
         let node = &graph.tensors()[tensor];
-        let (size, key) = (length(node.size)?, self.key(node.root));
+        let size = length(node.size)?;
         let root = length(graph.tensors()[node.root].size)?;
         if size == 0 {
             return Ok(true);
@@ -371,7 +391,12 @@ impl<B: Backend + 'static> Stream<'_, B> {
             return Ok(false);
         }
         let found = &room[begin..][..size];
-        let right = pattern::differences(found, key, node.root_offset, but) == 0;
+        let right = self.pieces(tensor).into_iter().all(|(range, key)| {
+            let [low, high] = [range.start, range.end].map(|at| (at - node.root_offset) as usize);
+            let but: Vec<Range<usize>> =
+                but.iter().map(|but| but.start.max(low) - low..but.end.max(low) - low).collect();
+            pattern::differences(&found[low..high], key, range.start, &but) == 0
+        });
         self.room = room;
         Ok(right)
     }

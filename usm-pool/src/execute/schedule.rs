@@ -1,6 +1,9 @@
 //! The order of substitute operators, and which of their outputs they write.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::ops::Range;
 
 use super::pattern::mix;
 use crate::dependency::Queue;
@@ -18,39 +21,101 @@ pub(super) enum Step {
     Finish(usize),
 }
 
-/// The steps of a run; `seed` chooses one where the queue allows several.
-pub(super) fn steps(graph: &Graph, plan: &Plan, seed: u64) -> Vec<Step> {
-    let mut steps = Vec::new();
-    match plan.queue {
-        Queue::InOrder => in_order(graph, 0, graph.ops().len(), None, &mut steps),
-        Queue::OutOfOrder => overlapping(graph, plan, seed, &mut steps),
-    }
-    steps
+/// An operator in one iteration of each loop around it.
+#[derive(Clone, Debug, Default)]
+struct Instance {
+    op: usize,
+    around: Vec<Around>,
+    /// The instances of earlier iterations of these loops.
+    after: Vec<Range<usize>>,
 }
 
-/// Operators `first..end`, which are the body of the loop `of`, if any.
-fn in_order(graph: &Graph, first: usize, end: usize, of: Option<usize>, steps: &mut Vec<Step>) {
-    let mut op = first;
-    while op < end {
-        let loops = graph.loops().iter().enumerate();
-        // The outermost loop that begins here and is inside of this one; of equal ones the first.
-        let inner = loops.filter(|&(at, &(begin, last))| {
-            let body = of.map_or((0, usize::MAX), |of| graph.loops()[of]);
-            let smaller = (begin, last) != body || of.is_none_or(|of| at > of);
-            begin == op && last < end && smaller
-        });
-        match inner.max_by_key(|&(at, &(_, last))| (last, core::cmp::Reverse(at))) {
-            Some((at, &(begin, last))) => {
-                steps.extend(read_before_written(graph, begin, last).map(Step::Fill));
-                in_order(graph, begin, last + 1, Some(at), steps);
-                in_order(graph, begin, last + 1, Some(at), steps);
-                op = last + 1;
-            }
-            None => {
-                steps.extend([Step::Start(op), Step::Finish(op)]);
-                op += 1;
+/// One iteration of a loop.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    body: usize,
+    /// Both iterations of a loop have it; a loop in a loop begins again.
+    run: usize,
+    second: bool,
+}
+
+impl Instance {
+    /// Whether both are in the same iteration of each loop around both.
+    fn is_beside(&self, other: &Self) -> bool {
+        self.around.iter().all(|mine| {
+            let theirs = other.around.iter().filter(|theirs| theirs.body == mine.body);
+            theirs.into_iter().all(|theirs| (theirs.run, theirs.second) == (mine.run, mine.second))
+        })
+    }
+}
+
+/// The steps of a run; `seed` chooses one where the queue allows several.
+pub(super) fn steps(graph: &Graph, plan: &Plan, seed: u64) -> Vec<Step> {
+    let mut instances = Vec::new();
+    unroll(graph, 0..graph.ops().len(), &Instance::default(), &mut 0, &mut instances);
+    let mut steps = Steps { graph, steps: Vec::new(), entered: BTreeSet::new() };
+    match plan.queue {
+        Queue::InOrder => {
+            for instance in &instances {
+                steps.start(instance);
+                steps.steps.push(Step::Finish(instance.op));
             }
         }
+        Queue::OutOfOrder => overlapping(plan, seed, &instances, &mut steps),
+    }
+    steps.steps
+}
+
+/// The operators of a range inside of some loops, in order. Each loop runs twice.
+fn unroll(
+    graph: &Graph,
+    ops: Range<usize>,
+    inside: &Instance,
+    runs: &mut usize,
+    instances: &mut Vec<Instance>,
+) {
+    let mut op = ops.start;
+    while op < ops.end {
+        let entered = |at: usize| inside.around.iter().any(|around| around.body == at);
+        let loops = graph.loops().iter().enumerate();
+        // The outermost loop that begins here and was not entered; of equal ones the first.
+        let next = loops.filter(|&(at, &(begin, last))| begin == op && last < ops.end && !entered(at));
+        let Some((body, &(begin, last))) = next.max_by_key(|&(at, &(_, last))| (last, Reverse(at))) else {
+            instances.push(Instance { op, ..inside.clone() });
+            op += 1;
+            continue;
+        };
+        *runs += 1;
+        let run = *runs;
+        let mut iteration = inside.clone();
+        for second in [false, true] {
+            let begun = instances.len();
+            let mut around = iteration.clone();
+            around.around.push(Around { body, run, second });
+            unroll(graph, begin..last + 1, &around, runs, instances);
+            iteration.after.push(begun..instances.len());
+        }
+        op = last + 1;
+    }
+}
+
+/// Steps, with the content that loops find.
+struct Steps<'g> {
+    graph: &'g Graph,
+    steps: Vec<Step>,
+    /// Runs of loops that have begun.
+    entered: BTreeSet<usize>,
+}
+
+impl Steps<'_> {
+    fn start(&mut self, instance: &Instance) {
+        for around in &instance.around {
+            if self.entered.insert(around.run) {
+                let (begin, last) = self.graph.loops()[around.body];
+                self.steps.extend(read_before_written(self.graph, begin, last).map(Step::Fill));
+            }
+        }
+        self.steps.push(Step::Start(instance.op));
     }
 }
 
@@ -63,17 +128,35 @@ fn read_before_written(graph: &Graph, first: usize, last: usize) -> impl Iterato
     })
 }
 
-/// Operators that overlap at random, as data and ordering edges allow.
-fn overlapping(graph: &Graph, plan: &Plan, seed: u64, steps: &mut Vec<Step>) {
-    let count = graph.ops().len();
-    let mut waits = alloc::vec![0_usize; count];
-    let mut after: Vec<Vec<usize>> = (0..count).map(|_| Vec::new()).collect();
-    let data = (0..count).flat_map(|op| graph.predecessors(op).into_iter().map(move |before| (before, op)));
-    for (before, op) in data.chain(plan.ordering_edges.iter().copied()) {
-        waits[op] += 1;
-        after[before].push(op);
+/// Operators that overlap at random, as data and ordering edges allow. An iteration follows the one
+/// before.
+fn overlapping(plan: &Plan, seed: u64, instances: &[Instance], steps: &mut Steps<'_>) {
+    let graph = steps.graph;
+    let mut of: Vec<Vec<usize>> = (0..graph.ops().len()).map(|_| Vec::new()).collect();
+    for (at, instance) in instances.iter().enumerate() {
+        of[instance.op].push(at);
     }
-    let mut ready: Vec<usize> = (0..count).filter(|&op| waits[op] == 0).collect();
+    let mut waits = alloc::vec![0_usize; instances.len()];
+    let mut after: Vec<Vec<usize>> = (0..instances.len()).map(|_| Vec::new()).collect();
+    let data = (0..of.len()).flat_map(|op| {
+        let before = graph.predecessors(op).into_iter().filter(move |&before| before < op);
+        before.map(move |before| (before, op))
+    });
+    for (before, op) in data.chain(plan.ordering_edges.iter().copied()) {
+        for &later in &of[op] {
+            for &earlier in of[before].iter().filter(|&&at| instances[at].is_beside(&instances[later])) {
+                waits[later] += 1;
+                after[earlier].push(later);
+            }
+        }
+    }
+    for (later, instance) in instances.iter().enumerate() {
+        for earlier in instance.after.iter().cloned().flatten() {
+            waits[later] += 1;
+            after[earlier].push(later);
+        }
+    }
+    let mut ready: Vec<usize> = (0..instances.len()).filter(|&at| waits[at] == 0).collect();
     let (mut running, mut random) = (Vec::new(), seed);
     let mut below = |bound: usize| {
         random = random.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -81,13 +164,13 @@ fn overlapping(graph: &Graph, plan: &Plan, seed: u64, steps: &mut Vec<Step>) {
     };
     while !ready.is_empty() || !running.is_empty() {
         if !ready.is_empty() && (running.is_empty() || below(2) == 0) {
-            let op = ready.swap_remove(below(ready.len()));
-            steps.push(Step::Start(op));
-            running.push(op);
+            let at = ready.swap_remove(below(ready.len()));
+            steps.start(&instances[at]);
+            running.push(at);
         } else {
-            let op = running.swap_remove(below(running.len()));
-            steps.push(Step::Finish(op));
-            for &next in &after[op] {
+            let at = running.swap_remove(below(running.len()));
+            steps.steps.push(Step::Finish(instances[at].op));
+            for &next in &after[at] {
                 waits[next] -= 1;
                 if waits[next] == 0 {
                     ready.push(next);
