@@ -283,7 +283,8 @@ impl Planned {
     }
 
     /// Whether the data dependencies are the same for all values. A tensor that no operator makes
-    /// follows the writers of the bytes under it, so all places in its block must be numbers.
+    /// follows the writers of the bytes under it, and an operator that writes a view follows their
+    /// readers, so all places in its block must be numbers.
     fn order_is_fixed(&self, graph: &Graph) -> bool {
         let is_number = |terms: &[Term]| terms.iter().all(|term| !matches!(term, Term::Dimension(_)));
         let is_fixed = |&tensor: &usize| {
@@ -295,7 +296,11 @@ impl Planned {
             let family = graph.family(tensor.root);
             let is_made = tensor.producer.is_some() || tensor.users.is_empty();
             let is_written = family.iter().any(|&other| graph.tensors()[other].producer.is_some());
-            is_made || !is_written || family.iter().all(is_fixed)
+            let reads_block = |op: usize| {
+                graph.ops()[op].inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
+            };
+            let writes_view = tensor.alias.is_some() && tensor.producer.is_some_and(|op| !reads_block(op));
+            (is_made && !writes_view) || !is_written || family.iter().all(is_fixed)
         })
     }
 

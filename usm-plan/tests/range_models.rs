@@ -91,7 +91,8 @@ fn a_part_is_a_view_only_where_it_is_aligned_for_every_value() {
                         let made = plan.outcome(&values, &options, Path::new("model"));
                         let made = made.unwrap_or_else(|error| panic!("{place}, {values:?}: {error}"));
                         let tensors = made.graph.as_ref().expect("a graph").tensors();
-                        let parts = tensors.iter().filter(|tensor| tensor.alias.is_some_and(|(_, at)| at > 0));
+                        let parts =
+                            tensors.iter().filter(|tensor| tensor.alias.is_some_and(|(_, at)| at > 0));
                         // Either all second parts are views, or none is.
                         let count = parts.count();
                         assert_eq!(count > 0, aligned, "{place}, {values:?}: {count} parts");

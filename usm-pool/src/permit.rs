@@ -31,9 +31,7 @@ impl Permit<'_> {
         let fits = graph.tensors()[output].size <= graph.tensors()[input].size;
         let apart = source.root != target.root;
         let ordered = match reach {
-            None => {
-                source.lifetime.upper == op as u64 + 1 && target.lifetime.lower == op as u64
-            }
+            None => source.lifetime.upper == op as u64 + 1 && target.lifetime.lower == op as u64,
             Some(reach) => {
                 let before = |&other: &usize| other == op || reach.precedes(other, op);
                 let after = |&other: &usize| other == op || reach.precedes(op, other);
@@ -60,9 +58,8 @@ impl Permit<'_> {
             // The output's block fits into the input, so no overflow.
             let low = at.saturating_add(delta);
             let high = low.saturating_add(size(output));
-            let touches = |&(other, begin): &(usize, u64)| {
-                low.max(begin) < high.min(begin.saturating_add(size(other)))
-            };
+            let touches =
+                |&(other, begin): &(usize, u64)| low.max(begin) < high.min(begin.saturating_add(size(other)));
             let permitted = |&(input, begin): &(usize, u64)| {
                 node.in_place.contains(&(input, output)) && low == begin && size(output) <= size(input)
             };

@@ -72,6 +72,41 @@ fn constants_move_once_and_streams_share_them() {
     }
 }
 
+/// Both iterations run on both queues, each with content of its own.
+#[test]
+fn a_loop_hands_its_values_on() {
+    let tensors = |count: u64| (0..count).fold(Graph::builder(), |all, id| all.tensor(Tensor::new(id, 64)));
+    // 1 is replaced by way of its view 9.
+    let replaced = tensors(4)
+        .tensor(Tensor::new(9, 64).alias_of(1, 0))
+        .op(Op::new("make").outputs([0]))
+        .op(Op::new("enter").inputs([0]).outputs([1]))
+        .op(Op::new("body").inputs([1]).outputs([2]))
+        .op(Op::new("next").inputs([2]).outputs([9]))
+        .op(Op::new("leave").inputs([1]).outputs([3]))
+        .loop_body(2, 3)
+        .output(3);
+    // The next iteration reads 1.
+    let carried = tensors(2)
+        .op(Op::new("body").inputs([1]).outputs([0]))
+        .op(Op::new("next").inputs([0]).outputs([1]))
+        .loop_body(0, 1)
+        .output(1);
+    for (graph, reads, pair) in [(replaced, 7, (2, 1)), (carried, 5, (0, 1))] {
+        let graph = graph.build().expect("graph");
+        for queue in [Queue::InOrder, Queue::OutOfOrder] {
+            let right = made(&graph, queue);
+            let Checked { reads: found, wrong, .. } = run(&graph, &right);
+            assert_eq!((found, wrong), (reads, 0), "{queue:?}");
+            let mut planted = right.clone();
+            let place = |id| planted.1.rows.iter().position(|row| row.id == id).expect("row");
+            let (onto, of) = (planted.1.rows[place(pair.1)].offset, place(pair.0));
+            planted.1.rows[of].offset = onto;
+            assert!(run(&graph, &planted).wrong > 0, "{queue:?}");
+        }
+    }
+}
+
 #[test]
 fn a_planted_overlap_is_counted_at_each_read_that_finds_it() {
     let graph = net();

@@ -242,8 +242,18 @@ fn what_a_loop_needs_lives_through_all_iterations() {
     let loops = graph["loops"].as_array().unwrap();
     assert_eq!(loops.len(), 1);
     let (first, last) = (loops[0][0].as_u64().unwrap(), loops[0][1].as_u64().unwrap());
-    assert_eq!((first, names(&graph)[first as usize]), (op(&graph, "Add").0, "Add"));
+    assert_eq!((first, names(&graph)[first as usize]), (op(&graph, "Add").0 - 1, "again/Number"));
     assert!(names(&graph)[last as usize].starts_with("again/Next"), "{graph}");
+    // Each Next states what it writes: the condition, h, and a row.
+    let written = |op: &Value| {
+        let tensors = graph["tensors"].as_array().unwrap();
+        let of = tensors.iter().find(|tensor| tensor["id"] == op["outputs"][0]).unwrap()["alias_of"].clone();
+        tensors.iter().find(|tensor| tensor["id"] == of).unwrap()["name"].as_str().unwrap().to_owned()
+    };
+    let next =
+        graph["ops"].as_array().unwrap().iter().filter(|op| op["name"].as_str().unwrap().contains("/Next"));
+    let next: Vec<String> = next.map(written).collect();
+    assert_eq!(next, ["rows", "again/body#1/h"], "an Identity hands the condition on");
     assert_eq!(last + 1, op(&graph, "again/Leave").0);
     // Only the body's first operator reads k, again in every iteration.
     let k = op(&graph, "Abs").1["outputs"][0].as_u64().unwrap();
@@ -254,6 +264,49 @@ fn what_a_loop_needs_lives_through_all_iterations() {
     assert!(lower < first && upper == last + 2, "[{lower}, {upper}), loop [{first}, {last}]");
     // The rows live from before the loop to the end of the run.
     assert!(report["peak"].as_u64().unwrap() >= 5 * 256 + 3 * 256);
+}
+
+/// q becomes the p of the iteration before, which p2 overwrites.
+#[test]
+fn a_state_that_another_one_takes_is_read_before_it_is_overwritten() {
+    let nodes = vec![
+        node("Exp", &["p"], &["t"]),
+        node("Neg", &["t"], &["p2"]),
+        node("Identity", &["p"], &["q2"]),
+        node("Identity", &["go"], &["on"]),
+    ];
+    let inputs = vec![value("i", INT64, &[]), value("go", BOOL, &[]), vector("p"), vector("q")];
+    let order = |outputs: &[&str], name: &str| {
+        let attribute = vec![body("body", nodes.clone(), inputs.clone(), outputs)];
+        let graph = GraphProto {
+            node: vec![
+                node("Relu", &["x"], &["p0"]),
+                node("Neg", &["x"], &["q0"]),
+                named("again", attribute, node("Loop", &["times", "", "p0", "q0"], &["y", "z"])),
+            ],
+            input: vec![vector("x")],
+            output: vec![vector("y"), vector("z")],
+            initializer: vec![int64s("times", &[3])],
+            ..GraphProto::default()
+        };
+        let (graph, ..) = planned(name, graph);
+        let ends = |op: &&str| ["/Next", "/Hold"].iter().any(|part| op.contains(part));
+        let ops = names(&graph).into_iter().filter(ends).map(|op| op.split('#').next().unwrap().to_owned());
+        let tensors = graph["tensors"].as_array().unwrap();
+        let views = tensors.iter().filter(|tensor| !tensor["alias_of"].is_null());
+        let views: Vec<String> = views
+            .map(|tensor| tensor["name"].as_str().unwrap().rsplit('/').next().unwrap().to_owned())
+            .collect();
+        (ops.collect::<Vec<_>>(), views)
+    };
+    // The one that nobody else reads goes first.
+    assert_eq!(
+        order(&["on", "p2", "q2"], "onnx_taken"),
+        (vec!["again/Next".to_owned(); 2], vec!["q".to_owned(), "p".to_owned()])
+    );
+    // Both change places: one of them is held.
+    let swapped = ["again/Hold", "again/Next", "again/Next"].map(str::to_owned).to_vec();
+    assert_eq!(order(&["on", "q", "p"], "onnx_swapped").0, swapped);
 }
 
 #[test]

@@ -72,7 +72,8 @@ mod tests {
     /// Beside all values of two dimensions, small and large.
     #[test]
     fn a_multiple_is_one_for_every_value() {
-        let texts = ["64*h", "4*h*w", "(4*h)*(4*w)//16", "16*((h+1)//2)", "64*h+32*w", "64*min(h,w)", "h*w*h", "96"];
+        let texts =
+            ["64*h", "4*h*w", "(4*h)*(4*w)//16", "16*((h+1)//2)", "64*h+32*w", "64*min(h,w)", "h*w*h", "96"];
         let (mut yes, mut no) = (0, 0);
         for (low, step) in [(1, 1), (2, 2), (4, 4), (32, 32), (0, 16), (3, 1)] {
             for steps in [0, 3, 100] {

@@ -96,6 +96,8 @@ fn main() -> ExitCode {
         plans::plan_verify(),
         plans::certificates(),
         plans::graph(),
+        plans::ends_of_iterations(),
+        plans::void_permits(),
         plans::proofs(),
         mock::violations(),
         conformance::suite_on_faulty_backends(),

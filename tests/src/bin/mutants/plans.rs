@@ -75,6 +75,40 @@ pub(crate) fn graph() -> Checker {
     checker
 }
 
+/// The graph itself: within an iteration nobody reads a state that was overwritten.
+pub(crate) fn ends_of_iterations() -> Checker {
+    let mut checker = Checker::new("GraphBuilder::build");
+    for (what, right, builder) in graphs::ends_of_iterations() {
+        if right {
+            checker.right(&what, || builder.build());
+        } else {
+            checker.wrong(&what, || builder.build());
+        }
+    }
+    checker
+}
+
+/// Permits that no plan can take: rows that take them, and bounds that count them.
+pub(crate) fn void_permits() -> Checker {
+    let mut checker = Checker::new("void permits");
+    for (what, graph, queues) in graphs::void_permits() {
+        for queue in queues {
+            // An edge may order the readers.
+            let mut options = options(queue);
+            options.ordering_edges = 0;
+            let (_, plan) = plan_graph(&graph, &options).expect("a plan of a small graph");
+            let name = format!("{what}, {}", queue.name());
+            checker.right(&name, || verify::graph(&graph, queue, &[], &plan.rows));
+            checker.right(&name, || {
+                let found = (plan.lower_bound, plan.peak);
+                if found == (512, 512) { Ok(()) } else { Err(format!("bound and peak {found:?}, not 512")) }
+            });
+            checker.wrong(&name, || verify::graph(&graph, queue, &[], &graphs::taken(&graph, &plan.rows)));
+        }
+    }
+    checker
+}
+
 fn options(queue: Queue) -> Options<'static> {
     let mut options = Options::default();
     options.queue = queue;

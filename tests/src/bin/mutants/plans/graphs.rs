@@ -15,7 +15,7 @@ use crate::Checker;
 use executor::Random;
 
 /// All graphs, with the queue of their plan.
-pub(super) fn all() -> [(&'static str, Graph, Queue); 8] {
+pub(super) fn all() -> [(&'static str, Graph, Queue); 10] {
     [
         ("residual", residual(), Queue::InOrder),
         ("residual, out of order", residual(), Queue::OutOfOrder),
@@ -25,6 +25,8 @@ pub(super) fn all() -> [(&'static str, Graph, Queue); 8] {
         ("concatenation, out of order", concatenation(), Queue::OutOfOrder),
         ("branches, out of order", branches(), Queue::OutOfOrder),
         ("loop", looping(), Queue::InOrder),
+        ("states", built(states(&[(0, 1), (1, 2), (2, 3)])), Queue::InOrder),
+        ("states, out of order", built(states(&[(0, 1), (1, 2), (2, 3)])), Queue::OutOfOrder),
     ]
 }
 
@@ -139,6 +141,87 @@ fn looping() -> Graph {
 }
 
 /// A tensor's row and its root.
+/// Three states that a loop hands on, tensors 10 to 12, and one that it makes anew, 13, of the old
+/// 12. The copies (to, from) name states by number; each writes a view of its state.
+fn states(copies: &[(u64, u64)]) -> GraphBuilder {
+    let mut builder = Graph::builder();
+    for state in 0..3 {
+        builder = builder
+            .tensor(Tensor::new(state, 512))
+            .tensor(Tensor::new(10 + state, 512))
+            .tensor(Tensor::new(20 + state, 512).alias_of(10 + state, 0))
+            .tensor(Tensor::new(30 + state, 512))
+            .op(Op::new("make").outputs([state]))
+            .op(Op::new("enter").inputs([state]).outputs([10 + state]));
+    }
+    builder = builder.tensor(Tensor::new(13, 512)).tensor(Tensor::new(40, 1024));
+    builder = builder.op(Op::new("wide").inputs([12]).outputs([40]));
+    builder = builder.op(Op::new("body").inputs([40, 10]).outputs([13]));
+    for &(to, from) in copies {
+        builder = builder.op(Op::new("next").inputs([10 + from]).outputs([20 + to]));
+    }
+    let last = 7 + copies.len();
+    for state in 0..3 {
+        builder = builder.op(Op::new("leave").inputs([10 + state]).outputs([30 + state])).output(30 + state);
+    }
+    builder.loop_body(6, last)
+}
+
+/// Ends of iterations: right ones, and those in which a copy reads a state that another one has
+/// overwritten.
+pub(super) fn ends_of_iterations() -> Vec<(String, bool, GraphBuilder)> {
+    let mut ends = Vec::new();
+    let copies = [(0, 1), (1, 2), (2, 3)];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let copies = order.map(|at| copies[at]);
+        let right = order == [0, 1, 2];
+        ends.push((format!("copies {copies:?}"), right, states(&copies)));
+    }
+    for circle in [vec![(0, 1), (1, 0)], vec![(0, 1), (1, 2), (2, 0)]] {
+        ends.push((format!("a circle {circle:?}"), false, states(&circle)));
+    }
+    ends.push(("one input for two states".to_owned(), true, states(&[(0, 2), (1, 2), (2, 3)])));
+    ends
+}
+
+/// Graphs with a permit that no plan can take, by the queue on which it is void: the output, and the
+/// input that it must not lie on.
+pub(super) fn void_permits() -> Vec<(&'static str, Graph, Vec<Queue>)> {
+    let begin = || {
+        let builder = Graph::builder().tensor(Tensor::new(0, 256)).tensor(Tensor::new(1, 256));
+        builder.op(Op::new("make").outputs([0])).output(1)
+    };
+    let over = || Op::new("over").inputs([0]).outputs([1]).in_place(0, 1);
+    let view =
+        || begin().tensor(Tensor::new(2, 256).alias_of(0, 0)).op(Op::new("view").inputs([0]).outputs([2]));
+    let both = || vec![Queue::InOrder, Queue::OutOfOrder];
+    vec![
+        ("the input is an output", built(begin().op(over()).output(0)), both()),
+        ("a view of the input is an output", built(view().op(over()).output(2)), both()),
+        ("the input is read later", built(begin().op(over()).op(Op::new("read").inputs([0]))), both()),
+        (
+            "the input is read at any time",
+            built(begin().op(Op::new("read").inputs([0])).op(over())),
+            vec![Queue::OutOfOrder],
+        ),
+        ("a view is read too", built(view().op(over().inputs([2]))), both()),
+        (
+            "a view is made too",
+            built(begin().tensor(Tensor::new(2, 256).alias_of(0, 0)).op(over().outputs([2]))),
+            both(),
+        ),
+    ]
+}
+
+/// Rows with the output 1 on the input 0.
+pub(super) fn taken(graph: &Graph, rows: &[Row]) -> Vec<Row> {
+    let root = |row: &Row| graph.tensors()[graph.tensor_index(row.id).expect("a tensor")].root;
+    let mut rows = rows.to_vec();
+    rows.iter_mut().for_each(|row| row.offset = 256 * root(row) as u64);
+    rows.iter_mut().filter(|row| row.id == 1).for_each(|row| row.offset = 0);
+    rows
+}
+
 fn row_of(graph: &Graph, rows: &[Row], tensor: usize) -> Option<Row> {
     rows.iter().find(|row| row.id == graph.tensors()[tensor].id).copied()
 }
