@@ -65,6 +65,15 @@ def table():
     return Table.from_address(pointer(capsule, b"dlpack_exchange_api"))
 
 
+USED = ctypes.create_string_buffer(b"used_dltensor_versioned")
+
+
+def pointer_of(capsule):
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(capsule, b"dltensor_versioned")
+
+
 def taken(address):
     """The object behind a new reference of C's."""
     taken = ctypes.cast(address, ctypes.py_object).value
@@ -138,14 +147,64 @@ def test_what_dlpack_cannot_express_is_an_exception(table):
             call(wrong, ctypes.byref(target))
         with pytest.raises(TypeError, match="usm.Array"):
             call([1, 2], ctypes.byref(target))
-    # The borrowed structure has no flag for read-only; the owned one has.
-    fixed = usm.asarray(b"fixed")
-    with pytest.raises(BufferError, match="read-only"):
-        table.borrow(fixed, ctypes.byref(tensor))
-    assert table.from_object(fixed, ctypes.byref(managed)) == 0 and managed.contents.flags == 1
-    made = ctypes.c_void_p()
+
+
+def readonly_arrays():
+    """Arrays that may not be written, by every way there is to one."""
+    numpy = require("numpy", "read-only arrays")
+    fixed = numpy.arange(6.0).reshape(2, 3)
+    fixed.flags.writeable = False
+
+    class Dictionary:
+        __array_interface__ = {"data": (fixed.ctypes.data, True), "shape": (2, 3), "typestr": "<f8", "version": 3}
+        kept = fixed
+
+    class Old:
+        """DLPack without a version, which has no flag."""
+
+        kept = usm.zeros((2, 3), queue="host")
+
+        def __dlpack__(self, **_):
+            return self.kept.__dlpack__()
+
+    yield "bytes", usm.asarray(bytes(48))
+    yield "buffer", usm.asarray(memoryview(bytearray(48)).toreadonly())
+    yield "numpy", usm.asarray(fixed)
+    yield "dictionary", usm.asarray(Dictionary())
+    yield "dlpack", usm.from_dlpack(fixed)
+    yield "old dlpack", usm.from_dlpack(Old())
+    yield "empty", usm.asarray(fixed[:0])
+
+
+def test_read_only_memory_is_refused_and_goes_by_the_flag_instead(table):
+    """Consumers of the table look at no flag; those of `__dlpack__` do."""
+    for name, array in readonly_arrays():
+        before = array.tobytes()
+        for view in (array, array[:1], array[None], array.T, array[...]):
+            assert view.readonly, name
+            for call, target in ((table.from_object, P(Managed)()), (table.borrow, Tensor())):
+                with pytest.raises(BufferError, match="read-only"):
+                    call(view, ctypes.byref(target))
+                assert not bytes(target).strip(b"\0"), "nothing is handed out"
+            capsule = view.__dlpack__(max_version=(1, 3))
+            assert Managed.from_address(pointer_of(capsule)).flags == 1
+            assert usm.from_dlpack(view).readonly
+            copy = P(Managed)()
+            assert table.from_object(view.copy(), ctypes.byref(copy)) == 0, "a copy may be written"
+            copy.contents.deleter(copy)
+        assert array.tobytes() == before
+
+
+def test_a_tensor_with_the_flag_comes_back_read_only(table):
+    fixed, made = usm.asarray(b"fixed"), ctypes.c_void_p()
+    capsule = fixed.__dlpack__(max_version=(1, 3))
+    managed = ctypes.cast(pointer_of(capsule), P(Managed))
+    assert ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(capsule), USED) == 0
     assert table.to_object(managed, ctypes.byref(made)) == 0
-    assert taken(made.value).readonly
+    again = taken(made.value)
+    assert again.readonly and bytes(again) == b"fixed"
+    with pytest.raises(BufferError, match="read-only"):
+        table.from_object(again, ctypes.byref(managed))
 
 
 def hostile():
@@ -245,3 +304,13 @@ def test_tvm_ffi_uses_the_table_both_ways():
     del back
     gc.collect()
     assert context.stats()["sum"]["live"] == live - 1
+
+
+def test_tvm_ffi_does_not_write_read_only_memory():
+    """It asks `__dlpack__` after the table's refusal, and without a version."""
+    tvm_ffi = require("tvm_ffi", "a consumer of the exchange table")
+    for name, array in readonly_arrays():
+        for take in (tvm_ffi.from_dlpack, tvm_ffi.get_global_func("testing.echo")):
+            with pytest.raises(BufferError, match="read-only"):
+                take(array)
+            assert take(array.copy()).shape == array.shape, name

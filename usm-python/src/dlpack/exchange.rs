@@ -69,7 +69,11 @@ fn guarded(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     done.unwrap_or(-1)
 }
 
-/// The array behind a C pointer, with its work ordered before the device's stream.
+/// The writable array behind a C pointer, with its work ordered before the device's stream.
+///
+/// Read-only memory is refused, although a tensor with a version has a flag for it: consumers of
+/// the table, such as tvm-ffi, do not look at the flag. They fall back to `__dlpack__`, which is
+/// asked for a version.
 ///
 /// # Safety
 /// `object` is NULL or an object that the caller holds.
@@ -81,6 +85,11 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
         PyTypeError::new_err("this table serves objects of type usm.Array, from which it was taken")
     })?;
     let side = array.get().side();
+    if side.storage.is_readonly() {
+        return Err(Class::Access.error(
+            "the array is read-only, which consumers of the exchange table do not respect; __dlpack__ can say it",
+        ));
+    }
     let here = device(&side);
     if needs_copy(&side, here) {
         return Err(copy_error(&side));
@@ -134,10 +143,6 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             array.dims().get_or_init(|| [tensor.shape(), tensor.strides()].concat().into());
             (tensor.dtype(), data)
         };
-        if side.storage.is_readonly() {
-            // The structure has no read-only flag.
-            return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
-        }
         if export::is_padded(dtype) {
             return Err(export::padding_error());
         }
