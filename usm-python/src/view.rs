@@ -49,16 +49,48 @@ impl View {
     #[inline]
     pub(crate) fn of_layout<const N: usize>(layout: &Layout<N>) -> Self {
         let wide = |values: &[i64]| values.iter().map(|value| *value as isize).collect();
-        let (dtype, descr, shape) = (layout.dtype(), None, wide(layout.shape()));
         let Extent { low, high } = layout.extent();
-        if low == high {
-            // An array without bytes is never accessed, so its strides and offset may have any
-            // value.
-            return Self { dtype, descr, shape, strides: Axes::filled(layout.ndim(), 0), offset: 0 };
+        // The lowest byte is at most the offset, and their distance does not overflow. An array
+        // without bytes is never accessed, so its offset may have any value.
+        let offset = if low == high { 0 } else { layout.offset().wrapping_sub(low) as usize };
+        Self::imported(layout.dtype(), wide(layout.shape()), wide(layout.strides()), offset)
+    }
+
+    /// A view with strides in their normal form. Every way in ends here, so that an array has the
+    /// same strides by each.
+    #[inline]
+    pub(crate) fn imported(dtype: Dtype, shape: Axes, strides: Axes, offset: usize) -> Self {
+        let mut view = Self { dtype, descr: None, shape, strides, offset };
+        if view.shape.iter().any(|extent| *extent <= 1) {
+            view.strides = view.normal_strides();
         }
-        // The lowest byte is at most the offset, and their distance does not overflow.
-        let offset = layout.offset().wrapping_sub(low) as usize;
-        Self { dtype, descr, shape, strides: wide(layout.strides()), offset }
+        view
+    }
+
+    /// The strides, where those that no element takes are computed: all of an array without bytes,
+    /// which are those of a contiguous one, and that of an axis without a second element, which
+    /// steps over the axis behind it. Producers give them any value, and consumers that compare
+    /// strides accept no other for a contiguous array. The order is Fortran's if the array is
+    /// contiguous in that order only.
+    fn normal_strides(&self) -> Axes {
+        let (mut strides, mut step) = (self.strides.clone(), self.itemsize() as isize);
+        let unused = self.nbytes() == 0;
+        let mut normalise = |axis: usize| {
+            let extent = self.shape[axis];
+            if unused || extent == 1 {
+                strides[axis] = step;
+            }
+            // A repeated axis lies in no bytes of its own.
+            if strides[axis] != 0 {
+                step = strides[axis].saturating_abs().saturating_mul(extent.max(1));
+            }
+        };
+        if self.is_f_contiguous() && !self.is_c_contiguous() {
+            (0..self.ndim()).for_each(&mut normalise);
+        } else {
+            (0..self.ndim()).rev().for_each(&mut normalise);
+        }
+        strides
     }
 
     pub(crate) fn itemsize(&self) -> usize {
@@ -141,21 +173,18 @@ impl View {
         self.packed(self.shape.iter().zip(&self.strides))
     }
 
-    /// Strides in elements if they are whole numbers. A dimension without a second element may have
-    /// any stride.
+    /// Strides in elements, in their normal form, if they are whole numbers.
     pub(crate) fn element_strides(&self) -> Option<Axes> {
         let itemsize = (self.itemsize() as isize).max(1);
-        let whole = |(extent, stride): (&isize, &isize)| {
-            (stride % itemsize == 0 || *extent <= 1).then_some(stride / itemsize)
-        };
-        self.shape.iter().zip(&self.strides).map(whole).collect()
+        let whole = |stride: &isize| (stride % itemsize == 0).then_some(stride / itemsize);
+        self.normal_strides().iter().map(whole).collect()
     }
 
     /// `len` elements of the first axis from `start` on; they must exist.
     pub(crate) fn part(&self, start: usize, len: usize) -> Self {
         let mut view = self.clone();
         view.shape[0] = len as isize;
-        if len > 0 {
+        if len > 0 && self.nbytes() > 0 {
             view.offset = view.offset.wrapping_add_signed(start as isize * view.strides[0]);
         }
         view
@@ -321,7 +350,8 @@ impl View {
         if shape.len() > MAX_DIMS {
             return Err(PyIndexError::new_err("more than 64 dimensions"));
         }
-        let offset = offset.unsigned_abs();
+        // Without elements there is no place to move to.
+        let offset = if self.nbytes() == 0 { self.offset } else { offset.unsigned_abs() };
         let descr = self.descr.clone();
         Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
     }

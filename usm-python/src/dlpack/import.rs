@@ -235,23 +235,19 @@ where
 
 /// Strides and offset in bytes, on a storage that starts at the tensor's lowest byte.
 fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
-    let (descr, shape) = (None, tensor.shape().iter().map(|extent| *extent as isize).collect());
+    let shape = tensor.shape().iter().map(|extent| *extent as isize).collect();
     let Extent { low, high } = tensor.extent();
-    if low == high {
-        // An array without bytes is never accessed, so its strides and offset may have any value.
-        return Ok(View { dtype, descr, shape, strides: Axes::filled(tensor.shape().len(), 0), offset: 0 });
-    }
     let itemsize = i64::from(dtype.itemsize());
     let steps = tensor.strides().iter().zip(tensor.shape()).map(|(stride, extent)| {
         // A dimension without a second element may have any stride.
-        if *extent <= 1 { Some(0) } else { Some(stride.checked_mul(itemsize)? as isize) }
+        if *extent <= 1 || low == high { Some(0) } else { Some(stride.checked_mul(itemsize)? as isize) }
     });
     let strides = steps.collect::<Option<Axes>>();
     let strides =
         strides.ok_or_else(|| Class::Interface.error("strides: a step leaves the address space"))?;
     // The lowest byte is at most the offset, and their distance does not overflow.
     let offset = tensor.byte_offset().wrapping_sub(low) as usize;
-    Ok(View { dtype, descr, shape, strides, offset })
+    Ok(View::imported(dtype, shape, strides, if low == high { 0 } else { offset }))
 }
 
 pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<Stream>> {
