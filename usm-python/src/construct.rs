@@ -338,7 +338,7 @@ pub(crate) fn from_dlpack<'py>(
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
     let request = dlpack::Request { dl_device, copy };
-    let array = import::with_recursion_guard(obj.py(), || dlpack::import(obj, request))?;
+    let array = import::with_recursion_guard(obj.py(), || dlpack::import(obj, request, |_| Ok(false)))?;
     array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 

@@ -6,20 +6,19 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyException, PyMemoryError, PyRecursionError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use usm_core::backend::{Dyn, DynQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_cuda::{Cuda, CudaContext, CudaQueue, raw};
-use usm_interface::dlpack::StreamArgument;
+use usm_interface::dlpack::{DataType, StreamArgument};
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
 use crate::array::Array;
 use crate::bounds;
 use crate::dictionary::{self, Checked};
-use crate::dlpack;
 use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::import;
@@ -38,23 +37,83 @@ fn default_stream_number(backend: BackendKind) -> u64 {
 /// Imports memory behind `__cuda_array_interface__` without a copy. Asks the driver for the
 /// memory's owner and size. Orders usm's work after the work on the producer's stream.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    let Some((dict, checked)) = statement(object)? else { return Ok(None) };
+    adopt(object, dict, checked).map(Some)
+}
+
+/// The memory of a producer that also has DLPack, which refused with `refusal`. The dictionary
+/// states less, so it serves elements only that DLPack has no type for, such as structures. A
+/// tensor of numbers was refused for another reason, as torch refuses a conjugated one, whose
+/// dictionary does not mention it.
+#[cold]
+pub(crate) fn import_beyond_dlpack<'py>(
+    object: &Bound<'py, PyAny>,
+    refusal: PyErr,
+) -> PyResult<Bound<'py, Array>> {
     let py = object.py();
-    let name = intern!(py, "__cuda_array_interface__");
+    let of_producer = |error: &PyErr| {
+        error.is_instance_of::<PyException>(py)
+            && !error.is_instance_of::<PyMemoryError>(py)
+            && !error.is_instance_of::<PyRecursionError>(py)
+    };
+    if !of_producer(&refusal) {
+        return Err(refusal);
+    }
+    match statement(object) {
+        Ok(Some((dict, checked)))
+            if DataType::of(checked.view.dtype).is_none() || !checked.view.dtype.is_native() =>
+        {
+            adopt(object, dict, checked)
+        }
+        Err(error) if !of_producer(&error) => Err(error),
+        _ => Err(refusal),
+    }
+}
+
+/// Whether a producer's dictionary says that its memory at an address may be written, which
+/// DLPack's structure without a version cannot say.
+#[cold]
+pub(crate) fn is_stated_writable(object: &Bound<'_, PyAny>, address: u64) -> PyResult<bool> {
+    let py = object.py();
+    let data = import::dictionary_of(object, intern!(py, "__cuda_array_interface__"))
+        .and_then(|dict| dict.map(|dict| dict.get_item(intern!(py, "data"))).transpose());
+    match data {
+        Ok(data) => {
+            let pair = data.flatten().and_then(|pair| pair.extract::<(u64, bool)>().ok());
+            Ok(pair == Some((address, false)))
+        }
+        // torch has tensors without a dictionary.
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The dictionary of an object that has one, checked.
+fn statement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyDict>, Checked<'py>)>> {
+    let name = intern!(object.py(), "__cuda_array_interface__");
     let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
     let checked = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
+    Ok(Some((dict, checked)))
+}
+
+fn adopt<'py>(
+    object: &Bound<'py, PyAny>,
+    dict: Bound<'py, PyDict>,
+    checked: Checked<'py>,
+) -> PyResult<Bound<'py, Array>> {
+    let py = object.py();
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
     let (mut stream, kind) = match locate(py, BackendKind::Cuda, extent, address, 0) {
         Ok(found) => found,
-        // torch and AMD's bindings provide the dictionary for HIP memory too. DLPack names the
-        // runtime; without DLPack, HIP is tried if the program has opened it.
-        Err(_) if dlpack::is_rocm(object) => return Ok(None),
+        // AMD's bindings provide the dictionary for HIP memory too, and it names no runtime. So
+        // HIP is tried if the program has opened it.
         Err(cuda) if runtime::has_hip() => locate(py, BackendKind::Hip, extent, address, 0)
             .map_err(|hip| both_refused_error(py, &cuda, &hip))?,
         Err(error) => return Err(error),
     };
     if extent.low == extent.high {
-        return import::empty(py, stream, kind, view, readonly).map(Some);
+        return import::empty(py, stream, kind, view, readonly);
     }
     // Page-locked memory belongs to every device, but a stream to one, and it cannot record events
     // of another device.
@@ -68,7 +127,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     // SAFETY: the driver reports the bytes as memory of that kind; the producer keeps them alive.
     let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
-        usm_interface::Stream::None => return Ok(Some(array)),
+        usm_interface::Stream::None => return Ok(array),
         usm_interface::Stream::LegacyDefault => {
             default_stream_number(array.get().holding().stream.context().info().backend)
         }
@@ -80,7 +139,29 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let theirs = unsafe { adopt_stream(array.get().holding().stream.context(), handle) }?;
     let storage = array.get().storage();
     py.detach(|| storage.follow(&theirs)).or_raise()?;
-    Ok(Some(array))
+    Ok(array)
+}
+
+/// Orders work on memory of CUDA or HIP after its device's default stream: there is the work of a
+/// producer that was told no stream. Nothing for other memory.
+pub(crate) fn follow_default_stream(py: Python<'_>, array: &Bound<'_, Array>) -> PyResult<()> {
+    let context = array.get().holding().stream.context();
+    let handle = match context.info().backend {
+        backend @ (BackendKind::Cuda | BackendKind::Hip) => default_stream_number(backend),
+        _ => return Ok(()),
+    };
+    // SAFETY: the default stream of a device lives as long as the process.
+    let theirs = unsafe { adopt_stream(context, handle) }?;
+    let storage = array.get().storage();
+    py.detach(|| storage.follow(&theirs)).or_raise()
+}
+
+/// Runs `ask` while the stream's device is the thread's current one.
+pub(crate) fn with_device<R>(stream: &Stream, ask: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    match stream.context().raw().downcast_ref::<CudaContext>() {
+        Some(context) => raw::with_current(context, ask).or_raise()?,
+        None => ask(),
+    }
 }
 
 /// The error for memory that neither CUDA nor HIP accepts, with both reasons.

@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::{Int, Str};
 use usm_interface::{
-    Data, EntryError, Error, ErrorKind, Extent, Field, Found, Interface, Key, LayoutError, LimitError, Path,
-    Policy, Protocol, Raw, Stream, SyclObject, descr, text::Lexer,
+    ByteOrder, Data, Dtype, EntryError, Error, ErrorKind, Extent, Field, Found, Interface, Key, Kind,
+    LayoutError, LimitError, Mode, Path, Policy, Protocol, Raw, Stream, SyclObject, TypeError, descr,
+    text::Lexer, typestr,
 };
 
 use crate::argument;
@@ -235,9 +236,32 @@ fn number<'py, const N: usize>(
     policy: &Policy,
 ) -> PyResult<Checked<'py>> {
     match raw.validate::<N>(protocol, policy) {
+        Ok(interface) if is_unnamed(interface.layout().dtype()) => Err(unnamed_error()),
         Ok(interface) => Ok(to_checked(&interface, None)),
         Err(error) => Err(crate::error::interface(error)),
     }
+}
+
+/// Whether these are bytes with a byte order, which raw bytes do not have: ml_dtypes, torch and
+/// CuPy write `<V2` for bfloat16 and `<V1` for most types of 8 bits, as if they had no names.
+fn is_unnamed(dtype: Dtype) -> bool {
+    dtype.kind() == Kind::Void && dtype.byte_order() != ByteOrder::None
+}
+
+#[cold]
+fn unnamed_error() -> PyErr {
+    codec_error(TypeError::NeedsHint, Key::Typestr.path())
+}
+
+/// Whether a dictionary's type string has no meaning without a word of the producer's.
+#[cold]
+pub(crate) fn is_ambiguous(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let text = dict.get_item(intern!(dict.py(), "typestr"))?;
+    let text = text.as_ref().and_then(|text| text.cast::<PyString>().ok()?.to_str().ok());
+    Ok(text.is_some_and(|text| match typestr::parse(text, Mode::Strict, None) {
+        Ok(dtype) => is_unnamed(dtype),
+        Err(error) => error == TypeError::NeedsHint,
+    }))
 }
 
 /// The part that outlives the borrowed fields.
@@ -272,6 +296,9 @@ fn structure<'py>(
     let native_bar = protocol == Protocol::Sycl;
     let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
     let interface = Raw { descr, ..raw }.validate::<MAX_DIMS>(protocol, policy).or_raise()?;
+    if interface.fields().is_empty() && is_unnamed(interface.layout().dtype()) {
+        return Err(unnamed_error());
+    }
     Ok(to_checked(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 

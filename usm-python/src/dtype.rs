@@ -14,6 +14,7 @@ use usm_interface::value::Str;
 use usm_interface::{Dtype, Extended, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
 
 use crate::argument;
+use crate::attribute;
 use crate::dictionary::{MAX_FIELDS, table};
 use crate::error::{Class, OrRaise};
 use crate::export;
@@ -255,6 +256,24 @@ pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
     Ok(name.cast::<PyString>().ok().and_then(|name| whole_bytes(name.to_str().ok()?)))
 }
 
+/// The type that an object's attribute `dtype` names, ours or NumPy's, if a type string cannot.
+#[cold]
+pub(crate) fn hint(object: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
+    let py = object.py();
+    let Some(dtype) = attribute::get(object, intern!(py, "dtype"))? else { return Ok(None) };
+    if let Ok(ours) = dtype.cast::<PyDtype>() {
+        return Ok(match ours.get().dtype.kind() {
+            Kind::Extended(extended) => Some(extended),
+            _ => None,
+        });
+    }
+    let Some(numpy) = numpy(py)? else { return Ok(None) };
+    match dtype.is_instance(&numpy.getattr(intern!(py, "dtype"))?)? {
+        true => extended(&dtype),
+        false => Ok(None),
+    }
+}
+
 /// The value of `numpy.dtype.isbuiltin` for types that other packages registered.
 const REGISTERED: u8 = 2;
 
@@ -354,7 +373,20 @@ impl PyDtype {
         }
         let numpy = py.import("numpy")?.getattr("dtype")?;
         match self.dtype.kind() {
-            Kind::Extended(extended) => numpy.call1((py.import("ml_dtypes")?.getattr(extended.name())?,)),
+            Kind::Extended(extended) => {
+                let name = extended.name();
+                let package = py.import("ml_dtypes").map_err(|error| {
+                    if !error.is_instance_of::<PyImportError>(py) {
+                        return error;
+                    }
+                    let raised = PyImportError::new_err(format!(
+                        "NumPy has the type {name} only with the package ml_dtypes: pip install ml_dtypes"
+                    ));
+                    raised.set_cause(py, Some(error));
+                    raised
+                })?;
+                numpy.call1((package.getattr(name)?,))
+            }
             _ => numpy.call1((self.str(),)),
         }
     }

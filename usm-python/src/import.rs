@@ -118,18 +118,44 @@ fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Optio
     sycl::import(object, dict, ignore_flag).map(Some)
 }
 
+/// Reads a dictionary. The object's attribute `dtype` names a type that the dictionary cannot name.
+#[inline]
+fn read<'py>(
+    object: &Bound<'py, PyAny>,
+    dict: &Bound<'py, PyDict>,
+    protocol: Protocol,
+) -> PyResult<Checked<'py>> {
+    let read = |hint| {
+        let policy = Policy { hint, ..Policy::default() };
+        dictionary::read(object, dict, protocol, &policy, |_| SyclObject::Unknown)
+    };
+    match read(None) {
+        Err(error) if dictionary::is_ambiguous(dict)? => match dtype::hint(object)? {
+            None => Err(error),
+            hint => read(hint),
+        },
+        read => read,
+    }
+}
+
 /// Host memory behind `__array_interface__`. The address cannot be checked; as NumPy does, we trust
 /// the producer to own the memory.
 #[inline]
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let hint = match ndarray::is_ndarray(object) {
-        true => dtype::extended(&object.getattr(intern!(object.py(), "dtype"))?)?,
-        false => None,
+    let checked = match read(object, &dict, Protocol::Array) {
+        // DLPack names types that the text cannot name, NumPy's not.
+        Err(error)
+            if !dictionary::is_ambiguous(&dict)?
+                || ndarray::is_ndarray(object)
+                || attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_none() =>
+        {
+            return Err(error);
+        }
+        Err(_) => return Ok(None),
+        Ok(checked) => checked,
     };
-    let policy = Policy { hint, ..Policy::default() };
-    let checked = dictionary::read(object, &dict, Protocol::Array, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, held, .. } = checked;
     let owner = owner(object, dict, held);
     // SAFETY: the producer owns the bytes and is kept alive.
@@ -175,9 +201,7 @@ fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     ];
     for (name, protocol) in protocols {
         let Some(dict) = dictionary_of(object, name)? else { continue };
-        let policy = Policy::default();
-        let checked = dictionary::read(object, &dict, protocol, &policy, |_| SyclObject::Unknown)?;
-        return Ok(checked.view.nbytes() as u64);
+        return Ok(read(object, &dict, protocol)?.view.nbytes() as u64);
     }
     Err(no_protocol(object))
 }
@@ -220,13 +244,18 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = host_memory(object)? {
         return Ok(Some(array));
     }
-    if let Some(array) = cuda::import(object)? {
-        return Ok(Some(array));
+    // DLPack comes before CUDA's dictionary, which has no words for bfloat16 and float8, and whose
+    // producers do not say that values are conjugated. The attribute is read first, because the
+    // call of a missing method costs an exception.
+    if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some() {
+        let is_writable = |address| cuda::is_stated_writable(object, address);
+        match dlpack::import(object, dlpack::Request::default(), is_writable) {
+            Ok(None) => {}
+            Ok(array) => return Ok(array),
+            Err(refusal) => return cuda::import_beyond_dlpack(object, refusal).map(Some),
+        }
     }
-    // The attribute is read first, because the call of a missing method costs an exception.
-    if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some()
-        && let Some(array) = dlpack::import(object, dlpack::Request::default())?
-    {
+    if let Some(array) = cuda::import(object)? {
         return Ok(Some(array));
     }
     pep3118::import(object)

@@ -67,10 +67,69 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
             // SAFETY: as above.
             unsafe { ffi::PyComplex_FromDoubles(float(re), float(im)) }
         }
+        (Kind::Extended(extended), 1) => match float_of_byte(extended, native[0]) {
+            // SAFETY: as above.
+            Some(value) => unsafe { ffi::PyFloat_FromDouble(value) },
+            None => return Err(no_scalar(dtype)),
+        },
+        (Kind::Extended(extended), 4) => {
+            let [re, im] = [&native[..2], &native[2..]].map(|part| [part[0], part[1]]);
+            let (re, im) = match extended {
+                Extended::Complex32 => (f16::from_ne_bytes(re).to_f64(), f16::from_ne_bytes(im).to_f64()),
+                Extended::Bcomplex32 => (bf16::from_ne_bytes(re).to_f64(), bf16::from_ne_bytes(im).to_f64()),
+                _ => return Err(no_scalar(dtype)),
+            };
+            // SAFETY: as above.
+            unsafe { ffi::PyComplex_FromDoubles(re, im) }
+        }
         _ => return Err(no_scalar(dtype)),
     };
     // SAFETY: a new reference, or NULL with an exception set if the interpreter has no memory.
     unsafe { Bound::from_owned_ptr_or_err(py, made) }
+}
+
+/// What the largest exponent of a type of 8 bits means.
+enum Largest {
+    /// As in IEEE 754: infinity and NaN.
+    Ieee,
+    /// A number; NaN has all bits of exponent and mantissa set.
+    Finite,
+    /// A number; NaN is in the place of the negative zero.
+    NoNegativeZero,
+}
+
+/// The value of a byte, by the definitions of ml_dtypes; `None` if the type is no float of 8 bits.
+fn float_of_byte(extended: Extended, byte: u8) -> Option<f64> {
+    use Largest::{Finite, Ieee, NoNegativeZero};
+    let (mantissa_bits, bias, largest) = match extended {
+        Extended::Float8E3M4 => (4, 3, Ieee),
+        Extended::Float8E4M3 => (3, 7, Ieee),
+        Extended::Float8E4M3Fn => (3, 7, Finite),
+        Extended::Float8E4M3Fnuz => (3, 8, NoNegativeZero),
+        Extended::Float8E4M3B11Fnuz => (3, 11, NoNegativeZero),
+        Extended::Float8E5M2 => (2, 15, Ieee),
+        Extended::Float8E5M2Fnuz => (2, 16, NoNegativeZero),
+        Extended::Float8E8M0Fnu if byte == 0xff => return Some(f64::NAN),
+        // An exponent without sign and mantissa.
+        Extended::Float8E8M0Fnu => return Some(2_f64.powi(i32::from(byte) - 127)),
+        _ => return None,
+    };
+    let sign = if byte & 0x80 == 0 { 1.0 } else { -1.0 };
+    let (rest, full) = (byte & 0x7f, (1_u8 << mantissa_bits) - 1);
+    let (exponent, mantissa) = (i32::from(rest >> mantissa_bits), rest & full);
+    let is_largest = rest >> mantissa_bits == 0x7f >> mantissa_bits;
+    let is_nan = match largest {
+        Ieee if is_largest && mantissa == 0 => return Some(sign * f64::INFINITY),
+        Ieee => is_largest,
+        Finite => rest == 0x7f,
+        NoNegativeZero => byte == 0x80,
+    };
+    if is_nan {
+        return Some(f64::NAN);
+    }
+    // The smallest exponent has no leading one.
+    let digits = if exponent == 0 { mantissa } else { mantissa | (full + 1) };
+    Some(sign * f64::from(digits) * 2_f64.powi(exponent.max(1) - bias - mantissa_bits))
 }
 
 fn float(bytes: &[u8]) -> f64 {

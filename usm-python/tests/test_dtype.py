@@ -136,8 +136,48 @@ def test_types_of_ml_dtypes_keep_their_name(np):
         with pytest.raises(AttributeError, match=f"no type string means {name}"):
             array.__array_interface__
         assert usm.zeros(2, element, device="host").dtype == name
-    # Half a byte has no type here: bytes.
-    assert usm.asarray(np.ones(3, ml_dtypes.int4)).dtype.itemsize == 1
+    # Half a byte has no type here, and is not taken for bytes.
+    with pytest.raises(usm.InterfaceError, match="typestr.*ambiguous"):
+        usm.asarray(np.ones(3, ml_dtypes.int4))
+
+
+FLOATS = ("e3m4", "e4m3", "e4m3fn", "e4m3fnuz", "e4m3b11fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+
+
+@pytest.mark.parametrize("name", [f"float8_{name}" for name in FLOATS])
+def test_every_byte_of_a_float_has_its_value(np, name):
+    ml_dtypes = require("ml_dtypes", "types beyond NumPy's")
+    given = np.arange(256, dtype="u1").view(getattr(ml_dtypes, name))
+    ours = usm.asarray(given)
+    for here, there in zip(ours.tolist(), given.astype("f8").tolist(), strict=True):
+        assert (here, np.signbit(here)) == (there, np.signbit(there)) or (here != here and there != there)
+    assert ours[3].item() == float(given[3])
+
+
+def test_types_of_ml_dtypes_are_read_without_it():
+    program = '''
+import sys
+sys.modules["ml_dtypes"] = None
+import usm
+names = "bfloat16", "complex32", "bcomplex32", *("float8_" + name for name in sys.argv[1:])
+import_numpy = lambda: __import__("numpy")
+for step in (lambda: None, import_numpy):
+    step()
+    for name in names:
+        array = usm.zeros(3, name, device="host")
+        zero = 2.0 ** -127 if name == "float8_e8m0fnu" else 0.0
+        assert array.tolist() == [zero] * 3 and array[0].item() == zero and repr(array).startswith("usm.Array([")
+        if "numpy" not in sys.modules:
+            continue
+        for conversion in (usm.to_numpy, __import__("numpy").asarray, lambda it: it.dtype.dtype):
+            try:
+                conversion(array)
+            except ImportError as error:
+                assert "pip install ml_dtypes" in str(error) and name in str(error), error
+            else:
+                raise AssertionError(conversion)
+'''
+    subprocess.run([sys.executable, "-c", program, *FLOATS], check=True, timeout=60)
 
 
 def test_numbers_of_16_bits_are_rounded_once():

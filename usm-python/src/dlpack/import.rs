@@ -6,13 +6,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyTuple};
 use usm_core::{AllocKind, BackendKind};
 use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
 use usm_interface::dlpack::{DataType, Device, DeviceType, FLAG_IS_COPIED, Tensor, Version};
 use usm_interface::{Dtype, Extent, Policy};
 
-use super::{capsule, streams_of};
+use super::{capsule, streams_of, takes_stream};
 use crate::argument;
 use crate::array::Array;
 use crate::attribute;
@@ -36,10 +36,13 @@ pub(crate) struct Request {
 /// Imports memory behind `__dlpack__`, without a copy unless one is requested. `None` if the object
 /// has no such method.
 ///
-/// Producers of CUDA and ROCm receive our stream, and make it wait for their work.
+/// Producers of CUDA and ROCm receive our stream, and make it wait for their work. The structure
+/// without a version has no flag for read-only, so its memory is not written, unless the producer
+/// states elsewhere that memory at the tensor's address may be: `is_writable`.
 pub(crate) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: Request,
+    is_writable: impl FnOnce(u64) -> PyResult<bool>,
 ) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     // NumPy would describe the same array.
@@ -48,20 +51,23 @@ pub(crate) fn import<'py>(
     {
         return Ok(Some(array));
     }
+    refuse_pending_negation(object)?;
     // The stream belongs to the device of the requested tensor.
     let device = match request.dl_device {
         Some((kind, id)) => Some(Device::from_codes(kind, id).or_raise()?),
         None => device_of(object)?,
     };
     let stream = match device {
-        Some(Device { kind, id }) => {
+        Some(Device { kind, id }) if takes_stream(kind) => {
             streams_of(kind).map(|backend| cuda::stream(py, backend, id)).transpose()?
         }
-        None => None,
+        _ => None,
     };
     let capsule = match (&stream, request) {
         (None, Request { dl_device: None, copy: None }) => call_dlpack(object)?,
-        _ => with_options(object, request, stream.as_deref())?,
+        (None, _) => with_options(object, request, None)?,
+        // torch exports from the current device only; CuPy waits for a stream of that device.
+        (Some(stream), _) => cuda::with_device(stream, || with_options(object, request, Some(stream)))?,
     };
     let Some(capsule) = capsule else { return Ok(None) };
     let capsule = capsule
@@ -70,22 +76,38 @@ pub(crate) fn import<'py>(
     let array = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
         owned(py, Some(object), managed, false, request.copy == Some(false))?
     } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
-        // The structure cannot express read-only; NumPy reads it the same way.
-        owned(py, Some(object), managed, true, false)?
+        let address = managed.validate::<MAX_DIMS>(&Policy::default()).or_raise()?.data().unwrap_or(0);
+        // NumPy reads it the same way.
+        let readonly = !is_writable(address)?;
+        owned(py, Some(object), managed, readonly, false)?
     } else {
         return Err(
             Class::Interface.error("the capsule is neither a fresh dltensor nor a fresh dltensor_versioned")
         );
     };
-    if let Some(stream) = stream
-        && array.get().holding().stream.context().id() == stream.context().id()
-    {
+    match stream {
         // Our stream waits for the producer's work; all other users of the memory wait for our
         // stream.
-        let storage = array.get().storage();
-        py.detach(|| storage.follow(&stream.queue)).or_raise()?;
+        Some(stream) if array.get().holding().stream.context().id() == stream.context().id() => {
+            let storage = array.get().storage();
+            py.detach(|| storage.follow(&stream.queue)).or_raise()?;
+        }
+        Some(_) => {}
+        None => cuda::follow_default_stream(py, &array)?,
     }
     Ok(Some(array))
+}
+
+/// torch negates the imaginary part of a conjugated tensor only when it computes with it, and
+/// exports the numbers as they lie in memory, without a word.
+fn refuse_pending_negation(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(is_negative) = attribute::get(object, intern!(object.py(), "is_neg"))? else { return Ok(()) };
+    // Of another library's type it may mean anything.
+    match is_negative.is_callable() && is_negative.call0()?.is(PyBool::new(object.py(), true)) {
+        true => Err(Class::Access
+            .error("DLPack cannot say this tensor: its negation is pending; resolve_neg() makes it")),
+        false => Ok(()),
+    }
 }
 
 /// `__dlpack__(max_version=...)`, the usual request. `None` if there is no such method.
@@ -145,12 +167,6 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let pair = pair.extract::<(i32, i32)>();
     let (kind, id) = pair.map_err(|error| argument::conversion_error(object.py(), error, wrong))?;
     Device::from_codes(kind, id).or_raise().map(Some)
-}
-
-/// Whether an object declares its memory as ROCm's.
-pub(crate) fn is_rocm(object: &Bound<'_, PyAny>) -> bool {
-    let device = device_of(object).ok().flatten();
-    device.is_some_and(|device| streams_of(device.kind) == Some(BackendKind::Hip))
 }
 
 /// The memory of an owned tensor. After a refusal the tensor's deleter has run once.

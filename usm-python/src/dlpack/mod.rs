@@ -15,7 +15,7 @@ use crate::transfer::Side;
 
 pub(crate) use exchange::{Dims, capsule as exchange_api};
 pub(crate) use export::{ExportOptions, export};
-pub(crate) use import::{Request, import, is_rocm};
+pub(crate) use import::{Request, import};
 
 /// An array's DLPack device. USM of SYCL has one device type for all kinds. CUDA has one for each
 /// kind. ROCm has one for page-locked memory and one for the rest, managed memory included, as in
@@ -57,6 +57,12 @@ fn streams_of(kind: DeviceType) -> Option<BackendKind> {
         DeviceType::Rocm | DeviceType::RocmHost => Some(BackendKind::Hip),
         _ => None,
     }
+}
+
+/// Whether a producer of such memory is told a stream, before which it orders its work. By the
+/// protocol memory of the host has none, and torch refuses one for its page-locked tensors.
+fn takes_stream(kind: DeviceType) -> bool {
+    matches!(kind, DeviceType::Cuda | DeviceType::CudaManaged | DeviceType::Rocm)
 }
 
 /// Whether work continues while memory of this type is exported: no consumer reads it on the host,

@@ -79,7 +79,7 @@ def devices_are_found():
 
 
 @case("cupy")
-def cupy_to_usm_by_the_dictionary():
+def cupy_to_usm():
     for dtype in ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"):
         theirs = cupy.zeros((4, 6), dtype)
         for view in (theirs, theirs[1:, ::-1], theirs.T, theirs[::2, 1::3], theirs[:0], theirs[2, 3]):
@@ -314,6 +314,14 @@ def two_devices_copy_both_ways():
 def cupy_on_the_second_device():
     with cupy.cuda.Device(1):
         theirs = cupy.arange(24, dtype="f4").reshape(4, 6)
+    # Work on the second device's own stream is waited for, whichever device is current.
+    for value in range(1, 11):
+        with cupy.cuda.Device(1):
+            for _ in range(50):
+                theirs.fill(0)
+            theirs.fill(value)
+        assert usm.asarray(theirs).tolist() == [[value] * 6] * 4
+    with cupy.cuda.Device(1):
         for ours in (usm.asarray(theirs), usm.from_dlpack(theirs)):
             assert (ours.pointer, ours.device.selector, ours.tolist()) == (theirs.data.ptr, "cuda:gpu:1", theirs.tolist())
         seen = cupy.asarray(usm.full((4, 6), 2, "<f4", kind="device", queue="cuda:gpu:1"))
@@ -323,13 +331,67 @@ def cupy_on_the_second_device():
 @case("second_gpu", "torch")
 def torch_on_the_second_device():
     theirs = torch.arange(24, dtype=torch.float32, device="cuda:1").reshape(4, 6)
-    # torch exports by DLPack only from its current device.
+    # torch exports by DLPack only from its current device, which usm changes for the call.
+    assert torch.cuda.current_device() == 0
+    all_ours = [usm.asarray(theirs), usm.from_dlpack(theirs)]
+    assert torch.cuda.current_device() == 0
     with torch.cuda.device(1):
-        all_ours = usm.asarray(theirs), usm.from_dlpack(theirs)
+        all_ours += [usm.asarray(theirs), usm.from_dlpack(theirs)]
+        assert torch.cuda.current_device() == 1
     for ours in all_ours:
         assert (ours.pointer, ours.device.selector, ours.tolist()) == (theirs.data_ptr(), "cuda:gpu:1", theirs.tolist())
     seen = torch.from_dlpack(usm.full((4, 6), 2, "<f4", kind="device", queue="cuda:gpu:1"))
     assert seen.device.index == 1 and (seen == 2).all().item()
+
+
+@case("torch")
+def torchs_types_and_states():
+    names = "bool int8 uint8 int16 uint16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+    names += " float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz"
+    for name in names.split():
+        theirs = torch.zeros(4, dtype=getattr(torch, name), device="cuda")
+        for read in (usm.asarray, usm.from_dlpack):
+            ours = read(theirs)
+            assert (ours.pointer, ours.dtype, ours.readonly) == (theirs.data_ptr(), usm.DType(name), False), name
+    values = torch.tensor([1 + 2j, 3 - 4j], device="cuda")
+    for hidden in (values.conj(), values.conj().imag, torch.ones(2, device="cuda", requires_grad=True)):
+        for read in (usm.asarray, usm.from_dlpack):
+            refused(lambda read=read, hidden=hidden: read(hidden), BufferError)
+    assert usm.asarray(values.conj().resolve_conj()).tolist() == [1 - 2j, 3 + 4j]
+    assert usm.asarray(values.conj().imag.resolve_neg()).tolist() == [-2.0, 4.0]
+
+
+@case("torch")
+def torchs_page_locked_memory():
+    for dtype in (torch.float32, torch.bfloat16):
+        theirs = torch.arange(6, dtype=dtype).reshape(2, 3).pin_memory()
+        for read in (usm.asarray, usm.from_dlpack):
+            ours = read(theirs)
+            assert (ours.pointer, ours.kind, ours.tolist()) == (theirs.data_ptr(), "host", theirs.tolist())
+            ours[1] = 9.0
+            assert (theirs[1] == 9).all().item()
+            theirs[1] = 1
+
+
+@case("cupy")
+def cupys_types():
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        print("    skipped: bfloat16:", error)
+        return
+    theirs = cupy.zeros(4, ml_dtypes.bfloat16)
+    for read in (usm.asarray, usm.from_dlpack):
+        assert (read(theirs).dtype, read(theirs).pointer) == ("bfloat16", theirs.data.ptr)
+
+
+@case("torch")
+def strides_of_single_axes():
+    for device in ("cpu", "cuda"):
+        for shape in ((1, 77), (77, 1), (1, 1, 5), (0, 3), (3, 0)):
+            theirs = torch.zeros(shape, device=device)
+            assert usm.asarray(theirs).strides == np.zeros(shape, "f4").strides
+            assert torch.from_dlpack(usm.asarray(theirs)).is_contiguous()
 
 
 @case("torch")
