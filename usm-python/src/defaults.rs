@@ -1,13 +1,13 @@
-//! The default device and queue. Each thread has a stack of them, to which `with usm.Device(..)`,
-//! `with usm.Queue(..)` and `usm.device_context` push.
+//! The default device and queue: those of the innermost block of `with usm.Device(..)`, `with
+//! usm.Queue(..)` or `usm.device_context`.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::argument;
+use crate::blocks::Blocks;
 use crate::context::PyContext;
 use crate::device::PyDevice;
 use crate::error::Class;
@@ -15,19 +15,21 @@ use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Stream};
 
-thread_local! {
-    /// The queues of this thread's blocks, outermost first.
-    static OPEN: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
+/// The blocks, each with its queue.
+static OPEN: Blocks = Blocks::new();
+
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    OPEN.prepare(py, "usm.queue")
 }
 
-/// The queue of this thread's innermost block. None at the end of a thread.
-pub(crate) fn innermost() -> Option<Arc<Stream>> {
-    OPEN.try_with(|open| open.borrow().last().cloned()).ok().flatten()
+/// The queue of the innermost block.
+fn innermost(py: Python<'_>) -> PyResult<Option<Arc<Stream>>> {
+    OPEN.find(py, |stream| Some(Arc::clone(stream)))
 }
 
 /// The queue for work without a named one.
 pub(crate) fn stream(py: Python<'_>) -> PyResult<Arc<Stream>> {
-    match innermost() {
+    match innermost(py)? {
         Some(stream) => Ok(stream),
         None => runtime::default_entry(py)?.scope()?.queue(),
     }
@@ -35,7 +37,7 @@ pub(crate) fn stream(py: Python<'_>) -> PyResult<Arc<Stream>> {
 
 /// The device if none is named.
 pub(crate) fn device(py: Python<'_>) -> PyResult<PyDevice> {
-    let Some(stream) = innermost() else {
+    let Some(stream) = innermost(py)? else {
         return runtime::default_entry(py).map(|entry| PyDevice(Arc::clone(entry)));
     };
     PyContext(stream.scope())
@@ -43,18 +45,10 @@ pub(crate) fn device(py: Python<'_>) -> PyResult<PyDevice> {
         .ok_or_else(|| Class::Device.error("the queue of this `with` block is on no device that usm lists"))
 }
 
-fn enter(stream: Arc<Stream>) {
-    OPEN.with_borrow_mut(|open| open.push(stream));
-}
-
-/// Ends the innermost block of `stream` and waits for it. Generators may end blocks in another
-/// order than they began.
-fn leave(py: Python<'_>, stream: &Arc<Stream>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
-    let left = OPEN.with_borrow_mut(|open| {
-        let place = open.iter().rposition(|known| Arc::ptr_eq(known, stream));
-        place.map(|place| open.remove(place))
-    });
-    let Some(left) = left else { return Ok(()) };
+/// Ends a block of `owner` and waits for its queue.
+fn leave(owner: &Bound<'_, PyAny>, raised: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = owner.py();
+    let Some(left) = OPEN.leave(owner)? else { return Ok(()) };
     match PyQueue(left).wait(py, WAIT) {
         // The exception from inside the block has precedence.
         Err(error) if !raised.is_none() => {
@@ -70,48 +64,50 @@ const WAIT: f64 = 30.0;
 
 #[pymethods]
 impl PyDevice {
-    /// Makes this device, and its default queue, the default of this thread until the end of the
-    /// ``with`` block.
+    /// Makes this device, and its default queue, the default until the end of the ``with`` block:
+    /// of this thread or task, and of tasks that begin in the block. The caller of a generator sees
+    /// a block that is open across a ``yield``.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        enter(slf.get().0.scope()?.queue()?);
+        OPEN.enter(slf, slf.get().0.scope()?.queue()?)?;
         Ok(slf.clone())
     }
 
     /// Waits for the device's default queue, at most 30 seconds.
     fn __exit__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
         raised: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(py, &self.0.scope()?.queue()?, raised)
+        leave(slf, raised)
     }
 }
 
 #[pymethods]
 impl PyQueue {
-    /// Makes this queue, and its device, the default of this thread until the end of the ``with``
-    /// block.
-    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
-        enter(Arc::clone(&slf.get().0));
-        slf.clone()
+    /// Makes this queue, and its device, the default until the end of the ``with`` block: of this
+    /// thread or task, and of tasks that begin in the block. The caller of a generator sees a block
+    /// that is open across a ``yield``.
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        OPEN.enter(slf, Arc::clone(&slf.get().0))?;
+        Ok(slf.clone())
     }
 
     /// Waits for the queue, at most 30 seconds.
     fn __exit__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
         raised: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(py, &self.0, raised)
+        leave(slf, raised)
     }
 }
 
 /// ``with usm.device_context(selector) as queue:`` makes a device's default queue, or the given
-/// queue, the default of this thread in the block, and waits for it at the end.
+/// queue, the default in the block, and waits for it at the end. The default is that of this
+/// thread or task, and of tasks that begin in the block. The caller of a generator sees a block
+/// that is open across a ``yield``.
 ///
 /// >>> with usm.device_context("host") as queue:
 /// ...     usm.zeros(3).device == queue.device
@@ -127,18 +123,18 @@ impl PyDeviceContext {
         import::named_stream(device, ("device", argument::QUEUE)).map(Self)
     }
 
-    fn __enter__(&self) -> PyQueue {
-        enter(Arc::clone(&self.0));
-        PyQueue(Arc::clone(&self.0))
+    fn __enter__(slf: &Bound<'_, Self>) -> PyResult<PyQueue> {
+        let stream = &slf.get().0;
+        OPEN.enter(slf, Arc::clone(stream))?;
+        Ok(PyQueue(Arc::clone(stream)))
     }
 
     fn __exit__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         _class: &Bound<'_, PyAny>,
         raised: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        leave(py, &self.0, raised)
+        leave(slf, raised)
     }
 }

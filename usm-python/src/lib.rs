@@ -15,6 +15,7 @@ mod array_text;
 mod array_travel;
 mod attribute;
 mod axes;
+mod blocks;
 mod bounds;
 mod buffer;
 mod calls;
@@ -131,6 +132,8 @@ mod _usm {
         crate::interpreter::claim(module.py())?;
         crate::dtype::add_names(module)?;
         crate::argument::cache_sequence_class(module.py())?;
+        crate::defaults::prepare(module.py())?;
+        crate::track::prepare(module.py())?;
         crate::ends::register(module)
     }
 }

@@ -1,15 +1,18 @@
-//! `usm.track`: counts a thread's allocations in a `with` block.
+//! `usm.track`: counts the allocations in a `with` block.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-thread_local! {
-    /// This thread's blocks, outermost first.
-    static OPEN: RefCell<Vec<Arc<Counts>>> = const { RefCell::new(Vec::new()) };
+use crate::blocks::Blocks;
+
+/// The blocks, each with its counts.
+static OPEN: Blocks = Blocks::new();
+
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    OPEN.prepare(py, "usm.track")
 }
 
 /// Bytes and blocks of one `with` block. Any thread may free the memory.
@@ -28,10 +31,10 @@ pub(crate) struct Tracked {
 }
 
 impl Tracked {
-    /// Counts an allocation of this thread.
+    /// Counts an allocation in the blocks that are open where this thread runs. The thread may or
+    /// may not be attached to the interpreter.
     pub(crate) fn allocation(bytes: usize) -> Self {
-        // At the end of a thread its list may already be dropped.
-        let counts = OPEN.try_with(|open| open.borrow().clone()).unwrap_or_default();
+        let counts = if OPEN.is_used() { open_counts() } else { Vec::new() };
         for count in &counts {
             let live = count.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
             count.peak.fetch_max(live, Ordering::Relaxed);
@@ -39,6 +42,18 @@ impl Tracked {
         }
         Self { counts, bytes }
     }
+}
+
+#[cold]
+fn open_counts() -> Vec<Arc<Counts>> {
+    let mut all = Vec::new();
+    let _ = Python::try_attach(|py| {
+        OPEN.find(py, |counts: &Arc<Counts>| {
+            all.push(Arc::clone(counts));
+            None::<()>
+        })
+    });
+    all
 }
 
 impl Drop for Tracked {
@@ -49,8 +64,10 @@ impl Drop for Tracked {
     }
 }
 
-/// Counts the memory of arrays and memory objects that this thread makes in a ``with`` block, in
-/// bytes. The numbers can be read inside and afterwards; later frees still count down.
+/// Counts the memory of arrays and memory objects that are made in a ``with`` block, in bytes: by
+/// this thread or task, and by tasks that begin in the block. The numbers can be read inside and
+/// afterwards; later frees still count down. The caller of a generator counts in a block that is
+/// open across a ``yield``.
 ///
 /// >>> with usm.track() as t:
 /// ...     array = usm.zeros(1000, "u1", device="host")
@@ -87,19 +104,17 @@ impl PyTrack {
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let counts = &slf.get().0;
-        OPEN.with_borrow_mut(|open| {
-            if open.iter().any(|known| Arc::ptr_eq(known, counts)) {
-                return Err(PyRuntimeError::new_err("this block is open already"));
-            }
-            open.push(Arc::clone(counts));
-            Ok(())
-        })?;
+        let is_open = |known: &Arc<Counts>| Arc::ptr_eq(known, counts).then_some(());
+        if OPEN.find(slf.py(), is_open)?.is_some() {
+            return Err(PyRuntimeError::new_err("this block is open already"));
+        }
+        OPEN.enter(slf, Arc::clone(counts))?;
         Ok(slf.clone())
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        OPEN.with_borrow_mut(|open| open.retain(|known| !Arc::ptr_eq(known, &self.0)));
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        OPEN.leave::<Counts>(slf).map(drop)
     }
 
     fn __repr__(&self) -> String {

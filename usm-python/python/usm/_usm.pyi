@@ -101,7 +101,7 @@ class Device:
 
 @final
 class device_context:
-    """A ``with`` block in which a device or queue is this thread's default."""
+    """A ``with`` block in which a device or queue is the default of this thread or task."""
 
     def __new__(cls, device: QueueLike) -> device_context: ...
     def __enter__(self) -> Queue: ...
@@ -382,7 +382,7 @@ class Snapshot:
 def snapshot() -> Snapshot: ...
 @final
 class track:
-    """Counts the memory that this thread allocates within a ``with`` block, in bytes."""
+    """Counts the memory that this thread or task allocates within a ``with`` block, in bytes."""
 
     def __new__(cls) -> track: ...
     @property
