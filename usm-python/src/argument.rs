@@ -144,7 +144,6 @@ numbers! {
     alignment = "alignment": usize, "a number of bytes, 0 or a power of two,";
     capacity = "capacity": Option<u64>, "a number of bytes, not negative,";
     keep = "keep": Option<usize>, "a number of records, not negative,";
-    memory_alignment = "alignment": i64, "a number of bytes, 0 or a power of two,";
     ndim = "ndim": u32, "a number of dimensions from 1 to 3";
     plan_alignment = "alignment": Option<u64>, "a number of bytes, a power of two,";
     pointer = "pointer": usize, "an address";

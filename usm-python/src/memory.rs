@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple};
-use usm_core::AllocKind;
+use usm_core::{AllocKind, Request};
 use usm_interface::Dtype;
 
 use crate::argument;
@@ -52,7 +52,7 @@ macro_rules! kinds {
                 #[pyo3(signature = (other, *, alignment=0, queue=None, copy=false))]
                 fn new(
                     other: &Bound<'_, PyAny>,
-                    #[pyo3(from_py_with = argument::memory_alignment)] alignment: i64,
+                    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
                     queue: Option<&Bound<'_, PyAny>>,
                     copy: bool,
                 ) -> PyResult<PyClassInitializer<Self>> {
@@ -88,13 +88,13 @@ impl Memory {
     fn new(
         kind: AllocKind,
         other: &Bound<'_, PyAny>,
-        alignment: i64,
+        alignment: usize,
         queue: Option<&Bound<'_, PyAny>>,
         copy: bool,
     ) -> PyResult<Self> {
         let py = other.py();
-        // As dpctl does: an alignment that is not positive is ignored.
-        let alignment = usize::try_from(alignment).unwrap_or(0);
+        // Memory of another object keeps its place, but a wrong argument is not taken in silence.
+        Request::new(kind, 1).aligned_to(alignment).layout().or_raise()?;
         let Some(source) = Self::source(other)? else {
             let nbytes = size(other)?;
             let stream = import::stream(py, queue)?;

@@ -9,6 +9,7 @@ import types
 import numpy
 import pytest
 
+import effort
 import usm.adapt
 from conftest import require
 
@@ -103,6 +104,43 @@ def test_the_plan_of_a_model_is_exact_and_replaces_an_older_one():
     assert (version, graphs, count) == (1, 1, 20) and len(offsets) == count
     # A tensor without a reader or writer does not exist here; all have places, 16-aligned.
     assert all(offset >= 0 and offset % 16 == 0 for offset in offsets)
+
+
+def altered(source, models):
+    """A model that is cut, or has other bits or bytes in some places."""
+    model = bytearray(source.choice(models))
+    how, places = source.randrange(4), source.choice((1, 1, 2, 8))
+    if how == 0:
+        return bytes(model[: source.randrange(8, len(model))])
+    for _ in range(places):
+        place = source.randrange(8, len(model))
+        if how == 1:
+            model[place] ^= 1 << source.randrange(8)
+        elif how == 2:
+            model[place] = source.choice((0, 1, 0x7F, 0x80, 0xFF))
+        else:
+            # A whole number: an index, an extent, a count, an offset.
+            place -= place % 4
+            model[place : place + 4] = struct.pack("<i", source.choice((0, -1, -2, 1, 19, 20, 21, 1 << 16, 1 << 30, -(1 << 31))))[: len(model) - place]
+    return bytes(model)
+
+
+def test_an_altered_model_is_refused_by_a_typed_error():
+    require(SCHEMA, "reads a model")
+    source, refused = random.Random(2036), 0
+    models = [network(seed) for seed in range(4)]
+    models += [usm.adapt.tflm(model) for model in models[:2]]
+    count = effort.cases("USM_TFLM_CASES", 250)
+    for _ in range(count):
+        try:
+            planned = usm.adapt.tflm(altered(source, models))
+        except usm.RequestError as error:
+            refused += 1
+            assert str(error) and error.__cause__ is None or isinstance(error.__cause__, Exception)
+        else:
+            # What is accepted is a model, with a plan that is found again.
+            assert usm.adapt.tflm(planned)[4:8] == b"TFL3"
+    assert 0.5 * count < refused < count
 
 
 def test_what_is_no_model_is_refused():
@@ -201,6 +239,34 @@ def test_executorch_has_views_inside_of_their_base_and_no_spec_is_no_memory(exir
             usm.adapt.executorch(16, {base, wrong}, None, None, 0)
     with pytest.raises(ValueError, match="not among the specs"):
         usm.adapt.executorch(16, {inner}, None, None, 0)
+
+
+def test_executorch_gets_typed_errors(exir):
+    """Numbers that no plan can hold, in every place."""
+    wrong = (-1, -(1 << 40), 1 << 70, None, 1.5, "1", [1])
+
+    def specs(**change):
+        base = Spec(0, 4, 64)
+        view = Spec(1, 2, 32, base=base, offset=32)
+        for name, value in change.items():
+            setattr(view if name == "storage_base_offset" else base, name, value)
+        return {base, view}
+
+    calls = [lambda value=value: usm.adapt.executorch(value, specs(), None, None, 0) for value in (*wrong, 0, 3)]
+    calls += [lambda value=value: usm.adapt.executorch(16, specs(), None, None, value) for value in wrong if value != 1 << 70]
+    for value in wrong:
+        if value is not None:
+            calls.append(lambda value=value: usm.adapt.executorch(16, specs(mem_id=value), None, None, 0))
+        calls.append(lambda value=value: usm.adapt.executorch(16, specs(lifetime=value), None, None, 0))
+        calls.append(lambda value=value: usm.adapt.executorch(16, specs(storage_base_offset=value), None, None, 0))
+        for lifetime in ([0, value], [value, 0], [value, value], (0, 1, value)):
+            if lifetime != [0, 1 << 70]:
+                calls.append(lambda lifetime=lifetime: usm.adapt.executorch(16, specs(lifetime=lifetime), None, None, 0))
+    for place, call in enumerate(calls):
+        with pytest.raises((usm.RequestError, TypeError)) as caught:
+            call()
+        # A `TypeError` of ours has the name of what does not fit.
+        assert type(caught.value) is not TypeError or "does not fit" in str(caught.value), (place, caught.value)
 
 
 def test_executorch_is_named_where_it_is_missing(monkeypatch):

@@ -158,9 +158,16 @@ def test_a_number_outside_of_its_range_is_refused_by_name(case, value):
         assert parameter.name in words(error) or isinstance(error, usm.AllocationError), words(error)
         assert len(words(error)) < 500
     else:
-        # dpctl ignores an alignment that is not positive; a wait may be longer than any life; a
-        # capacity may be more than is needed.
-        assert value > 0 or (name.startswith("memory.") and parameter.name == "alignment"), value
+        # A wait may be longer than any life; a capacity may be more than is needed.
+        assert value > 0, value
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if CASES[case][2].name == "alignment"])
+@pytest.mark.parametrize("value", [3, 6, 48, -1, -64, (1 << 40) + 1, -(1 << 40), 1 << 64])
+def test_an_alignment_is_a_power_of_two_everywhere(case, value):
+    name, function, parameter = CASES[case]
+    with pytest.raises(usm.RequestError, match="alignment"):
+        call(function, parameter, value)
 
 
 @pytest.mark.parametrize("case", CASES)

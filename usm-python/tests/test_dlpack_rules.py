@@ -162,8 +162,17 @@ def test_the_capsule_has_the_requested_version(version):
 
 def test_the_host_accepts_no_stream(queue):
     array = usm.zeros(3, queue=queue)
-    for stream in (0, 1, 2, 5, True, 1.5, "1", object()):
-        with pytest.raises((usm.InterfaceError, TypeError)):
+    here = array.__dlpack_device__()
+    for stream in (0, 1, 2, 5, -2, 1 << 70, True):
+        # SYCL has no numbers either, but -1 for no order.
+        kinds, said = (BufferError, "stream must be None") if here[0] == 1 else ((usm.InterfaceError, TypeError), "stream")
+        with pytest.raises(kinds, match=said):
+            array.__dlpack__(stream=stream)
+        if array.kind != "device":
+            with pytest.raises(BufferError, match="stream must be None"):
+                array.__dlpack__(stream=stream, dl_device=(1, 0))
+    for stream in (1.5, "1", object()):
+        with pytest.raises(TypeError, match="stream"):
             array.__dlpack__(stream=stream)
     assert array.__dlpack__(stream=None) is not None
     for device in ((1, 1), (1, -1), (5, 0), (-1, 0), (14, 1000)):

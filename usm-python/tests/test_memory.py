@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -71,7 +72,21 @@ def test_an_impossible_request_is_refused(make):
             make(nbytes)
     with pytest.raises(usm.RequestError, match="alignment 3"):
         make(16, alignment=3)
-    make(16, alignment=-5)
+    # No error has a number of bytes that nobody asked for.
+    for shift in (20, 30, 40, 46, 62, 63):
+        try:
+            memory = make(100, alignment=1 << shift)
+        except (usm.RequestError, usm.AllocationError) as error:
+            assert set(re.findall(r"\d+", str(error).replace(",", ""))) <= {"100", str(1 << shift)}, error
+        else:
+            assert memory._pointer % (1 << shift) == 0
+    # Also for memory that keeps its place.
+    for wrong in (3, -1, -64, -(1 << 70), 1 << 70):
+        for source in (16, make(16)):
+            with pytest.raises(usm.RequestError, match="alignment"):
+                make(source, alignment=wrong)
+            with pytest.raises(usm.RequestError, match="alignment"):
+                make(source, alignment=wrong, copy=True)
     for wrong in ("16", 1.5, None, object(), [16]):
         with pytest.raises(ValueError):
             make(wrong)

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 
 use crate::backend::Block;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Placed {
     #[cold]
     fn place(&self, layout: Layout, allocate: impl Fn(usize) -> Result<usize>) -> Result<usize> {
         let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
-        let base = allocate(bytes)?;
+        let base = allocate(bytes).map_err(|error| in_terms_of(layout, error))?;
         // At most `base + align - 1`, and the request included `align` extra bytes.
         let address = base.next_multiple_of(layout.align());
         self.list(Entry { base, address, size: layout.size() });
@@ -111,6 +111,25 @@ impl Placed {
     }
 }
 
+/// The failure of a block that is larger than the request only for its alignment, in the request's
+/// own numbers. The driver had just given a block of the requested size.
+#[cold]
+fn in_terms_of(layout: Layout, error: Error) -> Error {
+    let kind = match error.kind {
+        ErrorKind::OutOfMemory { .. } | ErrorKind::OverMaxAlloc { .. } if layout.align() > layout.size() => {
+            ErrorKind::BadAlignment { alignment: layout.align() }
+        }
+        ErrorKind::OutOfMemory { memory_type, .. } => {
+            ErrorKind::OutOfMemory { memory_type, requested: layout.size() as u64 }
+        }
+        ErrorKind::OverMaxAlloc { limit, .. } => {
+            ErrorKind::OverMaxAlloc { requested: layout.size() as u64, limit }
+        }
+        kind => kind,
+    };
+    Error { kind, ..error }
+}
+
 #[cfg(test)]
 mod tests {
     use core::cell::RefCell;
@@ -137,6 +156,41 @@ mod tests {
         let pointer = core::ptr::NonNull::new(core::ptr::without_provenance_mut(5120)).unwrap();
         let block = Block { pointer, size: 100, alignment: 1024, kind: crate::AllocKind::Device };
         assert_eq!((placed.take(&block), placed.take(&block)), (4352, 5120));
+    }
+
+    /// Whatever the driver refuses of the larger block, the error has the numbers of the request.
+    #[test]
+    fn a_refused_place_is_reported_in_the_numbers_of_the_request() {
+        let memory_type = crate::MemoryType::UsmShared;
+        let refusals: [fn(u64) -> ErrorKind; 2] = [
+            |requested| ErrorKind::OutOfMemory { memory_type: crate::MemoryType::UsmShared, requested },
+            |requested| ErrorKind::OverMaxAlloc { requested, limit: 4096 },
+        ];
+        for size in [1, 100, 4096, 1 << 20] {
+            for shift in 5..47 {
+                let layout = Layout::from_size_align(size, 1 << shift).unwrap();
+                for refusal in refusals {
+                    let driver = |bytes| match bytes == size {
+                        true => Ok(16),
+                        false => Err(refusal(bytes as u64).into()),
+                    };
+                    let error = Placed::new().allocate(layout, driver, |_| ()).unwrap_err();
+                    let requested = size as u64;
+                    let expected = match layout.align() > size {
+                        true => ErrorKind::BadAlignment { alignment: layout.align() },
+                        false if error.kind == ErrorKind::OutOfMemory { memory_type, requested } => {
+                            error.kind
+                        }
+                        false => ErrorKind::OverMaxAlloc { requested, limit: 4096 },
+                    };
+                    assert_eq!(error.kind, expected);
+                }
+            }
+        }
+        let lost = |bytes| if bytes == 100 { Ok(16) } else { Err(ErrorKind::DeviceLost.into()) };
+        let layout = Layout::from_size_align(100, 1024).unwrap();
+        let error = Placed::new().allocate(layout, lost, |_| ()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::DeviceLost);
     }
 }
 

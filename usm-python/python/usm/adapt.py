@@ -2,6 +2,7 @@
 
 import array as _array
 import collections.abc as _abc
+import operator as _operator
 import os as _os
 import typing as _typing
 from importlib import import_module as _import_module
@@ -9,19 +10,23 @@ from importlib.util import find_spec as _find_spec
 
 from ._onnxruntime import run as _run
 from ._usm import plan as _plan
+from .errors import RequestError as _RequestError
 
 __all__ = ["Comparison", "executorch", "onnxruntime", "tflm"]
 
 # The runtime's alignment, and the name by which it finds a plan in the file.
 _ALIGNMENT = 16
 _ENTRY = "OfflineMemoryAllocation"
+# The largest number of a memory: the result has a size for each up to it, and devices have few.
+_MEMORIES = 1 << 10
 
 
 def tflm(model: bytes) -> bytes:
     """A ``.tflite`` model with a plan for TensorFlow Lite Micro in its metadata: the offset of each
     tensor from the start of the arena's head. Inputs live from the start, outputs to the end.
     The runtime places constants, variables, and subgraphs after the first. Needs the packages
-    ``tflite-micro`` and ``flatbuffers``.
+    ``tflite-micro`` and ``flatbuffers``. Raises ``usm.RequestError`` for bytes that are no whole
+    model.
     """
     try:
         model = bytes(memoryview(model))
@@ -33,12 +38,15 @@ def tflm(model: bytes) -> bytes:
     except ModuleNotFoundError as error:
         raise ImportError(f"usm.adapt.tflm needs the package {error.name}: pip install --pre tflite-micro") from error
     if model[4:8] != b"TFL3":
-        raise ValueError("not a .tflite model: bytes 4 to 8 are not TFL3")
+        raise _RequestError("not a .tflite model: bytes 4 to 8 are not TFL3")
     try:
         described = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(model), 0))
-        main = described.subgraphs[0]
+        main = _checked(described)
+    except MemoryError:
+        raise
+    # The package checks nothing: a false offset is any exception.
     except Exception as error:
-        raise ValueError(f"no whole .tflite model in {len(model)} bytes: {error}") from error
+        raise _RequestError(f"no whole .tflite model in {len(model)} bytes: {error}") from error
     offsets = [-1] * sum(len(graph.tensors) for graph in described.subgraphs)
     lives = _lives(main)
     rows, places = [], []
@@ -50,6 +58,8 @@ def tflm(model: bytes) -> bytes:
             places.append(index)
     if rows:
         for index, offset in zip(places, memoryview(_plan(rows, alignment=_ALIGNMENT).offsets).tolist(), strict=True):
+            if offset >= 1 << 31:
+                raise _RequestError(f"tensor {index}: its offset {offset} does not fit the runtime's 32 bits")
             offsets[index] = offset
     content = _array.array("i", [1, len(described.subgraphs), len(offsets), *offsets]).tobytes()
     buffer = schema.BufferT()
@@ -60,26 +70,40 @@ def tflm(model: bytes) -> bytes:
     kept = [old for old in described.metadata or [] if old.name not in (_ENTRY, _ENTRY.encode())]
     described.metadata = [*kept, entry]
     builder = flatbuffers.Builder(len(model) + len(content) + 1024)
-    builder.Finish(described.Pack(builder), b"TFL3")
+    try:
+        builder.Finish(described.Pack(builder), b"TFL3")
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _RequestError(f"a .tflite model of {len(model)} bytes that cannot be written again: {error}") from error
     return bytes(builder.Output())
 
 
 def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, graph_signature: _typing.Any, extra_padding: int = 0) -> _typing.Any:
     """An algorithm for ExecuTorch's ``MemoryPlanningAlgorithmSuite``: the offset of each
     ``TensorSpec`` in its memory. A spec with a ``storage_base`` lies in that one. Needs the package
-    ``executorch``.
+    ``executorch``. Raises ``usm.RequestError`` for what no plan can hold.
     """
     try:
         planning = _import_module("executorch.exir.memory_planning")
     except ModuleNotFoundError as error:
         raise ImportError(f"usm.adapt.executorch needs the package {error.name}: pip install executorch") from error
+    alignment, extra_padding = _whole(alignment, "alignment", 1), _whole(extra_padding, "extra_padding", 0)
     result = planning.MemoryAlgoResult({}, [0, 0])
     memories: dict[int, list[_typing.Any]] = {}
     views = []
     for spec in specs:
         spec.realign(alignment)
         if spec.storage_base is None:
-            memories.setdefault(1 if spec.mem_id is None else spec.mem_id, []).append(spec)
+            memory = 1 if spec.mem_id is None else _whole(spec.mem_id, "mem_id", 0)
+            if memory > _MEMORIES:
+                raise _RequestError(f"mem_id: {memory} does not fit; the number of a memory up to {_MEMORIES} does")
+            if not isinstance(spec.lifetime, list | tuple) or len(spec.lifetime) != 2:
+                raise _RequestError(f"a lifetime is a list of its first and last operator, not {spec.lifetime!r:.100}")
+            begin, end = (_whole(time, "lifetime", 0) for time in spec.lifetime)
+            if end < begin:
+                raise _RequestError(f"a lifetime from {begin} to {end} ends before it begins")
+            memories.setdefault(memory, []).append(spec)
         else:
             views.append(spec)
     taken = getattr(graph_module, "input_mem_buffer_sizes", None) or []
@@ -88,7 +112,7 @@ def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, gr
         # A set has no order of its own: equal inputs shall have equal plans.
         own.sort(key=lambda spec: (*spec.lifetime, spec.allocated_memory))
         # The start belongs to the caller of a submodule.
-        start = taken[memory] if memory < len(taken) else 0
+        start = _whole(taken[memory], "input_mem_buffer_sizes", 0) if memory < len(taken) else 0
         start = -(-start // alignment) * alignment
         # Both ends of a life are part of it.
         rows = [(spec.lifetime[0], spec.lifetime[1] + 1, spec.allocated_memory) for spec in own]
@@ -101,18 +125,19 @@ def executorch(alignment: int, specs: _typing.Any, graph_module: _typing.Any, gr
         base, offset, seen = spec, 0, set()
         while base.storage_base is not None:
             if id(base) in seen:
-                raise ValueError("a storage_base is its own base")
+                raise _RequestError("a storage_base is its own base")
             seen.add(id(base))
             low, size, room = base.storage_base_offset, base.allocated_memory, base.storage_base.allocated_memory
-            if low < 0 or low + size > room:
-                raise ValueError(f"a view of {size} bytes at {low} is outside of its storage_base of {room} bytes")
+            low, size, room = (_whole(number, "the place of a view", 0) for number in (low, size, room))
+            if low + size > room:
+                raise _RequestError(f"a view of {size} bytes at {low} is outside of its storage_base of {room} bytes")
             offset += low
             base = base.storage_base
         if base not in result.spec_dict:
-            raise ValueError("the storage_base of a view is not among the specs")
+            raise _RequestError("the storage_base of a view is not among the specs")
         place = result.spec_dict[base]
         if (place.mem_offset + offset) % alignment:
-            raise ValueError(f"a view at {offset} in its storage_base is not aligned to {alignment} bytes")
+            raise _RequestError(f"a view at {offset} in its storage_base is not aligned to {alignment} bytes")
         result.spec_dict[spec] = planning.SpecAllocResult(place.mem_id, place.mem_obj_id, place.mem_offset + offset)
     return result
 
@@ -162,6 +187,38 @@ def onnxruntime(
     return Comparison(plan.peak, measured["pattern"], measured["arena"], sizes)
 
 
+def _whole(value: _typing.Any, name: str, least: int) -> int:
+    """A number of bytes or operators that is not below ``least``."""
+    try:
+        number = _operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: an object of type {type(value).__name__} does not fit; an integer from {least} on does") from None
+    if number < least:
+        raise _RequestError(f"{name}: {number} does not fit; an integer from {least} on does")
+    return number
+
+
+def _checked(model: _typing.Any) -> _typing.Any:
+    """The first subgraph of a model, in which every index is one of an entry. A file may omit a list
+    without entries."""
+    model.buffers = model.buffers or []
+    for graph in model.subgraphs:
+        graph.tensors = [] if graph.tensors is None else graph.tensors
+        graph.operators = [] if graph.operators is None else graph.operators
+        named = [graph.inputs, graph.outputs]
+        for op in graph.operators:
+            named += [op.inputs, op.outputs, op.intermediates]
+        for group in named:
+            for index in [] if group is None else group:
+                # -1 is an input that the operator does not have.
+                if not -1 <= index < len(graph.tensors):
+                    raise ValueError(f"tensor {index} of {len(graph.tensors)}")
+        for number, tensor in enumerate(graph.tensors):
+            if not 0 <= tensor.buffer < len(model.buffers):
+                raise ValueError(f"tensor {number} is in buffer {tensor.buffer} of {len(model.buffers)}")
+    return model.subgraphs[0]
+
+
 def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:
     """The half-open life of every used tensor, in operators."""
     lives: dict[int, tuple[int, int]] = {}
@@ -176,9 +233,9 @@ def _lives(graph: _typing.Any) -> dict[int, tuple[int, int]]:
         for group in (op.inputs, op.outputs, op.intermediates):
             for index in [] if group is None else group:
                 use(int(index), time)
-    for index in graph.inputs:
+    for index in [] if graph.inputs is None else graph.inputs:
         use(int(index), 0)
-    for index in graph.outputs:
+    for index in [] if graph.outputs is None else graph.outputs:
         use(int(index), last)
     return lives
 
@@ -198,8 +255,8 @@ def _bytes(tensor: _typing.Any, index: int, schema: _typing.Any) -> int:
             size = width
             for extent in [] if tensor.shape is None else tensor.shape:
                 if extent < 0:
-                    raise ValueError(f"tensor {index}: its extent {extent} is not known")
+                    raise _RequestError(f"tensor {index}: its extent {extent} is not known")
                 size *= int(extent)
             return size
     known = [name for name, value in vars(kinds).items() if value == tensor.type]
-    raise ValueError(f"tensor {index}: the runtime has no size for elements of type {known[0] if known else tensor.type}")
+    raise _RequestError(f"tensor {index}: the runtime has no size for elements of type {known[0] if known else tensor.type}")

@@ -86,6 +86,9 @@ pub(crate) fn export<'py>(
 /// establish.
 fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArgument> {
     let number = match stream.filter(|stream| !stream.is_none()) {
+        Some(stream) if device.kind == DeviceType::Cpu && stream.is_instance_of::<PyInt>() => {
+            return Err(Class::Access.error("stream must be None: the host has no streams"));
+        }
         None => None,
         Some(stream) if device.kind == DeviceType::OneApi && sycl::looks_like_queue(stream)? => {
             return Ok(StreamArgument::NoSync);
