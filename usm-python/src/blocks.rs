@@ -51,7 +51,7 @@ pub(crate) struct Block {
     token: Mutex<Option<Py<PyAny>>>,
     /// Whether the block ended in another context than it began in. Its own context cannot be
     /// reached from there.
-    over: AtomicBool,
+    ended_elsewhere: AtomicBool,
 }
 
 #[pymethods]
@@ -76,7 +76,7 @@ impl Block {
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.ended_elsewhere.load(Ordering::Relaxed)
     }
 
     fn place(&self) -> Place {
@@ -140,7 +140,7 @@ impl Blocks {
             owner: owner.clone().unbind(),
             frame: frame(py),
             token: Mutex::default(),
-            over: AtomicBool::new(false),
+            ended_elsewhere: AtomicBool::new(false),
         };
         let block = Bound::new(py, block)?;
         variable.remember(&block)?;
@@ -168,7 +168,7 @@ impl Blocks {
         let token = block.get().take_token();
         let began_here = token.is_some_and(|token| variable.reset(py, token));
         if !began_here {
-            block.get().over.store(true, Ordering::Relaxed);
+            block.get().ended_elsewhere.store(true, Ordering::Relaxed);
         }
         variable.set(py, blocks(&stack).filter(|other| !other.is(&block)))?;
         Ok(content(block.get()))

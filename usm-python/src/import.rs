@@ -130,12 +130,18 @@ fn read<'py>(
         dictionary::read(object, dict, protocol, &policy, |_| SyclObject::Unknown)
     };
     match read(None) {
-        Err(error) if dictionary::is_ambiguous(dict)? => match dtype::hint(object)? {
+        Err(error) if is_ambiguous(dict, &error)? => match dtype::hint(object)? {
             None => Err(error),
             hint => read(hint),
         },
         read => read,
     }
+}
+
+/// Whether a dictionary was refused because its type string has no meaning by itself.
+#[cold]
+fn is_ambiguous(dict: &Bound<'_, PyDict>, error: &PyErr) -> PyResult<bool> {
+    Ok(Class::Interface.is_of(error, dict.py()) && dictionary::is_ambiguous(dict)?)
 }
 
 /// Host memory behind `__array_interface__`. The address cannot be checked; as NumPy does, we trust
@@ -146,15 +152,11 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     let checked = match read(object, &dict, Protocol::Array) {
         // DLPack names types that the text cannot name, NumPy's not.
-        Err(error)
-            if !dictionary::is_ambiguous(&dict)?
-                || ndarray::is_ndarray(object)
-                || attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_none() =>
-        {
-            return Err(error);
+        Err(error) if is_ambiguous(&dict, &error)? && !ndarray::is_ndarray(object) => {
+            let tensor = attribute::get(object, intern!(object.py(), "__dlpack__"))?;
+            return tensor.map_or(Err(error), |_| Ok(None));
         }
-        Err(_) => return Ok(None),
-        Ok(checked) => checked,
+        checked => checked?,
     };
     let Checked { view, extent, address, readonly, held, .. } = checked;
     let owner = owner(object, dict, held);

@@ -25,7 +25,7 @@ def queues():
     return [usm.Queue("host") for _ in range(4)]
 
 
-def here():
+def default_queue():
     return usm.zeros(1).queue
 
 
@@ -46,7 +46,7 @@ class Model:
         self.open = list(before)
 
     def check(self):
-        assert here() == (self.open[-1][1] if self.open else DEFAULT)
+        assert default_queue() == (self.open[-1][1] if self.open else DEFAULT)
 
 
 DEFAULT = None
@@ -55,9 +55,9 @@ DEFAULT = None
 @pytest.fixture(autouse=True)
 def default():
     global DEFAULT
-    DEFAULT = here()
+    DEFAULT = default_queue()
     yield
-    assert here() == DEFAULT, "the test left a block"
+    assert default_queue() == DEFAULT, "the test left a block"
 
 
 def begin(choice):
@@ -190,7 +190,7 @@ def test_blocks_of_generators_end_in_any_order(queues):
     for _ in range(effort.cases("USM_BLOCK_CASES", 60)):
         for _ in steps(source, queues, Model(), 12):
             pass
-        assert here() == DEFAULT
+        assert default_queue() == DEFAULT
 
 
 def test_the_same_object_twice_is_two_blocks(queues):
@@ -201,11 +201,11 @@ def test_the_same_object_twice_is_two_blocks(queues):
         between = way(other)
         second = way(shared)
         first()
-        assert here() == shared, "the second block is the innermost one"
+        assert default_queue() == shared, "the second block is the innermost one"
         second()
-        assert here() == other
+        assert default_queue() == other
         between()
-        assert here() == DEFAULT
+        assert default_queue() == DEFAULT
 
 
 def test_tasks_have_blocks_of_their_own(queues):
@@ -217,7 +217,7 @@ def test_tasks_have_blocks_of_their_own(queues):
         for _ in steps(random.Random(seed), queues, model, 10):
             await asyncio.sleep(0)
             model.check()
-        assert here() == (inherited[-1][1] if inherited else DEFAULT)
+        assert default_queue() == (inherited[-1][1] if inherited else DEFAULT)
 
     async def main():
         for _ in range(effort.cases("USM_TASK_CASES", 8)):
@@ -227,7 +227,7 @@ def test_tasks_have_blocks_of_their_own(queues):
                 inherited = [("creator", queues[0])]
                 made_inside = [asyncio.create_task(task(source.random(), inherited)) for _ in range(8)]
             await asyncio.gather(*made, *made_inside)
-            assert here() == DEFAULT
+            assert default_queue() == DEFAULT
 
     asyncio.run(main())
 
@@ -239,7 +239,7 @@ def test_threads_have_blocks_of_their_own(queues):
             model = Model()
             for _ in steps(random.Random(seed), queues, model, 10):
                 model.check()
-            return here() == DEFAULT
+            return default_queue() == DEFAULT
 
         return contextvars.Context().run(run)
 
@@ -248,7 +248,7 @@ def test_threads_have_blocks_of_their_own(queues):
     try:
         with queues[1], concurrent.futures.ThreadPoolExecutor(8) as pool:
             assert all(pool.map(thread, range(effort.cases("USM_THREAD_CASES", 64))))
-            assert here() == queues[1]
+            assert default_queue() == queues[1]
     finally:
         sys.setswitchinterval(switch)
 
@@ -260,10 +260,10 @@ def test_threads_and_tasks_interleave(queues):
         async def task(number):
             with queues[number % 4]:
                 await asyncio.sleep(source.random() / 1000)
-                assert here() == queues[number % 4]
+                assert default_queue() == queues[number % 4]
                 # The thread runs in a copy of this task's context.
-                assert await asyncio.to_thread(here) == queues[number % 4]
-            assert here() == DEFAULT
+                assert await asyncio.to_thread(default_queue) == queues[number % 4]
+            assert default_queue() == DEFAULT
 
         await asyncio.gather(*map(task, range(16)))
 
@@ -286,12 +286,12 @@ def test_threads_and_tasks_interleave(queues):
 def test_a_generator_shares_its_callers_context(queues):
     def run():
         with queues[2]:
-            yield here()
+            yield default_queue()
 
     made = run()
-    assert next(made) == queues[2] and here() == queues[2], "as the documentation says"
+    assert next(made) == queues[2] and default_queue() == queues[2], "as the documentation says"
     made.close()
-    assert here() == DEFAULT
+    assert default_queue() == DEFAULT
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -315,24 +315,24 @@ def test_a_block_that_ends_in_another_context_is_over_in_its_own(queues, way):
         inner = way(queues[1])
         elsewhere(end)
         gc.collect()
-        assert here() == queues[1]
+        assert default_queue() == queues[1]
         inner()
-        assert here() == queues[0], "the block is over"
+        assert default_queue() == queues[0], "the block is over"
         outer()
-        assert here() == DEFAULT
+        assert default_queue() == DEFAULT
 
 
 def test_async_generators_keep_to_their_tasks(queues):
     async def stream(queue):
         with queue:
             for _ in range(3):
-                yield here()
+                yield default_queue()
 
     async def task(queue):
         async for seen in stream(queue):
             assert seen == queue
             await asyncio.sleep(0)
-        assert here() == DEFAULT
+        assert default_queue() == DEFAULT
         async for _ in stream(queue):
             break  # the loop ends the generator later, in a task of its own
 
@@ -340,7 +340,7 @@ def test_async_generators_keep_to_their_tasks(queues):
         await asyncio.gather(*map(task, queues))
         gc.collect()
         await asyncio.sleep(0)
-        assert here() == DEFAULT
+        assert default_queue() == DEFAULT
 
     asyncio.run(main())
 
@@ -355,16 +355,16 @@ def test_methods_may_be_called_by_hand(queues):
     end(queues[0])
     begin(queues[0])
     begin(queues[1])
-    assert here() == queues[1]
+    assert default_queue() == queues[1]
     end(queues[0])
-    assert here() == queues[1]
+    assert default_queue() == queues[1]
     end(queues[1])
     with contextlib.ExitStack() as stack:
         stack.enter_context(queues[2])
         moved = stack.pop_all()
-    assert here() == queues[2]
+    assert default_queue() == queues[2]
     moved.close()
-    assert here() == DEFAULT
+    assert default_queue() == DEFAULT
 
 
 def test_counters_follow_tasks_and_threads():

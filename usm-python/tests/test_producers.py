@@ -33,6 +33,8 @@ TYPES = {
     "float8_e4m3fn": (10, 8, None), "float8_e5m2": (12, 8, None), "float8_e4m3": (8, 8, "<V1"),
 }
 KINDS = {"device": 2, "host": 3, "shared": 13}
+# A consumer deletes a tensor last of all, after the object that it took it from.
+KEPT = []
 
 
 def current():
@@ -48,7 +50,7 @@ class Array:
         self.code, self.bits, self.text = TYPES[dtype]
         self.dtype, self.kind, self.device, self.conj, self.neg, self.legacy, self.grad = dtype, kind, device, conj, neg, legacy, grad
         self.address = driver.foreign(4 * self.bits // 8, kind, device)
-        self.asked, self.kept = [], []
+        self.asked = []
 
     def __dlpack_device__(self):
         return (KINDS[self.kind], self.device)
@@ -62,7 +64,7 @@ class Array:
         if versioned:
             managed.major, managed.minor = 1, 0
         name = ctypes.create_string_buffer(b"dltensor_versioned" if versioned else b"dltensor")
-        self.kept.append((dims, managed, name))
+        KEPT.append((dims, managed, name))
         return new_capsule(ctypes.addressof(managed), name, None)
 
     @property
@@ -235,6 +237,46 @@ def test_work_on_page_locked_memory_follows_the_default_stream(run):
         ours = usm.asarray(theirs)
         assert driver.log()[0] == "record 0x1"
     """)
+
+
+def test_a_tensor_may_be_of_the_host_although_its_memory_is_page_locked(run):
+    """As torch's are, by the tensor and by the device that it says."""
+    run("""
+        class Pinned(Torch):
+            kinds = (3, 1)
+            def __dlpack_device__(self):
+                return (self.kinds[0], 0)
+            def exported(self, max_version):
+                capsule = super().exported(max_version)
+                KEPT[-1][1].tensor.device_type = self.kinds[1]
+                return capsule
+        for kinds in ((3, 1), (3, 3), (1, 1), (1, 3)):
+            for dtype in TYPES:
+                theirs = type("Pinned", (Pinned,), {"kinds": kinds})(dtype, "host")
+                for read in (usm.asarray, usm.from_dlpack):
+                    ours = read(theirs)
+                    assert (ours.pointer, ours.kind, ours.dtype) == (theirs.address, "host", usm.DType(dtype))
+    """)
+
+
+def test_a_signal_in_an_ambiguous_dictionary_goes_on():
+    class Index:
+        def __init__(self, error):
+            self.error = error
+
+        def __index__(self):
+            raise self.error
+
+    for error in (KeyboardInterrupt, MemoryError, ZeroDivisionError):
+
+        class Producer:
+            __array_interface__ = {"shape": (Index(error()),), "typestr": "<V2", "data": (4096, False), "version": 3}
+
+            def __dlpack__(self, **_):
+                raise AssertionError("asked")
+
+        with pytest.raises(error):
+            usm.asarray(Producer())
 
 
 def test_a_class_of_numpy_arrays_keeps_types_that_the_text_cannot_name():

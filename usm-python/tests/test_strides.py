@@ -15,6 +15,10 @@ from hostile import DELETER, Legacy, Tensor, Versioned
 ODD = (0, 1, -1, 3, 7, 64, -64, 1 << 40, -(1 << 40), (1 << 62) + 1, -(1 << 63))
 
 
+# A consumer deletes a tensor last of all, after the object that it took it from.
+KEPT = []
+
+
 class Dictionary:
     def __init__(self, name, owner, **fields):
         self.owner, self.fields = owner, {"version": 3, **fields}
@@ -34,6 +38,7 @@ class Exported:
         if not legacy:
             self.managed.major, self.managed.minor = 1, 3
         self.name = ctypes.create_string_buffer(b"dltensor" if legacy else b"dltensor_versioned")
+        KEPT.append((self.dims, self.managed, self.name))
 
     def __dlpack_device__(self):
         return (1, 0)

@@ -199,8 +199,8 @@ def _whole(value: _typing.Any, name: str, least: int) -> int:
 
 
 def _checked(model: _typing.Any) -> _typing.Any:
-    """The first subgraph of a model, in which every index is one of an entry. A file may omit a list
-    without entries."""
+    """The first subgraph of a model, in which every index is one of an entry. A file may omit a
+    list without entries."""
     model.buffers = model.buffers or []
     for graph in model.subgraphs:
         graph.tensors = [] if graph.tensors is None else graph.tensors
