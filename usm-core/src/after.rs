@@ -162,7 +162,9 @@ pub fn give_up<T: Send + 'static>(value: T) {
     impl<T: Send> Kept for T {}
     static LEAKED: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
 
-    LEAKED.lock().push(alloc::boxed::Box::new(value));
+    // A child of a fork gives up what its parent had.
+    let kept = alloc::boxed::Box::new(value);
+    crate::process::fork::delay(|| LEAKED.lock().push(kept));
 }
 
 #[cfg(all(test, not(loom)))]

@@ -221,10 +221,17 @@ fn observe(observer: Observer, record: &Record) {
 /// The number in `USM_VERBOSE`, or 0 if it is unset or no number. Read once.
 #[cfg(feature = "std")]
 fn verbosity() -> u32 {
-    static LEVEL: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        std::env::var("USM_VERBOSE").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
-    })
+    const UNREAD: u32 = u32::MAX;
+    // No cell with a lock: a forked child could find it locked. Two threads read the same number.
+    static LEVEL: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(UNREAD);
+    let known = LEVEL.load(core::sync::atomic::Ordering::Relaxed);
+    if known != UNREAD {
+        return known;
+    }
+    let level = std::env::var("USM_VERBOSE").ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let level = level.unwrap_or(0).min(UNREAD - 1);
+    LEVEL.store(level, core::sync::atomic::Ordering::Relaxed);
+    level
 }
 
 /// The observer of `USM_VERBOSE=2`: one line an event on standard error.

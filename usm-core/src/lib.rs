@@ -69,12 +69,15 @@ mod uses;
 mod view;
 
 /// Whether calls may still enter the runtimes, and the hook at the end of the process. For
-/// usm-kernel, which makes such calls too, usm-pool, whose arenas survive forks, and
-/// usm-python, whose interpreter ends before the process. No part of the interface.
+/// usm-kernel, which makes such calls too, usm-pool, whose arenas survive forks, usm, which opens
+/// runtimes once, and usm-python, whose interpreter ends before the process. No part of the
+/// interface.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
-    pub use crate::process::{Build, Inside, ask, finish_work, in_arena, watch_forks, work};
+    pub use crate::process::{
+        Build, ForkOnce, Inside, Loading, ask, delay_forks, finish_work, in_arena, watch_forks, work,
+    };
 }
 
 /// The locks for models and valgrind, and memcheck's requests, for usm-pool. No part of the

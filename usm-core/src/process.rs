@@ -12,6 +12,7 @@
 mod build;
 pub(crate) mod exit;
 pub(crate) mod fork;
+mod fork_once;
 #[cfg_attr(not(unix), path = "process/no_system.rs")]
 mod system;
 
@@ -28,7 +29,8 @@ use crate::error::{ErrorKind, Result};
 
 pub use build::Build;
 pub use exit::finish_work;
-pub use fork::{in_arena, watch_forks};
+pub use fork::{Loading, delay as delay_forks, in_arena, watch_forks};
+pub use fork_once::ForkOnce;
 
 /// All calls are allowed.
 const RUNS: u8 = 0;

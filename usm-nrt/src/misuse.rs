@@ -7,6 +7,7 @@
 //! process while you look for misuse.
 
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, Ordering};
 use std::io::Write;
 
 use hashbrown::HashSet;
@@ -82,10 +83,17 @@ fn refuse(what: &str, address: usize, why: &str) -> ! {
     std::process::abort();
 }
 
+/// Not yet known: the environment was not read.
+const UNREAD: u8 = 2;
+
 /// Prints an event of a block if the environment sets `USM_NRT_TRACE`.
 pub(crate) fn trace(what: &str, mi: NonNull<MemInfo>) {
-    static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    if *WANTED.get_or_init(|| std::env::var_os("USM_NRT_TRACE").is_some()) {
+    // No cell with a lock: a forked child could find it locked. All threads read the same.
+    static WANTED: AtomicU8 = AtomicU8::new(UNREAD);
+    if WANTED.load(Ordering::Relaxed) == UNREAD {
+        WANTED.store(u8::from(std::env::var_os("USM_NRT_TRACE").is_some()), Ordering::Relaxed);
+    }
+    if WANTED.load(Ordering::Relaxed) == 1 {
         let _held = STANDARD.lock();
         let _ = writeln!(std::io::stderr(), "usm-nrt: {what} {:#x}", mi.addr());
     }

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::ends;
+use crate::{ends, symbol};
 
 /// `(object, name, &mut result)`: 1 found, 0 missing, -1 with an exception set.
 type Lookup =
@@ -24,42 +24,26 @@ type Call = unsafe extern "C-unwind" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// A function of the running interpreter. The wheel is the same for all versions, so the lookup
-/// also uses the name of the oldest version, which may be outside of its stable ABI.
-///
-/// # Safety
-/// Under each of the names the function has type `F`, a pointer to a function, in every release
-/// that has it.
-unsafe fn interpreter_function<F: Copy>(names: &[&[u8]]) -> Option<F> {
-    #[cfg(unix)]
-    for name in names {
-        let process = libloading::os::unix::Library::this();
-        // SAFETY: the caller's promise.
-        if let Ok(found) = unsafe { process.get::<F>(name) } {
-            return Some(*found);
-        }
-    }
-    // Elsewhere the program's own symbols are not those of the interpreter.
-    #[cfg(not(unix))]
-    let _ = names;
-    None
-}
-
 /// `PyObject_GetOptionalAttr`, in the stable ABI since Python 3.13. Python 3.11 and 3.12 export the
 /// same function under a private name.
 fn lookup() -> Option<Lookup> {
     static FOUND: OnceLock<Option<Lookup>> = OnceLock::new();
     // SAFETY: both names have this type.
-    *FOUND.get_or_init(|| unsafe {
-        interpreter_function(&[b"PyObject_GetOptionalAttr\0", b"_PyObject_LookupAttr\0"])
-    })
+    *FOUND
+        .get_or_init(|| unsafe { symbol::function(&[c"PyObject_GetOptionalAttr", c"_PyObject_LookupAttr"]) })
 }
 
 /// `PyObject_VectorcallMethod`, public since Python 3.9 and in the stable ABI since 3.12.
 fn method_call() -> Option<Call> {
     static FOUND: OnceLock<Option<Call>> = OnceLock::new();
     // SAFETY: the name has this type.
-    *FOUND.get_or_init(|| unsafe { interpreter_function(&[b"PyObject_VectorcallMethod\0"]) })
+    *FOUND.get_or_init(|| unsafe { symbol::function(&[c"PyObject_VectorcallMethod"]) })
+}
+
+/// Finds the functions during the import. A child that was forked while another thread was in the
+/// system's loader must not enter it.
+pub(crate) fn prepare() {
+    let _ = (lookup(), method_call());
 }
 
 /// The attribute; `None` if the object has no such attribute.

@@ -11,21 +11,23 @@
 
 #![cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::ends;
+use crate::{ends, symbol};
 
 /// The interpreter's function of this name, which ends with a zero byte.
 #[cold]
 fn find(name: &'static str, found: &AtomicPtr<()>) -> *mut () {
-    let process = libloading::os::unix::Library::this();
-    // SAFETY: every release of the interpreter has the name, as a function of its stable ABI.
-    let Ok(symbol) = (unsafe { process.get::<*mut ()>(name.as_bytes()) }) else {
+    // Every release of the interpreter has the name, as a function of its stable ABI.
+    let symbol = CStr::from_bytes_with_nul(name.as_bytes()).ok().and_then(symbol::find);
+    let Some(symbol) = symbol else {
         eprintln!("usm: the interpreter lacks {name}");
         std::process::abort();
     };
-    found.store(*symbol, Ordering::Relaxed);
-    *symbol
+    let symbol = symbol.as_ptr().cast();
+    found.store(symbol, Ordering::Relaxed);
+    symbol
 }
 
 /// Defines functions of the interpreter, hidden in this library. Their arguments are at most six

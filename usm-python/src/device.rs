@@ -189,6 +189,7 @@ pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     runtime::open_hip(py);
+    runtime::check_all_listed(py)?;
     let devices: Vec<_> = runtime::entries(py).map(|entry| PyDevice(Arc::clone(entry))).collect();
     py.import("usm.device_list")?.getattr("DeviceList")?.call1((devices,))
 }

@@ -6,6 +6,8 @@ use pyo3::types::PyType;
 use usm_core::ErrorKind;
 use usm_plan::shown::ShownLines;
 
+use crate::fork;
+
 /// The classes of `usm.errors`, by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Class {
@@ -46,7 +48,7 @@ impl Class {
 
     fn class(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
-        let classes = CLASSES.get_or_try_init(py, || {
+        let classes = fork::get_or_set(py, &CLASSES, || {
             let module = py.import("usm.errors")?;
             Self::ALL
                 .iter()

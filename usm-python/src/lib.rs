@@ -68,6 +68,7 @@ mod stats;
 mod storage;
 mod sycl;
 mod sycl_seen;
+mod symbol;
 mod track;
 mod transfer;
 mod turn;
@@ -130,6 +131,8 @@ mod _usm {
         use pyo3::types::PyModuleMethods;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::interpreter::claim(module.py())?;
+        crate::attribute::prepare();
+        crate::nrt_trace::prepare();
         crate::dtype::add_names(module)?;
         crate::argument::cache_sequence_class(module.py())?;
         crate::defaults::prepare(module.py())?;

@@ -48,6 +48,7 @@ pub(crate) fn message_of(error: &libloading::Error) -> String {
 }
 
 fn open(path: &PathBuf) -> Result<Runtime, String> {
+    let _loading = usm_core::ends::Loading::begin().map_err(|error| error.to_string())?;
     // SAFETY: a Rust library without initialisers.
     let library = unsafe { Library::new(path) }.map_err(|error| message_of(&error))?;
     let get_api = {

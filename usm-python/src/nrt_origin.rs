@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use usm_core::ends::ForkOnce;
 use usm_nrt::MemInfo;
 
-use crate::fork;
 use crate::nrt_library::Runtime;
+use crate::{fork, symbol};
 
 /// Whether origins are recorded.
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -130,17 +131,9 @@ fn stack() -> Option<String> {
 
 /// `PyGILState_Check`, which every interpreter has but the stable interface lacks.
 pub(crate) fn has_interpreter() -> bool {
-    static CHECK: OnceLock<Option<unsafe extern "C" fn() -> c_int>> = OnceLock::new();
-    let check = CHECK.get_or_init(|| {
-        #[cfg(unix)]
-        {
-            let this = libloading::os::unix::Library::this();
-            // SAFETY: the documented type of this function.
-            unsafe { this.get(b"PyGILState_Check\0") }.ok().map(|symbol| *symbol)
-        }
-        #[cfg(not(unix))]
-        None
-    });
+    static CHECK: ForkOnce<Option<unsafe extern "C" fn() -> c_int>> = ForkOnce::new();
+    // SAFETY: the documented type of this function.
+    let check = CHECK.get_or_make(|| unsafe { symbol::function(&[c"PyGILState_Check"]) });
     // SAFETY: any thread may call it.
     check.is_some_and(|check| unsafe { check() } != 0)
 }

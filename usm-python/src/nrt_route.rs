@@ -122,12 +122,17 @@ pub(crate) fn _nrt_take_source(
     let _ = FREE.set(free);
     fork::prepare::<{ fork::SOURCE }>();
     let fresh = Arc::new(Source { allocator, kind, stream });
-    {
+    // The error is made without the lock: that runs Python code, and another thread may fork.
+    let is_taken = {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_some() {
-            return Err(Class::Request.error("a source is installed already"));
+        let is_taken = slot.is_some();
+        if !is_taken {
+            *slot = Some(fresh);
         }
-        *slot = Some(fresh);
+        is_taken
+    };
+    if is_taken {
+        return Err(Class::Request.error("a source is installed already"));
     }
     runtime.set_source(&FUNCTIONS, kind)
 }

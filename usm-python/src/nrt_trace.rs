@@ -2,9 +2,11 @@
 //! is visible there too.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::OnceLock;
+
+use usm_core::ends::ForkOnce;
 
 use crate::nrt_origin::has_interpreter;
+use crate::symbol;
 
 /// The domain of this memory, to distinguish it from Python's own (0), for
 /// `tracemalloc.DomainFilter`: "usm".
@@ -20,21 +22,20 @@ struct Functions {
 
 /// Functions of the interpreter that the stable interface lacks.
 fn functions() -> Option<&'static Functions> {
-    static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
+    static FUNCTIONS: ForkOnce<Option<Functions>> = ForkOnce::new();
     let find = || {
-        #[cfg(unix)]
-        {
-            let this = libloading::os::unix::Library::this();
-            // SAFETY: the documented type of this function.
-            let track = unsafe { this.get::<Track>(b"PyTraceMalloc_Track\0") }.ok()?;
-            // SAFETY: as above.
-            let untrack = unsafe { this.get::<Untrack>(b"PyTraceMalloc_Untrack\0") }.ok()?;
-            Some(Functions { track: *track, untrack: *untrack })
-        }
-        #[cfg(not(unix))]
-        None
+        // SAFETY: the documented type of this function.
+        let track = unsafe { symbol::function(&[c"PyTraceMalloc_Track"]) }?;
+        // SAFETY: as above.
+        let untrack = unsafe { symbol::function(&[c"PyTraceMalloc_Untrack"]) }?;
+        Some(Functions { track, untrack })
     };
-    FUNCTIONS.get_or_init(find).as_ref()
+    FUNCTIONS.get_or_make(find).as_ref()
+}
+
+/// Finds the functions during the import: see [`attribute::prepare`](crate::attribute::prepare).
+pub(crate) fn prepare() {
+    let _ = (functions().is_some(), has_interpreter());
 }
 
 /// Records an allocation of `size` bytes at `address`. Ignores threads without the interpreter:

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use pyo3::intern;
@@ -30,13 +30,13 @@ static NOTES: Mutex<Option<HashMap<u64, Notes>>> = Mutex::new(None);
 const DEPTH: usize = 16;
 
 /// The last notes of a context, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Notes {
     capacity: usize,
     notes: VecDeque<Note>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Note {
     /// 0 for a refused request, as in the history.
     address: usize,
@@ -45,23 +45,26 @@ struct Note {
     origin: Origin,
 }
 
-fn notes() -> MutexGuard<'static, Option<HashMap<u64, Notes>>> {
-    NOTES.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs a few instructions on the notes, and never during a fork: threads without the interpreter
+/// write notes too.
+fn with_notes<R>(call: impl FnOnce(&mut Option<HashMap<u64, Notes>>) -> R) -> R {
+    usm_core::ends::delay_forks(|| call(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Keeps the last `capacity` notes of a context; 0 keeps none.
 pub(crate) fn keep(context: u64, capacity: usize) {
-    let mut all = notes();
-    let all = all.get_or_insert_default();
-    if capacity == 0 {
-        all.remove(&context);
-    } else {
-        let kept = all.entry(context).or_default();
-        kept.capacity = capacity;
-        let surplus = kept.notes.len().saturating_sub(capacity);
-        kept.notes.drain(..surplus);
-    }
-    ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
+    with_notes(|all| {
+        let all = all.get_or_insert_default();
+        if capacity == 0 {
+            all.remove(&context);
+        } else {
+            let kept = all.entry(context).or_default();
+            kept.capacity = capacity;
+            let surplus = kept.notes.len().saturating_sub(capacity);
+            kept.notes.drain(..surplus);
+        }
+        ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
+    });
 }
 
 /// Turns the recording of lines on or off.
@@ -86,12 +89,14 @@ fn write(stream: &Stream, address: usize) {
         true => Python::attach(frames).unwrap_or_default(),
         false => Vec::new(),
     };
-    let mut all = notes();
-    let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&stream.context().id())) else { return };
-    if kept.notes.len() == kept.capacity {
-        kept.notes.pop_front();
-    }
-    kept.notes.push_back(Note { address, time, origin: Origin { queue: stream.number, frames } });
+    let note = Note { address, time, origin: Origin { queue: stream.number, frames } };
+    with_notes(|all| {
+        let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&stream.context().id())) else { return };
+        if kept.notes.len() == kept.capacity {
+            kept.notes.pop_front();
+        }
+        kept.notes.push_back(note);
+    });
 }
 
 /// The Python calls of this thread, innermost first.
@@ -113,8 +118,7 @@ fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
 /// The origin of each record in a context's history; `None` without a note. A free has the origin
 /// of its allocation.
 pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
-    let all = notes();
-    let kept = all.as_ref().and_then(|all| all.get(&context));
+    let kept = with_notes(|all| all.as_ref().and_then(|all| all.get(&context)).cloned());
     let mut by_address: HashMap<usize, Vec<&Note>> = HashMap::new();
     for note in kept.iter().flat_map(|kept| &kept.notes) {
         by_address.entry(note.address).or_default().push(note);

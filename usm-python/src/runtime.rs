@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm::{Absence, OpenError, Opened, Runtimes};
 use usm_core::backend::{Dyn, DynDevice};
+use usm_core::ends::ForkOnce;
 use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
 use usm_sycl::Dpctl;
 
@@ -110,7 +111,7 @@ impl Entry {
 struct Known {
     runtimes: Runtimes,
     /// In the order of [`LISTED`].
-    entries: [OnceLock<Vec<Arc<Entry>>>; LISTED.len()],
+    entries: [ForkOnce<Vec<Arc<Entry>>>; LISTED.len()],
 }
 
 /// The runtimes with listed devices, in this order; the host follows. HIP was never run on an AMD
@@ -119,7 +120,7 @@ struct Known {
 const LISTED: [BackendKind; 5] =
     [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
 
-static KNOWN: OnceLock<Known> = OnceLock::new();
+static KNOWN: ForkOnce<Known> = ForkOnce::new();
 
 /// Contexts on native SYCL contexts, so that one native context always gives the same context. A
 /// bounded list: a removed one lives on in memory allocated or imported through it.
@@ -128,10 +129,11 @@ const REMEMBERED_CONTEXTS: usize = 64;
 
 fn remember(scope: &Arc<Scope>) {
     let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if contexts.len() == REMEMBERED_CONTEXTS {
-        contexts.remove(0);
-    }
+    let oldest = (contexts.len() == REMEMBERED_CONTEXTS).then(|| contexts.remove(0));
     contexts.push(Arc::clone(scope));
+    drop(contexts);
+    // Without the lock: the last handle of a context calls its runtime.
+    drop(oldest);
 }
 
 /// The SYCL context for which `test` returns true, among the known ones and all devices' default
@@ -192,8 +194,8 @@ fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> 
     };
     // Opening runs the initialisers of the SYCL runtime, which are slow.
     let library = Dpctl::open(path).map_err(|error| match error.kind {
-        // The error contains the path.
-        ErrorKind::LibraryNotFound { .. } => Absence::Failed(error),
+        // The error contains the path, or is no fault of the library.
+        ErrorKind::LibraryNotFound { .. } | ErrorKind::Forked => Absence::Failed(error),
         _ => Absence::Other(format!("{}: {error}", path.display())),
     })?;
     Ok(Opened::new(Dyn::new(library), Some(path)))
@@ -207,7 +209,7 @@ fn known(py: Python<'_>) -> &'static Known {
     // thread that waited for the lock with the interpreter held would block the first one.
     let path = library_path(py).map_err(|error| error.to_string());
     let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
-    KNOWN.get_or_init(|| Known { runtimes, entries: Default::default() })
+    KNOWN.get_or_make(|| Known { runtimes, entries: Default::default() })
 }
 
 /// The devices of a [`LISTED`] runtime. Opens it.
@@ -217,7 +219,7 @@ fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
     let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
     // The runtime is opened, and waited for, without the interpreter.
     let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
-    py.detach(|| cell.get_or_init(devices))
+    py.detach(|| cell.get_or_make(devices))
 }
 
 /// The devices of an opened runtime.
@@ -255,6 +257,19 @@ pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
         let reason = absence_reason(py, BackendKind::Sycl).unwrap_or_default();
         Class::Device.error(format!("no SYCL runtime: {reason}"))
     })
+}
+
+/// Refuses a forked child whose parent was opening a runtime, or had opened one, before this one
+/// was opened: a list of devices would lack those of this one.
+pub(crate) fn check_all_listed(py: Python<'_>) -> PyResult<()> {
+    for runtime in LISTED.iter().filter_map(|kind| known(py).runtimes.get(*kind)) {
+        if let Err(Absence::Failed(error)) = py.detach(|| runtime.devices())
+            && error.kind == ErrorKind::Forked
+        {
+            return Err(*error).or_raise();
+        }
+    }
+    Ok(())
 }
 
 /// The opened library, for destructors: opens nothing and raises nothing.

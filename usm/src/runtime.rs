@@ -2,10 +2,10 @@
 
 use core::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::{Dyn, DynDevice};
+use usm_core::ends::ForkOnce;
 use usm_core::{BackendKind, ErrorKind};
 
 /// A runtime of this build, or why it is none. Its library is opened when one of its devices is
@@ -16,7 +16,7 @@ pub struct Runtime {
     pub(crate) kind: Option<BackendKind>,
     /// `None` when it is not in this build.
     pub(crate) open: Option<Box<Open>>,
-    state: OnceLock<State>,
+    state: ForkOnce<State>,
 }
 
 pub(crate) type Open = dyn Fn() -> Result<Opened, Absence> + Send + Sync;
@@ -58,7 +58,7 @@ struct State {
 
 impl Runtime {
     pub(crate) fn new(name: String, kind: Option<BackendKind>, open: Option<Box<Open>>) -> Self {
-        Self { name, kind, open, state: OnceLock::new() }
+        Self { name, kind, open, state: ForkOnce::new() }
     }
 
     /// The runtime of this kind, opened in the usual way, where it is in this build.
@@ -106,13 +106,15 @@ impl Runtime {
     /// Its devices in its own order.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// Why it cannot be used. [`ErrorKind::Forked`] in a child that was forked while a thread of
+    /// its parent opened the runtime, or after that.
     pub fn devices(&self) -> Result<&[DynDevice], &Absence> {
         self.state().devices.as_deref()
     }
 
     fn state(&self) -> &State {
-        self.state.get_or_init(|| {
+        // A runtime refuses a child that was forked while it was opened; the host does not.
+        self.state.get_or_make(|| {
             let opened = self.open.as_ref().map_or(Err(Absence::NotInThisBuild), |open| open());
             match opened {
                 Ok(Opened { backend, library }) => {

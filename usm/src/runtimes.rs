@@ -1,8 +1,7 @@
 //! All runtimes, and the device that a selector names.
 
-use std::sync::OnceLock;
-
 use usm_core::backend::{Dyn, DynDevice};
+use usm_core::ends::ForkOnce;
 use usm_core::{BackendKind, Context, DeviceType, Selector};
 
 use crate::runtime::{Absence, Opened, Runtime};
@@ -245,8 +244,8 @@ fn attempt(runtime: &Runtime) -> Tried {
 /// }
 /// ```
 pub fn runtimes() -> &'static Runtimes {
-    static RUNTIMES: OnceLock<Runtimes> = OnceLock::new();
-    RUNTIMES.get_or_init(Runtimes::new)
+    static RUNTIMES: ForkOnce<Runtimes> = ForkOnce::new();
+    RUNTIMES.get_or_make(Runtimes::new)
 }
 
 /// The devices of all runtimes, in the order in which a device is looked for.

@@ -14,7 +14,7 @@ use core::ptr::NonNull;
 use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorKind, Result};
-use crate::process::fork::Opening;
+use crate::process::fork::{Loading, Opening};
 use crate::sync::sleeping::Mutex;
 
 /// Maximum number of kept reasons. Further ones are replaced by [`FULL`].
@@ -33,11 +33,12 @@ impl File {
     /// Opens the file at `path`. Errors name it by its usual `name`.
     ///
     /// # Errors
-    /// [`ErrorKind::LibraryNotFound`] with the system's message.
+    /// [`ErrorKind::LibraryNotFound`] with the system's message; [`ErrorKind::Forked`].
     ///
     /// # Safety
     /// The library's initialisers are sound to run.
     pub unsafe fn open(name: &'static str, path: &Path) -> Result<Self, ErrorKind> {
+        let _loading = Loading::begin().map_err(|error| error.kind)?;
         // SAFETY: the caller's promise.
         match unsafe { libloading::Library::new(path) } {
             Ok(library) => Ok(Self { library, path: path.to_owned() }),
@@ -161,6 +162,7 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     /// From `dlfcn.h`; the value differs only on MIPS.
     const RTLD_NOLOAD: i32 = 4;
 
+    let _loading = Loading::begin().ok()?;
     let is_there = |name: &&&str| {
         // SAFETY: nothing is loaded, so no initialiser runs. If another thread closes the library
         // meanwhile, its name is not found, and it is loaded like any other.

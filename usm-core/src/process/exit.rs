@@ -304,9 +304,10 @@ pub(super) fn is_sampled_call(count: &AtomicUsize) -> bool {
 }
 
 /// Delays forks: otherwise the C library's lock of its handlers could stay locked in the child,
-/// which could then never call `exit`.
+/// which could then never call `exit`. Nor does a child of a process with an open runtime register
+/// anything: a library that its parent was opening may have held that lock.
 pub(super) fn register() {
-    if !cfg!(any(loom, miri)) {
+    if !cfg!(any(loom, miri)) && STAGE.load(Ordering::Relaxed) != FORKED {
         fork::delay(|| system::register(end));
     }
 }
@@ -332,13 +333,19 @@ pub(super) mod tests {
 
     /// Forks a child that only calls `exit`, and returns its status as the C library encodes it.
     pub(in crate::process) fn child_that_exits() -> c_int {
-        // SAFETY: the child calls nothing but `alarm` and `exit`.
+        child(|| 0)
+    }
+
+    /// Forks a child that calls `exit` with the result of `act`, and returns its status as the C
+    /// library encodes it. `act` takes no lock that other threads may hold.
+    pub(in crate::process) fn child(act: impl FnOnce() -> c_int) -> c_int {
+        // SAFETY: the child calls nothing but `act`, `alarm` and `exit`.
         match unsafe { fork() } {
             0 => {
                 // SAFETY: sets a timer that ends a hanging child. It is shorter than a wait for a
                 // first build, and long enough for thousands of handlers on a busy machine.
                 unsafe { alarm(20) };
-                std::process::exit(0)
+                std::process::exit(act())
             }
             id => {
                 let mut status = -1;

@@ -6,7 +6,9 @@
 //! of a process with an open runtime refuses every call that would enter one, leaves the runtime's
 //! objects as they are, and ends without its exit handlers.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::error::ErrorKind;
 
 /// Number of contexts that the end of the process waits for, of uses of their list, and of
 /// libraries that are open or being opened.
@@ -23,29 +25,64 @@ pub(super) fn closed() {
     OPEN.fetch_sub(1, Ordering::Release);
 }
 
+/// Number of threads in the system's loader on behalf of this crate.
+static LOADING: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread was in the loader when this process was forked. The loader's lists may be half
+/// written then, and it ends a process that it finds so.
+static LOADER_IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// While this lives, the thread may call the system's loader.
+#[derive(Debug)]
+#[must_use = "a fork must know that the loader is in use"]
+pub struct Loading(());
+
+impl Loading {
+    /// # Errors
+    /// [`ErrorKind::Forked`] in a child that was forked while a thread was in the loader.
+    pub fn begin() -> crate::Result<Self> {
+        // Without the hook a child would not know.
+        imp::watch();
+        LOADING.fetch_add(1, Ordering::Acquire);
+        let loading = Self(());
+        if LOADER_IS_LOST.load(Ordering::Relaxed) { Err(ErrorKind::Forked.into()) } else { Ok(loading) }
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        LOADING.fetch_sub(1, Ordering::Release);
+    }
+}
+
 /// A library that is being opened. A child forked meanwhile gets no runtime at all, because the
 /// loader's locks are in use.
 #[derive(Debug)]
-pub struct Opening(());
+pub struct Opening {
+    stays_open: bool,
+    _loading: Loading,
+}
 
 impl Opening {
     /// # Errors
     /// As [`work`](super::work).
     pub fn begin() -> crate::Result<Self> {
         let _inside = super::work()?;
+        let loading = Loading::begin()?;
         opened();
-        Ok(Self(()))
+        Ok(Self { stays_open: false, _loading: loading })
     }
 
     /// Marks the library as open for good.
-    pub fn mark_open(self) {
-        core::mem::forget(self);
+    pub fn mark_open(mut self) {
+        self.stays_open = true;
     }
 }
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        closed();
+        if !self.stays_open {
+            closed();
+        }
     }
 }
 
@@ -57,7 +94,7 @@ mod imp {
     use core::sync::atomic::{AtomicBool, Ordering};
 
     use super::super::{FORKED, STAGE};
-    use super::{FIRST, OPEN};
+    use super::{FIRST, LOADER_IS_LOST, LOADING, OPEN};
     #[cfg(target_os = "linux")]
     use crate::ipc::life::LIVES;
     use crate::sync::Mutex;
@@ -119,8 +156,9 @@ mod imp {
         call()
     }
 
-    /// Delays forks of other threads until `call` returns. `call` takes no lock of this crate.
-    pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
+    /// Delays forks of other threads until `call` returns, so that no child finds a lock that
+    /// `call` takes. `call` takes no lock of this crate and calls no foreign code.
+    pub fn delay<R>(call: impl FnOnce() -> R) -> R {
         watch();
         let _held = LOCKS.lock();
         call()
@@ -163,6 +201,10 @@ mod imp {
         drop(core::mem::take(&mut *LIVES.lock()));
         FIRST.store(0, Ordering::Relaxed);
         super::super::forget_others();
+        // The threads of the parent that were in the loader do not exist here.
+        if LOADING.swap(0, Ordering::Relaxed) > 0 {
+            LOADER_IS_LOST.store(true, Ordering::Relaxed);
+        }
         if OPEN.load(Ordering::Relaxed) > 0 {
             STAGE.store(FORKED, Ordering::SeqCst);
         }
@@ -188,7 +230,7 @@ mod imp {
         call()
     }
 
-    pub(crate) fn delay<R>(call: impl FnOnce() -> R) -> R {
+    pub fn delay<R>(call: impl FnOnce() -> R) -> R {
         call()
     }
 
@@ -202,7 +244,6 @@ pub fn watch_forks() {
     imp::watch();
 }
 
-pub(super) use imp::delay;
 /// Registers a lock, which forks then leave free.
 pub(crate) use imp::guard;
-pub use imp::in_arena;
+pub use imp::{delay, in_arena};

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::fs::File;
 use std::os::fd::FromRawFd;
@@ -63,7 +64,14 @@ pub(super) fn register(at_exit: fn(Option<c_int>)) {
 }
 
 /// Keeps this code's file loaded, because registered functions must not be unloaded.
+///
+/// Asks the loader once: a child that was forked while another thread was in the loader must not
+/// enter it.
 pub(super) fn keep_loaded() {
+    static KEPT: AtomicBool = AtomicBool::new(false);
+    if KEPT.swap(true, Ordering::Relaxed) {
+        return;
+    }
     const LAZY: c_int = 1;
     #[cfg(target_os = "linux")]
     const STAYS: c_int = LAZY | 4 | 0x1000;

@@ -9,10 +9,10 @@ use core::error::Error;
 use core::num::NonZeroUsize;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use rayon_core::ThreadPoolBuilder;
+use usm_core::ends::ForkOnce;
 
 use crate::argument::Signature;
 use crate::group::Group;
@@ -30,19 +30,20 @@ const GRAIN: u128 = 5_000;
 
 /// Number of threads that the pool has for a launch of the calling thread, which is one of them.
 fn pool_size() -> u64 {
-    static PROCESS: OnceLock<Option<u32>> = OnceLock::new();
+    static PROCESS: ForkOnce<Option<u32>> = ForkOnce::new();
     // A thread of the pool is a part of work that the program has divided itself. If it waited
     // here, it would run other parts meanwhile, which may wait for the arrays of this launch.
     if rayon_core::current_thread_index().is_some() {
         return 1;
     }
     // An error with a source says that there are no threads, others that the pool exists.
-    let process = PROCESS.get_or_init(|| {
+    let process = PROCESS.get_or_refuse(|| {
         let built = ThreadPoolBuilder::new().build_global();
         built.err().is_none_or(|error| error.source().is_none()).then(std::process::id)
     });
-    // The threads of the pool are not in a child that the process forked.
-    if *process == Some(std::process::id()) { rayon_core::current_num_threads() as u64 } else { 1 }
+    // The threads of the pool are not in a child that the process forked, nor is the one that was
+    // starting them.
+    if process == Ok(&Some(std::process::id())) { rayon_core::current_num_threads() as u64 } else { 1 }
 }
 
 /// Groups that threads take: the numbers from `next` to `end`.

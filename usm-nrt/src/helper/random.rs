@@ -327,6 +327,8 @@ fn entropy() -> [u32; WORDS] {
 /// Resets the child's generators after a fork, so that it does not repeat its parent's numbers.
 #[cfg(unix)]
 fn watch_forks() {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
     type Hook = Option<unsafe extern "C" fn()>;
     unsafe extern "C" {
         fn pthread_atfork(prepare: Hook, parent: Hook, child: Hook) -> c_int;
@@ -342,12 +344,12 @@ fn watch_forks() {
         }
     }
 
-    static WATCHED: std::sync::Once = std::sync::Once::new();
-    WATCHED.call_once(|| {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
         // SAFETY: the hook touches memory of its own thread only. A failure (no memory) leaves
         // forks without the reset.
         let _ = unsafe { pthread_atfork(None, None, Some(forget)) };
-    });
+    }
 }
 
 #[cfg(not(unix))]

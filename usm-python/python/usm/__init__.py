@@ -75,6 +75,9 @@ from ._usm import (  # noqa: E402
 )
 from ._usm import __version__ as __version__  # noqa: E402
 from . import memory, nrt  # noqa: E402
+
+# Before any thread asks for the devices: a child forked during the import would wait for its lock.
+from . import device_list as _device_list  # noqa: E402, F401
 from .errors import (  # noqa: E402
     AccessError,
     AllocationError,

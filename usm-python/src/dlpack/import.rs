@@ -114,7 +114,7 @@ fn refuse_pending_negation(object: &Bound<'_, PyAny>) -> PyResult<()> {
 fn call_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static ARGUMENT: PyOnceLock<(Py<PyTuple>, Py<PyTuple>)> = PyOnceLock::new();
     let py = object.py();
-    let (names, version) = ARGUMENT.get_or_try_init(py, || {
+    let (names, version) = crate::fork::get_or_set(py, &ARGUMENT, || {
         let version = (Version::CURRENT.major, Version::CURRENT.minor).into_pyobject(py)?;
         PyResult::Ok((PyTuple::new(py, [intern!(py, "max_version")])?.unbind(), version.unbind()))
     })?;

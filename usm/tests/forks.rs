@@ -1,0 +1,97 @@
+//! Forks while a thread opens a runtime for the first time.
+
+#![cfg(unix)]
+
+use std::sync::Barrier;
+use std::thread;
+
+use usm::backend::Dyn;
+use usm::backend::host::HostHeap;
+use usm::backend::mock::{Mock, Progress};
+use usm::{Absence, BackendKind, ErrorKind, Opened, Runtimes};
+use usm_core::driver::process::Opening;
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn alarm(seconds: u32) -> u32;
+    fn waitpid(id: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Forks a child, and returns whether `holds` is true there. A child that hangs is killed.
+fn child(holds: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child uses only the parts that are guaranteed to work after a fork beside
+    // threads: the C library's heap, and this library.
+    match unsafe { fork() } {
+        0 => {
+            // SAFETY: sets a timer.
+            unsafe { alarm(20) };
+            let status = i32::from(!holds());
+            // SAFETY: ends the process, without the exit handlers.
+            unsafe { _exit(status) }
+        }
+        id => {
+            let mut status = -1;
+            // SAFETY: a child, and space for its status.
+            unsafe { waitpid(id, &raw mut status, 0) };
+            status == 0
+        }
+    }
+}
+
+/// The parent's thread is in the loader, in the list of devices, or in neither. The child's
+/// runtimes are the same value, whose cell that thread fills.
+#[test]
+fn a_child_forked_while_a_thread_opens_a_runtime_gets_an_error_and_the_host() {
+    for is_in_loader in [true, false] {
+        let both: &'static Barrier = Box::leak(Box::new(Barrier::new(2)));
+        let parent = std::process::id();
+        let open = move || {
+            let opening = is_in_loader.then(Opening::begin).transpose()?;
+            if std::process::id() == parent {
+                both.wait();
+                both.wait();
+            }
+            drop(opening);
+            Ok(Opened::new(Dyn::new(Mock::new(Progress::OnWait)), None))
+        };
+        let host = || Ok(Opened::new(Dyn::new(HostHeap::new()), None));
+        let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, open).with("mine", host).expect("a name");
+        let is_refused =
+            |error: &Absence| matches!(error, Absence::Failed(error) if error.kind == ErrorKind::Forked);
+        let answers = thread::scope(|scope| {
+            scope.spawn(|| runtimes.devices().count());
+            both.wait();
+            let answers = child(|| {
+                let sycl = runtimes.get(BackendKind::Sycl).expect("a runtime");
+                let sycl = match sycl.devices() {
+                    Ok(devices) => !is_in_loader && devices.len() == 1,
+                    Err(error) => is_in_loader && is_refused(error),
+                };
+                // Not opened by anybody yet.
+                let host = ["host", "mine"].iter().all(|name| runtimes.open(name).is_ok());
+                sycl && host
+            });
+            both.wait();
+            answers
+        });
+        assert!(answers, "in the loader: {is_in_loader}");
+        assert!(runtimes.get(BackendKind::Sycl).is_some_and(|sycl| sycl.devices().is_ok()));
+    }
+}
+
+/// All statics of a thread that opens every runtime there is, at any moment of it.
+#[test]
+fn children_forked_at_any_moment_of_the_first_list_answer() {
+    let lists = thread::spawn(|| usm::devices().len());
+    let mut children = 0;
+    while !lists.is_finished() || children < 3 {
+        let answers = child(|| {
+            let refused = usm::runtimes().iter().filter_map(|runtime| runtime.devices().err()).count();
+            refused < 10 && usm::open("host").is_ok()
+        });
+        assert!(answers, "child {children}");
+        children += 1;
+    }
+    assert!(lists.join().is_ok_and(|devices| devices > 0));
+}
