@@ -334,7 +334,7 @@ impl Code {
     /// Machine code of the host that checks at least these indices, compiled once, and the indices
     /// that it checks; `None` where the kernel is interpreted.
     pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<Compiled>, Open)>> {
-        super::compiled::prepare();
+        super::compiled::prepare(py)?;
         let host = self.host.lock_of(py);
         let mut host = host.lock_py_attached(py).map_err(|_| self.error("a compilation that failed"))?;
         let has = |host: &[(Open, Host)], open| host.iter().any(|(known, _)| *known == open);
@@ -388,7 +388,7 @@ impl Code {
         checks: bool,
     ) -> PyResult<Function<Dyn>> {
         let (context, key) = (stream.context(), (stream.context().id(), checks));
-        super::compiled::prepare();
+        super::compiled::prepare(py)?;
         let functions = self.functions.lock_of(py);
         let mut functions = functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
         if let Some((_, function)) = functions.iter().find(|(known, _)| *known == key) {

@@ -5,12 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::{env, fs, io};
+use std::{env, fs};
 
 use libloading::Library;
+use pyo3::prelude::*;
 use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{Kernel, emit};
 
+use super::folder::OwnFolder;
 use super::kept;
 use crate::nrt_library::message_of;
 
@@ -152,25 +154,34 @@ impl Compiled {
     fn compile_text(text: &str, compiler: &Path) -> Result<Self, String> {
         let name = name_of(text, compiler);
         let Some(folder) = kept::folder() else {
-            let folder = env::temp_dir().join(kept::temporary_name("usm-kernel"));
-            kept::make_folder(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-            let made = compile(text, compiler, &folder, &name).and_then(|file| Self::load(&file));
-            let _ = fs::remove_dir_all(&folder);
+            let (folder, file) = compile(text, compiler, &name)?;
+            let made = Self::load(&folder.at(&file));
+            folder.remove(&[&file]);
             return made;
         };
-        kept::make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let file = folder.join(format!("{name}.so"));
-        if is_whole(&file)
-            && let Ok(loaded) = Self::load(&file)
+        let (file, sum) = (format!("{name}.so"), format!("{name}.sum"));
+        if is_whole(&folder, &file, &sum)
+            && let Ok(loaded) = Self::load(&folder.at(&file))
         {
             return Ok(loaded);
         }
-        Self::load(&compile(text, compiler, folder, &name)?)
+        let (temporary, made) = compile(text, compiler, &name)?;
+        let bytes = temporary.read(&made).map_err(|unfit| format!("{made}: {unfit}"));
+        temporary.remove(&[&made]);
+        let bytes = bytes?;
+        let kept = folder.write(&file, &bytes);
+        let kept = kept.and_then(|()| folder.write(&sum, kept::checksum(&bytes).as_bytes()));
+        kept.map_err(|error| format!("{file}: {error}"))?;
+        Self::load(&folder.at(&file))
     }
 
+    /// Loads a file of an [`OwnFolder`]. The loader takes a library of the same name for the same,
+    /// so files of different code have different names.
     fn load(file: &Path) -> Result<Self, String> {
         let name = |error: libloading::Error| format!("{}: {}", file.display(), message_of(&error));
-        // SAFETY: the compiler made the file from the kernel, which has no initialisers.
+        let _loading = usm_core::ends::Loading::begin().map_err(|error| error.to_string())?;
+        // SAFETY: the compiler made the file from the kernel, which has no initialisers, and nobody
+        // but this user could write it.
         let library = unsafe { Library::new(file) }.map_err(name)?;
         // SAFETY: the generated text defines the function with this type.
         let run = unsafe { library.get::<Run>(emit::HOST_FUNCTION.as_bytes()) }.map(|run| *run);
@@ -222,17 +233,22 @@ fn compiler() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let path = env::var_os("PATH")?;
-        let files =
-            env::split_paths(&path).flat_map(|folder| ["cc", "gcc", "clang"].map(|name| folder.join(name)));
-        files.into_iter().find(|file| file.is_file())
+        // Not in the current folder, which a relative one may name: it may be anybody's.
+        let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+        let mut files = folders.flat_map(|folder| ["cc", "gcc", "clang"].map(|name| folder.join(name)));
+        files.find(|file| file.is_file())
     });
     found.as_deref()
 }
 
 /// Finds the compiler, the cache and the machine while the caller is attached to the interpreter,
 /// so that no thread of it forks meanwhile.
-pub(crate) fn prepare() {
-    let _ = (compiler(), machine(), kept::folder());
+///
+/// # Errors
+/// As [`kept::prepare`].
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    let _ = (compiler(), machine());
+    kept::prepare(py)
 }
 
 /// The cache name of the code that a compiler makes from a text on this machine.
@@ -251,11 +267,22 @@ fn machine() -> &'static String {
     })
 }
 
-/// Compiles to a temporary file and then renames it, so that another process finds the whole file
-/// or none.
-fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> {
-    let own = kept::temporary_name(name);
-    let (made, file) = (folder.join(format!("{own}.so")), folder.join(format!("{name}.so")));
+/// Compiles to a file in a folder of its own, and returns both.
+fn compile(text: &str, compiler: &Path, name: &str) -> Result<(OwnFolder, String), String> {
+    let folder = OwnFolder::temporary()
+        .map_err(|unfit| format!("a folder in {}: {unfit}", env::temp_dir().display()))?;
+    let file = format!("{name}.{}.so", kept::unique_number());
+    match run(text, compiler, &folder, &file) {
+        Ok(()) => Ok((folder, file)),
+        Err(reason) => {
+            folder.remove(&[&file]);
+            Err(format!("{}: {reason}", compiler.display()))
+        }
+    }
+}
+
+/// Runs the compiler in this folder.
+fn run(text: &str, compiler: &Path, folder: &OwnFolder, file: &str) -> Result<(), String> {
     let mut command = Command::new(compiler);
     command
         .args(
@@ -263,40 +290,26 @@ fn compile(text: &str, compiler: &Path, folder: &Path, name: &str) -> Result<Pat
                 .split(' '),
         )
         .args(["-fno-trapping-math", "-fno-strict-aliasing", "-o"])
-        .arg(&made)
+        .arg(file)
         .args(["-", "-lm"])
+        .current_dir(folder.opened_path())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", compiler.display());
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut input) = child.stdin.take() {
         // A compiler that stops reading reports the reason itself.
         let _ = input.write_all(text.as_bytes());
     }
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    if !output.status.success() {
-        let _ = fs::remove_file(&made);
-        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
-    let sum = checksum(&made).map_err(|error| failed(&error))?;
-    let own_sum = folder.join(format!("{own}.sum"));
-    let kept = fs::write(&own_sum, sum).and_then(|()| fs::rename(&made, &file));
-    let kept = kept.and_then(|()| fs::rename(&own_sum, checksum_path(&file)));
-    kept.map_err(|error| format!("{}: {error}", file.display())).map(|()| file)
 }
 
-fn checksum_path(file: &Path) -> PathBuf {
-    file.with_extension("sum")
-}
-
-/// The length and the hash of a file, as text.
-fn checksum(file: &Path) -> io::Result<String> {
-    Ok(kept::checksum(&kept::bytes_of(file)?))
-}
-
-/// Whether the file is unchanged. Loading a truncated file would crash the process.
-fn is_whole(file: &Path) -> bool {
-    let said = kept::bytes_of(&checksum_path(file));
-    matches!((said, checksum(file)), (Ok(said), Ok(found)) if said == found.as_bytes())
+/// Whether a file is unchanged. Loading a truncated file would crash the process.
+fn is_whole(folder: &OwnFolder, file: &str, sum: &str) -> bool {
+    let (written, bytes) = (folder.read(sum), folder.read(file));
+    matches!((written, bytes), (Ok(sum), Ok(bytes)) if sum == kept::checksum(&bytes).as_bytes())
 }

@@ -8,6 +8,7 @@ mod code;
 mod compiled;
 mod device;
 mod finished;
+mod folder;
 mod function;
 mod host;
 mod kept;
