@@ -18,6 +18,7 @@ use crate::backends;
 use crate::error::{Error, Exit, Result, write_file};
 use crate::output::line;
 use crate::shown::Shown;
+use crate::temporary;
 use usm_plan::{graph_json, units};
 
 /// Topology and sizes of MobileNet v2; data/README.md says where they come from.
@@ -256,8 +257,21 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
         size(plan.peak)
     ))?;
 
-    let path = arguments.svg.clone().unwrap_or_else(|| std::env::temp_dir().join("usm-demo.svg"));
-    write_file(&path, &svg::render(&plan, Some(&graph), "MobileNet v2, 224 x 224, batch 1"))?;
+    let picture = svg::render(&plan, Some(&graph), "MobileNet v2, 224 x 224, batch 1");
+    let path = match &arguments.svg {
+        Some(path) => write_file(path, &picture).map(|()| path.clone())?,
+        None => match temporary::write(&std::env::temp_dir(), "usm-demo", "svg", &picture) {
+            Ok(path) => path,
+            // The user asked for a tour, not for this file.
+            Err(error) => {
+                let folder = std::env::temp_dir();
+                let folder = Shown(folder.display());
+                return line(format_args!(
+                    "   The picture of the plan cannot be written to {folder}: {error}"
+                ));
+            }
+        },
+    };
     line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
 }
 

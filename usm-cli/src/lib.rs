@@ -17,6 +17,7 @@ mod prune;
 mod run;
 #[cfg(test)]
 mod target;
+mod temporary;
 mod threads;
 
 use std::ffi::OsString;

@@ -29,5 +29,7 @@ mod run;
 mod run_devices;
 mod runtimes;
 mod shell;
+#[cfg(unix)]
+mod strangers;
 mod support;
 mod usage;
