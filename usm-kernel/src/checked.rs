@@ -9,6 +9,7 @@ use usm_kernel_ir::{Argument, Fault, Literal, Parameter, check, text};
 use crate::argument::{Arguments, Passed, Signature};
 use crate::error::LaunchError;
 use crate::executable::DeviceCode;
+use crate::generated::{Vouched, Written};
 use crate::launch::Launch;
 use crate::order::Order;
 
@@ -79,8 +80,11 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// device and no argument changes.
     ///
     /// For tests and debugging: takes some 50 ns for each executed node and 200 bytes for each
-    /// element. Also checks kernels that are an `unsafe fn`, which a launch trusts, and launches
-    /// that are refused because a race cannot be excluded.
+    /// element. Also checks launches that are refused because a race cannot be excluded;
+    /// [`check_vouched`](Self::check_vouched) checks kernels that are an `unsafe fn`.
+    ///
+    /// As [`check`](Self::check), for a kernel that is an `unsafe fn`, which a launch trusts. Safe,
+    /// because nothing runs.
     ///
     /// ```
     /// use usm_kernel::prelude::*;
@@ -99,11 +103,21 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     ///
     /// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
     /// let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 8)?;
-    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check(shift, (&mut a,)).unwrap_err();
+    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check_vouched(shift, (&mut a,)).unwrap_err();
     /// assert!(fault.to_string().contains("element 1 of `lm` is read before it is written"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// # Errors
+    /// [`CheckError`].
+    pub fn check_vouched<K, A>(self, kernel: K, arguments: A) -> Result<(), CheckError>
+    where
+        K: Written<D, Vouching = ((),)>,
+        A: Arguments<<K as Written<D>>::Arguments, B>,
+    {
+        self.check(Vouched(kernel), arguments)
+    }
+
     /// # Errors
     /// [`CheckError`].
     pub fn check<K: DeviceCode<D>, A: Arguments<K::Arguments, B>>(

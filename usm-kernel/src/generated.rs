@@ -1,5 +1,7 @@
 //! Building blocks of generated code.
 
+use core::convert::identity;
+
 #[cfg(feature = "alloc")]
 use crate::DeviceCode;
 use crate::argument::Signature;
@@ -44,7 +46,7 @@ pub struct CheckedCode {
 /// # Safety
 /// Where `proof` returns [`Proof::Proven`], the body and the code keep the promise of
 /// [`DeviceCode`](crate::DeviceCode). Only the attribute implements this trait.
-pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
+pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
     /// As of [`Kernel`].
     const NAME: &'static str;
     /// As of [`Kernel`]. If false, the body may get the whole range as one group, or a part of it.
@@ -74,10 +76,14 @@ pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     /// As of [`Kernel`]. False for an `unsafe fn`, for which its author vouches without a proof.
     const CONCURRENT: bool;
 
+    /// Whether somebody must vouch for each launch: `((),)` for an `unsafe fn`, else `()`. These
+    /// are types of the language, so a program cannot replace them.
+    type Vouching: Vouching;
+
     /// As of [`Kernel`], for groups that run one after the other or at once.
     fn group<O: Order, F: Sharing>(
         &self,
-        group: &Group<'_, Self, D, O>,
+        group: &Group<'_, Launched<Self, D>, D, O>,
         arguments: Views<'_, Self::Arguments, F>,
         local: LocalViews<'_, Self::Local>,
     );
@@ -101,67 +107,152 @@ pub unsafe trait Written<const D: usize>: Send + Sync + 'static {
     fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
 }
 
-impl<K: Written<D>, const D: usize> Kernel<D> for K {
-    const NAME: &'static str = <K as Written<D>>::NAME;
-    const NEEDS_GROUPS: bool = <K as Written<D>>::NEEDS_GROUPS;
-    const WHOLE: bool = !<K as Written<D>>::NEEDS_GROUPS;
-    const WRITES_FIRST: bool = true;
-    type Arguments = <K as Written<D>>::Arguments;
-    type Local = <K as Written<D>>::Local;
+/// How a kernel of the attribute is launched.
+pub trait Vouching {
+    /// The type of the value that a launch takes.
+    type Launched<K>;
+}
 
-    fn required_group(&self) -> Option<[u64; D]> {
-        Written::required_group(self)
+/// A launch proves what it needs.
+impl Vouching for () {
+    type Launched<K> = K;
+}
+
+/// Whoever makes a [`Vouched`] answers for what no launch proves.
+impl Vouching for ((),) {
+    type Launched<K> = Vouched<K>;
+}
+
+/// The type of the value by which a kernel is launched.
+type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::Launched<K>;
+
+/// A kernel that is an `unsafe fn`, with somebody's word that its launches are sound.
+///
+/// `#[kernel] unsafe fn` is for what no proof covers, such as elements that are distinct by the
+/// contents of another array. No safe code launches it: `run` and `run_on` take a kernel, and such
+/// a function is none before it is in here.
+///
+/// ```
+/// use usm_kernel::prelude::*;
+/// use usm_kernel::usm_core::backend::host::HostHeap;
+/// use usm_kernel::usm_core::{Host, QueueOrder, UsmVec};
+///
+/// /// # Safety
+/// /// No number is twice in `to`.
+/// #[kernel]
+/// unsafe fn scatter(to: &[u32], b: &mut [u32]) {
+///     b[to[global_id(0)]] = global_id(0) as u32;
+/// }
+///
+/// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
+/// let to = UsmVec::<u32, Host, _>::from_slice(&queue, &[2, 0, 1])?;
+/// let mut b = UsmVec::<u32, Host, _>::zeroed(&queue, 3)?;
+/// // SAFETY: the numbers in `to` are distinct.
+/// let scatter = unsafe { Vouched::new(scatter) };
+/// Launch::with_range(&queue, Range::new([3])?).run(scatter, (&to, &mut b))?.wait()?;
+/// assert_eq!(*b.try_host()?, [1, 2, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// [`Launch::check_vouched`](crate::Launch::check_vouched) tests it, and runs nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Vouched<K>(pub(crate) K);
+
+impl<K> Vouched<K> {
+    /// Vouches for every launch of the result.
+    ///
+    /// # Safety
+    /// In each launch, no two work-items access one element without atomic operations or a barrier
+    /// between, if one of them writes it. What the function itself demands holds too.
+    #[must_use]
+    pub const unsafe fn new(kernel: K) -> Self {
+        Self(kernel)
     }
 
-    #[inline]
-    fn local(&self, range: &NdRange<D>, values: &Values<Self::Arguments>) -> LocalLengths<Self::Local> {
-        Written::local(self, range, values)
-    }
-
-    #[inline]
-    fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
-        Written::proof(self, range, lengths, values)
-    }
-
-    #[inline]
-    fn group<O: Order>(
-        &self,
-        group: &mut Group<'_, Self, D, O>,
-        arguments: Views<'_, Self::Arguments>,
-        local: LocalViews<'_, Self::Local>,
-    ) {
-        Written::group::<O, Exclusive>(self, group, arguments, local);
-    }
-
-    const CONCURRENT: bool = <K as Written<D>>::CONCURRENT;
-
-    #[inline]
-    fn group_beside_others(
-        &self,
-        group: &Group<'_, Self, D, InOrder>,
-        arguments: Views<'_, Self::Arguments, Concurrent>,
-        local: LocalViews<'_, Self::Local>,
-    ) {
-        Written::group::<InOrder, Concurrent>(self, group, arguments, local);
+    const fn kernel(&self) -> &K {
+        &self.0
     }
 }
 
-// SAFETY: the promise of `Written`, whose parts these are.
-#[cfg(feature = "alloc")]
-unsafe impl<K: Written<D>, const D: usize> DeviceCode<D> for K {
-    const FUNCTION: &'static str = <K as Written<D>>::FUNCTION;
-    const IR: Option<&'static str> = <K as Written<D>>::IR;
-    const OPENCL_C: Option<&'static str> = <K as Written<D>>::OPENCL_C;
-    const CUDA_C: Option<&'static str> = <K as Written<D>>::CUDA_C;
-    const SPIR_V: Option<&'static [u8]> = <K as Written<D>>::SPIR_V;
-    const CHECKED: Option<CheckedCode> = <K as Written<D>>::CHECKED;
-    type Numbers = <K as Written<D>>::Numbers;
+/// The traits of a type that is launched. One macro writes both implementations, because one for
+/// any `Vouching` would cover kernels that are written by hand.
+macro_rules! launched {
+    ($launched:ty, $vouching:ty, $kernel:path) => {
+        impl<K: Written<D, Vouching = $vouching>, const D: usize> Kernel<D> for $launched {
+            const NAME: &'static str = <K as Written<D>>::NAME;
+            const NEEDS_GROUPS: bool = <K as Written<D>>::NEEDS_GROUPS;
+            const WHOLE: bool = !<K as Written<D>>::NEEDS_GROUPS;
+            const WRITES_FIRST: bool = true;
+            type Arguments = <K as Written<D>>::Arguments;
+            type Local = <K as Written<D>>::Local;
 
-    #[inline]
-    fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> <K as Written<D>>::Numbers {
-        Written::numbers(self, range, lengths)
-    }
+            fn required_group(&self) -> Option<[u64; D]> {
+                <K as Written<D>>::required_group($kernel(self))
+            }
+
+            #[inline]
+            fn local(
+                &self,
+                range: &NdRange<D>,
+                values: &Values<Self::Arguments>,
+            ) -> LocalLengths<Self::Local> {
+                <K as Written<D>>::local($kernel(self), range, values)
+            }
+
+            #[inline]
+            fn proof(
+                &self,
+                range: &NdRange<D>,
+                lengths: &[usize],
+                values: &Values<Self::Arguments>,
+            ) -> Proof {
+                <K as Written<D>>::proof($kernel(self), range, lengths, values)
+            }
+
+            #[inline]
+            fn group<O: Order>(
+                &self,
+                group: &mut Group<'_, Self, D, O>,
+                arguments: Views<'_, Self::Arguments>,
+                local: LocalViews<'_, Self::Local>,
+            ) {
+                <K as Written<D>>::group::<O, Exclusive>($kernel(self), group, arguments, local);
+            }
+
+            const CONCURRENT: bool = <K as Written<D>>::CONCURRENT;
+
+            #[inline]
+            fn group_beside_others(
+                &self,
+                group: &Group<'_, Self, D, InOrder>,
+                arguments: Views<'_, Self::Arguments, Concurrent>,
+                local: LocalViews<'_, Self::Local>,
+            ) {
+                <K as Written<D>>::group::<InOrder, Concurrent>($kernel(self), group, arguments, local);
+            }
+        }
+
+        // SAFETY: the promise of `Written`, whose parts these are.
+        #[cfg(feature = "alloc")]
+        unsafe impl<K: Written<D, Vouching = $vouching>, const D: usize> DeviceCode<D> for $launched {
+            const FUNCTION: &'static str = <K as Written<D>>::FUNCTION;
+            const IR: Option<&'static str> = <K as Written<D>>::IR;
+            const OPENCL_C: Option<&'static str> = <K as Written<D>>::OPENCL_C;
+            const CUDA_C: Option<&'static str> = <K as Written<D>>::CUDA_C;
+            const SPIR_V: Option<&'static [u8]> = <K as Written<D>>::SPIR_V;
+            const CHECKED: Option<CheckedCode> = <K as Written<D>>::CHECKED;
+            type Numbers = <K as Written<D>>::Numbers;
+
+            #[inline]
+            fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> <K as Written<D>>::Numbers {
+                <K as Written<D>>::numbers($kernel(self), range, lengths)
+            }
+        }
+    };
 }
+
+launched!(K, (), identity);
+launched!(Vouched<K>, ((),), Vouched::kernel);
 
 /// Reads an element, checked unless `PROVEN`.
 ///

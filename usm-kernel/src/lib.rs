@@ -74,7 +74,7 @@ pub use declared::{Check, Declared};
 pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
 pub use executable::{DeviceCode, Executable, has_code};
-pub use generated::CheckedCode;
+pub use generated::{CheckedCode, Vouched};
 #[doc(hidden)]
 pub use group::Axis;
 pub use group::{Group, Items};

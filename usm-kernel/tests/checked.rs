@@ -77,7 +77,8 @@ unsafe fn smear(a: &mut [u32]) {
 fn a_race_names_both_lines_and_both_items() {
     let queue = queue();
     let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 4).unwrap();
-    let error = Launch::with_range(&queue, Range::new([4]).unwrap()).check(smear, (&mut a,)).unwrap_err();
+    let error =
+        Launch::with_range(&queue, Range::new([4]).unwrap()).check_vouched(smear, (&mut a,)).unwrap_err();
     let CheckError::Fault { fault: Fault::Race { array, index, accesses }, .. } = &error else {
         panic!("{error}")
     };

@@ -40,7 +40,7 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         kernel: &lowered,
         phases: &phases,
         path,
-        name,
+        launched: if kernel.trusted { format!("{path}::Vouched<{name}>") } else { name.to_string() },
         text: String::new(),
         labels: 0,
         loops: Vec::new(),
@@ -59,7 +59,10 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
     writer.line(&format!("// SAFETY: {why}."));
     writer.line("#[allow(clippy::undocumented_unsafe_blocks)]");
     writer.line(&format!("unsafe impl {path}::generated::Written<{}> for {name} {{", kernel.dimensions));
-    writer.implementation(claims, name);
+    // Types of the language, which the surroundings cannot redefine.
+    let vouching = if kernel.trusted { "((),)" } else { "()" };
+    writer.line(&format!("type Vouching = {vouching};"));
+    writer.implementation(claims);
     writer.device_code(kernel, claims, spir_v);
     writer.line("}\n};");
     writer.text
@@ -100,8 +103,8 @@ struct Writer<'k> {
     kernel: &'k Kernel,
     phases: &'k Phases<'k>,
     path: &'k str,
-    /// The kernel's structure.
-    name: &'k str,
+    /// The type that a launch takes: the kernel's structure, or usm-kernel's `Vouched` of it.
+    launched: String,
     text: String,
     labels: u32,
     /// For each enclosing loop, whether the group runs it.
@@ -155,8 +158,8 @@ impl Writer<'_> {
         users > 1
     }
 
-    fn implementation(&mut self, claims: &Claims, name: &str) {
-        let (kernel, path) = (self.kernel, self.path);
+    fn implementation(&mut self, claims: &Claims) {
+        let (kernel, path, launched) = (self.kernel, self.path, self.launched.clone());
         let d = kernel.dimensions;
         let (kept, kept_arrays) = self.kept_across_phases();
         let mut arguments = String::new();
@@ -304,7 +307,7 @@ impl Writer<'_> {
         self.proof(claims);
         self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
         self.line(&format!(
-            "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, Self, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
+            "fn group<O: {path}::Order, F: {path}::generated::Sharing>(&self, __group: &{path}::Group<'_, {launched}, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
             kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
                 Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
                 Parameter::Value(id) => format!("{all}__p{}, ", id.0),
@@ -313,7 +316,7 @@ impl Writer<'_> {
         self.parameters.clone_from(&parameters);
         let parameters = signature(&parameters);
         self.line(&format!(
-            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
+            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order, F: {path}::generated::Sharing>(__group: &{path}::Group<'_, {launched}, {d}, O>, {parameters}) {{"
         ));
         let at = self.text.len();
         for (index, home) in self.phases.homes.iter().enumerate() {

@@ -1,0 +1,60 @@
+//! A kernel whose author vouches for it is launched by whoever vouches for the launch: no function
+//! that safe code calls takes it as it is.
+
+use usm_kernel::prelude::*;
+use usm_kernel::usm_core::backend::host::HostHeap;
+use usm_kernel::usm_core::{Context, Host, Queue, UsmVec};
+use usm_kernel::host::phased;
+use usm_kernel::{Group, InOrder, Kernel, LocalViews, Order, Views};
+
+#[kernel]
+unsafe fn race(a: &mut [u32]) {
+    a[0] = global_id(0) as u32;
+}
+
+#[kernels]
+mod several {
+    #[kernel]
+    pub unsafe fn race(a: &mut [u32]) {
+        a[0] = 1;
+    }
+}
+
+fn launched(queue: &Queue<HostHeap>, a: &mut UsmVec<u32, Host, HostHeap>) {
+    let range = Range::new([2]).unwrap();
+    let _ = Launch::with_range(queue, range).run(race, (&mut *a,));
+    let _ = Launch::with_range(queue, range).run(several::race, (&mut *a,));
+    let _ = Launch::with_range(queue, range).run(Vouched::new(race), (&mut *a,));
+    let _ = Launch::with_range(queue, range).run(Vouched(race), (&mut *a,));
+    let _ = Launch::with_range(queue, range).proof(race, (a,));
+}
+
+fn built(context: &Context<HostHeap>, queue: &Queue<HostHeap>, a: &mut UsmVec<u32, Host, HostHeap>) {
+    let ready = Executable::<race, _, 1>::build(context).unwrap();
+    let _ = Launch::with_range(queue, Range::new([2]).unwrap()).run_on(&ready, race, (a,));
+}
+
+fn phases(a: &mut [u32]) {
+    let range = NdRange::new([2], [1]).unwrap();
+    let _ = phased::run(&race, &range, (a,), &mut [], InOrder);
+}
+
+/// Its own launch of the body, with a group that a launch of another kernel has proven.
+impl Kernel<1> for race {
+    const NAME: &'static str = "race";
+    type Arguments = (usm_kernel::Write<u32>,);
+    type Local = ();
+
+    fn group<O: Order>(
+        &self,
+        group: &mut Group<'_, Self, 1, O>,
+        arguments: Views<'_, Self::Arguments>,
+        local: LocalViews<'_, Self::Local>,
+    ) {
+        usm_kernel::generated::Written::<1>::group::<O, _>(
+            self, group, arguments, local,
+        );
+    }
+}
+
+fn main() {}
