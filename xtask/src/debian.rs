@@ -1,20 +1,77 @@
 //! Sets up the runtimes that Debian packages. They are unpacked into the set-up folder, so the
 //! machine stays unchanged.
 //!
+//! A dependency that is installed on the machine is not unpacked, so the set may become incomplete
+//! when the machine changes: a program that lacks a part is found here, and the set is made anew.
+//!
 //! The tests start a process for each configuration, with `LD_LIBRARY_PATH` on the unpacked folder:
 //! the runtimes read their environment once.
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::command::{command, run};
 use crate::environment;
 use crate::folder;
 use crate::system;
 
-/// Whether an earlier set-up unpacked them.
+/// Files that need most of the packages. The loader finds their libraries in the unpacked folder or
+/// on the machine.
+const LOADED: [&str; 7] = [
+    "usr/lib/x86_64-linux-gnu/libze_loader.so.1",
+    "usr/lib/x86_64-linux-gnu/intel-opencl/libigdrcl.so",
+    "usr/lib/x86_64-linux-gnu/libpocl.so.2",
+    "usr/lib/x86_64-linux-gnu/libamdhip64.so.5",
+    "usr/bin/clang-15",
+    "usr/bin/llvm-spirv-15",
+    "usr/lib/chromium/chromium",
+];
+
+/// Whether an earlier set-up unpacked them, and the machine still has the rest.
 pub(crate) fn stand() -> bool {
-    list().is_ok_and(|list| folder::is_fresh(&environment::debian(), &list))
+    // Starts a browser, so it is asked once.
+    static STAND: OnceLock<bool> = OnceLock::new();
+    *STAND.get_or_init(|| {
+        let unpacked = environment::debian();
+        list().is_ok_and(|list| folder::is_fresh(&unpacked, &list)) && complete(&unpacked).is_ok()
+    })
+}
+
+/// Checks that no program lacks a library, and that the browser finds its files.
+fn complete(unpacked: &Path) -> Result<(), String> {
+    let libraries = unpacked.join("usr/lib/x86_64-linux-gnu");
+    for file in LOADED {
+        let file = unpacked.join(file);
+        let listed = command("ldd").arg(&file).env("LD_LIBRARY_PATH", &libraries).output();
+        let listed = listed.map_err(|error| format!("ldd: {error}"))?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        if let Some(reason) = lacking(&listed) {
+            return Err(format!("{}: {reason}", file.display()));
+        }
+    }
+    let home = environment::setup_dir().join("browser.tmp");
+    folder::remove(&home)?;
+    let shown = command(unpacked.join("usr/lib/chromium/chromium"))
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank"])
+        .env("LD_LIBRARY_PATH", &libraries)
+        .env("HOME", &home)
+        .output();
+    folder::remove(&home)?;
+    let shown = shown.map_err(|error| format!("chromium: {error}"))?;
+    let is_page = String::from_utf8_lossy(&shown.stdout).contains("<html>");
+    let said = String::from_utf8_lossy(&shown.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    if is_page { Ok(()) } else { Err(format!("chromium shows no empty page ({}): {last}", shown.status)) }
+}
+
+/// The first library that `ldd` did not find, or that it found nothing to list.
+fn lacking(listed: &str) -> Option<String> {
+    if !listed.contains(".so") {
+        return Some("no file with libraries".to_owned());
+    }
+    let missing = listed.lines().find(|line| line.ends_with("not found"))?;
+    Some(format!("lacks {}", missing.split_whitespace().next().unwrap_or_default()))
 }
 
 fn list() -> Result<String, String> {
@@ -63,7 +120,7 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
 pub(crate) fn runtimes() -> Result<(), String> {
     let unpacked = environment::debian();
     let list = list()?;
-    if folder::is_fresh(&unpacked, &list) {
+    if stand() {
         return Ok(());
     }
     system::update()?;
@@ -88,5 +145,20 @@ pub(crate) fn runtimes() -> Result<(), String> {
         }
     }
     folder::remove(&archives)?;
+    complete(&unpacked)?;
     folder::stamp(&unpacked, &list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacking;
+
+    #[test]
+    fn a_missing_library_is_named() {
+        let whole = "\tlibc.so.6 => /lib/libc.so.6 (0x1)\n\t/lib64/ld-linux-x86-64.so.2 (0x2)\n";
+        assert_eq!(lacking(whole), None);
+        let planted = format!("{whole}\tlibigdgmm.so.12 => not found\n");
+        assert_eq!(lacking(&planted).as_deref(), Some("lacks libigdgmm.so.12"));
+        assert!(lacking("").is_some() && lacking("\tnot a dynamic executable\n").is_some());
+    }
 }

@@ -16,6 +16,7 @@ mod features;
 mod folder;
 mod fuzz;
 mod images;
+mod listing;
 mod loom;
 mod memcheck;
 mod msrv;

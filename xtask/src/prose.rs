@@ -8,9 +8,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::command::command;
 use crate::report::Report;
-use crate::{Failure, environment, workflows};
+use crate::{Failure, environment, listing, workflows};
 
 /// The widest comment, in characters.
 const COLUMNS: usize = 100;
@@ -61,14 +60,12 @@ pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
     parts(&mut report);
     // Not a part of the tests: a change's subject is not in its tree.
-    report.check("prose: subjects", || {
-        let listed = command("git")
-            .args(["log", COMMITS, "--format=%s"])
-            .current_dir(environment::root())
-            .output()
-            .map_err(|error| format!("git log: {error}"))?;
-        verdict(subjects(&String::from_utf8_lossy(&listed.stdout)))
-    });
+    match listing::git(&["log", COMMITS, "--format=%s"]) {
+        Some(listed) => {
+            report.check("prose: subjects", || verdict(subjects(&listed)));
+        }
+        None => report.missing("prose: subjects", "this is no git repository"),
+    }
     report.finish()
 }
 
@@ -99,13 +96,9 @@ pub(crate) fn parts(report: &mut Report) {
 /// Applies `check` to every file of the repository whose path contains all of `parts`, the last one
 /// at its end, and none of `skip`.
 fn files(parts: &[&str], skip: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
-    let listed = command("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(environment::root())
-        .output()
-        .map_err(|error| format!("git ls-files: {error}"))?;
     let mut faults = Vec::new();
-    for path in String::from_utf8_lossy(&listed.stdout).lines() {
+    for path in listing::paths()? {
+        let path = path.as_str();
         let fits = parts.iter().all(|part| path.contains(part))
             && parts.last().is_none_or(|end| path.ends_with(end));
         // Compiler messages quote lines of these files, so they stay unchanged.

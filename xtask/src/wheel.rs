@@ -209,6 +209,10 @@ pub(crate) fn build() -> Result<PathBuf, String> {
 
 /// Builds the wheel of a platform into an empty folder and returns its path.
 pub(crate) fn build_for(platform: &Platform, wheels: &Path) -> Result<PathBuf, String> {
+    if !environment::venv_python().exists() {
+        let setup = environment::setup_dir();
+        return Err(format!("{} has no Python: run `cargo xtask setup` first", setup.display()));
+    }
     let zig = environment::zig();
     ship_library(zig.as_deref(), platform)?;
     let mut maturin = maturin("wheel", wheels);
