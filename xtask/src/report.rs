@@ -122,7 +122,7 @@ impl Report {
     /// A part that has nothing to check yet, in CI too: a skip with its reason.
     pub(crate) fn not_applicable(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
-        self.push(name, "skipped", [0, 0, 1], Duration::ZERO);
+        self.push(name, "skipped", [0, 0, 1], Time::default());
     }
 
     /// Prints the summary. The last lines name what failed and have the totals: a log that is cut
