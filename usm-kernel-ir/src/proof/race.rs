@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::claim::{Condition, Digit, Race};
 use super::linear::{Atom, Linear};
 use super::number::Number;
-use super::walk::{Access, Guard, Info, Kind, Walker, unknown};
+use super::walk::{Access, Guard, Info, Kind, Needs, Walker, hull, unknown};
 use crate::error::Refusal;
 use crate::kernel::Space;
 
@@ -152,11 +152,12 @@ fn expand_loops(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, 
 
 /// The condition under which equal indices imply equal items.
 fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
-    let mut requires = [one.requires.clone(), two.requires.clone()].concat();
+    let mut needs = one.needs.clone().and(&two.needs);
     // The guards of a counting loop limit its range. Its steps are renumbered, so the guards are
     // read first.
     let mut names = Vec::new();
-    let (first_extents, second_extents) = (loop_limits(walker, one), loop_limits(walker, two));
+    let (first_extents, second_extents) =
+        (loop_limits(walker, one, &mut needs), loop_limits(walker, two, &mut needs));
     let mut first = expand_loops(walker, &one.index, &mut names);
     let mut second = expand_loops(walker, &two.index, &mut names);
     for (from, to) in &names {
@@ -194,10 +195,9 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
         };
         for coordinate in coordinates {
             let sum = Linear::atom(*coordinate);
-            let (of_one, of_two) = (walker.interval(&sum, &one.guards), walker.interval(&sum, &two.guards));
-            requires.extend([of_one.requires, of_two.requires].concat());
-            let low = of_one.low?.min(of_two.low?);
-            let high = of_one.high?.max(of_two.high?);
+            let of_one = walker.interval(&sum, &one.guards).ends(&mut needs);
+            let of_two = walker.interval(&sum, &two.guards).ends(&mut needs);
+            let [Some(low), Some(high)] = hull(of_one, of_two) else { return None };
             if low == high {
                 // A single item, whose position is a number.
                 let fixed = Linear::number(low);
@@ -248,17 +248,22 @@ fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) 
     if claim.known() == Some(false) {
         return None;
     }
+    let mut requires = needs.into_conditions();
     requires.push(claim);
     Some(requires)
 }
 
 /// The least start of the loops in an access's index, and the end that its guards imply.
-fn loop_limits(walker: &Walker<'_>, access: &Access) -> Vec<(Atom, Option<Number>, Option<Number>)> {
+fn loop_limits(
+    walker: &Walker<'_>,
+    access: &Access,
+    needs: &mut Needs,
+) -> Vec<(Atom, Option<Number>, Option<Number>)> {
     let mut found = Vec::new();
     for (atom, _) in &access.index.terms {
         if matches!(atom, Atom::Other(number, _) if walker.infos[*number as usize].steps.is_some()) {
-            let interval = walker.interval(&Linear::atom(*atom), &access.guards);
-            found.push((*atom, walker.limits(*atom).0, interval.high));
+            let [_, high] = walker.interval(&Linear::atom(*atom), &access.guards).ends(needs);
+            found.push((*atom, walker.limits(*atom).0, high));
         }
     }
     found
@@ -291,11 +296,12 @@ fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -
         sum.rename(|atom| names.iter().find(|(from, _)| *from == atom).map_or(atom, |(_, to)| *to))
     };
     let renamed =
-        high.guards.iter().map(|guard| Guard { sum: rename(&guard.sum), requires: guard.requires.clone() });
+        high.guards.iter().map(|guard| Guard { sum: rename(&guard.sum), needs: guard.needs.clone() });
     let guards: Vec<Guard> = low.guards.iter().cloned().chain(renamed).collect();
     let room = rename(&high.index).sub(&low.index);
-    let interval = walker.interval(&room, &guards);
-    let mut conditions = [low.requires.clone(), high.requires.clone(), interval.requires].concat();
-    conditions.push(Condition::AtMost(Number::ONE, interval.low?));
+    let mut needs = low.needs.clone().and(&high.needs);
+    let [least, _] = walker.interval(&room, &guards).ends(&mut needs);
+    let mut conditions = needs.into_conditions();
+    conditions.push(Condition::AtMost(Number::ONE, least?));
     Some(conditions)
 }

@@ -5,6 +5,7 @@
 //! the proof must find out which launches are right. They have many numbers of 8 and 16 bits, which
 //! wrap in small launches.
 
+mod counters;
 mod expression;
 mod index;
 mod local;
@@ -14,6 +15,7 @@ mod statement;
 use usm_kernel_ir::Scalar;
 
 use crate::random::Random;
+pub use counters::counters;
 use statement::Place;
 
 /// The parameters of every kernel.

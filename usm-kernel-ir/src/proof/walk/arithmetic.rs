@@ -1,8 +1,6 @@
 //! The sum for an operator on two integers.
 
-use alloc::vec::Vec;
-
-use super::{Known, State, Walker};
+use super::{Known, Needs, State, Walker};
 use crate::kernel::Expr;
 use crate::operator::Binary;
 use crate::proof::linear::Linear;
@@ -18,34 +16,35 @@ impl Walker<'_> {
         (two, two_ty): (Known, Scalar),
         state: &State,
     ) -> Known {
-        let joined = || [one.requires.clone(), two.requires.clone()].concat();
+        let joined = || one.needs.clone().and(&two.needs);
         let power = |by: &Known| {
             let bits = by.sum.as_number()?.constant()?;
             (0..i64::from(expr.ty.bits()).min(62)).contains(&bits).then(|| Number::Constant(1 << bits))
         };
         match operator {
-            Binary::Add => return Known { sum: one.sum.add(&two.sum), requires: joined() },
-            Binary::Sub => return Known { sum: one.sum.sub(&two.sum), requires: joined() },
+            Binary::Add => return Known { sum: one.sum.add(&two.sum), needs: joined() },
+            Binary::Sub => return Known { sum: one.sum.sub(&two.sum), needs: joined() },
             Binary::Mul => {
                 if let Some(by) = two.sum.as_number() {
-                    return Known { sum: one.sum.scale(by), requires: joined() };
+                    return Known { sum: one.sum.scale(by), needs: joined() };
                 }
                 if let Some(by) = one.sum.as_number() {
-                    return Known { sum: two.sum.scale(by), requires: joined() };
+                    return Known { sum: two.sum.scale(by), needs: joined() };
                 }
             }
             Binary::Shl => {
                 if let Some(by) = power(&two) {
-                    return Known { sum: one.sum.scale(&by), requires: joined() };
+                    return Known { sum: one.sum.scale(&by), needs: joined() };
                 }
             }
             _ => {}
         }
         // The others need the exact values, which have not wrapped.
         let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
-        let (Some(first), Some(second)) = exact else { return self.unknown_of(expr, None, None, Vec::new()) };
-        let (left, right) = (self.interval(&one.sum, &state.guards), self.interval(&two.sum, &state.guards));
-        let requires = [first, second, left.requires, right.requires].concat();
+        let (Some(first), Some(second)) = exact else { return self.unknown_of(expr, None, None, Needs::none()) };
+        let mut needs = first.and(&second);
+        let [left_low, left_high] = self.interval(&one.sum, &state.guards).ends(&mut needs);
+        let [right_low, right_high] = self.interval(&two.sum, &state.guards).ends(&mut needs);
         let natural =
             |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 0);
         let positive =
@@ -54,64 +53,64 @@ impl Walker<'_> {
         if matches!(operator, Binary::Min | Binary::Max) && one.sum.terms == two.sum.terms {
             let (first, second) = (one.sum.constant, two.sum.constant);
             let constant = if operator == Binary::Min { first.min(second) } else { first.max(second) };
-            return Known { sum: Linear { terms: one.sum.terms, constant }, requires };
+            return Known { sum: Linear { terms: one.sum.terms, constant }, needs };
         }
         let (low, high) = match operator {
-            Binary::Mul if natural(&left.low) && natural(&right.low) => {
-                let low = left.low.zip(right.low).map(|(one, two)| one.mul(two));
-                let high = left.high.zip(right.high).map(|(one, two)| one.mul(two));
-                return self.congruent(expr, low.zip(high), requires);
+            Binary::Mul if natural(&left_low) && natural(&right_low) => {
+                let low = left_low.zip(right_low).map(|(one, two)| one.mul(two));
+                let high = left_high.zip(right_high).map(|(one, two)| one.mul(two));
+                return self.congruent(expr, low.zip(high), needs);
             }
-            Binary::Div if natural(&left.low) && natural(&right.low) => {
+            Binary::Div if natural(&left_low) && natural(&right_low) => {
                 if let (Some(value), Some(by)) = (one.sum.as_number(), two.sum.as_number()) {
                     if by.least().is_some_and(|least| least >= 1) {
-                        return Known { sum: Linear::number(value.clone().div(by.clone())), requires };
+                        return Known { sum: Linear::number(value.clone().div(by.clone())), needs };
                     }
                 }
-                let by = if positive(&right.low) { right.low } else { None };
-                (Some(Number::ZERO), left.high.map(|high| high.div(by.unwrap_or(Number::ONE))))
+                let by = if positive(&right_low) { right_low } else { None };
+                (Some(Number::ZERO), left_high.map(|high| high.div(by.unwrap_or(Number::ONE))))
             }
-            Binary::Shr if natural(&left.low) => {
+            Binary::Shr if natural(&left_low) => {
                 if let (Some(value), Some(by)) = (one.sum.as_number(), power(&two)) {
-                    return Known { sum: Linear::number(value.clone().div(by)), requires };
+                    return Known { sum: Linear::number(value.clone().div(by)), needs };
                 }
-                (Some(Number::ZERO), left.high.map(|high| high.div(power(&two).unwrap_or(Number::ONE))))
+                (Some(Number::ZERO), left_high.map(|high| high.div(power(&two).unwrap_or(Number::ONE))))
             }
-            Binary::Rem if natural(&left.low) && natural(&right.low) => {
-                let below = right.high.map(|high| high.sub(Number::ONE).max(Number::ZERO));
-                let high = match (left.high, below) {
+            Binary::Rem if natural(&left_low) && natural(&right_low) => {
+                let below = right_high.map(|high| high.sub(Number::ONE).max(Number::ZERO));
+                let high = match (left_high, below) {
                     (Some(one), Some(two)) => Some(one.min(two)),
                     (one, two) => one.or(two),
                 };
                 (Some(Number::ZERO), high)
             }
-            Binary::And if natural(&left.low) || natural(&right.low) => {
-                let high = match (natural(&left.low), natural(&right.low)) {
-                    (true, true) => match (left.high, right.high) {
+            Binary::And if natural(&left_low) || natural(&right_low) => {
+                let high = match (natural(&left_low), natural(&right_low)) {
+                    (true, true) => match (left_high, right_high) {
                         (Some(one), Some(two)) => Some(one.min(two)),
                         (one, two) => one.or(two),
                     },
-                    (true, false) => left.high,
-                    _ => right.high,
+                    (true, false) => left_high,
+                    _ => right_high,
                 };
                 (Some(Number::ZERO), high)
             }
             Binary::Min => {
-                let high = match (left.high, right.high) {
+                let high = match (left_high, right_high) {
                     (Some(one), Some(two)) => Some(one.min(two)),
                     (one, two) => one.or(two),
                 };
-                (left.low.zip(right.low).map(|(one, two)| one.min(two)), high)
+                (left_low.zip(right_low).map(|(one, two)| one.min(two)), high)
             }
             Binary::Max => {
-                let low = match (left.low, right.low) {
+                let low = match (left_low, right_low) {
                     (Some(one), Some(two)) => Some(one.max(two)),
                     (one, two) => one.or(two),
                 };
-                (low, left.high.zip(right.high).map(|(one, two)| one.max(two)))
+                (low, left_high.zip(right_high).map(|(one, two)| one.max(two)))
             }
-            _ => return self.unknown_of(expr, None, None, Vec::new()),
+            _ => return self.unknown_of(expr, None, None, Needs::none()),
         };
-        self.unknown_of(expr, low, high, requires)
+        self.unknown_of(expr, low, high, needs)
     }
 }

@@ -30,10 +30,10 @@ impl Walker<'_> {
                 let exact =
                     (self.exact(&one, left.ty, &state.guards), self.exact(&two, left.ty, &state.guards));
                 let (Some(first), Some(second)) = exact else { return };
-                let requires = [first, second].concat();
+                let needs = first.and(&second);
                 let mut below = |low: &Known, high: &Known, by: i64| {
                     let sum = high.sum.sub(&low.sum).add(&Linear::number(Number::Constant(-by)));
-                    state.guards.push(Guard { sum, requires: requires.clone() });
+                    state.guards.push(Guard { sum, needs: needs.clone() });
                 };
                 match (operator, truth) {
                     (Binary::Lt, true) | (Binary::Ge, false) => below(&one, &two, 1),

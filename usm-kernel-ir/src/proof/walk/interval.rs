@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Interval, Walker, unknown};
-use crate::proof::claim::Condition;
+use super::{Guard, Interval, Needs, Walker};
 use crate::proof::linear::{Atom, Linear};
 use crate::proof::number::Number;
 
@@ -71,16 +70,10 @@ impl Walker<'_> {
 
     /// The range of a sum under the guards.
     pub(in crate::proof) fn interval(&self, sum: &Linear, guards: &[Guard]) -> Interval {
-        let mut requires: Vec<Condition> = Vec::new();
-        let mut using = |guard: &Guard| {
-            for one in &guard.requires {
-                if !requires.contains(one) {
-                    requires.push(one.clone());
-                }
-            }
-        };
+        let mut needs = Needs::none();
+        let mut using = |guard: &Guard| needs.add_new(&guard.needs);
         // A guard that holds for no launch as a sum, because its numbers wrap, says nothing.
-        let is_real = |guard: &&Guard| guard.requires.iter().all(|one| one.known() != Some(false));
+        let is_real = |guard: &&Guard| !guard.needs.is_impossible();
         let limits = |atom: Atom| self.limits(atom);
         let mut narrowed: Vec<(Atom, Option<Number>, Option<Number>)> = Vec::new();
         for (atom, _) in &sum.terms {
@@ -172,6 +165,6 @@ impl Walker<'_> {
                 });
             }
         }
-        Interval { low, high, requires: unknown(requires) }
+        Interval::new([low, high], needs.unknown())
     }
 }

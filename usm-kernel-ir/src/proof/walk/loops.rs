@@ -2,13 +2,24 @@
 
 use alloc::vec::Vec;
 
-use super::{Guard, Info, Jumps, Known, NESTED, State, Walker, add_to, assigned};
+use super::{Guard, Info, Jumps, Known, NESTED, Needs, State, Walker, add_to, assigned};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
 use crate::operator::Binary;
 use crate::proof::claim::Condition;
-use crate::proof::linear::Linear;
+use crate::proof::linear::{Atom, Linear};
 use crate::proof::number::Number;
 use crate::scalar::Scalar;
+
+/// A variable that only grows in a loop: a start and steps.
+struct Growing {
+    variable: VarId,
+    ty: Scalar,
+    /// Its value at the begin of a round, as long as it has not wrapped.
+    atom: Atom,
+    step: Number,
+    /// What the start and the step rest on.
+    needs: Needs,
+}
 
 impl Walker<'_> {
     /// Walks the rounds of a loop; `enter` adds the facts about its variables. A loop with barriers
@@ -61,10 +72,81 @@ impl Walker<'_> {
 
     /// Facts about the variables that a `while` loop changes: those that only grow by a step, or
     /// only shrink.
+    ///
+    /// A growing variable stays in its type's range only if the loop's condition stops it, and the
+    /// bound that follows from the condition may rest on other growing variables. All are assumed
+    /// not to wrap, each bound remembers which of these assumptions it uses, and a variable's facts
+    /// need the conditions of all that its bound uses, directly or through others. This suffices,
+    /// by induction over the rounds: let a set of variables contain with each one those that its
+    /// bound uses, and let their conditions hold. Where a round begins with all of them unwrapped
+    /// and the condition is true, each bound holds, so no step of this round wraps; each variable
+    /// has one step in a round at most. The first round begins with their starts, which are exact.
     pub(super) fn count(&mut self, body: &[Stmt], before: &State, condition: &Expr, state: &mut State) {
+        let mut growing = self.changing(body, before, state);
+        let assumed = |growing: &[Growing], state: &mut State| {
+            for (number, one) in growing.iter().enumerate() {
+                let needs = one.needs.clone().and(&Needs::counter(number));
+                let known = Known { sum: Linear::atom(one.atom), needs };
+                state.variables[one.variable.0 as usize] = Some(known);
+            }
+        };
+        let mut bounds = Vec::new();
+        while !growing.is_empty() {
+            let mut inside = state.clone();
+            assumed(&growing, &mut inside);
+            self.assume(condition, true, &mut inside);
+            bounds = growing.iter().map(|one| self.bound_of(one, &inside.guards)).collect();
+            let is_lost = |number: usize| bounds[number].is_none();
+            let uses_lost = |bound: &Needs| (0..growing.len()).any(|one| is_lost(one) && bound.assumes(one));
+            // Without the lost ones the others may have other bounds.
+            let is_final = !bounds.iter().flatten().any(uses_lost);
+            let mut kept = bounds.iter().map(Option::is_some);
+            if is_final {
+                break;
+            }
+            growing.retain(|_| kept.next().unwrap_or(false));
+        }
+        for (number, one) in growing.iter().enumerate() {
+            if bounds[number].is_none() {
+                continue;
+            }
+            let mut used = 1_u64 << number;
+            loop {
+                let all = bounds.iter().enumerate().filter(|(other, _)| used >> other & 1 == 1);
+                let more = all.fold(used, |used, (_, bound)| used | bound.as_ref().map_or(0, Needs::assumed));
+                if more == used {
+                    break;
+                }
+                used = more;
+            }
+            let mut needs = Needs::none();
+            for other in (0..growing.len()).filter(|other| used >> other & 1 == 1) {
+                needs.add_new(&growing[other].needs);
+                if let Some(bound) = &bounds[other] {
+                    needs.add_new(bound);
+                }
+            }
+            let known = Known { sum: Linear::atom(one.atom), needs: needs.with_assumed(0) };
+            state.variables[one.variable.0 as usize] = Some(known);
+        }
+    }
+
+    /// What bounds a growing variable so that its next step does not wrap, if anything does.
+    fn bound_of(&self, one: &Growing, guards: &[Guard]) -> Option<Needs> {
+        let mut needs = Needs::none();
+        let [_, high] = self.interval(&Linear::atom(one.atom), guards).ends(&mut needs);
+        let limit = Number::Constant(one.ty.max().unwrap_or(i64::MAX));
+        needs.push(Condition::AtMost(high?.add(one.step.clone()), limit));
+        (!needs.is_impossible()).then_some(needs)
+    }
+
+    /// Sets the variables that only shrink to what is known of them, and returns those that only
+    /// grow by a step that is the same in all rounds.
+    fn changing(&mut self, body: &[Stmt], before: &State, state: &mut State) -> Vec<Growing> {
         let mut set = Vec::new();
         assigned(body, &mut set);
-        let mut counted = Vec::new();
+        let mut growing = Vec::new();
+        let mut shrinking = Vec::new();
         for variable in set {
             let mut updates = Vec::new();
             updates_of(body, variable, &mut updates);
@@ -77,16 +159,19 @@ impl Walker<'_> {
                 continue;
             }
             let is_literal = |least: i64| matches!(right.kind, ExprKind::Literal(literal) if literal.to_i64().is_some_and(|value| value >= least));
-            let interval = self.interval(&start.sum, &before.guards);
             let exact = self.exact(start, value.ty, &before.guards);
-            let Some(mut requires) = exact else { continue };
+            let Some(mut needs) = exact else { continue };
+            let interval = self.interval(&start.sum, &before.guards);
             let is_unsigned = !value.ty.is_signed();
             let shared = self.uniformity.is_uniform(variable) && self.free == 0;
-            let (low, high, steps) = match operator {
+            let info = |low, high, steps| Info { ty: Some(value.ty), low, high, shared, steps };
+            match operator {
                 Binary::Div | Binary::Shr if is_unsigned && is_literal(0) => {
-                    (Some(Number::ZERO), interval.high, None)
+                    let [_, high] = interval.ends(&mut needs);
+                    let atom = self.fresh(info(Some(Number::ZERO), high, None));
+                    shrinking.push((variable, Known { sum: Linear::atom(atom), needs }));
                 }
-                Binary::Add => {
+                Binary::Add if growing.len() < Needs::COUNTERS => {
                     self.recording = false;
                     let step = self.value(right, state);
                     self.recording = true;
@@ -96,30 +181,18 @@ impl Walker<'_> {
                     else {
                         continue;
                     };
-                    requires.extend(exact);
-                    counted.push((variable, step.clone(), value.ty));
-                    (interval.low, None, Some((start.sum.clone(), step.clone())))
+                    needs.add(&exact);
+                    let [low, _] = interval.ends(&mut needs);
+                    let atom = self.fresh(info(low, None, Some((start.sum.clone(), step.clone()))));
+                    growing.push(Growing { variable, ty: value.ty, atom, step: step.clone(), needs });
                 }
-                _ => continue,
-            };
-            requires.extend(interval.requires);
-            let atom = self.fresh(Info { ty: Some(value.ty), low, high, shared, steps });
-            state.variables[variable.0 as usize] = Some(Known { sum: Linear::atom(atom), requires });
+                _ => {}
+            }
         }
-        // A growing variable stays in its type's range only if the loop's condition stops it.
-        for (variable, step, ty) in counted {
-            let mut inside = state.clone();
-            self.assume(condition, true, &mut inside);
-            let Some(known) = &state.variables[variable.0 as usize] else { continue };
-            let interval = self.interval(&known.sum, &inside.guards);
-            let kept = interval.high.map(|high| {
-                let limit = Number::Constant(ty.max().unwrap_or(i64::MAX));
-                let mut requires = [known.requires.clone(), interval.requires].concat();
-                requires.push(Condition::AtMost(high.add(step), limit));
-                Known { sum: known.sum.clone(), requires }
-            });
-            state.variables[variable.0 as usize] = kept;
+        for (variable, known) in shrinking {
+            state.variables[variable.0 as usize] = Some(known);
         }
+        growing
     }
 
     /// Facts about the variable of a counting loop.
@@ -137,21 +210,23 @@ impl Walker<'_> {
             state.variables[variable.0 as usize] = None;
             return;
         };
-        let mut requires = [one, two, first.requires.clone(), last.requires].concat();
+        let mut needs = one.and(&two);
+        let [low, _] = first.ends(&mut needs);
+        let [_, high] = last.ends(&mut needs);
         let number = step.sum.as_number().filter(|step| step.least().is_some_and(|least| least > 0));
-        let number = number.filter(|_| step.requires.is_empty());
+        let number = number.filter(|_| step.needs.is_empty());
         let steps = number.zip(self.exact(step, ty, &state.guards)).map(|(number, exact)| {
-            requires.extend(exact);
+            needs.add(&exact);
             (start.sum.clone(), number.clone())
         });
         let shared = self.uniformity.is_uniform(variable) && self.free == 0;
-        let high = last.high.map(|high| high.sub(Number::ONE));
-        let atom = self.fresh(Info { ty: Some(ty), low: first.low, high, shared, steps });
+        let high = high.map(|high| high.sub(Number::ONE));
+        let atom = self.fresh(Info { ty: Some(ty), low, high, shared, steps });
         let sum = Linear::atom(atom);
         let one = Linear::number(Number::ONE);
-        state.guards.push(Guard { sum: sum.sub(&start.sum), requires: requires.clone() });
-        state.guards.push(Guard { sum: end.sum.sub(&sum).sub(&one), requires: requires.clone() });
-        state.variables[variable.0 as usize] = Some(Known { sum, requires });
+        state.guards.push(Guard { sum: sum.sub(&start.sum), needs: needs.clone() });
+        state.guards.push(Guard { sum: end.sum.sub(&sum).sub(&one), needs: needs.clone() });
+        state.variables[variable.0 as usize] = Some(Known { sum, needs });
     }
 }
 

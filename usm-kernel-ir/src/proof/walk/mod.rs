@@ -4,6 +4,7 @@ mod arithmetic;
 mod condition;
 mod interval;
 mod loops;
+mod needs;
 mod value;
 
 use alloc::vec;
@@ -18,6 +19,8 @@ use crate::kernel::{ArrayId, Expr, Kernel, Place, Space, Stmt, StmtKind, VarId};
 use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
 use crate::verify::leaves;
+
+pub(super) use needs::{Interval, Needs};
 
 /// Maximum nesting of loops with barriers: each is walked twice.
 const NESTED: u32 = 4;
@@ -48,22 +51,14 @@ pub(super) struct Info {
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) sum: Linear,
-    pub(super) requires: Vec<Condition>,
+    pub(super) needs: Needs,
 }
 
 /// A value: its sum, correct up to multiples of the type's range, if the conditions hold.
 #[derive(Clone, Debug)]
 struct Known {
     sum: Linear,
-    requires: Vec<Condition>,
-}
-
-/// A least and a greatest value, if the conditions hold.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Interval {
-    pub(super) low: Option<Number>,
-    pub(super) high: Option<Number>,
-    pub(super) requires: Vec<Condition>,
+    needs: Needs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +74,7 @@ pub(super) struct Access {
     pub(super) array: ArrayId,
     pub(super) kind: Kind,
     pub(super) index: Linear,
-    pub(super) requires: Vec<Condition>,
+    pub(super) needs: Needs,
     pub(super) guards: Vec<Guard>,
     pub(super) place: Place,
 }
@@ -283,7 +278,7 @@ impl Walker<'_> {
                     let both = (one.variables[place].take(), two.variables[place].take());
                     state.variables[place] = match both {
                         (Some(one), Some(two)) if one.sum == two.sum => {
-                            Some(Known { requires: [one.requires, two.requires].concat(), ..one })
+                            Some(Known { needs: one.needs.and(&two.needs), sum: one.sum })
                         }
                         (Some(first), Some(second)) => {
                             self.union_of_intervals(variable, (first, &one.guards), (second, &two.guards))
@@ -305,26 +300,27 @@ impl Walker<'_> {
     ) -> Option<Known> {
         let ty = self.kernel.variable(variable).ty;
         let is_exact = self.is_exact(&one.0, ty, one.1) && self.is_exact(&two.0, ty, two.1);
-        let (first, second) = (self.interval(&one.0.sum, one.1), self.interval(&two.0.sum, two.1));
-        let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
-        let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
-        let requires = [one.0.requires, two.0.requires, first.requires, second.requires].concat();
+        let mut needs = one.0.needs.and(&two.0.needs);
+        let first = self.interval(&one.0.sum, one.1).ends(&mut needs);
+        let second = self.interval(&two.0.sum, two.1).ends(&mut needs);
+        let [low, high] = hull(first, second);
         let shared = self.uniformity.is_uniform(variable) && self.free == 0;
         let atom = self.fresh(Info { ty: is_exact.then_some(ty), low, high, shared, steps: None });
-        Some(Known { sum: Linear::atom(atom), requires })
+        Some(Known { sum: Linear::atom(atom), needs })
     }
 
     fn access(&mut self, array: ArrayId, kind: Kind, index: Known, place: Place, state: &mut State) {
         if !self.recording {
             return;
         }
-        let interval = self.interval(&index.sum, &state.guards);
+        let mut needs = index.needs.clone();
+        let [low, high] = self.interval(&index.sum, &state.guards).ends(&mut needs);
         let len = self.len(array);
-        let conditions = interval.low.zip(interval.high).zip(len).map(|((low, high), (len, requires))| {
-            let mut all = [index.requires.clone(), interval.requires, requires].concat();
-            all.push(Condition::AtMost(Number::ZERO, low));
-            all.push(Condition::AtMost(high, len.sub(Number::ONE)));
-            unknown(all)
+        let conditions = low.zip(high).zip(len).map(|((low, high), (len, exact))| {
+            needs.add(&exact);
+            needs.push(Condition::AtMost(Number::ZERO, low));
+            needs.push(Condition::AtMost(high, len.sub(Number::ONE)));
+            needs.unknown().into_conditions()
         });
         let bound = Bound { array, place, conditions };
         if bound.conditions.as_ref().is_none_or(|conditions| !conditions.is_empty())
@@ -345,13 +341,13 @@ impl Walker<'_> {
             return;
         }
         state.open.push(self.accesses.len());
-        let Known { sum: index, requires } = index;
-        self.accesses.push(Access { array, kind, index, requires, guards: state.guards.clone(), place });
+        let Known { sum: index, needs } = index;
+        self.accesses.push(Access { array, kind, index, needs, guards: state.guards.clone(), place });
     }
 
     /// The number of elements of an array, if the conditions hold.
-    fn len(&mut self, array: ArrayId) -> Option<(Number, Vec<Condition>)> {
-        let plain = |number| Some((number, Vec::new()));
+    fn len(&mut self, array: ArrayId) -> Option<(Number, Needs)> {
+        let plain = |number| Some((number, Needs::none()));
         match &self.kernel.array(array).space {
             Space::Read | Space::Write | Space::Atomic => plain(Number::Len(array)),
             Space::Constant(len) | Space::Private(len) => plain(Number::Constant(i64::try_from(*len).ok()?)),
@@ -364,6 +360,11 @@ impl Walker<'_> {
             }
         }
     }
+}
+
+/// The least and the greatest value of two intervals.
+pub(super) fn hull([low, high]: [Option<Number>; 2], [least, most]: [Option<Number>; 2]) -> [Option<Number>; 2] {
+    [low.zip(least).map(|(one, two)| one.min(two)), high.zip(most).map(|(one, two)| one.max(two))]
 }
 
 /// Adds the accesses that are not in a list yet.

@@ -1,8 +1,6 @@
 //! Expressions as sums.
 
-use alloc::vec::Vec;
-
-use super::{Guard, Info, Kind, Known, NODES, State, Walker, unknown};
+use super::{Guard, Info, Kind, Known, NODES, Needs, State, Walker, hull};
 use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Unary};
 use crate::proof::claim::Condition;
@@ -16,27 +14,27 @@ impl Walker<'_> {
         if !self.recording {
             // A condition in a condition is looked at for each way of the outer one.
             let Some(left) = self.left.checked_sub(1) else {
-                return self.unknown_of(expr, None, None, Vec::new());
+                return self.unknown_of(expr, None, None, Needs::none());
             };
             self.left = left;
         }
         let known = self.value_of(expr, state);
         let mut left = NODES;
-        let is_short = known.sum.counts(&mut left) && known.requires.iter().all(|one| one.counts(&mut left));
-        if is_short { known } else { self.unknown_of(expr, None, None, Vec::new()) }
+        let is_short = known.sum.counts(&mut left) && known.needs.counts(&mut left);
+        if is_short { known } else { self.unknown_of(expr, None, None, Needs::none()) }
     }
 
     fn value_of(&mut self, expr: &Expr, state: &mut State) -> Known {
-        let plain = |sum| Known { sum, requires: Vec::new() };
+        let plain = |sum| Known { sum, needs: Needs::none() };
         match &expr.kind {
             ExprKind::Literal(literal) => match literal.to_i64() {
                 Some(value) => plain(Linear::number(Number::Constant(value))),
-                None => self.unknown_of(expr, None, None, Vec::new()),
+                None => self.unknown_of(expr, None, None, Needs::none()),
             },
             ExprKind::Variable(variable) => match &state.variables[variable.0 as usize] {
                 Some(known) if expr.ty.is_integer() => known.clone(),
                 _ => {
-                    let known = self.unknown_of(expr, None, None, Vec::new());
+                    let known = self.unknown_of(expr, None, None, Needs::none());
                     state.variables[variable.0 as usize] = Some(known.clone());
                     known
                 }
@@ -47,8 +45,8 @@ impl Walker<'_> {
                 plain(Linear::number(if expr.ty.is_signed() { number } else { number.max(Number::ZERO) }))
             }
             ExprKind::Len(array) => match self.len(*array) {
-                Some((len, requires)) => Known { sum: Linear::number(len), requires },
-                None => self.unknown_of(expr, None, None, Vec::new()),
+                Some((len, needs)) => Known { sum: Linear::number(len), needs },
+                None => self.unknown_of(expr, None, None, Needs::none()),
             },
             ExprKind::Query(query, dimension) => {
                 let dimension = *dimension;
@@ -70,15 +68,15 @@ impl Walker<'_> {
                     return index;
                 }
                 self.access(*array, kind, index, expr.place, state);
-                self.unknown_of(expr, None, None, Vec::new())
+                self.unknown_of(expr, None, None, Needs::none())
             }
             ExprKind::Unary(operator, operand) => {
                 let known = self.value(operand, state);
                 match operator {
                     Unary::Neg if expr.ty.is_integer() => {
-                        Known { sum: known.sum.scale(&Number::Constant(-1)), requires: known.requires }
+                        Known { sum: known.sum.scale(&Number::Constant(-1)), needs: known.needs }
                     }
-                    _ => self.unknown_of(expr, None, None, Vec::new()),
+                    _ => self.unknown_of(expr, None, None, Needs::none()),
                 }
             }
             ExprKind::Binary(operator, left, right) => {
@@ -92,28 +90,28 @@ impl Walker<'_> {
                 let two = self.value(right, state);
                 state.guards.truncate(guards);
                 if !expr.ty.is_integer() || !left.ty.is_integer() {
-                    return self.unknown_of(expr, None, None, Vec::new());
+                    return self.unknown_of(expr, None, None, Needs::none());
                 }
                 self.arithmetic(expr, *operator, (one, left.ty), (two, right.ty), state)
             }
             ExprKind::Cast(operand) => {
                 let known = self.value(operand, state);
                 if !operand.ty.is_integer() || !expr.ty.is_integer() {
-                    return self.unknown_of(expr, None, None, Vec::new());
+                    return self.unknown_of(expr, None, None, Needs::none());
                 }
                 if operand.ty.bits() >= expr.ty.bits() {
                     return known;
                 }
                 match self.exact(&known, operand.ty, &state.guards) {
-                    Some(requires) => Known { sum: known.sum, requires },
+                    Some(needs) => Known { sum: known.sum, needs },
                     None => {
                         let low = Number::Constant(operand.ty.min());
                         let high = operand.ty.max().map(Number::Constant);
                         // A negative number becomes a great one.
                         if operand.ty.is_signed() && !expr.ty.is_signed() {
-                            self.congruent(expr, Some(low).zip(high), Vec::new())
+                            self.congruent(expr, Some(low).zip(high), Needs::none())
                         } else {
-                            self.unknown_of(expr, Some(low), high, Vec::new())
+                            self.unknown_of(expr, Some(low), high, Needs::none())
                         }
                     }
                 }
@@ -131,22 +129,21 @@ impl Walker<'_> {
                 is_exact &= self.is_exact(&two, expr.ty, &state.guards);
                 let second = self.interval(&two.sum, &state.guards);
                 state.guards.truncate(guards);
-                let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
-                let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
-                let requires = [one.requires, two.requires, first.requires, second.requires].concat();
+                let mut needs = one.needs.and(&two.needs);
+                let [low, high] = hull(first.ends(&mut needs), second.ends(&mut needs));
                 if is_exact {
-                    self.unknown_of(expr, low, high, requires)
+                    self.unknown_of(expr, low, high, needs)
                 } else {
-                    self.congruent(expr, low.zip(high), requires)
+                    self.congruent(expr, low.zip(high), needs)
                 }
             }
             ExprKind::Math(_, arguments) => {
                 for argument in arguments {
                     let _ = self.value(argument, state);
                 }
-                self.unknown_of(expr, None, None, Vec::new())
+                self.unknown_of(expr, None, None, Needs::none())
             }
-            ExprKind::Value(_) => self.unknown_of(expr, None, None, Vec::new()),
+            ExprKind::Value(_) => self.unknown_of(expr, None, None, Needs::none()),
         }
     }
 
@@ -156,14 +153,14 @@ impl Walker<'_> {
         expr: &Expr,
         low: Option<Number>,
         high: Option<Number>,
-        requires: Vec<Condition>,
+        needs: Needs,
     ) -> Known {
         let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let low = low.filter(is_short).or(Some(Number::Constant(expr.ty.min())));
         let high = high.filter(is_short).or(expr.ty.max().map(Number::Constant));
         let atom = self.fresh(Info { ty: Some(expr.ty), low, high, shared, steps: None });
-        Known { sum: Linear::atom(atom), requires }
+        Known { sum: Linear::atom(atom), needs }
     }
 
     /// A value that equals, up to multiples of its type's range, a quantity with known limits.
@@ -171,40 +168,38 @@ impl Walker<'_> {
         &mut self,
         expr: &Expr,
         limits: Option<(Number, Number)>,
-        requires: Vec<Condition>,
+        needs: Needs,
     ) -> Known {
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let Some((low, high)) = limits.filter(|(low, high)| is_short(low) && is_short(high)) else {
-            return self.unknown_of(expr, None, None, requires);
+            return self.unknown_of(expr, None, None, needs);
         };
         let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
         let atom = self.fresh(Info { ty: None, low: Some(low), high: Some(high), shared, steps: None });
-        Known { sum: Linear::atom(atom), requires }
+        Known { sum: Linear::atom(atom), needs }
     }
 
     /// Whether a value of this type always equals its sum.
     pub(super) fn is_exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> bool {
         let exact = self.exact(known, ty, guards);
-        exact.is_some_and(|all| all.iter().all(|one| known.requires.contains(one)))
+        exact.is_some_and(|all| all.are_in(&known.needs))
     }
 
     /// The condition under which a value of this type equals its sum without wrapping; `None` if it
     /// cannot be expressed.
-    pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Vec<Condition>> {
-        let mut requires = known.requires.clone();
+    pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Needs> {
+        let mut needs = known.needs.clone();
         if let ([(atom, Number::Constant(1))], Number::Constant(0)) =
             (&known.sum.terms[..], &known.sum.constant)
         {
             if self.fits(*atom, ty) {
-                return Some(requires);
+                return Some(needs);
             }
         }
-        let interval = self.interval(&known.sum, guards);
-        requires.extend(interval.requires);
-        requires.push(Condition::AtMost(Number::Constant(ty.min()), interval.low?));
-        requires.push(Condition::AtMost(interval.high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
-        let is_possible = requires.iter().all(|one| one.known() != Some(false));
-        is_possible.then(|| unknown(requires))
+        let [low, high] = self.interval(&known.sum, guards).ends(&mut needs);
+        needs.push(Condition::AtMost(Number::Constant(ty.min()), low?));
+        needs.push(Condition::AtMost(high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
+        (!needs.is_impossible()).then(|| needs.unknown())
     }
 
     /// Whether each value of an atom is one of the type. No range has 2^63 items.
