@@ -135,6 +135,53 @@ fn a_product_that_wraps_is_not_its_factors() {
 }
 
 #[test]
+fn a_bound_by_a_counter_that_wraps_is_none() {
+    let kernel = "#[kernel] fn f(n: u32, p: u32, a: &[u32], o: &mut [u32]) {
+        let mut y = 100_u8; let mut x = p as u8; let mut s = 0_u32;
+        while (x as u32) < n && (y as u32) < 400 - (x as u32) {
+            s += a[(y as u64) - 100];
+            if y == 100 { x += 30; }
+            y += 1;
+        }
+        o[global_id(0)] = s;
+    }";
+    let of = |n, p| launch(1, 1, vec![u32(n), u32(p), array(&[0; 300]), array(&[0])]);
+    refuses(kernel, &of(255, 227), &of(226, 200));
+    refuses(kernel, &of(226, 100), &of(226, 145));
+}
+
+#[test]
+fn a_guard_that_wraps_limits_no_loop() {
+    let of = |m| launch(2, 1, vec![u32(m), array(&[0; 60])]);
+    for counted in ["for i in 0..9_u32 {", "let mut j = 0_u32; while j < 9 { let i = j; j += 1;"] {
+        let kernel = format!(
+            "#[kernel] fn f(m: u32, o: &mut [u32]) {{
+                {counted} if i < m - 10 {{ o[global_id(0) * 4 + i as usize] = 1; }} }}
+            }}"
+        );
+        refuses(&kernel, &of(5), &of(14));
+    }
+}
+
+#[test]
+fn indices_that_wrap_may_be_equal() {
+    let one = "if g % 4 == 0 { o[g << 62] = 1; }";
+    let two = "if g == 0 { o[0] = 1; } else if g % 4 == 0 { o[1] = o[g << 62]; }";
+    let sum = "if g == 0 { o[0] = 1; } if g == 1 { o[1] = o[m + 1]; }";
+    for body in [one, two, sum] {
+        let kernel =
+            read(&format!("#[kernel] fn f(m: u64, o: &mut [u32]) {{ let g = global_id(0); {body} }}"));
+        let arguments = vec![Given::Value(Literal::integer(Scalar::U64, u64::MAX)), array(&[0; 2])];
+        let (holds, fault) = launch(5, 1, arguments).run(&kernel);
+        assert!(!holds && matches!(fault, Some(Fault::Race { .. })), "{body}: {holds}, {fault:?}");
+        let values = [Literal::integer(Scalar::U64, u64::MAX)];
+        let shape = Shape { global: &[5], local: &[1], lengths: &[2], values: &values };
+        let Ok(claims) = claims(&kernel) else { continue };
+        assert!(claims.race(&shape).is_some(), "{body}: no race");
+    }
+}
+
+#[test]
 fn values_of_branches_may_wrap() {
     for choice in
         ["let mut v = m * 3; if x[i] > 3 { v = m * 5; }", "let v = if x[i] > 3 { m * 5 } else { m * 3 };"]

@@ -6,6 +6,10 @@ use super::number::Number;
 use crate::kernel::{ArrayId, Place};
 use crate::scalar::Literal;
 
+/// Weights up to this one, in all, leave the terms of an index below 2^60, because no launch comes to
+/// its item or round 2^54: at one a nanosecond, that takes half a year.
+pub(super) const SMALL: i64 = 64;
+
 /// The numbers of a launch: sizes of the range in each dimension, lengths of all arrays, values of
 /// all scalars.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +31,7 @@ pub enum Condition {
     AtMost(Number, Number),
     /// Equal items have equal sums of weighted digits and a shift from zero up to the number, and
     /// different items different ones: in ascending order, each weight exceeds everything below it.
+    /// All of them fit, so indices of 64 bits differ where the sums do.
     Distinct(Vec<Digit>, Number),
     /// All conditions of at least one list hold.
     Any(Vec<Vec<Condition>>),
@@ -131,12 +136,16 @@ impl Condition {
                 match open[..] {
                     [] => Some(true),
                     [one] if one.weight.constant().is_some() => {
-                        let weight = one.weight.constant()?;
-                        if weight.checked_abs()? > shift {
+                        let weight = one.weight.constant()?.checked_abs()?;
+                        if weight <= shift {
+                            // At least two items conflict.
+                            return (one.extent.constant()? > 1).then_some(false);
+                        }
+                        // Greater indices may wrap and be equal.
+                        if weight <= SMALL {
                             return Some(true);
                         }
-                        // At least two items conflict.
-                        (one.extent.constant()? > 1).then_some(false)
+                        Some(distinct(&mut [(weight, one.extent.constant()?)], shift))
                     }
                     _ => {
                         let values = digits

@@ -300,7 +300,18 @@ fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -
     let guards: Vec<Guard> = low.guards.iter().cloned().chain(renamed).collect();
     let room = rename(&high.index).sub(&low.index);
     let mut needs = low.needs.clone().and(&high.needs);
-    let [least, _] = walker.interval(&room, &guards).ends(&mut needs);
+    let [least, most] = walker.interval(&room, &guards).ends(&mut needs);
+    // Indices of 64 bits differ where their sums do, if the sums are less than 2^64 apart. The least
+    // difference fits, and small terms add less than 2^62 to it.
+    match most {
+        _ if walker.is_small(&low.index) && walker.is_small(&high.index) => {}
+        Some(most) => needs.push(Condition::AtMost(most, Number::Constant(i64::MAX))),
+        None => {
+            for access in [low, high] {
+                needs.add(&walker.exact_index(access)?);
+            }
+        }
+    }
     let mut conditions = needs.into_conditions();
     conditions.push(Condition::AtMost(Number::ONE, least?));
     Some(conditions)

@@ -5,6 +5,7 @@
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
 mod conformance;
+mod kernels;
 mod mock;
 mod plans;
 
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         plans::ends_of_iterations(),
         plans::void_permits(),
         plans::proofs(),
+        kernels::launches(),
         mock::violations(),
         conformance::suite_on_faulty_backends(),
     ];

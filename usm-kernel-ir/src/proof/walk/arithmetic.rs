@@ -41,7 +41,9 @@ impl Walker<'_> {
         }
         // The others need the exact values, which have not wrapped.
         let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
-        let (Some(first), Some(second)) = exact else { return self.unknown_of(expr, None, None, Needs::none()) };
+        let (Some(first), Some(second)) = exact else {
+            return self.unknown_of(expr, None, None, Needs::none());
+        };
         let mut needs = first.and(&second);
         let [left_low, left_high] = self.interval(&one.sum, &state.guards).ends(&mut needs);
         let [right_low, right_high] = self.interval(&two.sum, &state.guards).ends(&mut needs);

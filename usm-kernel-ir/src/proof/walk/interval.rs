@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Guard, Interval, Needs, Walker};
+use crate::proof::claim::SMALL;
 use crate::proof::linear::{Atom, Linear};
 use crate::proof::number::Number;
 
@@ -38,6 +39,28 @@ impl Walker<'_> {
             end.and_then(|end| end.constant()).is_some_and(|end| end.unsigned_abs() >= 1 << 62)
         };
         is_far(low) || is_far(high)
+    }
+
+    /// Whether a sum's terms stay below 2^60 in every launch, as [`SMALL`] says.
+    pub(in crate::proof) fn is_small(&self, sum: &Linear) -> bool {
+        let weights = sum.terms.iter().try_fold(0_u64, |all, (atom, weight)| {
+            let weight = weight.constant()?.unsigned_abs();
+            self.is_small_atom(*atom).then(|| all.saturating_add(weight))
+        });
+        weights.is_some_and(|weights| weights <= SMALL.unsigned_abs())
+    }
+
+    fn is_small_atom(&self, atom: Atom) -> bool {
+        let Atom::Other(number, _) = atom else { return true };
+        let info = &self.infos[number as usize];
+        // A counter that begins with an id or near zero has as many rounds as its value says.
+        let counts_slowly = info.steps.as_ref().is_some_and(|(start, step)| {
+            let is_id =
+                |(atom, weight): &(Atom, Number)| !matches!(atom, Atom::Other(..)) && *weight == Number::ONE;
+            let is_near = start.constant.constant().is_some_and(|shift| shift.unsigned_abs() < 1 << 32);
+            is_near && start.terms.len() <= 1 && start.terms.iter().all(is_id) && *step == Number::ONE
+        });
+        counts_slowly || info.ty.is_some_and(|ty| ty.bits() <= 32)
     }
 
     /// The range of a sum from the limits of its atoms.

@@ -83,51 +83,40 @@ impl Walker<'_> {
     /// has one step in a round at most. The first round begins with their starts, which are exact.
     pub(super) fn count(&mut self, body: &[Stmt], before: &State, condition: &Expr, state: &mut State) {
         let mut growing = self.changing(body, before, state);
-        let assumed = |growing: &[Growing], state: &mut State| {
+        let mut bounds: Vec<Option<Needs>> = Vec::new();
+        while !growing.is_empty() {
+            let mut inside = state.clone();
             for (number, one) in growing.iter().enumerate() {
                 let needs = one.needs.clone().and(&Needs::counter(number));
                 let known = Known { sum: Linear::atom(one.atom), needs };
-                state.variables[one.variable.0 as usize] = Some(known);
+                inside.variables[one.variable.0 as usize] = Some(known);
             }
-        };
-        let mut bounds = Vec::new();
-        while !growing.is_empty() {
-            let mut inside = state.clone();
-            assumed(&growing, &mut inside);
             self.assume(condition, true, &mut inside);
             bounds = growing.iter().map(|one| self.bound_of(one, &inside.guards)).collect();
-            let is_lost = |number: usize| bounds[number].is_none();
-            let uses_lost = |bound: &Needs| (0..growing.len()).any(|one| is_lost(one) && bound.assumes(one));
-            // Without the lost ones the others may have other bounds.
-            let is_final = !bounds.iter().flatten().any(uses_lost);
-            let mut kept = bounds.iter().map(Option::is_some);
-            if is_final {
+            let lost = |number: &usize| bounds[*number].is_none();
+            let is_lost = |bound: &Needs| (0..growing.len()).filter(lost).any(|one| bound.assumes(one));
+            if !bounds.iter().flatten().any(is_lost) {
                 break;
             }
+            // Without the lost ones the others may have other bounds.
+            let mut kept = bounds.iter().map(Option::is_some);
             growing.retain(|_| kept.next().unwrap_or(false));
         }
         for (number, one) in growing.iter().enumerate() {
-            if bounds[number].is_none() {
-                continue;
-            }
-            let mut used = 1_u64 << number;
-            loop {
-                let all = bounds.iter().enumerate().filter(|(other, _)| used >> other & 1 == 1);
-                let more = all.fold(used, |used, (_, bound)| used | bound.as_ref().map_or(0, Needs::assumed));
-                if more == used {
-                    break;
-                }
-                used = more;
-            }
-            let mut needs = Needs::none();
-            for other in (0..growing.len()).filter(|other| used >> other & 1 == 1) {
-                needs.add_new(&growing[other].needs);
-                if let Some(bound) = &bounds[other] {
+            let (mut needs, mut added) = (Needs::counter(number), 0);
+            while let Some(next) =
+                (0..growing.len()).find(|next| needs.assumes(*next) && added >> next & 1 == 0)
+            {
+                added |= 1_u64 << next;
+                needs.add_new(&growing[next].needs);
+                if let Some(bound) = &bounds[next] {
                     needs.add_new(bound);
                 }
             }
-            let known = Known { sum: Linear::atom(one.atom), needs: needs.with_assumed(0) };
-            state.variables[one.variable.0 as usize] = Some(known);
+            if bounds[number].is_some() {
+                let known = Known { sum: Linear::atom(one.atom), needs: needs.without_assumptions() };
+                state.variables[one.variable.0 as usize] = Some(known);
+            }
         }
     }
 

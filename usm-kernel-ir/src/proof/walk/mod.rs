@@ -363,7 +363,10 @@ impl Walker<'_> {
 }
 
 /// The least and the greatest value of two intervals.
-pub(super) fn hull([low, high]: [Option<Number>; 2], [least, most]: [Option<Number>; 2]) -> [Option<Number>; 2] {
+pub(super) fn hull(
+    [low, high]: [Option<Number>; 2],
+    [least, most]: [Option<Number>; 2],
+) -> [Option<Number>; 2] {
     [low.zip(least).map(|(one, two)| one.min(two)), high.zip(most).map(|(one, two)| one.max(two))]
 }
 

@@ -32,17 +32,12 @@ impl Needs {
         self.assumed >> number & 1 == 1
     }
 
-    /// The same with other counters assumed.
-    pub(super) fn with_assumed(mut self, assumed: u64) -> Self {
-        self.assumed = assumed;
-        self
+    /// The conditions alone, where they imply what was assumed.
+    pub(super) fn without_assumptions(self) -> Self {
+        Self { assumed: 0, ..self }
     }
 
-    pub(super) const fn assumed(&self) -> u64 {
-        self.assumed
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(in crate::proof) fn add(&mut self, other: &Self) {
         self.conditions.extend_from_slice(&other.conditions);
         self.assumed |= other.assumed;
     }
@@ -62,7 +57,7 @@ impl Needs {
         self
     }
 
-    pub(super) fn push(&mut self, condition: Condition) {
+    pub(in crate::proof) fn push(&mut self, condition: Condition) {
         self.conditions.push(condition);
     }
 
@@ -71,7 +66,7 @@ impl Needs {
         Self { conditions: unknown(self.conditions), assumed: self.assumed }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.assumed == 0
     }
 
@@ -80,14 +75,10 @@ impl Needs {
         self.conditions.iter().any(|one| one.known() == Some(false))
     }
 
-    /// Whether every launch fulfils them.
-    pub(in crate::proof) fn is_certain(&self) -> bool {
-        self.assumed == 0 && self.conditions.iter().all(|one| one.known() == Some(true))
-    }
-
     /// Whether they are part of others.
     pub(super) fn are_in(&self, others: &Self) -> bool {
-        self.assumed & !others.assumed == 0 && self.conditions.iter().all(|one| others.conditions.contains(one))
+        self.assumed & !others.assumed == 0
+            && self.conditions.iter().all(|one| others.conditions.contains(one))
     }
 
     /// Counts its numbers' nodes down from `left`; false if there are more.

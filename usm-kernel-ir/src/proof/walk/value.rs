@@ -1,6 +1,6 @@
 //! Expressions as sums.
 
-use super::{Guard, Info, Kind, Known, NODES, Needs, State, Walker, hull};
+use super::{Access, Guard, Info, Kind, Known, NODES, Needs, State, Walker, hull};
 use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Unary};
 use crate::proof::claim::Condition;
@@ -164,12 +164,7 @@ impl Walker<'_> {
     }
 
     /// A value that equals, up to multiples of its type's range, a quantity with known limits.
-    pub(super) fn congruent(
-        &mut self,
-        expr: &Expr,
-        limits: Option<(Number, Number)>,
-        needs: Needs,
-    ) -> Known {
+    pub(super) fn congruent(&mut self, expr: &Expr, limits: Option<(Number, Number)>, needs: Needs) -> Known {
         let is_short = |number: &Number| number.counts(&mut NODES.clone());
         let Some((low, high)) = limits.filter(|(low, high)| is_short(low) && is_short(high)) else {
             return self.unknown_of(expr, None, None, needs);
@@ -200,6 +195,12 @@ impl Walker<'_> {
         needs.push(Condition::AtMost(Number::Constant(ty.min()), low?));
         needs.push(Condition::AtMost(high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
         (!needs.is_impossible()).then(|| needs.unknown())
+    }
+
+    /// What the index of an access needs to be equal to its sum.
+    pub(in crate::proof) fn exact_index(&self, access: &Access) -> Option<Needs> {
+        let known = Known { sum: access.index.clone(), needs: Needs::none() };
+        self.exact(&known, Scalar::U64, &access.guards)
     }
 
     /// Whether each value of an atom is one of the type. No range has 2^63 items.

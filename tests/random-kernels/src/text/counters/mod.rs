@@ -1,25 +1,20 @@
 //! Random kernels whose loops have counters that bound each other.
 //!
-//! The other generator of this module meets such loops too seldom. Here two to four counters of all
+//! The kernels of [`super::text`] seldom have such loops. Here two to four counters of all
 //! widths start near the ends of their types, grow in great steps, some under conditions, and name
 //! each other in the loop's condition, in guards and in indices. Some kernels write in loops, under
 //! guards whose numbers wrap.
+
+mod tangle;
+mod writes;
 
 use usm_kernel_ir::Scalar;
 
 use super::expression::cast;
 use crate::random::Random;
 
-const TYPES: [Scalar; 8] = [
-    Scalar::U8,
-    Scalar::I8,
-    Scalar::U16,
-    Scalar::I16,
-    Scalar::U32,
-    Scalar::I32,
-    Scalar::U64,
-    Scalar::I64,
-];
+const TYPES: [Scalar; 8] =
+    [Scalar::U8, Scalar::I8, Scalar::U16, Scalar::I16, Scalar::U32, Scalar::I32, Scalar::U64, Scalar::I64];
 const COMPARISONS: [&str; 9] = ["<", "<", "<", "<", "<=", "<=", "!=", ">", ">="];
 
 #[derive(Clone)]
@@ -42,8 +37,8 @@ struct Maker {
 pub fn counters(seed: u64) -> String {
     let mut maker = Maker { random: Random::new(seed), counters: Vec::new(), names: 0 };
     let body = match maker.random.below(10) {
-        0..=3 => maker.reads(),
-        4..=6 => maker.tangle(),
+        0..=2 => maker.reads(),
+        3..=6 => maker.tangle(),
         _ => maker.writes(),
     };
     format!("#[kernel]\nunsafe fn f({}) {{\nlet g = global_id(0);\n{body}}}\n", super::PARAMETERS)
@@ -104,8 +99,12 @@ impl Maker {
     }
 
     fn scalar(&mut self, ty: Scalar) -> String {
-        let (name, from) =
-            *self.random.pick(&[("n", Scalar::U32), ("m", Scalar::U64), ("k", Scalar::I32), ("p", Scalar::U8)]);
+        let (name, from) = *self.random.pick(&[
+            ("n", Scalar::U32),
+            ("m", Scalar::U64),
+            ("k", Scalar::I32),
+            ("p", Scalar::U8),
+        ]);
         cast(name, from, ty)
     }
 
@@ -302,166 +301,5 @@ impl Maker {
             text += &self.read();
         }
         text + "if g < o.len() { o[g] = s; }\n"
-    }
-
-    /// A counter that wraps within some hundred rounds: it starts near the end of its type, or grows
-    /// in great steps.
-    fn soon_wrapping(&mut self, ty: Scalar) -> (u64, String) {
-        let most = Self::most(ty);
-        match self.random.below(4) {
-            0 | 1 => (most - self.random.from(0, 150.min(most)), format!("1_{ty}")),
-            2 => (self.random.below(most.min(250)), format!("{}_{ty}", most / 2 + self.random.below(2))),
-            _ => (self.random.below(most.min(250)), self.step(ty)),
-        }
-    }
-
-    /// A kernel that reads by counters whose bounds name other counters, in a chain or a circle.
-    fn tangle(&mut self) -> String {
-        let mut text = "let mut s = n;\nlet mut t = 0_u32;\n".to_owned();
-        let types = [Scalar::U8, Scalar::U8, Scalar::U16, Scalar::U32, Scalar::I8, Scalar::I16, Scalar::I64];
-        let wide = *self.random.pick(&[Scalar::U32, Scalar::U32, Scalar::I32, Scalar::U64, Scalar::I64]);
-        let mut steps = Vec::new();
-        for place in 0..*self.random.pick(&[2, 2, 3, 3, 4]) {
-            let (name, ty) = (self.name(), *self.random.pick(&types));
-            let (at, step) = self.soon_wrapping(ty);
-            // The first one counts the rounds.
-            let is_first = place == 0 && self.random.percent(80);
-            steps.push(if is_first { format!("1_{ty}") } else { step });
-            let start = format!("{at}_{ty}");
-            text += &format!("let mut {name}: {ty} = {start};\n");
-            self.counters.push(Counter { name, ty, start, at: Some(at) });
-        }
-        let own = self.counters.clone();
-        let mut terms = Vec::new();
-        for (place, counter) in own.iter().enumerate() {
-            if place == 0 || self.random.percent(35) {
-                let other = &own[(place + self.random.from(1, 2) as usize) % own.len()];
-                self.terms(counter, other, wide, &mut terms);
-            }
-        }
-        let mut body = Vec::new();
-        for (counter, step) in own.iter().zip(&steps) {
-            let (name, condition) =
-                (&counter.name, self.word(&["n == 0", "s & 1 == 0", "t < 2", "t % 3 == 0", "p < 9"]));
-            let is_first = *name == own[0].name;
-            body.push(match self.random.below(if is_first { 4 } else { 8 }) {
-                0..=3 => format!("{name} += {step};\n"),
-                4 => self.update(counter),
-                _ => format!("if {condition} {{ {name} += {step}; }}\n"),
-            });
-        }
-        if self.random.percent(10) {
-            let word = self.word(&["break", "continue"]);
-            body.push(format!("if {} {{ {word}; }}\n", self.comparison()));
-        }
-        let mut round = String::new();
-        while !body.is_empty() {
-            round += &body.swap_remove(self.random.below(body.len() as u64) as usize);
-        }
-        let read = if self.random.percent(80) {
-            let (counter, at) = (cast(&own[0].name, own[0].ty, Scalar::U64), own[0].at.unwrap_or(0));
-            format!("s += a[{counter} - {at}];\n")
-        } else {
-            self.read()
-        };
-        round = if self.random.percent(80) { read + &round } else { round + &read };
-        let most = *self.random.pick(&[40, 160, 160, 300]);
-        text += &format!("while {} {{\n{round}t += 1;\n", terms.join(" && "));
-        text + &format!("if t >= {most} {{ break; }}\n}}\nif g < o.len() {{ o[g] = s; }}\n")
-    }
-
-    /// Terms of a loop's condition that bound a counter by another one, which may be bounded before.
-    fn terms(&mut self, counter: &Counter, other: &Counter, wide: Scalar, terms: &mut Vec<String>) {
-        let end = Self::most(wide);
-        let (name, named) = (cast(&counter.name, counter.ty, wide), cast(&other.name, other.ty, wide));
-        let (own, at) = (counter.at.unwrap_or(0), other.at.unwrap_or(0));
-        // The counter's last number, as long as the other one is at its start.
-        let last = own.saturating_add(self.random.from(1, 160)).min(Self::most(counter.ty));
-        let sum = last.saturating_add(at).min(end);
-        // Without a greatest number of the other counter the difference may wrap.
-        let bounded = format!("min({named}, {}_{wide})", at.saturating_add(self.random.below(3)).min(end));
-        if self.random.percent(25) {
-            let most = Self::most(other.ty).saturating_add(self.random.below(50)).min(end);
-            terms.push(format!("{named} <= {most}_{wide}"));
-        }
-        terms.push(match self.random.below(10) {
-            0 => format!("{name} < {sum}_{wide} - {named}"),
-            1 => format!("{name} + {named} < {sum}_{wide}"),
-            2 => format!("{sum}_{wide} - {named} > {name}"),
-            3 => format!("{name} + {bounded} < {sum}_{wide}"),
-            4 => format!("{name} < max({}_{wide} - {named}, {last}_{wide})", sum.min(end)),
-            _ => format!("{name} < {sum}_{wide} - {bounded}"),
-        });
-    }
-
-    /// A guard of a write, whose numbers often wrap.
-    fn guard(&mut self, counter: &Counter) -> String {
-        let ty = if self.random.percent(50) { Scalar::U64 } else { self.ty() };
-        let number = match self.random.below(4) {
-            0 => self.literal(ty),
-            1 => self.scalar(ty),
-            _ => format!("({} - {})", self.scalar(ty), self.random.below(20)),
-        };
-        let left = match self.random.below(4) {
-            0 => cast("g", Scalar::U64, ty),
-            1 => format!("({} + {})", cast("g", Scalar::U64, ty), cast(&counter.name, counter.ty, ty)),
-            _ => cast(&counter.name, counter.ty, ty),
-        };
-        format!("{left} {} {number}", self.word(&["<", "<", "<", "<=", ">=", "=="]))
-    }
-
-    fn element(&mut self, counter: &Counter) -> String {
-        let inner = cast(&counter.name, counter.ty, Scalar::U64);
-        let weight = *self.random.pick(&[1_u64, 2, 3, 4, 4, 8, 1 << 31, 1 << 60, 1 << 62]);
-        match self.random.below(8) {
-            0..=3 => format!("g * {weight} + {inner}"),
-            4 => format!("{inner} * {weight} + g"),
-            5 => format!("{inner}"),
-            6 => format!("g * {weight}"),
-            _ => format!("g * (n as u64 - {}) + {inner}", self.random.below(12)),
-        }
-    }
-
-    /// A kernel that writes in a loop, under guards.
-    fn writes(&mut self) -> String {
-        let ty = if self.random.percent(60) { Scalar::U64 } else { self.ty() };
-        let counter = Counter { name: self.name(), ty, start: "0".into(), at: Some(0) };
-        self.counters.push(counter.clone());
-        let mut text = String::new();
-        for _ in 0..self.random.from(1, 2) {
-            let (array, index) = (self.word(&["o", "o", "r"]), self.element(&counter));
-            let access = if self.random.percent(80) {
-                format!("{array}[{index}] = 1;\n")
-            } else {
-                format!("let _read = {array}[{index}];\n")
-            };
-            text += &match self.random.below(6) {
-                0 => access,
-                1 => format!("if g % 4 == 0 {{ {access} }}\n"),
-                2 => {
-                    let (one, two) = (self.guard(&counter), self.guard(&counter));
-                    format!("if {one} && {two} {{ {access} }}\n")
-                }
-                _ => format!("if {} {{ {access} }}\n", self.guard(&counter)),
-            };
-        }
-        let (name, start) = (&counter.name, self.random.below(3));
-        let end = match self.random.below(3) {
-            0 => self.scalar(ty),
-            1 => format!("({} - {})", self.scalar(ty), self.random.below(20)),
-            _ => format!("{}_{ty}", self.random.below(10)),
-        };
-        match self.random.below(6) {
-            0..=2 => format!("for {name} in {start}..{end} {{\n{text}}}\n"),
-            3 => {
-                let step = *self.random.pick(&["2", "3", "global_size(0)", "4"]);
-                format!("for {name} in ({start}..{end}).step_by({step}) {{\n{text}}}\n")
-            }
-            4 => format!("for {name} in ({start}..{end}).rev() {{\n{text}}}\n"),
-            _ => {
-                let step = self.step(ty);
-                format!("let mut {name}: {ty} = {start};\nwhile {name} < {end} {{\n{text}{name} += {step};\n}}\n")
-            }
-        }
     }
 }
