@@ -1,7 +1,7 @@
 //! Random kernels as Rust text: in launches that the proof accepts, the interpreter finds no fault.
 //!
-//! `USM_RANDOM_TEXTS` sets the number of kernels, `USM_RANDOM_COUNTERS` that of kernels whose counters
-//! bound each other, `USM_RANDOM_SEED` the first seed.
+//! `USM_RANDOM_TEXTS` sets the number of kernels, `USM_RANDOM_COUNTERS` that of kernels whose
+//! counters bound each other, `USM_RANDOM_SEED` the first seed.
 
 #[path = "common/launch.rs"]
 mod launch;

@@ -6,8 +6,8 @@ use super::number::Number;
 use crate::kernel::{ArrayId, Place};
 use crate::scalar::Literal;
 
-/// Weights up to this one, in all, leave the terms of an index below 2^60, because no launch comes to
-/// its item or round 2^54: at one a nanosecond, that takes half a year.
+/// Weights up to this one, in all, leave the terms of an index below 2^60, because no launch comes
+/// to its item or round 2^54: at one a nanosecond, that takes half a year.
 pub(super) const SMALL: i64 = 64;
 
 /// The numbers of a launch: sizes of the range in each dimension, lengths of all arrays, values of

@@ -82,7 +82,7 @@ impl Maker {
         text + &format!("if t >= {most} {{ break; }}\n}}\nif g < o.len() {{ o[g] = s; }}\n")
     }
 
-    /// Terms of a loop's condition that bound a counter by another one, which may be bounded before.
+    /// Terms of a loop's condition that bound a counter by another one, perhaps bounded before.
     fn terms(&mut self, counter: &Counter, other: &Counter, wide: Scalar, terms: &mut Vec<String>) {
         let end = Self::most(wide);
         let (name, named) = (cast(&counter.name, counter.ty, wide), cast(&other.name, other.ty, wide));
