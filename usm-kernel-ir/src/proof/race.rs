@@ -301,8 +301,8 @@ fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -
     let room = rename(&high.index).sub(&low.index);
     let mut needs = low.needs.clone().and(&high.needs);
     let [least, most] = walker.interval(&room, &guards).ends(&mut needs);
-    // Indices of 64 bits differ where their sums do, if the sums are less than 2^64 apart. The
-    // least difference fits, and small terms add less than 2^62 to it.
+    // Indices of 64 bits differ where their sums do, if the sums are less than 2^64 apart. Small
+    // ones are: what is no term in them fits.
     match most {
         _ if walker.is_small(&low.index) && walker.is_small(&high.index) => {}
         Some(most) => needs.push(Condition::AtMost(most, Number::Constant(i64::MAX))),

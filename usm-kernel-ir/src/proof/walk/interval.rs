@@ -41,8 +41,11 @@ impl Walker<'_> {
         is_far(low) || is_far(high)
     }
 
-    /// Whether a sum's terms stay below 2^60 in every launch, as [`SMALL`] says.
+    /// Whether a sum's terms stay below 2^60 in every launch, as [`SMALL`] says, and the rest fits.
     pub(in crate::proof) fn is_small(&self, sum: &Linear) -> bool {
+        if sum.constant.constant().is_none() && !sum.constant.is_size() {
+            return false;
+        }
         let weights = sum.terms.iter().try_fold(0_u64, |all, (atom, weight)| {
             let weight = weight.constant()?.unsigned_abs();
             self.is_small_atom(*atom).then(|| all.saturating_add(weight))

@@ -6,8 +6,8 @@ use super::{Counter, Maker};
 use crate::text::expression::cast;
 
 impl Maker {
-    /// The start and step of a counter that wraps within some hundred rounds: it starts near the end
-    /// of its type, or grows in great steps.
+    /// The start and step of a counter that wraps within some hundred rounds: it starts near the
+    /// end of its type, or grows in great steps.
     fn soon_wrapping(&mut self, ty: Scalar, is_first: bool) -> (u64, String) {
         let most = Self::most(ty);
         let step = match self.random.below(4) {
