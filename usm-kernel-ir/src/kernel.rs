@@ -347,6 +347,16 @@ impl Kernel {
         found
     }
 
+    /// The bytes of a work-item's private arrays.
+    #[must_use]
+    pub fn private_bytes(&self) -> u64 {
+        let bytes = |array: &Array| match array.space {
+            Space::Private(len) => len.saturating_mul(array.element.bytes()),
+            _ => 0,
+        };
+        self.arrays.iter().map(bytes).fold(0, u64::saturating_add)
+    }
+
     /// The place with its file: `file:line:column`.
     #[must_use]
     pub fn locate(&self, place: Place) -> String {

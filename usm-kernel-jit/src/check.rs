@@ -40,7 +40,7 @@ impl Writer<'_> {
     }
 
     /// Whether an index in a statement is checked.
-    fn is_checked(&self, stmt: &Stmt) -> bool {
+    pub(crate) fn is_checked(&self, stmt: &Stmt) -> bool {
         let own = match &stmt.kind {
             StmtKind::Store(array, ..)
             | StmtKind::Atomic(_, array, ..)

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Type, Value, types};
-use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
     Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId, definition,
@@ -11,6 +11,8 @@ use usm_kernel_ir::{
 
 use crate::check::Checks;
 use crate::lanes::{LANES, Row};
+use crate::pause::Pauses;
+use crate::stmt::Round;
 use crate::variables::used;
 
 /// Accesses stay inside existing memory, of any alignment.
@@ -42,6 +44,7 @@ pub(crate) fn write(
         vectors,
         places,
         checks: None,
+        pauses: None,
         grouped,
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         variables: Vec::new(),
@@ -60,7 +63,7 @@ pub(crate) fn write(
         item_end: None,
         builder,
     };
-    writer.function();
+    writer.function(target.default_call_conv);
     writer.builder.seal_all_blocks();
     writer.builder.finalize(target);
 }
@@ -90,6 +93,7 @@ pub(crate) struct Writer<'w> {
     /// The indices to check, by their numbers from 1.
     pub(crate) places: Option<&'w [(ArrayId, Place)]>,
     pub(crate) checks: Option<Checks>,
+    pub(crate) pauses: Option<Pauses>,
     /// Whether the kernel needs groups, which then have equal sizes.
     grouped: bool,
     pub(crate) barriers: bool,
@@ -128,10 +132,10 @@ pub(crate) const fn type_of(scalar: Scalar) -> Type {
 }
 
 impl Writer<'_> {
-    fn function(&mut self) {
+    fn function(&mut self, convention: CallConv) {
         let entry = self.builder.current_block().expect("the entry");
-        let &[arrays, values, lengths, sizes, scratch] = self.builder.block_params(entry) else {
-            unreachable!("the signature has five parameters")
+        let &[arrays, values, lengths, sizes, scratch, pause] = self.builder.block_params(entry) else {
+            unreachable!("the signature has six parameters")
         };
         let one = self.number(1);
         let mut bounds = [[one; 2]; 3];
@@ -177,12 +181,16 @@ impl Writer<'_> {
             self.variables.push(made);
         }
         let top = self.reserve_arrays(scratch, items);
+        let pauses = self.begin_pauses(pause, convention);
+        self.pauses = Some(pauses);
         let (count, run) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(scratch, run, &[], count, &[]);
         self.builder.switch_to_block(count);
         self.builder.ins().return_(&[top]);
         self.builder.switch_to_block(run);
         self.groups(self.kernel.dimensions, &bounds);
+        self.builder.ins().return_(&[top]);
+        self.builder.switch_to_block(pauses.stop);
         self.builder.ins().return_(&[top]);
     }
 
@@ -274,7 +282,7 @@ impl Writer<'_> {
                 }
                 Part::While(condition, body) => self.repeat(condition, |writer| writer.parts(body)),
                 Part::For(variable, bounds, body) => {
-                    self.counting(*variable, *bounds, |writer| writer.parts(body));
+                    self.counting(*variable, *bounds, Round::ANY, |writer| writer.parts(body));
                 }
                 Part::Break => self.leave(1),
                 Part::Continue => self.leave(0),

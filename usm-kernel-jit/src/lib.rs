@@ -7,6 +7,7 @@ mod function;
 mod lanes;
 mod math;
 mod operate;
+mod pause;
 mod stmt;
 mod variables;
 
@@ -25,7 +26,18 @@ use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{ArrayId, Kernel, Place};
 
 /// A function that runs some groups of a range.
-type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
+type Run =
+    unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8, *mut Pause) -> u64;
+
+/// What the code calls in long loops. The structure may be the first field of another one, in which
+/// the function finds its state.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Pause {
+    /// Returns the rounds of loops before its next call, or 0 to end the run in the middle of its
+    /// work. It gets the address of this structure.
+    pub ask: unsafe extern "C" fn(*mut Pause) -> u64,
+}
 
 /// Machine code of a kernel.
 pub struct Code {
@@ -95,7 +107,7 @@ impl Code {
             return Err(failed(&"pointers of 64 bits are needed"));
         }
         let mut signature = Signature::new(module.target_config().default_call_conv);
-        signature.params = vec![AbiParam::new(pointer); 5];
+        signature.params = vec![AbiParam::new(pointer); 6];
         signature.returns.push(AbiParam::new(types::I64));
         let name = "usm_run";
         let id = module.declare_function(name, Linkage::Export, &signature);
@@ -131,8 +143,27 @@ impl Code {
         sizes: *const u64,
         scratch: *mut u8,
     ) -> u64 {
+        // SAFETY: the caller's promise; without a pause.
+        unsafe { self.run_while(arrays, values, lengths, sizes, scratch, core::ptr::null_mut()) }
+    }
+
+    /// As [`run`](Self::run), with calls of [`Pause::ask`] after 65,536 rounds of loops, unless
+    /// `pause` is null.
+    ///
+    /// # Safety
+    /// As for `run`. The function of `pause` may be called with its address, and does not unwind.
+    #[must_use]
+    pub unsafe fn run_while(
+        &self,
+        arrays: *const *mut c_void,
+        values: *const u64,
+        lengths: *const u64,
+        sizes: *const u64,
+        scratch: *mut u8,
+        pause: *mut Pause,
+    ) -> u64 {
         // SAFETY: the caller's promise.
-        unsafe { (self.run)(arrays, values, lengths, sizes, scratch) }
+        unsafe { (self.run)(arrays, values, lengths, sizes, scratch, pause) }
     }
 }
 

@@ -2,9 +2,24 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
-use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, Scalar, Space, Stmt, StmtKind, VarId};
+use cranelift_frontend::Variable;
+use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, ExprKind, Scalar, Space, Stmt, StmtKind, VarId};
 
 use crate::function::{MEMORY, Writer, type_of};
+
+/// What a counting loop does beside counting.
+#[derive(Clone, Copy)]
+pub(crate) struct Round {
+    /// Whether it asks now and then if the launch may go on.
+    asks: bool,
+    /// Whether an index inside may be outside of its array, which ends the loop.
+    fails: bool,
+}
+
+impl Round {
+    /// A loop of which nothing is known.
+    pub(crate) const ANY: Self = Self { asks: true, fails: true };
+}
 
 impl Writer<'_> {
     pub(crate) fn block(&mut self, body: &[Stmt]) {
@@ -41,7 +56,8 @@ impl Writer<'_> {
             }
             StmtKind::While(condition, body) => self.repeat(condition, |writer| writer.block(body)),
             StmtKind::For(variable, start, end, step, body) => {
-                self.counting(*variable, [start, end, step], |writer| writer.block(body));
+                let round = self.round(stmt);
+                self.counting(*variable, [start, end, step], round, |writer| writer.block(body));
             }
             StmtKind::Break => self.leave(1),
             StmtKind::Continue => self.leave(0),
@@ -158,6 +174,7 @@ impl Writer<'_> {
         let condition = self.and_not_failed(condition);
         self.builder.ins().brif(condition, inside, &[], out, &[]);
         self.builder.switch_to_block(inside);
+        self.count_round();
         self.loops.push([head, out]);
         body(self);
         self.loops.pop();
@@ -165,23 +182,42 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
+    /// What a counting loop does beside counting.
+    pub(crate) fn round(&self, stmt: &Stmt) -> Round {
+        Round { asks: !stmt.is_short_loop(), fails: self.is_checked(stmt) }
+    }
+
     /// A counting loop. A separate counter sets the variable in each iteration.
+    ///
+    /// With steps of 1, the rounds before the next question are a limit of the counter, so that a
+    /// round costs nothing more. An index outside ends the loop.
     pub(crate) fn counting(
         &mut self,
         variable: VarId,
         [start, end, step]: [&Expr; 3],
+        round: Round,
         body: impl FnOnce(&mut Self),
     ) {
         let ty = self.kernel.variable(variable).ty;
+        let by_one = matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1);
         let (start, end, step) = (self.expr(start), self.expr(end), self.expr(step));
         let one = self.builder.ins().iconst(type_of(ty), 1);
         let step = self.builder.ins().umax(step, one);
-        let counter = self.builder.declare_var(type_of(ty));
+        let [counter, limit] = [(); 2].map(|()| self.builder.declare_var(type_of(ty)));
         self.builder.def_var(counter, start);
-        let [inside, latch, further, out] = [(); 4].map(|()| self.builder.create_block());
+        let [first, inside, latch, further, out] = [(); 5].map(|()| self.builder.create_block());
         let below = if ty.is_signed() { IntCC::SignedLessThan } else { IntCC::UnsignedLessThan };
         let runs = self.builder.ins().icmp(below, start, end);
-        self.builder.ins().brif(runs, inside, &[], out, &[]);
+        let runs = self.and_not_failed(runs);
+        self.builder.ins().brif(runs, first, &[], out, &[]);
+        self.builder.switch_to_block(first);
+        let limited = by_one && round.asks;
+        if limited {
+            self.limit(limit, start, end);
+        } else {
+            self.builder.def_var(limit, end);
+        }
+        self.builder.ins().jump(inside, &[]);
         self.builder.switch_to_block(inside);
         let here = self.builder.use_var(counter);
         self.builder.def_var(self.variables[variable.0 as usize], here);
@@ -190,15 +226,48 @@ impl Writer<'_> {
         self.loops.pop();
         self.builder.ins().jump(latch, &[]);
         self.builder.switch_to_block(latch);
-        let here = self.builder.use_var(counter);
-        let left = self.builder.ins().isub(end, here);
-        let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
-        self.builder.ins().brif(goes_on, further, &[], out, &[]);
+        let (here, last) = (self.builder.use_var(counter), self.builder.use_var(limit));
+        let left = self.builder.ins().isub(last, here);
+        let mut goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
+        if round.fails {
+            goes_on = self.and_not_failed(goes_on);
+        }
+        if limited {
+            let [pause, more] = [(); 2].map(|()| self.builder.create_block());
+            self.builder.ins().brif(goes_on, further, &[], pause, &[]);
+            self.builder.switch_to_block(pause);
+            let left = self.builder.ins().isub(end, here);
+            let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, one);
+            let goes_on = self.and_not_failed(goes_on);
+            self.builder.ins().brif(goes_on, more, &[], out, &[]);
+            self.builder.set_cold_block(more);
+            self.builder.switch_to_block(more);
+            self.ask_if_due();
+            let next = self.builder.ins().iadd(here, one);
+            self.limit(limit, next, end);
+            self.builder.ins().jump(further, &[]);
+        } else {
+            self.builder.ins().brif(goes_on, further, &[], out, &[]);
+        }
         self.builder.switch_to_block(further);
+        if round.asks && !limited {
+            self.count_round();
+        }
         let next = self.builder.ins().iadd(here, step);
         self.builder.def_var(counter, next);
         self.builder.ins().jump(inside, &[]);
         self.builder.switch_to_block(out);
+    }
+
+    /// Sets the limit of a counter that is at `from`.
+    fn limit(&mut self, limit: Variable, from: Value, end: Value) {
+        let most = self.builder.ins().isub(end, from);
+        let ty = self.builder.func.dfg.value_type(most);
+        let most = if ty == types::I64 { most } else { self.builder.ins().uextend(types::I64, most) };
+        let taken = self.take_rounds(most);
+        let taken = if ty == types::I64 { taken } else { self.builder.ins().ireduce(ty, taken) };
+        let last = self.builder.ins().iadd(from, taken);
+        self.builder.def_var(limit, last);
     }
 
     /// Continues the innermost loop, or leaves it.

@@ -132,6 +132,12 @@ pub enum LaunchError {
         /// Name of the kernel.
         kernel: &'static str,
     },
+    /// A scalar of the launch is one of the kernel's
+    /// [`STRIDES`](crate::DeviceCode::STRIDES) and 0, and the code for that does not build.
+    ScalarCode {
+        /// Name of the kernel.
+        kernel: &'static str,
+    },
     /// A hand-written kernel in a launch that [requires a proof](crate::Launch::require_proof).
     NoProof {
         /// Name of the kernel.
@@ -213,6 +219,10 @@ impl fmt::Display for LaunchError {
             Self::CheckedCode { kernel } => write!(
                 f,
                 "kernel {kernel}: the code that checks indices, which this launch needs, does not build; `Executable::checked` says why"
+            ),
+            Self::ScalarCode { kernel } => write!(
+                f,
+                "kernel {kernel}: its OpenCL C for strides of 0, which this launch needs, does not build"
             ),
             Self::NoProof { kernel } => {
                 write!(f, "kernel {kernel} is written by hand and proves nothing of its indices")

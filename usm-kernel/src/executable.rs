@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 
 use spin::Mutex;
 use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
+use usm_kernel_ir::emit::SCALAR_LOOPS;
 
 use crate::argument::{Arguments, Passed, Signature};
 use crate::backend::{Programmable, Slot};
@@ -61,6 +62,10 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The function for launches without a complete proof.
     const CHECKED: Option<CheckedCode> = None;
 
+    /// The scalar arguments, by position, that make a launch on a processor take OpenCL C built with
+    /// the option [`SCALAR_LOOPS`] if one of them is 0, in place of the other code.
+    const STRIDES: &'static [usize] = &[];
+
     /// An array of the numbers, such as `[u64; 2]`.
     type Numbers: AsRef<[u64]>;
 
@@ -96,8 +101,29 @@ struct Built<B: Programmable> {
     function: Function<B>,
     /// The format of the code.
     format: Formats,
-    /// For launches without a complete proof; the first such launch builds it.
-    checked: Mutex<Option<Function<B>>>,
+    /// The other functions, by [`Variant::place`]; the first launch that needs one builds it.
+    others: Mutex<[Option<Function<B>>; 3]>,
+}
+
+/// A function of a kernel, beside the usual one.
+#[derive(Clone, Copy)]
+struct Variant {
+    /// For launches without a complete proof.
+    checked: bool,
+    /// For launches with a stride of 0.
+    scalar: bool,
+}
+
+impl Variant {
+    /// Its place among the others; `None` for the usual function.
+    const fn place(self) -> Option<usize> {
+        match (self.checked, self.scalar) {
+            (false, false) => None,
+            (true, false) => Some(0),
+            (false, true) => Some(1),
+            (true, true) => Some(2),
+        }
+    }
 }
 
 impl<K, B: Programmable, const D: usize> Clone for Executable<K, B, D> {
@@ -152,7 +178,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
             .find(|code| taken.contains(code.format()));
         let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
         let function = Module::build(context, code)?.function(K::FUNCTION)?;
-        let built = Built { function, format: code.format(), checked: Mutex::new(None) };
+        let built = Built { function, format: code.format(), others: Mutex::default() };
         Ok(Self { built: Some(Arc::new(built)), kernel: PhantomData })
     }
 
@@ -169,17 +195,45 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// # Errors
     /// As for [`Module::build`].
     pub fn checked(&self) -> Result<Option<Function<B>>, BuildError> {
-        let (Some(built), Some(checked)) = (&self.built, K::CHECKED) else { return Ok(None) };
-        if let Some(function) = &*built.checked.lock() {
+        self.variant(Variant { checked: true, scalar: false })
+    }
+
+    /// A function of the kernel, built once.
+    fn variant(&self, variant: Variant) -> Result<Option<Function<B>>, BuildError> {
+        let Some(built) = &self.built else { return Ok(None) };
+        let Some(place) = variant.place() else { return Ok(Some(built.function.clone())) };
+        if let Some(function) = &built.others.lock()[place] {
             return Ok(Some(function.clone()));
         }
-        let Some(code) = checked.code(built.format) else { return Ok(None) };
+        let format = if variant.scalar { Formats::OPENCL_C } else { built.format };
+        let (code, name) = match K::CHECKED {
+            Some(checked) if variant.checked => (checked.code(format), checked.function),
+            None if variant.checked => return Ok(None),
+            _ => (K::OPENCL_C.map(Code::OpenClC), K::FUNCTION),
+        };
+        let Some(code) = code else { return Ok(None) };
+        let options = if variant.scalar { SCALAR_LOOPS } else { "" };
         // Not under the lock, because compilers are slow. If two threads build, the last result
         // stays.
-        let function = Module::build(built.function.context(), code)?.function(checked.function)?;
-        let before = built.checked.lock().replace(function.clone());
+        let function = Module::build_with(built.function.context(), code, options)?.function(name)?;
+        let before = built.others.lock()[place].replace(function.clone());
         drop(before);
         Ok(Some(function))
+    }
+
+    /// Whether this launch takes the code with [`SCALAR_LOOPS`].
+    fn has_zero_stride(raw: &<K::Arguments as Signature>::Raw, context: &Context<B>) -> bool {
+        if K::STRIDES.is_empty() || context.info().device_type != DeviceType::Cpu {
+            return false;
+        }
+        let (mut place, mut found) = (0, false);
+        let asked = K::Arguments::pass(raw, |passed| {
+            let is_zero = matches!(passed, Passed::Value(bytes) if bytes.iter().all(|byte| *byte == 0));
+            found |= is_zero && K::STRIDES.contains(&place);
+            place += 1;
+            Ok(())
+        });
+        asked.is_ok() && found && Module::formats(context).contains(Formats::OPENCL_C)
     }
 }
 
@@ -245,13 +299,24 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let lengths = kernel.local(range, &values);
         let description = Description::with_lengths(&kernel, range, &lengths)?;
         let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
+        let scalar = Executable::<K, B, D>::has_zero_stride(&raw, function.context());
         if let Proof::Unproven { index, why } = proof {
-            let built = executable.checked().map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
+            let built = executable.variant(Variant { checked: true, scalar });
+            let built = built.map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
             let (Some(function), Some(code)) = (built, K::CHECKED) else {
                 return Err(LaunchError::Unproven { kernel: K::NAME, index, why });
             };
             return run_checked::<K, A, B, D>(&space, &function, &code, arguments, &lengths);
         }
+        let other;
+        let function = match scalar {
+            false => function,
+            true => {
+                let built = executable.variant(Variant { checked: false, scalar });
+                other = built.map_err(|_| LaunchError::ScalarCode { kernel: K::NAME })?;
+                other.as_ref().unwrap_or(function)
+            }
+        };
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
         call.arguments::<K::Arguments>(&raw)?;

@@ -101,6 +101,8 @@ pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
     /// As of [`DeviceCode`](crate::DeviceCode).
     const CHECKED: Option<CheckedCode> = None;
     /// As of [`DeviceCode`](crate::DeviceCode).
+    const STRIDES: &'static [usize] = &[];
+    /// As of [`DeviceCode`](crate::DeviceCode).
     type Numbers: AsRef<[u64]>;
 
     /// As of [`DeviceCode`](crate::DeviceCode).
@@ -241,6 +243,7 @@ macro_rules! launched {
             const CUDA_C: Option<&'static str> = <K as Written<D>>::CUDA_C;
             const SPIR_V: Option<&'static [u8]> = <K as Written<D>>::SPIR_V;
             const CHECKED: Option<CheckedCode> = <K as Written<D>>::CHECKED;
+            const STRIDES: &'static [usize] = <K as Written<D>>::STRIDES;
             type Numbers = <K as Written<D>>::Numbers;
 
             #[inline]

@@ -353,12 +353,43 @@ pub(crate) fn copy_strided(
 /// # Errors
 /// As [`TurnLock::lock`].
 pub(crate) fn with_turns<R>(storages: &[&Storage], submit: impl FnOnce() -> R) -> usm_core::Result<R> {
-    let _inside = fork::enter::<{ fork::TURNS }>();
-    let mut blocks: Vec<&Arc<Memory>> = storages.iter().map(|storage| &storage.memory).collect();
-    blocks.sort_unstable_by_key(|block| Arc::as_ptr(block));
-    blocks.dedup_by_key(|block| Arc::as_ptr(block));
-    let _turns = blocks.iter().map(|block| block.turn.lock()).collect::<usm_core::Result<Vec<_>>>()?;
+    let _turns = Turns::of(storages)?;
     Ok(submit())
+}
+
+/// The turns of all blocks, until it is dropped.
+pub(crate) struct Turns<'s> {
+    blocks: Vec<&'s Arc<Memory>>,
+    held: Option<Held<'s>>,
+}
+
+/// The turns, and what a fork waits for; dropped in this order.
+#[expect(dead_code, reason = "kept for their drops, in this order")]
+struct Held<'s>(Vec<MutexGuard<'s, ()>>, fork::Inside<{ fork::TURNS }>);
+
+impl<'s> Turns<'s> {
+    /// As [`with_turns`].
+    pub(crate) fn of(storages: &[&'s Storage]) -> usm_core::Result<Self> {
+        let mut blocks: Vec<&Arc<Memory>> = storages.iter().map(|storage| &storage.memory).collect();
+        blocks.sort_unstable_by_key(|block| Arc::as_ptr(block));
+        blocks.dedup_by_key(|block| Arc::as_ptr(block));
+        let held = Some(Self::hold(&blocks)?);
+        Ok(Self { blocks, held })
+    }
+
+    fn hold(blocks: &[&'s Arc<Memory>]) -> usm_core::Result<Held<'s>> {
+        let inside = fork::enter::<{ fork::TURNS }>();
+        let turns = blocks.iter().map(|block| block.turn.lock()).collect::<usm_core::Result<Vec<_>>>()?;
+        Ok(Held(turns, inside))
+    }
+
+    /// Lets others have the turns during `work`.
+    pub(crate) fn released<R>(&mut self, work: impl FnOnce() -> R) -> usm_core::Result<R> {
+        self.held = None;
+        let result = work();
+        self.held = Some(Self::hold(&self.blocks)?);
+        Ok(result)
+    }
 }
 
 /// The turns of two blocks, or the one turn if they are the same. The order of addresses prevents a

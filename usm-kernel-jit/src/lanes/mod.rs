@@ -109,7 +109,9 @@ impl Writer<'_> {
                 self.repeat(condition, |writer| writer.block_lanes(row, body));
             }
             StmtKind::For(variable, start, end, step, body) => {
-                self.counting(*variable, [start, end, step], |writer| writer.block_lanes(row, body));
+                let round = self.round(stmt);
+                let bounds = [start, end, step];
+                self.counting(*variable, bounds, round, |writer| writer.block_lanes(row, body));
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
                 let (index, value) = (self.lanes(row, index), self.lanes(row, value));

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use usm_core::Context;
 use usm_core::backend::Dyn;
+use usm_core::{Context, DeviceType};
 use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
-    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, emit, length, text, verify,
+    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, ValueId, emit, length, text,
+    verify,
 };
 
 use super::argument::{Argument, Memory};
@@ -67,6 +68,8 @@ pub(crate) struct Answers {
     pub(crate) lengths: Vec<ArrayId>,
     /// The same for code that checks indices.
     pub(crate) checked_lengths: Vec<ArrayId>,
+    /// The scalars of [`Kernel::strides`].
+    strides: Vec<ValueId>,
 }
 
 impl Answers {
@@ -76,12 +79,22 @@ impl Answers {
             locals: emit::locals(ir),
             lengths: ir.lengths(),
             checked_lengths: checked::lengths(ir, bounds),
+            strides: ir.strides(),
         }
     }
 }
 
-/// The number of a function's context, and whether it checks indices.
-type FunctionKey = (u64, bool);
+/// The number of a function's context, and which one it is.
+type FunctionKey = (u64, Variant);
+
+/// Which of a kernel's functions for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// It checks indices.
+    pub(crate) checks: bool,
+    /// It is built with [`emit::SCALAR_LOOPS`].
+    pub(crate) scalar: bool,
+}
 
 /// Machine code; `None` where the kernel is interpreted.
 type Host = Result<Option<Arc<Compiled>>, String>;
@@ -331,6 +344,30 @@ impl Code {
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
+    /// Whether a launch with these scalars on a device takes the code for strides of 0. The stride of
+    /// a dimension with one element is none.
+    pub(crate) fn has_zero_stride(
+        &self,
+        stream: &Stream,
+        (values, arguments): (&[Literal], &[Argument]),
+    ) -> bool {
+        if self.answers.strides.is_empty() || stream.context().info().device_type != DeviceType::Cpu {
+            return false;
+        }
+        let origin = |id: ValueId| {
+            let place = self.ir.parameters.iter().position(|one| *one == Parameter::Value(id));
+            place.map(|place| self.sources[place])
+        };
+        let counts = |id: ValueId| match origin(id) {
+            Some(Source::Stride(argument, dimension)) => match arguments.get(argument) {
+                Some(Argument::Array(memory)) => memory.side.view.shape.get(dimension) != Some(&1),
+                _ => true,
+            },
+            _ => true,
+        };
+        self.answers.strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
+    }
+
     /// Machine code of the host that checks at least these indices, compiled once, and the indices
     /// that it checks; `None` where the kernel is interpreted.
     pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<Compiled>, Open)>> {
@@ -350,7 +387,8 @@ impl Code {
     }
 
     /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
-    fn build(&self, context: &Context<Dyn>, checks: bool) -> Result<Function<Dyn>, BuildError> {
+    fn build(&self, context: &Context<Dyn>, variant: Variant) -> Result<Function<Dyn>, BuildError> {
+        let Variant { checks, scalar } = variant;
         let (ir, bounds, formats) = (&self.ir, &self.bounds, Module::formats(context));
         let name = if checks { checked::function(ir) } else { emit::function(ir) };
         let (text, bytes);
@@ -364,16 +402,18 @@ impl Code {
             text = if checks { checked::cuda_c(ir, bounds) } else { emit::cuda_c(ir) };
             Text::CudaC(&text)
         };
+        let is_scalar = scalar && matches!(source, Text::OpenClC(_));
+        let options = if is_scalar { emit::SCALAR_LOOPS } else { "" };
         let info = context.info();
         let device =
             [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
-        let file = kept::name_of((source, info.backend.to_string(), device));
+        let file = kept::name_of((source, options, info.backend.to_string(), device));
         let known = kept::read(&file).and_then(|code| Module::build_native(context, &code).ok());
         // Cached code that the driver refuses is built again.
         if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
             return Ok(function);
         }
-        let module = Module::build(context, source)?;
+        let module = Module::build_with(context, source, options)?;
         if let Some(code) = module.native() {
             kept::write(&file, &code);
         }
@@ -385,16 +425,16 @@ impl Code {
         &self,
         py: Python<'_>,
         stream: &Arc<Stream>,
-        checks: bool,
+        variant: Variant,
     ) -> PyResult<Function<Dyn>> {
-        let (context, key) = (stream.context(), (stream.context().id(), checks));
+        let (context, key) = (stream.context(), (stream.context().id(), variant));
         super::compiled::prepare(py)?;
         let functions = self.functions.lock_of(py);
         let mut functions = functions.lock_py_attached(py).map_err(|_| self.error("a build that failed"))?;
         if let Some((_, function)) = functions.iter().find(|(known, _)| *known == key) {
             return Ok(function.clone());
         }
-        let built = py.detach(|| self.build(context, checks));
+        let built = py.detach(|| self.build(context, variant));
         let function = built.map_err(|error| self.error(&error.to_string()))?;
         functions.push((key, function.clone()));
         Ok(function)

@@ -5,19 +5,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::{env, fs};
+use std::{env, fs, ptr};
 
 use libloading::Library;
 use pyo3::prelude::*;
 use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{Kernel, emit};
+use usm_kernel_jit::Pause;
 
 use super::folder::OwnFolder;
 use super::kept;
 use crate::nrt_library::message_of;
 
 /// The function that [`emit::host_c`] describes.
-type Run = unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8) -> u64;
+type Run =
+    unsafe extern "C" fn(*const *mut c_void, *const u64, *const u64, *const u64, *mut u8, *mut Pause) -> u64;
 
 /// Machine code of a kernel.
 #[derive(Debug)]
@@ -191,7 +193,7 @@ impl Compiled {
     /// Memory for the groups of a launch, for all of its parts in turn.
     pub(crate) fn scratch(&self, given: &Given<'_>) -> Result<Vec<u8>, String> {
         // SAFETY: with a null pointer the function only returns the size in bytes.
-        let bytes = unsafe { self.call(given, std::ptr::null_mut()) };
+        let bytes = unsafe { self.call(given, ptr::null_mut(), ptr::null_mut()) };
         let words = usize::try_from(bytes).ok().and_then(|bytes| bytes.checked_add(128));
         let mut memory: Vec<u8> = Vec::new();
         let reserved = words.map(|words| memory.try_reserve_exact(words));
@@ -202,28 +204,30 @@ impl Compiled {
         Ok(memory)
     }
 
-    /// Runs a part of a launch in this thread.
+    /// Runs a part of a launch in this thread, as long as `pause` lets it.
     ///
     /// # Safety
-    /// The arrays are live and have the given lengths. No other work uses them, and the kernel's
+    /// The function of `pause` may be called with its address. The arrays are live and have the given lengths. No other work uses them, and the kernel's
     /// indices are inside of them. The memory is the [`scratch`](Self::scratch) of this launch.
-    pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8]) {
+    pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8], pause: *mut Pause) {
         let start = memory.as_ptr().align_offset(64).min(64);
         // SAFETY: the caller's promise; the memory has the size that the function requested,
         // aligned.
-        unsafe { self.call(given, memory.as_mut_ptr().wrapping_add(start)) };
+        unsafe { self.call(given, memory.as_mut_ptr().wrapping_add(start), pause) };
     }
 
     /// # Safety
     /// As [`run`](Self::run), unless `scratch` is null.
-    unsafe fn call(&self, given: &Given<'_>, scratch: *mut u8) -> u64 {
+    unsafe fn call(&self, given: &Given<'_>, scratch: *mut u8, pause: *mut Pause) -> u64 {
         let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
         let (values, lengths, sizes) = (given.values.as_ptr(), given.lengths.as_ptr(), given.sizes.as_ptr());
         match self {
             // SAFETY: the caller's promise.
-            Self::Compiler(run, _) => unsafe { run(arrays.as_ptr(), values, lengths, sizes, scratch) },
+            Self::Compiler(run, _) => unsafe { run(arrays.as_ptr(), values, lengths, sizes, scratch, pause) },
             // SAFETY: the caller's promise.
-            Self::Builtin(code) => unsafe { code.run(arrays.as_ptr(), values, lengths, sizes, scratch) },
+            Self::Builtin(code) => unsafe {
+                code.run_while(arrays.as_ptr(), values, lengths, sizes, scratch, pause)
+            },
         }
     }
 }

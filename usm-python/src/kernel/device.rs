@@ -8,7 +8,7 @@ use usm_kernel::{Function, Launch, LaunchError, NdRange, Range};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{Literal, Parameter, Scalar, length};
 
-use super::code::{ALL, Source};
+use super::code::{ALL, Source, Variant};
 use super::launch::Prepared;
 use crate::error::OrRaise;
 use crate::runtime::Stream;
@@ -29,7 +29,8 @@ pub(crate) fn run(
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
     let Prepared { code, arguments, stream, global, local, values, lengths } = prepared;
-    let function = code.function(py, stream, record.is_some())?;
+    let scalar = code.has_zero_stride(stream, (values, arguments));
+    let function = code.function(py, stream, Variant { checks: record.is_some(), scalar })?;
     let mut tables = Vec::new();
     for bytes in &code.tables {
         let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;

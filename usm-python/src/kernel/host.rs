@@ -3,14 +3,16 @@
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use usm_kernel::LaunchError;
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter};
+use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Space, length};
+use usm_kernel_jit::Pause;
 
 use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
 use crate::error::OrRaise;
-use crate::storage::with_turns;
+use crate::storage::{Storage, Turns};
 
 /// The most statements of a checked launch in one order, for all items: about a minute.
 const STEPS: u64 = 1 << 30;
@@ -18,8 +20,16 @@ const STEPS: u64 = 1 << 30;
 /// The interval at which a launch checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// The rounds of loops between two questions of the code, which then looks at the time.
+const ROUNDS: u64 = 1 << 16;
+
+/// The most bytes of private arrays in use at a time: those of one work-item, or of a group with
+/// barriers.
+const MOST_PRIVATE: u64 = 1 << 28;
+
 /// Runs a launch, by code that checks these indices, and returns when it is complete.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<()> {
+    check_limits(prepared)?;
     let (code, stream) = (&prepared.code, &prepared.stream);
     if let Some((compiled, open)) = code.compiled(py, open)? {
         return run_compiled(py, prepared, &compiled, open);
@@ -45,6 +55,38 @@ pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<(
             let (start, _) = memory.span();
             py.detach(|| memory.side.storage.write(&stream.queue, start, after)).or_raise()?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses groups and memory of groups above what the device states, and private arrays above
+/// [`MOST_PRIVATE`].
+fn check_limits(prepared: &Prepared) -> PyResult<()> {
+    let Prepared { code, stream, global, local, values, .. } = prepared;
+    let (ir, info) = (&code.ir, stream.context().info());
+    let sizes = local.as_deref().unwrap_or(&[]);
+    let items = sizes.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
+    let refused = |error: LaunchError| Err(code.error(&error.to_string()));
+    let limit = info.max_work_group_size;
+    if items > limit {
+        return refused(LaunchError::GroupTooLarge { size: items, limit });
+    }
+    let local_bytes = |array: &ir::Array| match &array.space {
+        Space::Local(len) => length(len, global, sizes, values).saturating_mul(array.element.bytes()),
+        _ => 0,
+    };
+    let (needed, limit) =
+        (ir.arrays.iter().map(local_bytes).fold(0, u64::saturating_add), info.local_mem_size);
+    if needed > limit {
+        return refused(LaunchError::LocalMemoryTooLarge { needed, limit });
+    }
+    let at_a_time = if ir.body.iter().any(ir::Stmt::has_barrier) { items } else { 1 };
+    let (one, all) = (ir.private_bytes(), ir.private_bytes().saturating_mul(at_a_time));
+    if all > MOST_PRIVATE {
+        return Err(code.error(&format!(
+            "private arrays of {one} bytes, for {at_a_time} work-items at a time: {all} bytes, and \
+             {MOST_PRIVATE} are the most on the host"
+        )));
     }
     Ok(())
 }
@@ -79,36 +121,80 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: 
     // The turns are released before Python's signal handlers run, because these may use the arrays.
     while parts.peek().is_some() {
         let ran = py.detach(|| {
-            with_turns(&storages, || {
-                storages
-                    .iter()
-                    .try_for_each(|storage| storage.wait_for_uses())
-                    .map_err(|error| error.to_string())?;
-                let start = Instant::now();
-                while start.elapsed() < SLICE
-                    && let Some(sizes) = parts.next()
-                {
-                    let given = Given { arrays: &addresses, values: &values, lengths, sizes };
-                    let scratch = match &mut scratch {
-                        Some(scratch) => scratch,
-                        none => none.insert(compiled.scratch(&given)?),
-                    };
-                    // SAFETY: the arrays live as long as their storages. No other work uses these:
-                    // earlier work has finished, and the turns are held. Indices are inside, which
-                    // was proven for this launch or is checked by the code.
-                    unsafe { compiled.run(&given, scratch) };
-                }
-                Ok::<(), String>(())
-            })
+            let mut watched = Watched::new(&storages)?;
+            while watched.goes_on && watched.start.elapsed() < SLICE {
+                let Some(sizes) = parts.next() else { break };
+                let given = Given { arrays: &addresses, values: &values, lengths, sizes };
+                let scratch = match &mut scratch {
+                    Some(scratch) => scratch,
+                    none => none.insert(compiled.scratch(&given).map_err(|reason| code.error(&reason))?),
+                };
+                let pause = (&raw mut watched).cast();
+                // SAFETY: the arrays live as long as their storages. No other work uses these:
+                // earlier work has finished, and the turns are held. Indices are inside, which was
+                // proven for this launch or is checked by the code. `watched` begins with a pause,
+                // and nothing else uses it meanwhile.
+                unsafe { compiled.run(&given, scratch, pause) };
+            }
+            watched.signal
         });
-        ran.or_raise()?.map_err(|reason| code.error(&reason))?;
+        ran?;
         py.check_signals()?;
     }
     code.recorded(open, record, &prepared.arguments)
 }
 
+/// The state of a slice of a launch, which long loops of the code ask whether they may go on.
+#[repr(C)]
+struct Watched<'w> {
+    pause: Pause,
+    start: Instant,
+    storages: &'w [&'w Storage],
+    turns: Turns<'w>,
+    goes_on: bool,
+    /// What a signal handler raised.
+    signal: PyResult<()>,
+}
+
+impl<'w> Watched<'w> {
+    /// Takes the turns of all blocks, and waits for earlier work.
+    fn new(storages: &'w [&'w Storage]) -> PyResult<Self> {
+        let turns = Turns::of(storages).or_raise()?;
+        storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
+        let (pause, start) = (Pause { ask: Self::ask }, Instant::now());
+        Ok(Self { pause, start, storages, turns, goes_on: true, signal: Ok(()) })
+    }
+
+    /// Answers the code.
+    unsafe extern "C" fn ask(pause: *mut Pause) -> u64 {
+        // SAFETY: the code passes the address that it was given, of a whole structure that nothing
+        // else uses while the code runs.
+        let watched = unsafe { &mut *pause.cast::<Watched<'_>>() };
+        if watched.may_continue() { ROUNDS } else { 0 }
+    }
+
+    /// Whether no signal handler raised; asks every [`SLICE`].
+    fn may_continue(&mut self) -> bool {
+        if self.start.elapsed() < SLICE {
+            return true;
+        }
+        // At the end of the interpreter there is nobody to ask.
+        let asked = self.turns.released(|| Python::try_attach(|py| py.check_signals())).or_raise();
+        self.goes_on = matches!(asked, Ok(Some(Ok(()))));
+        self.signal = asked.and_then(|signal| signal.unwrap_or(Ok(())));
+        if self.goes_on {
+            let waited = self.storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise();
+            self.goes_on = waited.is_ok();
+            self.signal = waited;
+        }
+        self.start = Instant::now();
+        self.goes_on
+    }
+}
+
 /// Interprets a launch on copies of its arrays, in three orders of items.
 pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
+    check_limits(prepared)?;
     let bytes = read(py, prepared)?;
     let arguments = interpreter_arguments(prepared, &bytes);
     let ones = vec![1; prepared.global.len()];

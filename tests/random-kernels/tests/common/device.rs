@@ -10,6 +10,7 @@ use usm_random_kernels::{Given, Program};
 use super::common::{bytes_of, differ, expected};
 
 /// The number of programs whose results differ from those without the fault.
+#[allow(dead_code, reason = "not every program of tests runs it")]
 pub(crate) fn seen<B: Programmable>(context: &Context<B>, module: &Module<B>, programs: &[Planted]) -> usize {
     let differs = |planted: &&Planted| {
         let mut found = run(context, module, &planted.wrong);

@@ -7,12 +7,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::super::checked::Entry;
+use super::stmt::Round;
 use super::strip::Strips;
 use super::{Dialect, Writer, plain};
 use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, Stmt, StmtKind, VarId, for_each};
 use crate::lower::{By, lower, with_extents_at};
 use crate::phase::{Home, Part, Phases, definition, needed, of_row, phases};
 use crate::scalar::Scalar;
+
+/// The most bytes of an item's private arrays on the stack, which may be a small thread's.
+const ON_STACK: u64 = 16 * 1024;
 
 /// The name of the function.
 pub const HOST_FUNCTION: &str = "usm_run";
@@ -21,14 +25,18 @@ pub const HOST_FUNCTION: &str = "usm_run";
 /// that runs some groups of a range in the calling thread.
 ///
 /// `unsigned long usm_run(void *const *arrays, const unsigned long *values, const unsigned long
-/// *lengths, const unsigned long *sizes, unsigned char *scratch)`, with 64-bit `unsigned long`:
+/// *lengths, const unsigned long *sizes, unsigned char *scratch, void *pause)`, with 64-bit `unsigned
+/// long`:
 ///
 /// - `arrays`: addresses of the array parameters;
 /// - `values`: bits of the scalars;
 /// - `lengths`: numbers of elements of all arrays;
 /// - `sizes`: three global sizes, three local sizes, the first group and the end of the groups in
 ///   each dimension, the fastest dimension first. Absent dimensions have size 1 and first group 0;
-/// - `scratch`: memory for groups, or null.
+/// - `scratch`: memory for groups, or null;
+/// - `pause`: null, or the address of a function `unsigned long (*)(void *pause)`, which long loops
+///   call after 65,536 rounds. It returns the number of rounds before its next call, or 0: then the
+///   function returns in the middle of its work.
 ///
 /// Returns the size of that memory in bytes; without memory it does nothing else. If the kernel
 /// needs no groups, any local sizes will do, and the last group may be shorter. The function checks
@@ -49,7 +57,10 @@ pub(in crate::emit) fn host(entry: &Entry<'_>, apart: bool) -> String {
     let phases = phases(&kernel);
     let writer = Writer { checks, host: true, ..Writer::new(&kernel, Dialect::OpenCl) };
     let rows = of_row(&kernel, &phases.homes);
-    let mut host = Host { writer, grouped, phases: &phases, rows, ends: 0, macros: String::new() };
+    let barriers = kernel.body.iter().any(Stmt::has_barrier);
+    let one_private = !barriers && kernel.private_bytes() > ON_STACK;
+    let mut host =
+        Host { writer, grouped, phases: &phases, rows, one_private, ends: 0, macros: String::new() };
     host.function(apart);
     let Host { writer, macros, .. } = host;
     let helpers: String = writer.helpers.iter().map(String::as_str).collect();
@@ -63,6 +74,8 @@ pub(super) struct Host<'w, 'k> {
     phases: &'w Phases<'k>,
     /// Variables that are the same for the items of a row.
     rows: Vec<bool>,
+    /// Whether the items use one place for private arrays in turn, in the memory for groups.
+    one_private: bool,
     /// Number of item loops so far.
     ends: u32,
     /// Names of the values in group memory.
@@ -80,7 +93,7 @@ impl Host<'_, '_> {
         let kernel = self.writer.kernel;
         self.writer.text += &format!(
             "ulong {HOST_FUNCTION}(void *const *usm_arrays, const ulong *usm_values, const ulong *usm_lens, \
-             const ulong *usm_sizes, uchar *usm_scratch)\n{{\n"
+             const ulong *usm_sizes, uchar *usm_scratch, void *usm_pause)\n{{\n"
         );
         for axis in 0..3 {
             self.line(&format!(
@@ -123,7 +136,7 @@ impl Host<'_, '_> {
             self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
         }
         let start = self.writer.text.len();
-        self.line("ulong usm_top = 0;");
+        self.line("ulong usm_top = 0, usm_left = USM_ROUNDS;");
         let barriers = kernel.body.iter().any(Stmt::has_barrier);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let name = self.writer.array_name(ArrayId(index as u32));
@@ -132,6 +145,9 @@ impl Host<'_, '_> {
                 Space::Local(len) => {
                     let len = self.writer.expr(len);
                     self.room(element, &name, &len);
+                }
+                Space::Private(len) if self.one_private => {
+                    self.room(element, &name, &format!("{}ul", (*len).max(1)));
                 }
                 Space::Private(len) if barriers => {
                     self.room(element, &format!("{name}_kept"), &format!("usm_items * {len}ul"));
@@ -214,16 +230,23 @@ impl Host<'_, '_> {
                     let go_on = if self.writer.checks.is_some() { "!usm_failed && " } else { "" };
                     let condition = self.writer.expr(condition);
                     self.line(&format!("while ({go_on}{condition}) {{"));
+                    self.writer.ask(2);
+                    self.writer.breaks.push(None);
                     self.parts(body);
+                    self.writer.breaks.pop();
                     self.line("}");
                 }
                 Part::For(variable, [start, end, step], body) => {
-                    self.writer.counting(*variable, [start, end, step], 1);
+                    let failed = self.writer.checks.map(|_| "usm_failed".to_string());
+                    let round = Round { word: "", asks: true, fails: failed.is_some(), failed };
+                    let end = self.writer.counting(*variable, [start, end, step], &round, 1);
                     self.parts(body);
-                    self.line("}");
-                    self.line("}");
+                    self.writer.end_counting(end, 1);
                 }
-                Part::Break => self.line("break;"),
+                Part::Break => match self.writer.breaks.last().copied().flatten() {
+                    Some(number) => self.line(&format!("goto usm_out_{number};")),
+                    None => self.line("break;"),
+                },
                 Part::Continue => self.line("continue;"),
                 Part::Return => self.line("goto usm_group_end;"),
             }
@@ -257,8 +280,9 @@ impl Host<'_, '_> {
             Some(strips) => self.strips(strips, &from),
             None => self.line(&format!("const ulong {from} = 0;")),
         }
-        // The items of a phase do not depend on each other, except by atomic operations.
-        if !is_atomic {
+        // The items of a phase do not depend on each other, except by atomic operations and by memory
+        // that they use in turn.
+        if !is_atomic && !self.one_private {
             self.writer.text += "#pragma GCC ivdep\n";
         }
         // A short phase is mostly its loop. Around another loop it would cost registers.
@@ -290,7 +314,7 @@ impl Host<'_, '_> {
     /// Writes the statements of an item, and the variables that they need except the known ones.
     pub(super) fn item(&mut self, body: &[&Stmt], known: &[VarId]) {
         let kernel = self.writer.kernel;
-        if !kernel.body.iter().any(Stmt::has_barrier) {
+        if !self.one_private && !kernel.body.iter().any(Stmt::has_barrier) {
             for (index, array) in kernel.arrays.iter().enumerate() {
                 if let Space::Private(len) = array.space {
                     let name = self.writer.array_name(ArrayId(index as u32));

@@ -63,7 +63,8 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
         let kernel = lower(entry.kernel, By::All);
         let kernel = if dialect == Dialect::OpenCl { without_negations(kernel) } else { kernel };
         let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
-        let mut writer = Writer { checks, helpers, ..Writer::new(&kernel, dialect) };
+        let varied = dialect == Dialect::OpenCl && !entry.kernel.strides().is_empty();
+        let mut writer = Writer { checks, helpers, varied, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
@@ -82,13 +83,26 @@ pub(super) enum Dialect {
     Cuda,
 }
 
+/// A word in front of loops that a launch may want without vectors: [`super::SCALAR_LOOPS`].
+const LOOP: &str = "\
+#ifdef own_scalar_loops
+#define own_loop _Pragma(\"clang loop vectorize(disable) interleave(disable)\")
+#else
+#define own_loop
+#endif
+";
+
 struct Writer<'k> {
     kernel: &'k Kernel,
     dialect: Dialect,
+    /// Whether loops that store have the word [`LOOP`] in front.
+    varied: bool,
     /// Functions that the text needs before the kernel.
     helpers: BTreeSet<String>,
     text: String,
     loops: u32,
+    /// For each enclosing loop its number, if a `break` leaves more than one loop of C.
+    breaks: Vec<Option<u32>>,
     checks: Option<&'k Checks>,
     /// Whether the text is for the host.
     host: bool,
@@ -109,9 +123,11 @@ impl<'k> Writer<'k> {
         Self {
             kernel,
             dialect,
+            varied: false,
             helpers: BTreeSet::new(),
             text: String::new(),
             loops: 0,
+            breaks: Vec::new(),
             checks: None,
             host: false,
             together: Uniformity::of(kernel).together(kernel),

@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::String;
 
 use super::super::checked::{ALONE, TOGETHER};
-use super::{Dialect, Writer};
+use super::{Dialect, LOOP, Writer};
 use crate::kernel::{Expr, ExprKind, Stmt, StmtKind, VarId};
+use crate::strides::stores;
 use crate::uniform::address;
 
 /// A fence for all items of the device. OpenCL C 1.2 has one kind of fence only, and from 2.0 on
@@ -18,6 +19,26 @@ const FENCE: &str = "\
 #define own_fence(flags) mem_fence(flags)
 #endif
 ";
+
+/// What a counting loop does beside counting.
+#[derive(Default)]
+pub(super) struct Round {
+    /// What stands in front of it.
+    pub(super) word: &'static str,
+    /// Whether it asks now and then if the launch may go on.
+    pub(super) asks: bool,
+    /// The condition that an index was outside, after which it ends.
+    pub(super) failed: Option<String>,
+    /// Whether that may happen inside.
+    pub(super) fails: bool,
+}
+
+/// The end of a counting loop.
+pub(super) struct EndOfLoop {
+    braces: usize,
+    /// The loop's number, if it runs in parts.
+    parts: Option<u32>,
+}
 
 impl Writer<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
@@ -71,17 +92,30 @@ impl Writer<'_> {
                     let failed = if is_together { TOGETHER } else { ALONE };
                     condition = format!("!(usm_failed & {failed}) && {condition}");
                 }
-                self.line(depth, &format!("while ({condition}) {{"));
+                let word = self.before_loop(body);
+                self.line(depth, &format!("{word}while ({condition}) {{"));
+                self.ask(depth + 1);
+                self.breaks.push(None);
                 self.block(body, depth + 1);
+                self.breaks.pop();
                 self.line(depth, "}");
             }
             StmtKind::For(variable, start, end, step, body) => {
-                self.counting(*variable, [start, end, step], depth);
+                let failed = if is_together { TOGETHER } else { ALONE };
+                let round = Round {
+                    word: self.before_loop(body),
+                    asks: self.host && !stmt.is_short_loop(),
+                    failed: self.checks.map(|_| format!("usm_failed & {failed}")),
+                    fails: self.checks.is_some_and(|checks| checks.has_checked_index(stmt)),
+                };
+                let end = self.counting(*variable, [start, end, step], &round, depth);
                 self.block(body, depth + 2);
-                self.line(depth + 1, "}");
-                self.line(depth, "}");
+                self.end_counting(end, depth);
             }
-            StmtKind::Break => self.line(depth, "break;"),
+            StmtKind::Break => match self.breaks.last().copied().flatten() {
+                Some(number) => self.line(depth, &format!("goto usm_out_{number};")),
+                None => self.line(depth, "break;"),
+            },
             StmtKind::Continue => self.line(depth, "continue;"),
             StmtKind::Return => match self.end {
                 Some(end) => self.line(depth, &format!("goto usm_item_end_{end};")),
@@ -112,20 +146,74 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the head of a counting loop; two braces end the loop.
-    pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], depth: usize) {
+    /// What stands in front of a loop with this body.
+    fn before_loop(&mut self, body: &[Stmt]) -> &'static str {
+        if !self.varied || !stores(body) {
+            return "";
+        }
+        self.helpers.insert(LOOP.into());
+        "own_loop "
+    }
+
+    /// On the host, asks at the start of a round whether the launch may go on, if it has run for
+    /// long.
+    pub(super) fn ask(&mut self, depth: usize) {
+        if self.host {
+            self.line(depth, "if (usm_left-- <= 1 && !(usm_left = usm_ask(usm_pause))) return usm_top;");
+        }
+    }
+
+    /// Writes the head of a counting loop, up to its statements.
+    pub(super) fn counting(
+        &mut self,
+        variable: VarId,
+        [start, end, step]: [&Expr; 3],
+        round: &Round,
+        depth: usize,
+    ) -> EndOfLoop {
         let ty = self.kernel.variable(variable).ty;
         let (name, number) = (self.variable_name(variable), self.loops);
         self.loops += 1;
         let (start, end) = (self.expr(start), self.expr(end));
-        let c = self.ty(ty);
+        let (c, unsigned) = (self.ty(ty), self.ty(ty.unsigned()));
+        let word = round.word;
         self.line(depth, "{");
         self.line(depth + 1, &format!("const {c} end_{number} = {end};"));
+        let mut goes_on = String::new();
+        let mut braces = 2;
+        match &round.failed {
+            Some(failed) if round.fails => goes_on = format!("!({failed}) && "),
+            Some(failed) => {
+                self.line(depth + 1, &format!("if (!({failed})) {{"));
+                braces += 1;
+            }
+            None => {}
+        }
         let is_one = matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1);
+        if is_one && round.asks {
+            // In parts, so that the loop itself stays one that compilers make vectors of.
+            let left = format!("({unsigned})(({unsigned})end_{number} - ({unsigned}){name})");
+            self.line(depth + 1, &format!("for ({name} = {start}; {goes_on}{name} < end_{number};) {{"));
+            self.line(
+                depth + 1,
+                &format!(
+                    "const {c} part_{number} = {left} <= usm_left ? end_{number} : ({c})(({unsigned}){name} + ({unsigned})usm_left);"
+                ),
+            );
+            self.line(
+                depth + 1,
+                &format!("usm_left -= ({unsigned})(({unsigned})part_{number} - ({unsigned}){name});"),
+            );
+            self.line(depth + 1, &format!("{word}for (; {goes_on}{name} < part_{number}; ++{name}) {{"));
+            self.breaks.push(Some(number));
+            return EndOfLoop { braces, parts: Some(number) };
+        }
         if is_one {
-            self.line(depth + 1, &format!("for ({name} = {start}; {name} < end_{number}; ++{name}) {{"));
+            self.line(
+                depth + 1,
+                &format!("{word}for ({name} = {start}; {goes_on}{name} < end_{number}; ++{name}) {{"),
+            );
         } else {
-            let unsigned = self.ty(ty.unsigned());
             let step = self.expr(step);
             self.line(depth + 1, &format!("{unsigned} step_{number} = ({unsigned})({step});"));
             self.line(depth + 1, &format!("if (step_{number} == 0) step_{number} = 1;"));
@@ -134,9 +222,28 @@ impl Writer<'_> {
             self.line(
                 depth + 1,
                 &format!(
-                    "for ({name} = {start}; {name} < end_{number}; {name} = {left} > step_{number} ? {next} : end_{number}) {{"
+                    "{word}for ({name} = {start}; {goes_on}{name} < end_{number}; {name} = {left} > step_{number} ? {next} : end_{number}) {{"
                 ),
             );
+            if round.asks {
+                self.ask(depth + 2);
+            }
+        }
+        self.breaks.push(None);
+        EndOfLoop { braces, parts: None }
+    }
+
+    /// Ends a counting loop behind its statements.
+    pub(super) fn end_counting(&mut self, end: EndOfLoop, depth: usize) {
+        self.breaks.pop();
+        if let Some(number) = end.parts {
+            self.line(depth + 1, "}");
+            self.line(depth + 1, "if (usm_left == 0 && !(usm_left = usm_ask(usm_pause))) return usm_top;");
+            self.line(depth + 1, "}");
+            self.line(depth + 1, &format!("usm_out_{number}:;"));
+        }
+        for _ in usize::from(end.parts.is_some())..end.braces {
+            self.line(depth, "}");
         }
     }
 

@@ -5,9 +5,11 @@
 //! go around them. Their values then lie in arrays, which the compiler keeps in registers.
 
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::host::Host;
+use super::stmt::Round;
 use crate::kernel::{Expr, ExprKind, Kernel, Space, Stmt, StmtKind, VarId, for_each};
 use crate::phase::{Home, is_of_row};
 
@@ -213,10 +215,11 @@ impl<'k> Host<'_, 'k> {
                 Piece::Around(variable, bounds, pieces) => {
                     self.line("{");
                     self.recompute(bounds);
-                    self.writer.counting(*variable, *bounds, 1);
+                    let failed = self.writer.checks.map(|_| "usm_failed".to_string());
+                    let round = Round { asks: true, failed, ..Round::default() };
+                    let end = self.writer.counting(*variable, *bounds, &round, 1);
                     self.pieces(pieces, strips, from);
-                    self.line("}");
-                    self.line("}");
+                    self.writer.end_counting(end, 1);
                     self.line("}");
                 }
             }

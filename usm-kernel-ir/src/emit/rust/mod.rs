@@ -405,6 +405,11 @@ impl Writer<'_> {
             some(format!("{:?}", c::cuda_c(kernel)))
         ));
         self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {module};"));
+        let strides: Vec<_> =
+            kernel.strides().into_iter().map(|id| self.place(Parameter::Value(id))).collect();
+        if !strides.is_empty() {
+            self.line(&format!("const STRIDES: &'static [usize] = &{strides:?};"));
+        }
         if !claims.bounds.is_empty() {
             let lengths = checked::lengths(kernel, claims);
             let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();
@@ -454,7 +459,11 @@ impl Writer<'_> {
 
     /// The position of an array among the parameters.
     fn position(&self, id: ArrayId) -> usize {
-        self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Array(id)).unwrap_or(0)
+        self.place(Parameter::Array(id))
+    }
+
+    fn place(&self, wanted: Parameter) -> usize {
+        self.kernel.parameters.iter().position(|parameter| *parameter == wanted).unwrap_or(0)
     }
 
     /// A number of the launch, as an expression of the variables in [`sizes`](Self::sizes).

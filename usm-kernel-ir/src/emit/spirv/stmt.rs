@@ -103,17 +103,7 @@ impl Writer<'_> {
                 let (head, inside, end) = (self.builder.id(), self.builder.id(), self.builder.id());
                 self.jump(head);
                 self.begin(Some(head));
-                if self.checks.is_some() {
-                    let (byte, bool) = (self.ty(Scalar::U8), self.ty(Scalar::Bool));
-                    let (failed, none) = (self.load(self.failed, Scalar::U8), self.number(Scalar::U8, 0));
-                    let asked = u64::from(if is_together { TOGETHER } else { ALONE });
-                    let asked = self.number(Scalar::U8, asked);
-                    let failed = self.op(Op::BitwiseAnd, byte, &[failed, asked]);
-                    let (failed, goes_on) =
-                        (self.op(Op::INotEqual, bool, &[failed, none]), self.builder.id());
-                    self.fork(failed, end, goes_on);
-                    self.begin(Some(goes_on));
-                }
+                self.leave_if_failed(is_together, end);
                 let condition = self.expr(condition);
                 self.fork(condition, inside, end);
                 self.begin(Some(inside));
@@ -124,7 +114,7 @@ impl Writer<'_> {
                 self.begin(Some(end));
             }
             StmtKind::For(variable, start, end, step, body) => {
-                self.counting(*variable, [start, end, step], body)
+                self.counting(*variable, [start, end, step], body, is_together);
             }
             StmtKind::Break => {
                 if let Some((_, end)) = self.loops.last().copied() {
@@ -151,7 +141,28 @@ impl Writer<'_> {
         }
     }
 
-    fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], body: &[Stmt]) {
+    /// Goes to the end of a loop after an index outside.
+    fn leave_if_failed(&mut self, is_together: bool, end: u32) {
+        if self.checks.is_none() {
+            return;
+        }
+        let (byte, bool) = (self.ty(Scalar::U8), self.ty(Scalar::Bool));
+        let (failed, none) = (self.load(self.failed, Scalar::U8), self.number(Scalar::U8, 0));
+        let asked = u64::from(if is_together { TOGETHER } else { ALONE });
+        let asked = self.number(Scalar::U8, asked);
+        let failed = self.op(Op::BitwiseAnd, byte, &[failed, asked]);
+        let (failed, goes_on) = (self.op(Op::INotEqual, bool, &[failed, none]), self.builder.id());
+        self.fork(failed, end, goes_on);
+        self.begin(Some(goes_on));
+    }
+
+    fn counting(
+        &mut self,
+        variable: VarId,
+        [start, end, step]: [&Expr; 3],
+        body: &[Stmt],
+        is_together: bool,
+    ) {
         let (pointer, scalar) = self.variable(variable);
         let (start, last, step) = (self.expr(start), self.expr(end), self.expr(step));
         let (ty, bool) = (self.ty(scalar), self.ty(Scalar::Bool));
@@ -163,6 +174,7 @@ impl Writer<'_> {
         let (further, after) = (self.builder.id(), self.builder.id());
         self.jump(head);
         self.begin(Some(head));
+        self.leave_if_failed(is_together, after);
         let here = self.load(pointer, scalar);
         let less = if scalar.is_signed() { Op::SLessThan } else { Op::ULessThan };
         let condition = self.op(less, bool, &[here, last]);
