@@ -1,8 +1,8 @@
 //! The function: groups, parts of groups, and loops over the items of a phase.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Type, Value, types};
-use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_codegen::ir::{Block, FuncRef, Function, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use usm_kernel_ir::{
     Array, ArrayId, Home, Kernel, Parameter, Part, Phases, Place, Scalar, Space, Stmt, VarId, definition,
@@ -27,7 +27,7 @@ pub(crate) fn write(
     function: &mut Function,
     context: &mut FunctionBuilderContext,
     target: TargetFrontendConfig,
-    (vectors, places): (bool, Option<&[(ArrayId, Place)]>),
+    (vectors, places, asks): (bool, Option<&[(ArrayId, Place)]>, FuncRef),
 ) {
     let grouped = kernel.needs_groups();
     let kernel = without_collections(kernel);
@@ -63,7 +63,7 @@ pub(crate) fn write(
         item_end: None,
         builder,
     };
-    writer.function(target.default_call_conv);
+    writer.function(asks);
     writer.builder.seal_all_blocks();
     writer.builder.finalize(target);
 }
@@ -132,7 +132,7 @@ pub(crate) const fn type_of(scalar: Scalar) -> Type {
 }
 
 impl Writer<'_> {
-    fn function(&mut self, convention: CallConv) {
+    fn function(&mut self, asks: FuncRef) {
         let entry = self.builder.current_block().expect("the entry");
         let &[arrays, values, lengths, sizes, scratch, pause] = self.builder.block_params(entry) else {
             unreachable!("the signature has six parameters")
@@ -181,7 +181,7 @@ impl Writer<'_> {
             self.variables.push(made);
         }
         let top = self.reserve_arrays(scratch, items);
-        let pauses = self.begin_pauses(pause, convention);
+        let pauses = self.begin_pauses(pause, asks);
         self.pauses = Some(pauses);
         let (count, run) = (self.builder.create_block(), self.builder.create_block());
         self.builder.ins().brif(scratch, run, &[], count, &[]);

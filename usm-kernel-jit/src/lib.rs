@@ -37,6 +37,8 @@ pub struct Pause {
     /// Returns the rounds of loops before its next call, or 0 to end the run in the middle of its
     /// work. It gets the address of this structure.
     pub ask: unsafe extern "C" fn(*mut Pause) -> u64,
+    /// The rounds before the first call of a run. The code puts each answer here.
+    pub rounds: u64,
 }
 
 /// Machine code of a kernel.
@@ -109,14 +111,22 @@ impl Code {
         let mut signature = Signature::new(module.target_config().default_call_conv);
         signature.params = vec![AbiParam::new(pointer); 6];
         signature.returns.push(AbiParam::new(types::I64));
+        let mut builder = FunctionBuilderContext::new();
+        let signature_of_ask = pause::signature();
+        let ask = module.declare_function("usm_ask", Linkage::Local, &signature_of_ask);
+        let ask = ask.map_err(|error| failed(&error))?;
+        let mut context = Context::new();
+        context.func.signature = signature_of_ask;
+        context.func.name = UserFuncName::user(0, ask.as_u32());
+        pause::write(&mut context.func, &mut builder, module.target_config());
+        module.define_function(ask, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
         let name = "usm_run";
         let id = module.declare_function(name, Linkage::Export, &signature);
         let id = id.map_err(|error| failed(&error))?;
         let mut context = Context::new();
         context.func.signature = signature;
         context.func.name = UserFuncName::user(0, id.as_u32());
-        let mut builder = FunctionBuilderContext::new();
-        let given = (vectors(), places);
+        let given = (vectors(), places, module.declare_func_in_func(ask, &mut context.func));
         function::write(kernel, &mut context.func, &mut builder, module.target_config(), given);
         module.define_function(id, &mut context).map_err(|error| failed(&format!("{error:?}")))?;
         module.finalize_definitions().map_err(|error| failed(&error))?;
@@ -147,8 +157,7 @@ impl Code {
         unsafe { self.run_while(arrays, values, lengths, sizes, scratch, core::ptr::null_mut()) }
     }
 
-    /// As [`run`](Self::run), with calls of [`Pause::ask`] after 65,536 rounds of loops, unless
-    /// `pause` is null.
+    /// As [`run`](Self::run), with calls of [`Pause::ask`] in long loops, unless `pause` is null.
     ///
     /// # Safety
     /// As for `run`. The function of `pause` may be called with its address, and does not unwind.

@@ -1,13 +1,13 @@
 //! Long loops: after some rounds they ask whether they may go on.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, Signature, Value, types};
-use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::Variable;
+use cranelift_codegen::ir::{AbiParam, Block, FuncRef, Function, InstBuilder, Signature, Value, types};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 
 use crate::function::{MEMORY, Writer};
 
-/// The rounds before the first question.
+/// The rounds where nobody asks.
 const ROUNDS: i64 = 65_536;
 
 /// The parts of the function for it.
@@ -19,15 +19,54 @@ pub(crate) struct Pauses {
     left: Variable,
     /// Where the function returns in the middle of its work.
     pub(crate) stop: Block,
-    convention: CallConv,
+    asks: FuncRef,
+}
+
+/// The signature of the function between the code and [`Pause::ask`](crate::Pause). It keeps all
+/// registers, so that loops which may call it have the registers of those that do not.
+pub(crate) fn signature() -> Signature {
+    let mut signature = Signature::new(CallConv::PreserveAll);
+    signature.params.push(AbiParam::new(types::I64));
+    signature
+}
+
+/// Writes that function. It puts the answer to the rounds of the pause.
+pub(crate) fn write(
+    function: &mut Function,
+    context: &mut FunctionBuilderContext,
+    target: TargetFrontendConfig,
+) {
+    let mut builder = FunctionBuilder::new(function, context);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    let address = builder.block_params(entry)[0];
+    let mut signature = Signature::new(target.default_call_conv);
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.push(AbiParam::new(types::I64));
+    let signature = builder.import_signature(signature);
+    let ask = builder.ins().load(types::I64, MEMORY, address, 0);
+    let call = builder.ins().call_indirect(signature, ask, &[address]);
+    let rounds = builder.inst_results(call)[0];
+    builder.ins().store(MEMORY, rounds, address, 8);
+    builder.ins().return_(&[]);
+    builder.seal_all_blocks();
+    builder.finalize(target);
 }
 
 impl Writer<'_> {
-    pub(crate) fn begin_pauses(&mut self, address: Value, convention: CallConv) -> Pauses {
+    pub(crate) fn begin_pauses(&mut self, address: Value, asks: FuncRef) -> Pauses {
         let left = self.builder.declare_var(types::I64);
         let rounds = self.number(ROUNDS);
         self.builder.def_var(left, rounds);
-        Pauses { address, left, stop: self.builder.create_block(), convention }
+        let [given, run] = [(); 2].map(|()| self.builder.create_block());
+        self.builder.ins().brif(address, given, &[], run, &[]);
+        self.builder.switch_to_block(given);
+        let rounds = self.word(address, 1);
+        self.builder.def_var(left, rounds);
+        self.builder.ins().jump(run, &[]);
+        self.builder.switch_to_block(run);
+        Pauses { address, left, stop: self.builder.create_block(), asks }
     }
 
     /// Counts a round, and asks if it was the last one before a question.
@@ -72,20 +111,15 @@ impl Writer<'_> {
 
     /// Calls the function, and stops if it says so. The code goes on in a new block.
     fn ask(&mut self) {
-        let Some(Pauses { address, left, stop, convention }) = self.pauses else { return };
+        let Some(Pauses { address, left, stop, asks }) = self.pauses else { return };
         let [call, run] = [(); 2].map(|()| self.builder.create_block());
         let rounds = self.number(ROUNDS);
         self.builder.def_var(left, rounds);
         self.builder.ins().brif(address, call, &[], run, &[]);
         self.builder.set_cold_block(call);
         self.builder.switch_to_block(call);
-        let mut signature = Signature::new(convention);
-        signature.params.push(AbiParam::new(types::I64));
-        signature.returns.push(AbiParam::new(types::I64));
-        let signature = self.builder.import_signature(signature);
-        let function = self.builder.ins().load(types::I64, MEMORY, address, 0);
-        let call = self.builder.ins().call_indirect(signature, function, &[address]);
-        let rounds = self.builder.inst_results(call)[0];
+        self.builder.ins().call(asks, &[address]);
+        let rounds = self.word(address, 1);
         self.builder.def_var(left, rounds);
         self.builder.ins().brif(rounds, run, &[], stop, &[]);
         self.builder.switch_to_block(run);

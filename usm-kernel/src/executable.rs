@@ -62,8 +62,8 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The function for launches without a complete proof.
     const CHECKED: Option<CheckedCode> = None;
 
-    /// The scalar arguments, by position, that make a launch on a processor take OpenCL C built with
-    /// the option [`SCALAR_LOOPS`] if one of them is 0, in place of the other code.
+    /// The scalar arguments, by position, that matter if one of them is 0: a launch on a processor
+    /// then takes the OpenCL C, built with the option [`SCALAR_LOOPS`], in place of other code.
     const STRIDES: &'static [usize] = &[];
 
     /// An array of the numbers, such as `[u64; 2]`.

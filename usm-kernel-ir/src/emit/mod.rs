@@ -21,13 +21,12 @@ pub use rust::rust;
 #[cfg(feature = "spirv")]
 pub use spirv::{spirv, spirv_module};
 
-/// The option of OpenCL compilers that builds a variant of our OpenCL C in which no loop that stores
-/// is vectorised, for launches on processors where one of [`Kernel::strides`] is 0. All elements
-/// `a[i * s]` are one then, which Intel's compiler 2026.2 takes for different ones on machines with
-/// AVX-512.
+/// The option of OpenCL compilers that builds a variant of our OpenCL C in which no loop that
+/// stores is vectorised, for launches on processors where one of [`Kernel::strides`] is 0. All
+/// elements `a[i * s]` are one then. On machines with AVX-512, Intel's compiler 2026.2 takes them
+/// for different ones.
 ///
-/// The code has the form of this variant in `#ifdef`. Without the option it is the same as without
-/// that form. Kernels without strides have no variant.
+/// Without the option, and for kernels without strides, it changes nothing.
 pub const SCALAR_LOOPS: &str = "-D own_scalar_loops";
 
 /// A kernel's SPIR-V modules, for [`rust`].

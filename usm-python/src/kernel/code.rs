@@ -344,8 +344,8 @@ impl Code {
         functions.iter().map(|(_, function)| function.info().max_work_group_size).min()
     }
 
-    /// Whether a launch with these scalars on a device takes the code for strides of 0. The stride of
-    /// a dimension with one element is none.
+    /// Whether a launch with these scalars on a device takes the code for strides of 0. The stride
+    /// of a dimension with one element is none.
     pub(crate) fn has_zero_stride(
         &self,
         stream: &Stream,

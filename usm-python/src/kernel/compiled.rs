@@ -207,8 +207,9 @@ impl Compiled {
     /// Runs a part of a launch in this thread, as long as `pause` lets it.
     ///
     /// # Safety
-    /// The function of `pause` may be called with its address. The arrays are live and have the given lengths. No other work uses them, and the kernel's
-    /// indices are inside of them. The memory is the [`scratch`](Self::scratch) of this launch.
+    /// The function of `pause` may be called with its address. The arrays are live and have the
+    /// given lengths. No other work uses them, and the kernel's indices are inside of them. The
+    /// memory is the [`scratch`](Self::scratch) of this launch.
     pub(crate) unsafe fn run(&self, given: &Given<'_>, memory: &mut [u8], pause: *mut Pause) {
         let start = memory.as_ptr().align_offset(64).min(64);
         // SAFETY: the caller's promise; the memory has the size that the function requested,

@@ -20,7 +20,7 @@ const STEPS: u64 = 1 << 30;
 /// The interval at which a launch checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// The rounds of loops between two questions of the code, which then looks at the time.
+/// The rounds of loops between two questions of the code, which look at the time.
 const ROUNDS: u64 = 1 << 16;
 
 /// The most bytes of private arrays in use at a time: those of one work-item, or of a group with
@@ -161,7 +161,7 @@ impl<'w> Watched<'w> {
     fn new(storages: &'w [&'w Storage]) -> PyResult<Self> {
         let turns = Turns::of(storages).or_raise()?;
         storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
-        let (pause, start) = (Pause { ask: Self::ask }, Instant::now());
+        let (pause, start) = (Pause { ask: Self::ask, rounds: ROUNDS }, Instant::now());
         Ok(Self { pause, start, storages, turns, goes_on: true, signal: Ok(()) })
     }
 

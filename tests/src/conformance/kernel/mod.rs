@@ -13,6 +13,7 @@ mod outside;
 mod programs;
 mod results;
 mod samples;
+mod strides;
 mod unwritten;
 
 use core::fmt::Debug;
@@ -34,6 +35,7 @@ pub use order::*;
 pub use outside::*;
 pub use programs::*;
 pub use results::*;
+pub use strides::*;
 pub use unwritten::*;
 
 use crate::{Fixture, skip};

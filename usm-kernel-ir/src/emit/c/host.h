@@ -47,6 +47,6 @@ static inline ulong as_ulong(double x) { ulong bits; memcpy(&bits, &x, 8); retur
 #define atom_xor atomic_xor
 #define atom_xchg atomic_xchg
 #define atom_cmpxchg atomic_cmpxchg
-/* The rounds of loops before the first question whether the launch may go on. */
+/* The rounds of loops where nobody asks whether the launch may go on. */
 #define USM_ROUNDS 65536ul
 static __attribute__((noinline, cold)) ulong usm_ask(void *pause) { return pause ? (*(ulong (**)(void *))pause)(pause) : USM_ROUNDS; }

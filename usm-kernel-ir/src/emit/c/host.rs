@@ -34,9 +34,10 @@ pub const HOST_FUNCTION: &str = "usm_run";
 /// - `sizes`: three global sizes, three local sizes, the first group and the end of the groups in
 ///   each dimension, the fastest dimension first. Absent dimensions have size 1 and first group 0;
 /// - `scratch`: memory for groups, or null;
-/// - `pause`: null, or the address of a function `unsigned long (*)(void *pause)`, which long loops
-///   call after 65,536 rounds. It returns the number of rounds before its next call, or 0: then the
-///   function returns in the middle of its work.
+/// - `pause`: null, or the address of a structure that begins with a function `unsigned long
+///   (*)(void *pause)` and an `unsigned long`, the rounds of loops before its first call. It
+///   returns the rounds before its next call, or 0: then `usm_run` returns in the middle of its
+///   work.
 ///
 /// Returns the size of that memory in bytes; without memory it does nothing else. If the kernel
 /// needs no groups, any local sizes will do, and the last group may be shorter. The function checks
@@ -136,7 +137,7 @@ impl Host<'_, '_> {
             self.line(&format!("const ulong len_{0} = usm_lens[{0}];", id.0));
         }
         let start = self.writer.text.len();
-        self.line("ulong usm_top = 0, usm_left = USM_ROUNDS;");
+        self.line("ulong usm_top = 0, usm_left = usm_pause ? ((ulong *)usm_pause)[1] : USM_ROUNDS;");
         let barriers = kernel.body.iter().any(Stmt::has_barrier);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let name = self.writer.array_name(ArrayId(index as u32));
@@ -280,8 +281,8 @@ impl Host<'_, '_> {
             Some(strips) => self.strips(strips, &from),
             None => self.line(&format!("const ulong {from} = 0;")),
         }
-        // The items of a phase do not depend on each other, except by atomic operations and by memory
-        // that they use in turn.
+        // The items of a phase do not depend on each other, except by atomic operations and by
+        // memory that they use in turn.
         if !is_atomic && !self.one_private {
             self.writer.text += "#pragma GCC ivdep\n";
         }

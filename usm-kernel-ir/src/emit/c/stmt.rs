@@ -159,7 +159,7 @@ impl Writer<'_> {
     /// long.
     pub(super) fn ask(&mut self, depth: usize) {
         if self.host {
-            self.line(depth, "if (usm_left-- <= 1 && !(usm_left = usm_ask(usm_pause))) return usm_top;");
+            self.line(depth, "if (__builtin_expect(usm_left-- <= 1, 0) && !(usm_left = usm_ask(usm_pause))) return usm_top;");
         }
     }
 
