@@ -40,7 +40,7 @@ impl Writer<'_> {
     }
 
     /// Whether an index in a statement is checked.
-    pub(crate) fn is_checked(&self, stmt: &Stmt) -> bool {
+    fn is_checked(&self, stmt: &Stmt) -> bool {
         let own = match &stmt.kind {
             StmtKind::Store(array, ..)
             | StmtKind::Atomic(_, array, ..)
@@ -109,6 +109,14 @@ impl Writer<'_> {
         self.builder.switch_to_block(outside);
         let one = self.builder.ins().iconst(types::I8, 1);
         self.builder.def_var(failed, one);
+        // No counting loop goes on, and none pays for it.
+        for [counter, limit] in self.counters.clone() {
+            let here = self.builder.use_var(counter);
+            let ty = self.builder.func.dfg.value_type(here);
+            let one = self.builder.ins().iconst(ty, 1);
+            let next = self.builder.ins().iadd(here, one);
+            self.builder.def_var(limit, next);
+        }
         let other = other(self);
         let known = self.builder.ins().load(types::I32, MEMORY, record, 0);
         self.builder.ins().brif(known, end, &[other.into()], first, &[]);

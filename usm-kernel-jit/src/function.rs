@@ -12,7 +12,6 @@ use usm_kernel_ir::{
 use crate::check::Checks;
 use crate::lanes::{LANES, Row};
 use crate::pause::Pauses;
-use crate::stmt::Round;
 use crate::variables::used;
 
 /// Accesses stay inside existing memory, of any alignment.
@@ -59,6 +58,7 @@ pub(crate) fn write(
         gid: [zero; 3],
         item: zero,
         loops: Vec::new(),
+        counters: Vec::new(),
         group_end: entry,
         item_end: None,
         builder,
@@ -115,6 +115,8 @@ pub(crate) struct Writer<'w> {
     pub(crate) item: Value,
     /// The targets of `continue` and `break`.
     pub(crate) loops: Vec<[Block; 2]>,
+    /// The counters of the counting loops around, and their limits.
+    pub(crate) counters: Vec<[Variable; 2]>,
     pub(crate) group_end: Block,
     pub(crate) item_end: Option<Block>,
 }
@@ -282,7 +284,7 @@ impl Writer<'_> {
                 }
                 Part::While(condition, body) => self.repeat(condition, |writer| writer.parts(body)),
                 Part::For(variable, bounds, body) => {
-                    self.counting(*variable, *bounds, Round::ANY, |writer| writer.parts(body));
+                    self.counting(*variable, *bounds, true, |writer| writer.parts(body));
                 }
                 Part::Break => self.leave(1),
                 Part::Continue => self.leave(0),

@@ -86,10 +86,11 @@ impl Writer<'_> {
         self.builder.switch_to_block(run);
     }
 
-    /// Takes as many rounds as there are before the next question, at most so many.
+    /// Takes as many rounds as there are before the next question, or one; at most so many.
     pub(crate) fn take_rounds(&mut self, most: Value) -> Value {
         let Some(Pauses { left, .. }) = self.pauses else { return most };
-        let rounds = self.builder.use_var(left);
+        let (rounds, one) = (self.builder.use_var(left), self.number(1));
+        let rounds = self.builder.ins().umax(rounds, one);
         let taken = self.builder.ins().umin(most, rounds);
         let rest = self.builder.ins().isub(rounds, taken);
         self.builder.def_var(left, rest);

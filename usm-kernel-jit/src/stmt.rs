@@ -7,20 +7,6 @@ use usm_kernel_ir::{ArrayId, Atomic, Binary, Expr, ExprKind, Scalar, Space, Stmt
 
 use crate::function::{MEMORY, Writer, type_of};
 
-/// What a counting loop does beside counting.
-#[derive(Clone, Copy)]
-pub(crate) struct Round {
-    /// Whether it asks now and then if the launch may go on.
-    asks: bool,
-    /// Whether an index inside may be outside of its array, which ends the loop.
-    fails: bool,
-}
-
-impl Round {
-    /// A loop of which nothing is known.
-    pub(crate) const ANY: Self = Self { asks: true, fails: true };
-}
-
 impl Writer<'_> {
     pub(crate) fn block(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
@@ -56,8 +42,8 @@ impl Writer<'_> {
             }
             StmtKind::While(condition, body) => self.repeat(condition, |writer| writer.block(body)),
             StmtKind::For(variable, start, end, step, body) => {
-                let round = self.round(stmt);
-                self.counting(*variable, [start, end, step], round, |writer| writer.block(body));
+                let asks = !stmt.is_short_loop();
+                self.counting(*variable, [start, end, step], asks, |writer| writer.block(body));
             }
             StmtKind::Break => self.leave(1),
             StmtKind::Continue => self.leave(0),
@@ -182,20 +168,16 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
-    /// What a counting loop does beside counting.
-    pub(crate) fn round(&self, stmt: &Stmt) -> Round {
-        Round { asks: !stmt.is_short_loop(), fails: self.is_checked(stmt) }
-    }
-
-    /// A counting loop. A separate counter sets the variable in each iteration.
+    /// A counting loop. A separate counter sets the variable in each iteration. `asks` states whether
+    /// it asks now and then if the launch may go on.
     ///
     /// With steps of 1, the rounds before the next question are a limit of the counter, so that a
-    /// round costs nothing more. An index outside ends the loop.
+    /// round costs nothing more. An index outside ends the loop by that limit too.
     pub(crate) fn counting(
         &mut self,
         variable: VarId,
         [start, end, step]: [&Expr; 3],
-        round: Round,
+        asks: bool,
         body: impl FnOnce(&mut Self),
     ) {
         let ty = self.kernel.variable(variable).ty;
@@ -211,7 +193,7 @@ impl Writer<'_> {
         let runs = self.and_not_failed(runs);
         self.builder.ins().brif(runs, first, &[], out, &[]);
         self.builder.switch_to_block(first);
-        let limited = by_one && round.asks;
+        let limited = by_one && asks;
         if limited {
             self.limit(limit, start, end);
         } else {
@@ -222,44 +204,42 @@ impl Writer<'_> {
         let here = self.builder.use_var(counter);
         self.builder.def_var(self.variables[variable.0 as usize], here);
         self.loops.push([latch, out]);
+        self.counters.push([counter, limit]);
         body(self);
+        self.counters.pop();
         self.loops.pop();
         self.builder.ins().jump(latch, &[]);
         self.builder.switch_to_block(latch);
         let (here, last) = (self.builder.use_var(counter), self.builder.use_var(limit));
-        let left = self.builder.ins().isub(last, here);
-        let mut goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
-        if round.fails {
-            goes_on = self.and_not_failed(goes_on);
-        }
+        let next = self.builder.ins().iadd(here, step);
         if limited {
             let [pause, more] = [(); 2].map(|()| self.builder.create_block());
+            let goes_on = self.builder.ins().icmp(IntCC::NotEqual, next, last);
             self.builder.ins().brif(goes_on, further, &[], pause, &[]);
             self.builder.switch_to_block(pause);
-            let left = self.builder.ins().isub(end, here);
-            let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, one);
+            let goes_on = self.builder.ins().icmp(IntCC::NotEqual, next, end);
             let goes_on = self.and_not_failed(goes_on);
             self.builder.ins().brif(goes_on, more, &[], out, &[]);
             self.builder.set_cold_block(more);
             self.builder.switch_to_block(more);
             self.ask_if_due();
-            let next = self.builder.ins().iadd(here, one);
             self.limit(limit, next, end);
             self.builder.ins().jump(further, &[]);
         } else {
+            let left = self.builder.ins().isub(last, here);
+            let goes_on = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, left, step);
             self.builder.ins().brif(goes_on, further, &[], out, &[]);
         }
         self.builder.switch_to_block(further);
-        if round.asks && !limited {
+        if asks && !limited {
             self.count_round();
         }
-        let next = self.builder.ins().iadd(here, step);
         self.builder.def_var(counter, next);
         self.builder.ins().jump(inside, &[]);
         self.builder.switch_to_block(out);
     }
 
-    /// Sets the limit of a counter that is at `from`.
+    /// Sets the limit of a counter that is at `from`, at least one round further.
     fn limit(&mut self, limit: Variable, from: Value, end: Value) {
         let most = self.builder.ins().isub(end, from);
         let ty = self.builder.func.dfg.value_type(most);

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Literal, Parameter, Scalar, Space, verify};
-use usm_kernel_jit::Code;
+use usm_kernel_jit::{Code, Pause};
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
 use usm_random_kernels::{Given, Program, first_seed, long_program, number};
 
@@ -100,7 +100,23 @@ fn every_planted_fault_is_seen_in_machine_code() {
     }
 }
 
-/// Runs a program, in each dimension `step` groups at a time.
+/// Answers after few rounds, of another number each time, that the code may go on.
+#[repr(C)]
+struct Few {
+    pause: Pause,
+    calls: u64,
+}
+
+impl Few {
+    unsafe extern "C" fn ask(pause: *mut Pause) -> u64 {
+        // SAFETY: the address of a `Few`, which nothing else uses meanwhile.
+        let few = unsafe { &mut *pause.cast::<Self>() };
+        few.calls += 1;
+        1 + few.calls % 7
+    }
+}
+
+/// Runs a program, in each dimension `step` groups at a time. Loops ask after few rounds.
 fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
     let Program { kernel, global, local, arguments } = program;
     let mut memory: Vec<Vec<u8>> = Vec::new();
@@ -129,6 +145,7 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
     let (global, local) = (three(global), three(local));
     let groups: [u64; 3] = core::array::from_fn(|axis| global[axis] / local[axis]);
     let mut scratch: Option<Vec<u64>> = None;
+    let mut few = Few { pause: Pause { ask: Few::ask, rounds: 1 }, calls: 0 };
     let ways: [Vec<u64>; 3] =
         groups.map(|count| (0..count).step_by(usize::try_from(step).unwrap_or(usize::MAX)).collect());
     for z in &ways[2] {
@@ -138,12 +155,13 @@ fn run(code: &Code, program: &Program, step: u64) -> Vec<Vec<u8>> {
                 let end: [u64; 3] =
                     core::array::from_fn(|axis| first[axis].saturating_add(step).min(groups[axis]));
                 let sizes: Vec<u64> = [global, local, first, end].concat();
+                let pause: *mut Pause = (&raw mut few).cast();
                 let call = |scratch: *mut u8| {
+                    let (arrays, values) = (arrays.as_ptr(), values.as_ptr());
+                    let (lengths, sizes) = (lengths.as_ptr(), sizes.as_ptr());
                     // SAFETY: the interpreter ran the same kernel with the same arguments and found
-                    // every index inside.
-                    unsafe {
-                        code.run(arrays.as_ptr(), values.as_ptr(), lengths.as_ptr(), sizes.as_ptr(), scratch)
-                    }
+                    // every index inside. The pause is the first field of `few`.
+                    unsafe { code.run_while(arrays, values, lengths, sizes, scratch, pause) }
                 };
                 if scratch.is_none() {
                     let bytes = call(core::ptr::null_mut());

@@ -109,9 +109,8 @@ impl Writer<'_> {
                 self.repeat(condition, |writer| writer.block_lanes(row, body));
             }
             StmtKind::For(variable, start, end, step, body) => {
-                let round = self.round(stmt);
-                let bounds = [start, end, step];
-                self.counting(*variable, bounds, round, |writer| writer.block_lanes(row, body));
+                let (bounds, asks) = ([start, end, step], !stmt.is_short_loop());
+                self.counting(*variable, bounds, asks, |writer| writer.block_lanes(row, body));
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
                 let (index, value) = (self.lanes(row, index), self.lanes(row, value));
