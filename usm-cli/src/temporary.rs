@@ -1,7 +1,7 @@
 //! Files in the folder for temporary ones, which all users of a machine share.
 
-use std::fs::{self, File};
 use core::hash::BuildHasher;
+use std::fs::{self, File};
 use std::hash::RandomState;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -44,8 +44,8 @@ impl Permit<'_> {
     }
 
     /// Whether the operator would overwrite an input that it may still read, or an output. A permit
-    /// names one input: each other one that an output touches needs its own, also a view of the same
-    /// bytes.
+    /// names one input: each other one that an output touches needs its own, also a view of the
+    /// same bytes.
     fn overwrites(&self, graph: &Graph) -> bool {
         let Self { op, source: (source, delta), target, .. } = *self;
         let (node, size) = (&graph.ops()[op], |tensor: usize| graph.tensors()[tensor].size);

@@ -1,5 +1,6 @@
 //! Plans of Loop, Scan and If against a literal execution: the values are those of a reference that
-//! executes the model, the memory is that of the plan, and the operators are those of the graph.
+//! executes the model, the memory is that of the plan, and the operators are those of the graph. A
+//! `Next` that hides its write is found.
 //!
 //! `USM_CONTROL_MODELS` is the number of models, 25 by default; `USM_CONTROL_SEED` the first seed.
 #![allow(clippy::std_instead_of_alloc, reason = "models: std is always there")]
@@ -76,6 +77,10 @@ fn check(seed: u64, counts: &mut HashMap<&str, u64>) -> Result<(), String> {
                 return Err(format!("{}: {wrong}", place()));
             }
         }
+        if let Some(found) = planned::with_hidden_write(&facts, &apart, outside, seed as usize) {
+            *counts.entry("hidden writes").or_default() += 1;
+            *counts.entry("hidden writes found").or_default() += u64::from(wrong(&found, &right).is_some());
+        }
         *counts.entry("plans").or_default() += 1;
         for op in read.graph.ops() {
             for sort in ["Hold", "Next", "Join", "Element", "Collect"] {
@@ -97,6 +102,8 @@ fn plans_of_loops_and_branches_keep_every_value() {
     println!("{count} models, {} wrong: {counts:?}", faults.len());
     faults.iter().take(10).for_each(|fault| println!("{fault}"));
     assert!(faults.is_empty(), "{} of {count} models", faults.len());
+    // Some write a value that nobody reads, or the one that is there.
+    assert!(counts["hidden writes found"] * 4 > counts["hidden writes"], "{counts:?}");
     for sort in ["Hold", "Next", "Join", "Element", "Collect"] {
         assert!(counts[sort] > count / 10, "{sort}: {counts:?}");
     }

@@ -1,11 +1,11 @@
 //! Runs a plan on a device with substitute operators, and checks every read.
 //!
 //! The content of a tensor depends on the content that its operator reads, and on the position in
-//! its root: each iteration of a loop gives it another one. A substitute operator writes its outputs
-//! to the bytes of the plan, and reads its inputs after that, because a kernel may read to its last moment. If a permit gives an input's bytes to an
-//! output, the operator reads that input before it writes. If a plan gives the same bytes to two
-//! tensors that live together, one of them has wrong content, and the read that finds it is
-//! counted.
+//! its root: each iteration of a loop gives it another one. A substitute operator writes its
+//! outputs to the bytes of the plan, and reads its inputs after that, because a kernel may read to
+//! its last moment. If a permit gives an input's bytes to an output, the operator reads that input
+//! before it writes. If a plan gives the same bytes to two tensors that live together, one of them
+//! has wrong content, and the read that finds it is counted.
 //!
 //! Constants are made in host memory, moved once, and shared by all streams. Each stream has its
 //! own pool, inputs and state.

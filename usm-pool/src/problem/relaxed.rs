@@ -11,9 +11,9 @@ use crate::permit::Permit;
 
 impl Problem {
     /// The activations of a graph, each with bytes of its own, but without the conflict of an
-    /// output with the input that it may replace, if a plan can take that permit. Every plan of the graph, whichever permits it
-    /// uses, gives the tensors places that this problem allows, so a bound for this problem holds
-    /// for all of them.
+    /// output with the input that it may replace, if a plan can take that permit. Every plan of the
+    /// graph, whichever permits it uses, gives the tensors places that this problem allows, so a
+    /// bound for this problem holds for all of them.
     ///
     /// # Errors
     /// As [`Self::from_graph`].

@@ -184,8 +184,8 @@ pub(super) fn ends_of_iterations() -> Vec<(String, bool, GraphBuilder)> {
     ends
 }
 
-/// Graphs with a permit that no plan can take, by the queue on which it is void: the output, and the
-/// input that it must not lie on.
+/// Graphs with the permit to write tensor 1 over tensor 0, and the queues on which no plan can take
+/// it.
 pub(super) fn void_permits() -> Vec<(&'static str, Graph, Vec<Queue>)> {
     let begin = || {
         let builder = Graph::builder().tensor(Tensor::new(0, 256)).tensor(Tensor::new(1, 256));
