@@ -67,6 +67,9 @@ fn mutual_recursion_in_rust() {
 
 #[test]
 fn mutual_recursion_in_c() {
+    if !common::has_c_compiler() {
+        return;
+    }
     let library = common::scratch("recursion").join("recursion.so");
     common::run(
         common::cc()

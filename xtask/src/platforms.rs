@@ -28,8 +28,9 @@ struct Emulated {
 
 enum Emulator {
     Wine,
-    /// A program of qemu, and the folder of the target's C library.
-    Qemu([&'static str; 2]),
+    /// A program of qemu, the folder of the target's C library, and the Debian package of the part
+    /// of it that programs are linked with.
+    Qemu([&'static str; 3]),
 }
 
 const EMULATED: [Emulated; 3] = [
@@ -44,7 +45,7 @@ const EMULATED: [Emulated; 3] = [
         name: "Linux on arm",
         target: "aarch64-unknown-linux-gnu",
         linker: ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
-        emulator: Emulator::Qemu(["qemu-aarch64-static", "/usr/aarch64-linux-gnu"]),
+        emulator: Emulator::Qemu(["qemu-aarch64-static", "/usr/aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
         packages: PORTABLE,
     },
     // What reads and writes the bytes of others.
@@ -52,7 +53,7 @@ const EMULATED: [Emulated; 3] = [
         name: "Linux on s390x, big-endian",
         target: "s390x-unknown-linux-gnu",
         linker: ["s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"],
-        emulator: Emulator::Qemu(["qemu-s390x-static", "/usr/s390x-linux-gnu"]),
+        emulator: Emulator::Qemu(["qemu-s390x-static", "/usr/s390x-linux-gnu", "libc6-dev-s390x-cross"]),
         packages: &["usm-interface", "usm-prune", "usm-plan"],
     },
 ];
@@ -194,7 +195,10 @@ fn runner(part: &Emulated) -> Result<String, String> {
     system::require(linker, package)?;
     let words = match part.emulator {
         Emulator::Wine => format!("{}", set_up_wine()?.display()),
-        Emulator::Qemu([program, library]) => {
+        Emulator::Qemu([program, library, package]) => {
+            if !Path::new(library).join("lib/Scrt1.o").exists() {
+                system::install(&[package])?;
+            }
             format!("{} -L {library}", system::require(program, "qemu-user-static")?.display())
         }
     };

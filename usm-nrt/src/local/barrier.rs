@@ -1,5 +1,5 @@
 //! A memory barrier in every thread of the process, paid by the calling thread: Linux's
-//! `membarrier`.
+//! `membarrier`, Windows's `FlushProcessWriteBuffers`.
 
 /// Registers the process for the barrier. False if the system has none; [`in_all_threads`] then
 /// fails.
@@ -35,7 +35,30 @@ mod imp {
     }
 }
 
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[cfg(all(windows, not(miri)))]
+mod imp {
+    /// Windows has one call, which needs no registration.
+    pub(super) const BARRIER: i32 = 0;
+    pub(super) const REGISTER: i32 = 1;
+
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn FlushProcessWriteBuffers();
+    }
+
+    pub(super) fn call(command: i32) -> bool {
+        if command == BARRIER {
+            // SAFETY: the call takes nothing and touches no memory.
+            unsafe { FlushProcessWriteBuffers() };
+        }
+        true
+    }
+}
+
+#[cfg(not(any(
+    all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)),
+    all(windows, not(miri))
+)))]
 mod imp {
     pub(super) const BARRIER: i32 = 0;
     pub(super) const REGISTER: i32 = 0;

@@ -30,6 +30,17 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
+/// Whether the tests' programs in C can be built: their options are those of Unix's compilers.
+/// Reports the case as skipped where not.
+#[allow(dead_code, reason = "not every program that has these helpers compiles C")]
+#[track_caller]
+pub(crate) fn has_c_compiler() -> bool {
+    if !cfg!(unix) {
+        skip::missing("cc", "the programs in C are built as on Unix");
+    }
+    cfg!(unix)
+}
+
 /// The C compiler.
 pub(crate) fn plain_cc() -> Command {
     Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
