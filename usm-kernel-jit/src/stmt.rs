@@ -168,8 +168,8 @@ impl Writer<'_> {
         self.builder.switch_to_block(out);
     }
 
-    /// A counting loop. A separate counter sets the variable in each iteration. `asks` states whether
-    /// it asks now and then if the launch may go on.
+    /// A counting loop. A separate counter sets the variable in each iteration. `asks` states
+    /// whether it asks now and then if the launch may go on.
     ///
     /// With steps of 1, the rounds before the next question are a limit of the counter, so that a
     /// round costs nothing more. An index outside ends the loop by that limit too.

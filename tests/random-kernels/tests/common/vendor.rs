@@ -133,8 +133,8 @@ impl Vendor {
         }
     }
 
-    /// Asks for programs, and passes on each line of the answer. False if the child ended before its
-    /// answer did.
+    /// Asks for programs, and passes on each line of the answer. False if the child ended before
+    /// its answer did.
     fn ask(&mut self, target: &str, set: &str, programs: &[usize], hear: &mut dyn FnMut(&str)) -> bool {
         let running = self.running.get_or_insert_with(|| Running::start(self.test, self.dies_of));
         let numbers: Vec<String> = programs.iter().map(usize::to_string).collect();
