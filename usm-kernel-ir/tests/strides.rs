@@ -6,8 +6,7 @@ use usm_kernel_ir::{Kernel, ValueId, verify};
 
 const AT: &str = "@0:1:1";
 
-/// A kernel over `a`, the scalars `s`, `t` and `n` (`%0` to `%2`), and three variables; its body has
-/// no places.
+/// A kernel over `a`, the scalars `s`, `t` and `n`, and three variables. Its body has no places.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         "(kernel \"k\" 1 AT (files \"k.ir\") (array \"a\" f64 write AT) (value \"s\" u64 AT) (value \"t\" u32 AT) \

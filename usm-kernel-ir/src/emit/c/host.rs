@@ -25,8 +25,8 @@ pub const HOST_FUNCTION: &str = "usm_run";
 /// that runs some groups of a range in the calling thread.
 ///
 /// `unsigned long usm_run(void *const *arrays, const unsigned long *values, const unsigned long
-/// *lengths, const unsigned long *sizes, unsigned char *scratch, void *pause)`, with `unsigned long`
-/// of 64 bits:
+/// *lengths, const unsigned long *sizes, unsigned char *scratch, void *pause)`. An `unsigned long`
+/// has 64 bits.
 ///
 /// - `arrays`: addresses of the array parameters;
 /// - `values`: bits of the scalars;
