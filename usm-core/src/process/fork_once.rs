@@ -171,8 +171,9 @@ impl<T: fmt::Debug> fmt::Debug for ForkOnce<T> {
 #[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
 mod tests {
     use alloc::string::String;
+    use core::panic::AssertUnwindSafe;
     use core::sync::atomic::{AtomicUsize, Ordering};
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::panic::catch_unwind;
     use std::sync::{Barrier, PoisonError};
     use std::thread;
 
