@@ -173,9 +173,15 @@ fn caller(kernel: &Kernel, how: &str) -> String {
             }
         }
     }
+    let launched = match kernel.trusted {
+        true => {
+            "// SAFETY: the interpreter found no race in these launches.\nlet kernel = unsafe { usm_kernel::Vouched::new(Random) };\n"
+        }
+        false => "let kernel = Random;\n",
+    };
     format!(
         "pub fn run(queue: &Queue<HostHeap>, global: &[u64], local: &[u64], arguments: &[Given]) -> Vec<Vec<u8>> {{\n\
          {start}let range = NdRange::<{d}>::new(global.try_into().unwrap(), local.try_into().unwrap()).unwrap();\n\
-         let _ = Launch::new(queue, range).{how}.run(Random, ({given})).unwrap();\nvec![{end}]\n}}\n"
+         {launched}let _ = Launch::new(queue, range).{how}.run(kernel, ({given})).unwrap();\nvec![{end}]\n}}\n"
     )
 }

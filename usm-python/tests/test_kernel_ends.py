@@ -1,4 +1,5 @@
-"""Loops that would run for years end: after an index outside on every device, by Ctrl-C on the host."""
+"""Loops that would run for years end: after an index outside on every device, by Ctrl-C on the
+host."""
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
-"""Private arrays of any number fit, also in threads with small stacks; memory of groups has limits."""
+"""Private arrays of any number fit, also in threads with small stacks; memory of groups has
+limits."""
 
 import threading
 

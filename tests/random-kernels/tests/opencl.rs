@@ -1,6 +1,8 @@
 //! Random kernels on the OpenCL device, as OpenCL C and as SPIR-V, compared with the interpreter.
 //! The vendor's compiler and runtime are in a child process.
 
+#![allow(clippy::std_instead_of_alloc, reason = "a test: std is always there")]
+
 mod common;
 #[path = "common/device.rs"]
 mod device;

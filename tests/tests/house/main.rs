@@ -2,6 +2,8 @@
 //! forked children, and with other users of the machine. What is not in its table fails here, so
 //! whoever adds a lock or a file says why it is safe, and which test shows that.
 
+#![allow(clippy::std_instead_of_alloc, reason = "tests with std")]
+
 mod files;
 mod source;
 mod statics;
