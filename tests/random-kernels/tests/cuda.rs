@@ -1,6 +1,8 @@
 //! Random kernels as CUDA C: NVRTC compiles them, and the driver of `cuda-driver` runs them on the
 //! host.
 
+#![allow(clippy::std_instead_of_alloc, reason = "a test: std is always there")]
+
 mod common;
 #[path = "common/device.rs"]
 mod device;

@@ -2,10 +2,10 @@
 //! has the signatures and results of `hiprtc.h`. Two threads inside it at once count as misuse,
 //! because AMD's release 5.2 crashes then.
 
+use alloc::ffi::CString;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::ffi::CString;
 use std::sync::OnceLock;
 
 use crate::state::lock;

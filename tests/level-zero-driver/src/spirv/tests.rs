@@ -1,6 +1,6 @@
 //! The kernels of `tests/device` over memory of the test. Rust computes the expected results.
 
-use std::ffi::CString;
+use alloc::ffi::CString;
 
 use super::{Fault, Launch, Module, op, operations, run};
 use crate::kernel::Argument;

@@ -6,9 +6,9 @@ mod constants;
 mod refused;
 mod warp;
 
+use alloc::ffi::CString;
 use core::ffi::c_char;
 use core::marker::PhantomData;
-use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Fault, Launch, Module, Range, parse, run};
