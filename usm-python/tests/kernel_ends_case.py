@@ -1,6 +1,5 @@
-"""Kernels whose loops would run for years, on a device: each leaves its arrays, or is interrupted
-by Ctrl-C. Prints a line for each case before and behind it:
-`case.py outside|interrupt|handler DEVICE`."""
+"""Kernels whose loops would run for years: each leaves its arrays, or is interrupted by Ctrl-C.
+Prints the name of each before it: `case.py outside|interrupt|handler DEVICE`."""
 
 import os
 import signal

@@ -1,5 +1,4 @@
-"""Loops that would run for years end: after an index outside on every device, by Ctrl-C on the
-host."""
+"""Loops that would run for years end: after an index outside, and by Ctrl-C on the host."""
 
 import os
 import pathlib

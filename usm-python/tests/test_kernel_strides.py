@@ -1,5 +1,5 @@
-"""Launches with a stride of 0 on a processor take code of their own, in which no loop is
-vectorised: Intel's compiler takes elements of such an array for different ones."""
+"""Launches with a stride of 0 on a processor take code without vectors in loops that store:
+Intel's compiler takes elements of such an array for different ones."""
 
 import os
 import pathlib
