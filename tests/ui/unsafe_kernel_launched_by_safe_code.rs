@@ -5,7 +5,7 @@ use usm_kernel::prelude::*;
 use usm_kernel::usm_core::backend::host::HostHeap;
 use usm_kernel::usm_core::{Context, Host, Queue, UsmVec};
 use usm_kernel::host::phased;
-use usm_kernel::{Group, InOrder, Kernel, LocalViews, Order, Views};
+use usm_kernel::InOrder;
 
 #[kernel]
 unsafe fn race(a: &mut [u32]) {
@@ -24,7 +24,6 @@ fn launched(queue: &Queue<HostHeap>, a: &mut UsmVec<u32, Host, HostHeap>) {
     let range = Range::new([2]).unwrap();
     let _ = Launch::with_range(queue, range).run(race, (&mut *a,));
     let _ = Launch::with_range(queue, range).run(several::race, (&mut *a,));
-    let _ = Launch::with_range(queue, range).run(Vouched::new(race), (&mut *a,));
     let _ = Launch::with_range(queue, range).run(Vouched(race), (&mut *a,));
     let _ = Launch::with_range(queue, range).proof(race, (a,));
 }
@@ -37,24 +36,6 @@ fn built(context: &Context<HostHeap>, queue: &Queue<HostHeap>, a: &mut UsmVec<u3
 fn phases(a: &mut [u32]) {
     let range = NdRange::new([2], [1]).unwrap();
     let _ = phased::run(&race, &range, (a,), &mut [], InOrder);
-}
-
-/// Its own launch of the body, with a group that a launch of another kernel has proven.
-impl Kernel<1> for race {
-    const NAME: &'static str = "race";
-    type Arguments = (usm_kernel::Write<u32>,);
-    type Local = ();
-
-    fn group<O: Order>(
-        &self,
-        group: &mut Group<'_, Self, 1, O>,
-        arguments: Views<'_, Self::Arguments>,
-        local: LocalViews<'_, Self::Local>,
-    ) {
-        usm_kernel::generated::Written::<1>::group::<O, _>(
-            self, group, arguments, local,
-        );
-    }
 }
 
 fn main() {}

@@ -2,8 +2,8 @@
 //! optimised code.
 //!
 //! A manifest that compiles the command's own code without optimisation makes both checks fail: a
-//! kernel took 36 times its time, a dictionary 6 times. The limits are so wide that a slow or busy
-//! machine does not matter.
+//! kernel took 36 times its time, a dictionary 6 times. The limits leave room for a slow and busy
+//! machine.
 
 use core::time::Duration;
 use std::fs::{self, File};
@@ -18,8 +18,9 @@ use crate::{environment, folder, usage};
 const LOOPS: f64 = 3.0;
 /// How many plain dictionaries a second of processor time reads, at least.
 const DICTIONARIES: u32 = 300_000;
-/// The best of so many runs counts.
-const RUNS: usize = 5;
+/// The best of so many runs counts: on a busy machine some are slow. A run that is good enough is
+/// the last one.
+const RUNS: usize = 20;
 
 /// A dictionary as NumPy spells it.
 const DICTIONARY: &str = "{'shape': (64, 32), 'typestr': '<f8', 'descr': [('', '<f8')], \
@@ -35,18 +36,32 @@ pub(crate) fn part(report: &mut Report) {
         environment::target_dir().join("release").join(format!("usm{}", std::env::consts::EXE_SUFFIX));
     report.check("release: a kernel beside a plain loop", || kernel(&program));
     report.check("release: dictionaries", || dictionaries(&program));
+    report.check("release: what is left out has a remedy", || remedy(&program));
+}
+
+/// A kernel in Rust needs the feature `jit`, which this build lacks.
+fn remedy(program: &Path) -> Result<(), String> {
+    let file = environment::target_dir().join("left_out.rs");
+    fs::write(&file, "#[kernel]\nfn f(a: &mut [u32]) {}\n").map_err(|error| folder::at(&file, &error))?;
+    let mut run = Command::new(program);
+    let (success, said) = command::quietly(run.arg("kernel").arg(&file).args(["--emit", "ir"]))?;
+    let _ = fs::remove_file(&file);
+    let refused = !success && said.contains("--features jit");
+    refused.then_some(()).ok_or(format!("usm kernel FILE.rs says: {said}"))
 }
 
 fn kernel(program: &Path) -> Result<(), String> {
-    let mut ratios = Vec::new();
+    let mut best = f64::INFINITY;
     for _ in 0..RUNS {
         let mut run = Command::new(program);
         run.args(["run", "saxpy", "--json", "--repeat", "20"]);
         let printed = command::probe(&mut run).ok_or("usm run saxpy failed")?;
         let number = |key: &str| number_after(&printed, key).ok_or(format!("no {key} in {printed}"));
-        ratios.push(number("\"seconds\":")? / number("\"reference_seconds\":")?);
+        best = best.min(number("\"seconds\":")? / number("\"reference_seconds\":")?);
+        if best <= LOOPS {
+            break;
+        }
     }
-    let best = ratios.into_iter().fold(f64::INFINITY, f64::min);
     println!("usm run saxpy takes {best:.2} times its plain loop; at most {LOOPS}");
     if best <= LOOPS { Ok(()) } else { Err(format!("{best:.2} times the plain loop, at most {LOOPS}")) }
 }
@@ -55,12 +70,14 @@ fn dictionaries(program: &Path) -> Result<(), String> {
     let input = environment::target_dir().join("dictionaries.txt");
     fs::write(&input, DICTIONARY.repeat(DICTIONARIES as usize))
         .map_err(|error| folder::at(&input, &error))?;
-    let mut best = Duration::MAX;
+    let mut rate = 0.0_f64;
     for _ in 0..RUNS {
-        best = best.min(time(program, &input)?);
+        rate = rate.max(f64::from(DICTIONARIES) / time(program, &input)?.as_secs_f64().max(1e-9));
+        if rate >= f64::from(DICTIONARIES) {
+            break;
+        }
     }
     let _ = fs::remove_file(&input);
-    let rate = f64::from(DICTIONARIES) / best.as_secs_f64().max(1e-9);
     println!(
         "usm interface reads {rate:.0} dictionaries a second of processor time; at least {DICTIONARIES}"
     );
