@@ -7,16 +7,44 @@ use usm_interface::pep3118::{Buffer, Padding, RawBuffer};
 use usm_interface::value::Str;
 use usm_interface::{Field, Interface, Policy, Protocol, Reason, Spelling, SyclObject, Target, dict};
 
+/// The mark of this machine's own byte order, or of the other one.
+#[cfg(target_endian = "little")]
+macro_rules! own {
+    () => {
+        "<"
+    };
+    (not) => {
+        ">"
+    };
+}
+#[cfg(target_endian = "big")]
+macro_rules! own {
+    () => {
+        ">"
+    };
+    (not) => {
+        "<"
+    };
+}
+
 /// A read-only 2 x 2 array whose first element lies at 4104: strides of 24 and -8 bytes are 6
 /// and -2 elements of `<i4`.
 const DICTIONARIES: [(Protocol, &str); 3] = [
     (
         Protocol::Array,
-        "{'data': (4104, True), 'strides': (24, -8), 'typestr': '<i4', 'shape': (2, 2), 'version': 3}",
+        concat!(
+            "{'data': (4104, True), 'strides': (24, -8), 'typestr': '",
+            own!(),
+            "i4', 'shape': (2, 2), 'version': 3}"
+        ),
     ),
     (
         Protocol::Cuda,
-        "{'shape': (2, 2), 'typestr': '<i4', 'data': (4104, True), 'strides': (24, -8), 'stream': None, 'version': 3}",
+        concat!(
+            "{'shape': (2, 2), 'typestr': '",
+            own!(),
+            "i4', 'data': (4104, True), 'strides': (24, -8), 'stream': None, 'version': 3}"
+        ),
     ),
     (
         Protocol::Sycl,
@@ -141,22 +169,24 @@ fn what_a_target_cannot_say_is_refused_with_the_reason() {
     let sycl =
         |array: &Interface<'_, '_, 4>| array.to_interface(Protocol::Sycl, &TARGET).map(|_| ()).unwrap_err();
     let dlpack = |array: &Interface<'_, '_, 4>| array.to_tensor(Device::CPU).unwrap_err();
-    parse("'typestr': '<f4', 'strides': (13,), 'version': 3", &|array| {
+    parse(concat!("'typestr': '", own!(), "f4', 'strides': (13,), 'version': 3"), &|array| {
         reason(sycl(&array), Reason::Units, "strides[0]");
         reason(dlpack(&array), Reason::Units, "strides[0]");
         assert!(array.to_buffer().is_ok());
         let nowhere = array.to_interface(Protocol::Sycl, &Target::default()).map(|_| ());
         reason(nowhere.unwrap_err(), Reason::Syclobj, "syclobj");
     });
-    parse("'typestr': '>f4', 'version': 3", &|array| reason(dlpack(&array), Reason::ByteOrder, "typestr"));
-    parse("'typestr': '<M8[s]', 'version': 3", &|array| {
+    parse(concat!("'typestr': '", own!(not), "f4', 'version': 3"), &|array| {
+        reason(dlpack(&array), Reason::ByteOrder, "typestr")
+    });
+    parse(concat!("'typestr': '", own!(), "M8[s]', 'version': 3"), &|array| {
         reason(dlpack(&array), Reason::Dtype, "typestr");
         assert_eq!(array.to_buffer().map(|_| ()).unwrap_err().kind(), Reason::Dtype);
     });
-    parse("'typestr': '|V4', 'descr': [('a', '<i4')], 'version': 3", &|array| {
+    parse(concat!("'typestr': '|V4', 'descr': [('a', '", own!(), "i4')], 'version': 3"), &|array| {
         reason(dlpack(&array), Reason::Descr, "descr");
     });
-    parse("'typestr': '<f4', 'version': 3, 'stream': 1", &|array| {
+    parse(concat!("'typestr': '", own!(), "f4', 'version': 3, 'stream': 1"), &|array| {
         reason(dlpack(&array), Reason::Stream, "stream");
         reason(sycl(&array), Reason::Stream, "stream");
         reason(array.to_buffer().map(|_| ()).unwrap_err(), Reason::Stream, "stream");

@@ -18,6 +18,11 @@ fn int(value: &Value) -> i64 {
 
 #[test]
 fn every_buffer_round_trips() {
+    if cfg!(target_endian = "big") {
+        // A format without a mark means the order of the machine that reads it.
+        skip::limit("recorded exports", "they come from a little-endian machine");
+        return;
+    }
     let policy = Policy { objects: Objects::Describe, ..Policy::default() };
     let (mut decoded, mut open, mut verbatim, mut refused, mut compared) = (0, 0, 0, 0, 0);
     let records = common::records();

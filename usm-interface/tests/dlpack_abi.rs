@@ -16,6 +16,20 @@ use usm_interface::dlpack::{Device, DeviceType, Tensor, stream_argument};
 use usm_interface::value::Int;
 use usm_interface::{Dtype, Field, Kind, Policy, dict};
 
+/// The mark of this machine's own byte order.
+#[cfg(target_endian = "little")]
+macro_rules! own {
+    () => {
+        "<"
+    };
+}
+#[cfg(target_endian = "big")]
+macro_rules! own {
+    () => {
+        ">"
+    };
+}
+
 /// Counts its drops.
 struct Owner(Arc<AtomicUsize>);
 
@@ -27,7 +41,11 @@ impl Drop for Owner {
 
 fn tensor() -> Tensor<4> {
     let mut table = [Field::EMPTY; 1];
-    let text = "{'data': (4096, False), 'shape': (2, 3), 'strides': (4, 8), 'typestr': '<f4', 'version': 3}";
+    let text = concat!(
+        "{'data': (4096, False), 'shape': (2, 3), 'strides': (4, 8), 'typestr': '",
+        own!(),
+        "f4', 'version': 3}"
+    );
     dict::parse::<4>(text, None, &Policy::default(), &mut table).unwrap().to_tensor(Device::CPU).unwrap()
 }
 
@@ -56,7 +74,7 @@ fn an_exported_tensor_keeps_its_owner_until_the_deleter_runs_once() {
 fn a_failed_export_drops_its_owner() {
     let drops = Arc::new(AtomicUsize::new(0));
     let mut table = [Field::EMPTY; 1];
-    let text = "{'data': (4096, True), 'shape': (2,), 'typestr': '<f4', 'version': 3}";
+    let text = concat!("{'data': (4096, True), 'shape': (2,), 'typestr': '", own!(), "f4', 'version': 3}");
     let readonly =
         dict::parse::<4>(text, None, &Policy::default(), &mut table).unwrap().to_tensor(Device::CPU).unwrap();
     // The legacy structure has no read-only flag.
