@@ -28,7 +28,7 @@ use usm_tests::{process, skip};
 /// A child's variable for its configuration.
 const VARIABLE: &str = "LEVEL_ZERO_CONFIGURATION";
 /// No configuration may hang.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Name and body of a case. The error is the reason why it cannot run.
 type Case = (&'static str, fn() -> Result<(), String>);
