@@ -84,10 +84,11 @@ guarded! { usize: PyObject_CallMethodObjArgs }
 
 guarded! { usize:
     PyBuffer_Release PyByteArray_FromStringAndSize PyBytes_FromStringAndSize PyCMethod_New
-    PyCapsule_New PyDict_Contains PyDict_Copy PyDict_GetItemWithError PyDict_New PyDict_SetItem
+    PyCapsule_New PyDict_Contains PyDict_Copy PyDict_DelItem PyDict_GetItemWithError PyDict_New
+    PyDict_SetItem
     PyDict_Values PyErr_CheckSignals PyErr_Clear PyErr_Fetch PyErr_NewExceptionWithDoc
     PyErr_NormalizeException PyErr_PrintEx PyErr_Restore PyErr_SetObject PyErr_SetString
-    PyErr_WarnEx PyErr_WriteUnraisable PyException_SetCause PyException_SetContext
+    PyErr_WarnEx PyErr_WriteUnraisable PyEval_GetFrame PyException_SetCause PyException_SetContext
     PyException_SetTraceback PyGILState_Release PyImport_Import PyIter_Next PyList_Append
     PyList_AsTuple PyList_New PyList_SetItem PyLong_AsLong PyLong_AsLongLongAndOverflow
     PyLong_AsUnsignedLongLong PyLong_AsUnsignedLongLongMask PyMemoryView_FromObject
@@ -99,5 +100,5 @@ guarded! { usize:
     PyObject_Size PyObject_Str PySequence_List PySlice_Unpack PyTraceBack_Print PyTuple_GetSlice
     PyTuple_New PyTuple_SetItem PyType_FromSpec PyType_GetName PyType_GetQualName
     PyUnicode_AsEncodedString PyUnicode_DecodeFSDefaultAndSize PyUnicode_EncodeFSDefault
-    PyUnicode_FromStringAndSize PyUnicode_InternInPlace _Py_DecRef
+    PyUnicode_FromStringAndSize PyUnicode_InternInPlace PyWeakref_NewRef _Py_DecRef
 }

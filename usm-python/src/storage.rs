@@ -383,12 +383,27 @@ impl<'s> Turns<'s> {
         Ok(Held(turns, inside))
     }
 
+    /// Marks the blocks as those of a launch, which may release the turns in between.
+    pub(crate) fn begin_launch(&self) -> Launched<'s> {
+        self.blocks.iter().for_each(|block| block.turn.begin_launch());
+        Launched(self.blocks.clone())
+    }
+
     /// Lets others have the turns during `work`.
     pub(crate) fn released<R>(&mut self, work: impl FnOnce() -> R) -> usm_core::Result<R> {
         self.held = None;
         let result = work();
         self.held = Some(Self::hold(&self.blocks)?);
         Ok(result)
+    }
+}
+
+/// The blocks of a launch, until it ends.
+pub(crate) struct Launched<'s>(Vec<&'s Arc<Memory>>);
+
+impl Drop for Launched<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|block| block.turn.end_launch());
     }
 }
 

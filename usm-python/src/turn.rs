@@ -1,6 +1,6 @@
 //! The lock of a block's turn.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use usm_core::{ErrorKind, Result};
@@ -17,17 +17,48 @@ pub(crate) struct TurnLock {
     /// Twice the number of forks up to the process that saw the lock free; one more while a thread
     /// of that process looks.
     seen: AtomicUsize,
+    /// The launches of one process that are under way, and may release the lock in between: their
+    /// number in the lower half, the number of forks up to that process in the upper half.
+    launches: AtomicU64,
 }
 
 impl TurnLock {
     pub(crate) fn new() -> Self {
-        Self { lock: Mutex::new(()), seen: AtomicUsize::new(2 * fork::count()) }
+        let seen = AtomicUsize::new(2 * fork::count());
+        Self { lock: Mutex::new(()), seen, launches: AtomicU64::new(0) }
+    }
+
+    /// Begins a launch that may release the lock in between. A child that is forked meanwhile is
+    /// refused the memory, which the launch has written in part.
+    pub(crate) fn begin_launch(&self) {
+        let process = (fork::count() as u64) << 32;
+        let one_more = |launches: u64| match launches >> 32 == process >> 32 {
+            true => Some(launches + 1),
+            false => Some(process + 1),
+        };
+        let _ = self.launches.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more);
+    }
+
+    pub(crate) fn end_launch(&self) {
+        let process = fork::count() as u64;
+        let one_less = |launches: u64| (launches >> 32 == process).then(|| launches - 1);
+        let _ = self.launches.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
+    }
+
+    /// Whether a launch of another process, which this one was forked from, was under way.
+    fn is_in_launch_of_parent(&self) -> bool {
+        let launches = self.launches.load(Ordering::Acquire);
+        launches as u32 != 0 && launches >> 32 != fork::count() as u64
     }
 
     /// # Errors
-    /// [`ErrorKind::Forked`] if a thread held the lock that this process does not have.
+    /// [`ErrorKind::Forked`] if a thread held the lock that this process does not have, or used the
+    /// memory in a launch.
     #[inline]
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, ()>> {
+        if fork::count() != 0 && self.is_in_launch_of_parent() {
+            return Err(ErrorKind::Forked.into());
+        }
         if fork::lost_threads() {
             self.check_held_at_fork()?;
         }

@@ -15,7 +15,7 @@ import usm
 # They read what is there, or make numbers, which no collector looks at; pyo3 guards the last three.
 PLAIN = set(
     """
-    PyByteArray_AsString PyByteArray_Size PyBytes_AsString PyBytes_Size PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_SetName
+    PyByteArray_AsString PyByteArray_Size PyBytes_AsString PyBytes_Size PyCallable_Check PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_SetName
     PyComplex_FromDoubles PyDict_Next PyDict_Size PyErr_ExceptionMatches PyErr_GivenExceptionMatches PyErr_Occurred PyFloat_FromDouble
     PyInterpreterState_Get PyInterpreterState_GetID PyList_GetItem PyList_Size PyLong_FromLong PyLong_FromLongLong PyLong_FromSsize_t
     PyLong_FromUnsignedLongLong PyModuleDef_Init PyObject_CheckBuffer PyObject_GC_UnTrack PySequence_Check PySlice_AdjustIndices PyTuple_GetItem
@@ -24,7 +24,7 @@ PLAIN = set(
     """.split()
 )
 # Objects, not functions.
-OBJECTS = ("_Type", "Struct", "Object")
+OBJECTS = ("_Type", "RefType", "ProxyType", "Struct", "Object")
 
 
 def needed(library):

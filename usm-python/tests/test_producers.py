@@ -205,6 +205,35 @@ def test_the_dictionary_serves_what_dlpack_has_no_type_for(run):
     """)
 
 
+def test_strides_below_0_of_cupy_come_from_its_dictionary(run):
+    """CuPy's DLPack divides them as numbers without a sign."""
+    run("""
+    class Backwards(CuPy):
+        @property
+        def __cuda_array_interface__(self):
+            stated = {"data": (self.address + 12, False), "strides": (-4,)}
+            return {**super().__cuda_array_interface__, **stated}
+
+        def exported(self, max_version):
+            capsule = super().exported(max_version)
+            dims, managed, _ = KEPT[-1]
+            dims[1] = (2**64 - 4) // 4
+            managed.tensor.data = self.address + 12
+            return capsule
+
+    theirs = Backwards()
+    ours = usm.asarray(theirs)
+    assert (ours.strides, ours.pointer) == ((-4,), theirs.address + 12)
+    # The same numbers from a producer whose dictionary goes forwards are refused.
+    class Broken(Backwards):
+        @property
+        def __cuda_array_interface__(self):
+            return CuPy.__cuda_array_interface__.fget(self)
+
+    assert "strides" in refused(lambda: usm.asarray(Broken()), usm.errors.InterfaceError)
+    """)
+
+
 def test_random_producers_are_taken_whole_or_refused(run):
     """Every combination of what a tensor can be: its memory arrives with the right type, or not."""
     run("""

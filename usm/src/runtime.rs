@@ -203,28 +203,33 @@ fn opener(kind: BackendKind) -> Option<Box<Open>> {
 }
 
 /// pip installs a loader of OpenCL beside Intel's runtime and SYCL, where the system does not look.
-/// A file that the user names is the only one that counts.
+/// A loader beside a runtime that `OCL_ICD_FILENAMES` names comes first: it reads that variable, and
+/// others, such as Debian's, do not. A file that the user names is the only one that counts.
 #[cfg(feature = "opencl")]
 fn open_cl() -> usm_core::Result<usm_opencl::OpenCl> {
     use usm_opencl::OpenCl;
 
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    OpenCl::load().or_else(|error| {
-        if set("USM_OPENCL_LIBRARY").is_some() {
-            return Err(error);
-        }
-        // The variable by which loaders find runtimes. The Python package sets it.
-        let mut files = loaders_beside(&set("OCL_ICD_FILENAMES").unwrap_or_default());
+    let first_of = |files: Vec<PathBuf>| {
+        files.iter().filter(|file| file.is_file()).find_map(|file| OpenCl::open(file).ok())
+    };
+    if set("USM_OPENCL_LIBRARY").is_some() {
+        return OpenCl::load();
+    }
+    // The Python package sets it.
+    let runtimes = set("OCL_ICD_FILENAMES").unwrap_or_default();
+    if let Some(backend) = first_of(loaders_beside(&runtimes)) {
+        return Ok(backend);
+    }
+    let beside_sycl = || {
         #[cfg(feature = "sycl")]
-        files.extend(
-            usm_sycl::find_library()
-                .iter()
-                .flat_map(|path| path.ancestors())
-                .map(|folder| folder.join(LOADER)),
-        );
-        files.retain(|file| file.is_file());
-        files.iter().find_map(|file| OpenCl::open(file).ok()).ok_or(error)
-    })
+        let library = usm_sycl::find_library();
+        #[cfg(not(feature = "sycl"))]
+        let library: Option<PathBuf> = None;
+        let folders = library.iter().flat_map(|path| path.ancestors());
+        first_of(folders.map(|folder| folder.join(LOADER)).collect())
+    };
+    OpenCl::load().or_else(|error| beside_sycl().ok_or(error))
 }
 
 /// OpenCL's loader, where pip installs one.

@@ -12,7 +12,7 @@ use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
 use crate::error::OrRaise;
-use crate::storage::{Storage, Turns};
+use crate::storage::{Launched, Storage, Turns};
 
 /// The most statements of a checked launch in one order, for all items: about a minute.
 const STEPS: u64 = 1 << 30;
@@ -150,6 +150,8 @@ struct Watched<'w> {
     pause: Pause,
     start: Instant,
     storages: &'w [&'w Storage],
+    /// Before the turns: it ends while these are held.
+    _launched: Launched<'w>,
     turns: Turns<'w>,
     goes_on: bool,
     /// What a signal handler raised.
@@ -162,7 +164,8 @@ impl<'w> Watched<'w> {
         let turns = Turns::of(storages).or_raise()?;
         storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
         let (pause, start) = (Pause { ask: Self::ask, rounds: ROUNDS }, Instant::now());
-        Ok(Self { pause, start, storages, turns, goes_on: true, signal: Ok(()) })
+        let _launched = turns.begin_launch();
+        Ok(Self { pause, start, storages, _launched, turns, goes_on: true, signal: Ok(()) })
     }
 
     /// Answers the code.
