@@ -216,6 +216,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "std")]
     fn values_after_a_panic_stay_or_are_left() {
         let done = Cell::new(Some(true));
         let fill = |list: &After<i32, Work<'_>>| (1..=3).for_each(|value| list.push(value, Vec::new()));

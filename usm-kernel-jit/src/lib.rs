@@ -80,7 +80,7 @@ impl Code {
     }
 
     /// Compiles a verified kernel to code that checks the indices of these claims and accesses
-    /// nothing outside: a function as [`checked::host_c`](usm_kernel_ir::emit::checked::host_c)
+    /// nothing outside: a function as [`checked::host_c`]
     /// describes it. The items of a phase with checks run one after the other, unless the only
     /// check is that of one atomic operation.
     ///

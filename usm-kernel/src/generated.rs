@@ -143,7 +143,7 @@ type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::La
 /// /// No number is twice in `to`.
 /// #[kernel]
 /// unsafe fn scatter(to: &[u32], b: &mut [u32]) {
-///     b[to[global_id(0)]] = global_id(0) as u32;
+///     b[to[global_id(0)] as u64] = global_id(0) as u32;
 /// }
 ///
 /// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
@@ -152,7 +152,7 @@ type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::La
 /// // SAFETY: the numbers in `to` are distinct.
 /// let scatter = unsafe { Vouched::new(scatter) };
 /// Launch::with_range(&queue, Range::new([3])?).run(scatter, (&to, &mut b))?.wait()?;
-/// assert_eq!(*b.try_host()?, [1, 2, 0]);
+/// assert_eq!(b.read()?[..], [1, 2, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

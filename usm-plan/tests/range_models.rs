@@ -102,5 +102,5 @@ fn a_part_is_a_view_only_where_it_is_aligned_for_every_value() {
             }
         }
     }
-    assert!(views > 9 && copies > 9, "{views} and {copies}");
+    assert!(views >= 9 && copies >= 9, "{views} and {copies}");
 }

@@ -7,9 +7,9 @@
 //! The tests start a process for each configuration, with `LD_LIBRARY_PATH` on the unpacked folder:
 //! the runtimes read their environment once.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use crate::command::{command, run};
 use crate::environment;
@@ -30,12 +30,15 @@ const LOADED: [&str; 7] = [
 
 /// Whether an earlier set-up unpacked them, and the machine still has the rest.
 pub(crate) fn stand() -> bool {
-    // Starts a browser, so it is asked once.
-    static STAND: OnceLock<bool> = OnceLock::new();
-    *STAND.get_or_init(|| {
-        let unpacked = environment::debian();
-        list().is_ok_and(|list| folder::is_fresh(&unpacked, &list)) && complete(&unpacked).is_ok()
-    })
+    // The check starts a browser, so what once stood is not checked again.
+    static STOOD: AtomicBool = AtomicBool::new(false);
+    if STOOD.load(Ordering::Relaxed) {
+        return true;
+    }
+    let unpacked = environment::debian();
+    let stands = list().is_ok_and(|list| folder::is_fresh(&unpacked, &list)) && complete(&unpacked).is_ok();
+    STOOD.store(stands, Ordering::Relaxed);
+    stands
 }
 
 /// Checks that no program lacks a library, and that the browser finds its files.
