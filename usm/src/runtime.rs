@@ -203,8 +203,8 @@ fn opener(kind: BackendKind) -> Option<Box<Open>> {
 }
 
 /// pip installs a loader of OpenCL beside Intel's runtime and SYCL, where the system does not look.
-/// A loader beside a runtime that `OCL_ICD_FILENAMES` names comes first: it reads that variable, and
-/// others, such as Debian's, do not. A file that the user names is the only one that counts.
+/// A loader beside a runtime that `OCL_ICD_FILENAMES` names comes first: it reads that variable,
+/// and others, such as Debian's, do not. A file that the user names is the only one that counts.
 #[cfg(feature = "opencl")]
 fn open_cl() -> usm_core::Result<usm_opencl::OpenCl> {
     use usm_opencl::OpenCl;
