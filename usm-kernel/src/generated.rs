@@ -150,8 +150,8 @@ type Launched<K, const D: usize> = <<K as Written<D>>::Vouching as Vouching>::La
 /// let to = UsmVec::<u32, Host, _>::from_slice(&queue, &[2, 0, 1])?;
 /// let mut b = UsmVec::<u32, Host, _>::zeroed(&queue, 3)?;
 /// // SAFETY: the numbers in `to` are distinct.
-/// let scatter = unsafe { Vouched::new(scatter) };
-/// Launch::with_range(&queue, Range::new([3])?).run(scatter, (&to, &mut b))?.wait()?;
+/// let vouched = unsafe { Vouched::new(scatter) };
+/// Launch::with_range(&queue, Range::new([3])?).run(vouched, (&to, &mut b))?.wait()?;
 /// assert_eq!(b.read()?[..], [1, 2, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
