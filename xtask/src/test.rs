@@ -53,6 +53,8 @@ pub(crate) fn all(report: &mut Report) {
     let (set_up, is_set_up) = channel();
     let (drivers_built, are_drivers_built) = channel();
     let python = std::thread::scope(|scope| {
+        // A panic here drops it, so that the other thread does not wait for ever.
+        let drivers_built = drivers_built;
         let python = scope.spawn(move || of_python(&set_up, &are_drivers_built));
         of_rust(report, &is_set_up, &drivers_built);
         python.join()
