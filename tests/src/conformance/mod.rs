@@ -1,5 +1,9 @@
 //! The cases by topic. A case takes a fixture and panics if the backend breaks the promise.
 
+use usm_core::backend::Dyn;
+
+use crate::Fixture;
+
 pub mod accounting;
 pub mod contexts;
 pub mod failure;
@@ -43,6 +47,27 @@ macro_rules! conformance_test {
                 }
             });
         }
+    };
+}
+
+/// A case of the suite over the erased backend.
+pub type ErasedCase = fn(&Fixture<'_, Dyn>);
+
+/// The cases over the erased backend, by their names. The compiler generates their code here, and
+/// the test programs of all runtimes link it, instead of compiling the whole suite again.
+#[must_use]
+#[allow(clippy::vec_init_then_push, reason = "the macro of all cases pushes them one by one")]
+pub fn erased_cases() -> Vec<(&'static str, ErasedCase)> {
+    let mut table: Vec<(&'static str, ErasedCase)> = Vec::new();
+    crate::conformance_cases!(crate::conformance_case, table, Dyn);
+    table
+}
+
+/// One case over a backend.
+#[macro_export]
+macro_rules! conformance_case {
+    ($table:ident, $backend:ty, $group:ident, $case:ident) => {
+        $table.push((stringify!($case), $crate::conformance::$group::$case::<$backend>));
     };
 }
 

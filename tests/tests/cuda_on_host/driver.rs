@@ -7,13 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
-use usm_core::backend::DeviceOps;
+use usm_core::backend::{DeviceOps, Dyn};
 use usm_core::{Backend, Context};
 use usm_cuda::{Cuda, CudaDevice};
 use usm_tests::skip;
 
 /// Its names in `USM_REQUIRE`, as CUDA and as HIP.
 pub(crate) const RUNTIME: &str = "cuda_on_host";
+
+/// Valgrind runs one thread at a time, so on a busy machine the driver's threads may need longer
+/// than the usual limit.
+fn limit_waits<B: Backend>(context: &Context<B>) {
+    if cfg!(usm_valgrind) {
+        context.set_wait_limit(Duration::from_secs(600));
+    }
+}
 
 /// The driver for one test at a time, because its settings are global.
 pub(crate) struct Driver {
@@ -175,11 +183,15 @@ impl Driver {
     /// A context over this test's device.
     pub(crate) fn context(&self) -> Context<Cuda> {
         let context = Context::new(&self.backend, &self.device).expect("a context");
-        if cfg!(usm_valgrind) {
-            // Valgrind runs one thread at a time, so on a busy machine the driver's threads may
-            // need longer than the usual limit.
-            context.set_wait_limit(Duration::from_secs(600));
-        }
+        limit_waits(&context);
+        context
+    }
+
+    /// A context of the same device behind the erased backend, as in Python and the command line.
+    pub(crate) fn erased_context(&self) -> Context<Dyn> {
+        let devices = Dyn::new(self.backend).devices().expect("devices");
+        let context = devices.last().expect("a device").context().expect("a context");
+        limit_waits(&context);
         context
     }
 }

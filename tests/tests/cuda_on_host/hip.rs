@@ -25,40 +25,18 @@ fn start(settings: &str) -> Result<Driver, String> {
 struct Late;
 
 impl Provider for Late {
-    type Backend = Cuda;
-    const RUNTIME: &'static str = RUNTIME;
-
-    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
-        let driver = start("late")?;
-        case(Fixture {
-            context: &driver.context(),
-            other: &driver.context(),
-            separate: false,
-            failing: None,
-        });
-        Ok(())
-    }
-}
-
-/// The erased backend, as in Python and the command line; work starts at once.
-struct Erased;
-
-impl Provider for Erased {
     type Backend = Dyn;
     const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        let driver = start("")?;
-        let devices = Dyn::new(driver.backend).devices().map_err(|error| error.to_string())?;
-        let device = devices.last().ok_or("no device")?;
-        let context = || device.context().map_err(|error| error.to_string());
-        case(Fixture { context: &context()?, other: &context()?, separate: false, failing: None });
+        let driver = start("late")?;
+        let (context, other) = (driver.erased_context(), driver.erased_context());
+        case(Fixture { context: &context, other: &other, separate: false, failing: None });
         Ok(())
     }
 }
 
 conformance_suite!(hip_on_host_late, Late);
-conformance_suite!(hip_on_host_erased, Erased);
 
 /// The driver, or `None` after a report.
 #[track_caller]

@@ -1,5 +1,5 @@
 //! The conformance suite with work as early and as late as a driver may run it, and without
-//! concurrent access.
+//! concurrent access. All of it runs behind the erased backend, whose calls are those of `Cuda`.
 
 use usm_core::backend::Dyn;
 use usm_cuda::Cuda;
@@ -8,10 +8,11 @@ use usm_tests::{Failing, Fixture, Provider, conformance_suite};
 use crate::driver::{Driver, RUNTIME};
 use crate::failures::without_a_record;
 
-fn on(settings: &str, case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+fn on(settings: &str, case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
     let driver = Driver::start(settings, Cuda::open)?;
-    let failing = Some(&without_a_record as &Failing<Cuda>);
-    case(Fixture { context: &driver.context(), other: &driver.context(), separate: false, failing });
+    let (context, other) = (driver.erased_context(), driver.erased_context());
+    let failing = Some(&without_a_record as &Failing<Dyn>);
+    case(Fixture { context: &context, other: &other, separate: false, failing });
     Ok(())
 }
 
@@ -19,10 +20,10 @@ fn on(settings: &str, case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String
 struct Prompt;
 
 impl Provider for Prompt {
-    type Backend = Cuda;
+    type Backend = Dyn;
     const RUNTIME: &'static str = RUNTIME;
 
-    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         on("", case)
     }
 }
@@ -31,10 +32,10 @@ impl Provider for Prompt {
 struct Late;
 
 impl Provider for Late {
-    type Backend = Cuda;
+    type Backend = Dyn;
     const RUNTIME: &'static str = RUNTIME;
 
-    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         on("late", case)
     }
 }
@@ -43,33 +44,14 @@ impl Provider for Late {
 struct Exclusive;
 
 impl Provider for Exclusive {
-    type Backend = Cuda;
-    const RUNTIME: &'static str = RUNTIME;
-
-    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
-        on("late,exclusive", case)
-    }
-}
-
-/// The erased backend, as in Python and the command line.
-struct Erased;
-
-impl Provider for Erased {
     type Backend = Dyn;
     const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        let driver = Driver::start("late", Cuda::open)?;
-        let devices = Dyn::new(driver.backend).devices().map_err(|error| error.to_string())?;
-        let device = devices.last().ok_or("no device")?;
-        let context = || device.context().map_err(|error| error.to_string());
-        let failing = Some(&without_a_record as &Failing<Dyn>);
-        case(Fixture { context: &context()?, other: &context()?, separate: false, failing });
-        Ok(())
+        on("late,exclusive", case)
     }
 }
 
 conformance_suite!(cuda_on_host, Prompt);
 conformance_suite!(cuda_on_host_late, Late);
 conformance_suite!(cuda_on_host_exclusive, Exclusive);
-conformance_suite!(cuda_on_host_erased, Erased);

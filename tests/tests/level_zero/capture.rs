@@ -108,9 +108,9 @@ fn plain(name: &str) -> &str {
 struct Ending;
 
 impl Provider for Ending {
-    type Backend = LevelZero;
+    type Backend = Dyn;
 
-    fn with(case: impl FnOnce(Fixture<'_, LevelZero>)) -> Result<(), String> {
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         let usual = take_hook();
         set_hook(Box::new(|_| {}));
         let outcome = catch_unwind(AssertUnwindSafe(|| First::with(case)));

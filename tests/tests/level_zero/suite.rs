@@ -19,33 +19,18 @@ use crate::{Case, driver};
 /// The suite's wait limit, if it differs from the default.
 pub(crate) static WAIT_LIMIT: OnceLock<Duration> = OnceLock::new();
 
-/// Contexts over the first device.
+/// Contexts over the first device, behind the erased backend as in Python and the command line. Its
+/// calls are those of `LevelZero`.
 pub(crate) struct First;
 
 impl Provider for First {
-    type Backend = LevelZero;
-
-    fn with(case: impl FnOnce(Fixture<'_, LevelZero>)) -> Result<(), String> {
-        let backend = LevelZero::load().map_err(|error| error.to_string())?;
-        let device = *devices(&backend).first().ok_or("no device")?;
-        let context = || context(&backend, &device);
-        let failing = driver::is_test_driver().then_some(&fail_by_a_lost_end as &Failing<LevelZero>);
-        case(Fixture { context: &context(), other: &context(), separate: true, failing });
-        Ok(())
-    }
-}
-
-/// The same behind the erased backend, as in Python and the command line.
-struct Erased;
-
-impl Provider for Erased {
     type Backend = Dyn;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         let native = LevelZero::load().map_err(|error| error.to_string())?;
         let devices = Dyn::new(native).devices().map_err(|error| error.to_string())?;
         let device = devices.first().ok_or("no device")?;
-        let context = || device.context().map_err(|error| error.to_string());
+        let context = || device.context().map(limited).map_err(|error| error.to_string());
         let failing = driver::is_test_driver().then_some(&fail_by_a_lost_end as &Failing<Dyn>);
         case(Fixture { context: &context()?, other: &context()?, separate: true, failing });
         Ok(())
@@ -67,7 +52,11 @@ pub(crate) fn devices(backend: &LevelZero) -> Vec<LevelZeroDevice> {
 }
 
 pub(crate) fn context(backend: &LevelZero, device: &LevelZeroDevice) -> Context<LevelZero> {
-    let context = Context::new(backend, device).expect("a context");
+    limited(Context::new(backend, device).expect("a context"))
+}
+
+/// The context with the suite's wait limit.
+fn limited<B: Backend>(context: Context<B>) -> Context<B> {
     if let Some(limit) = WAIT_LIMIT.get() {
         context.set_wait_limit(*limit);
     }
@@ -80,10 +69,9 @@ pub(crate) fn first() -> Context<LevelZero> {
     context(&backend, &devices(&backend)[0])
 }
 
-/// The whole suite on the executing driver, twice, then the driver's counters.
+/// The whole suite on the executing driver, then the driver's counters.
 pub(crate) fn executing() -> Vec<Case> {
     let mut cases = conformance_table!(First);
-    cases.extend(conformance_table!(Erased));
     cases.extend(crate::cases![
         twenty_thousand_pairs_leave_nothing_behind,
         events_are_used_again,
