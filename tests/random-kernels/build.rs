@@ -1,7 +1,8 @@
 //! Writes the Rust host code of the random programs, which the tests compile.
 //!
 //! `USM_RANDOM_KERNELS` sets the number of programs, `USM_RANDOM_PLAIN` that of the texts which the
-//! tests compile as Rust too, `USM_RANDOM_SEED` the first seed.
+//! tests compile as Rust too, `USM_RANDOM_SEED` the first seed. `USM_EFFORT` is a factor for the
+//! usual numbers, ten at most.
 
 use core::fmt::Write as _;
 use core::ops::Range;
@@ -31,11 +32,14 @@ fn main() {
     println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
     println!("cargo:rerun-if-env-changed=USM_RANDOM_PLAIN");
     println!("cargo:rerun-if-env-changed=USM_RANDOM_SEED");
+    println!("cargo:rerun-if-env-changed=USM_EFFORT");
     println!("cargo:rerun-if-changed=src");
     let number = |name: &str, instead: u64| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(instead)
     };
-    let (first, count) = (number("USM_RANDOM_SEED", 1), number("USM_RANDOM_KERNELS", 32));
+    // As `build_cases` of the library.
+    let effort = number("USM_EFFORT", 1).min(10);
+    let (first, count) = (number("USM_RANDOM_SEED", 1), number("USM_RANDOM_KERNELS", 32 * effort));
     let mut text = String::new();
     let mut table = String::new();
     for seed in first..first + count {
@@ -76,7 +80,7 @@ fn main() {
     let _ = writeln!(text, "pub static WRONG: &[(usize, usize, Run)] = &[{table}];");
     let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it"));
     std::fs::write(to.join("kernels.rs"), text).expect("the folder is ours");
-    let texts = first..first + number("USM_RANDOM_PLAIN", 40);
+    let texts = first..first + number("USM_RANDOM_PLAIN", 40 * effort);
     std::fs::write(to.join("plain.rs"), plain_functions(texts)).expect("the folder is ours");
 }
 

@@ -8,7 +8,7 @@ use usm_kernel_ir::proof::bounds;
 use usm_kernel_ir::{Literal, Parameter, Scalar, Space, verify};
 use usm_kernel_jit::{Code, Pause};
 use usm_random_kernels::plants::{FAULTS, Shows, forgetful, planted, with_zeros};
-use usm_random_kernels::{Given, Program, first_seed, long_program, number};
+use usm_random_kernels::{Given, Program, build_cases, first_seed, long_program};
 
 #[path = "../../tests/random-kernels/tests/common/mod.rs"]
 mod common;
@@ -19,7 +19,7 @@ use common::{Expected, differ, expected, first_kernels};
 fn random_kernels_agree() {
     let first = first_seed();
     // Groups shorter than a row of sixteen items, and longer ones.
-    let long = (first..first + number("USM_RANDOM_KERNELS", 32)).map(long_program);
+    let long = (first..first + build_cases("USM_RANDOM_KERNELS", 32)).map(long_program);
     for program in first_kernels().chain(long) {
         let name = &program.kernel.name;
         verify(&program.kernel).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -16,7 +16,15 @@ pub fn first_seed() -> u64 {
 }
 
 /// A number from the environment.
-#[must_use]
-pub fn number(name: &str, instead: u64) -> u64 {
+fn number(name: &str, instead: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(instead)
 }
+
+/// The number of kernels that the build compiled, or that a test compiles.
+#[must_use]
+pub fn build_cases(name: &str, usual: u64) -> u64 {
+    number(name, usual * number("USM_EFFORT", 1).min(MOST_EFFORT))
+}
+
+/// A compiler takes minutes for more kernels than so many times the usual number.
+const MOST_EFFORT: u64 = 10;

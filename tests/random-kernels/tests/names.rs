@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use usm_kernel_ir::{emit, proof};
-use usm_random_kernels::{first_seed, number, program};
+use usm_random_kernels::{build_cases, first_seed, program};
 
 /// Methods that are inherent for their receiver, taken by the same reference, so that no trait of
 /// the program takes precedence.
@@ -87,7 +87,7 @@ fn without_strings(text: &str) -> String {
 fn nothing_in_the_rust_of_kernels_is_the_surroundings_to_say() {
     let first = first_seed();
     let mut seen = BTreeSet::new();
-    for seed in first..first + number("USM_RANDOM_KERNELS", 32).max(200) {
+    for seed in first..first + build_cases("USM_RANDOM_KERNELS", 32).max(200) {
         let mut kernel = program(seed).kernel;
         let claims = proof::claims(&kernel).unwrap_or_else(|_| {
             kernel.trusted = true;

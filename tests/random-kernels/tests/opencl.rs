@@ -18,7 +18,7 @@ use usm_kernel::{Code, Module};
 use usm_kernel_ir::{Kernel, emit};
 use usm_opencl::OpenCl;
 use usm_random_kernels::plants::{FAULTS, Planted, forgetful, planted, with_zeros};
-use usm_random_kernels::{Program, first_seed, number, plain, program};
+use usm_random_kernels::{Program, build_cases, first_seed, plain, program};
 use usm_tests::skip;
 
 use common::{Expected, differ, expected, first_kernels};
@@ -172,7 +172,7 @@ fn members(set: &str) -> Vec<Member> {
         let programs = planted(fault, first, PLANTED, &[]).into_iter();
         return programs.map(|planted| Member::Wrong(Box::new(planted))).collect();
     }
-    let texts = first..first + number("USM_RANDOM_PLAIN", PLAIN);
+    let texts = first..first + build_cases("USM_RANDOM_PLAIN", PLAIN);
     let mut programs: Vec<Program> =
         first_kernels().chain(LOST.map(program)).chain(texts.map(plain::program)).collect();
     programs.sort_by(|one, two| one.kernel.name.cmp(&two.kernel.name));

@@ -9,7 +9,7 @@ use launch::Launch;
 use usm_kernel_ir::proof::claims;
 use usm_kernel_ir::{Fault, Kernel, Literal, Order, Parameter, Scalar, Space};
 use usm_random_kernels::random::Random;
-use usm_random_kernels::{Given, Program, first_seed, number, program};
+use usm_random_kernels::{Given, Program, first_seed, program};
 
 /// Launches of each kernel.
 const LAUNCHES: u64 = 64;
@@ -19,7 +19,7 @@ const STEPS: u64 = 1 << 16;
 fn the_proof_accepts_nothing_that_is_wrong() {
     let first = first_seed();
     let (mut accepted, mut wrong, mut launches) = (0_u64, 0_u64, 0_u64);
-    let all = number("USM_RANDOM_LAUNCHES", 20_000);
+    let all = skip::cases("USM_RANDOM_LAUNCHES", 20_000);
     for seed in (first..).take_while(|seed| (seed - first) * LAUNCHES < all) {
         let kernel = program(seed).kernel;
         // A kernel that can never be proven is refused at compilation.
@@ -54,7 +54,7 @@ fn the_proof_accepts_nothing_that_is_wrong() {
 #[test]
 fn right_programs_are_not_refused_as_races() {
     let first = first_seed();
-    for seed in first..first + number("USM_RANDOM_LAUNCHES", 20_000) / 100 {
+    for seed in first..first + skip::cases("USM_RANDOM_LAUNCHES", 20_000) / 100 {
         let program = program(seed);
         let Ok(claims) = claims(&program.kernel) else { continue };
         let launch = launch_of(&program);

@@ -2,12 +2,12 @@
 
 use usm_kernel_ir::{Space, verify, zeroed};
 use usm_random_kernels::plants::{drop_own_store, own_stores, unwritten};
-use usm_random_kernels::{first_seed, long_program, number, program};
+use usm_random_kernels::{build_cases, first_seed, long_program, program};
 
 /// Each program loses one of its writes to local and private memory at a time.
 #[test]
 fn every_array_that_is_read_too_early_is_set_to_zero() {
-    let (first, count) = (first_seed(), number("USM_RANDOM_KERNELS", 32) * 4);
+    let (first, count) = (first_seed(), build_cases("USM_RANDOM_KERNELS", 32) * 4);
     let (mut early, mut whole, mut kept) = (0, 0, 0);
     for seed in first..first + count {
         for right in [program(seed), long_program(seed)] {

@@ -2,7 +2,7 @@
 
 use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter};
 use usm_random_kernels::plants::equal;
-use usm_random_kernels::{Given, Program, first_seed, number, program};
+use usm_random_kernels::{Given, Program, build_cases, first_seed, program};
 
 /// The maximum number of statements, far above the need of any program.
 const STEPS: u64 = 1 << 24;
@@ -11,7 +11,7 @@ const STEPS: u64 = 1 << 24;
 #[allow(dead_code, reason = "not every program of tests runs it")]
 pub(crate) fn first_kernels() -> impl Iterator<Item = Program> {
     let first = first_seed();
-    (first..first + number("USM_RANDOM_KERNELS", 32)).map(program)
+    (first..first + build_cases("USM_RANDOM_KERNELS", 32)).map(program)
 }
 
 /// The arrays that are parameters, in the order of the parameters.
