@@ -6,6 +6,7 @@
 
 import pytest
 
+import effort
 import numba_compare
 import numba_modules
 from conftest import require
@@ -13,17 +14,11 @@ from conftest import require
 require("numba", "its tests come with it")
 require("dpctl", "blocks live in memory of its default device")
 
-SHORT = [
-    "test_nrt",
-    "test_nrt_refct",
-    "test_ndarray_subclasses",
-    "test_recursion",
-    "test_refop_pruning",
-    "test_dictimpl",
-    "test_listimpl",
-    "test_setimpl",
-    "test_setobject",
-]
+SHORT = effort.some(
+    # The runtime, its counts, and a container.
+    ["test_nrt", "test_nrt_refct", "test_setimpl"],
+    ["test_ndarray_subclasses", "test_recursion", "test_refop_pruning", "test_dictimpl", "test_listimpl", "test_setobject"],
+)
 
 
 pytestmark = pytest.mark.usefixtures("nrt_library")
