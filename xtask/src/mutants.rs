@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: counts the deliberately wrong inputs that each checker of the workspace
 //! accepts.
 
-use crate::command::cargo;
+use crate::command::{cargo, command};
 use crate::report::Report;
 use crate::{Failure, environment};
 
@@ -21,8 +21,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 pub(crate) fn part(report: &mut Report) {
     let name = format!("mutants{}", std::env::consts::EXE_SUFFIX);
     let built = environment::target_dir().join("debug").join(name);
-    let mut program = std::process::Command::new(built);
-    report.command("mutants of the checkers", program.current_dir(environment::root()));
+    report.command("mutants of the checkers", &mut command(built));
 }
 
 fn program() -> std::process::Command {

@@ -114,6 +114,10 @@ fn main() -> ExitCode {
                 println!("    {name}");
             }
         }
+        let killed: usize = checkers.iter().map(|checker| checker.killed).sum();
+        let alive: usize = checkers.iter().map(|checker| checker.alive.len()).sum();
+        let verdict = if alive == 0 { "ok" } else { "FAILED" };
+        println!("test result: {verdict}. {killed} passed; {alive} failed");
     }
     if checkers.iter().all(|checker| checker.alive.is_empty()) {
         ExitCode::SUCCESS
