@@ -1,17 +1,20 @@
-//! `cargo xtask ci`: the test run with ten times the random cases, then the checks that are too
-//! slow for every change: the command without unwinding, the wheel as it is shipped, documentation,
-//! the oldest Rust, packages, other platforms, public interfaces, models and feature combinations.
+//! `cargo xtask ci`: the test run with ten times the random cases and with the wheel as it is
+//! shipped, then the checks that are too slow for every change: the release program, the command
+//! without unwinding, documentation, the oldest Rust, packages, other platforms, public interfaces,
+//! models and feature combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
 use crate::{
-    Failure, environment, features, images, loom, msrv, packages, platforms, public_api, test, wheel,
+    Failure, environment, features, images, loom, msrv, packages, platforms, public_api, release, test, wheel,
 };
 
 pub(crate) fn run() -> Result<(), Failure> {
     environment::set_effort(10);
     let mut report = Report::new();
-    test::all(&mut report);
+    test::all(&mut report, wheel::install);
+    test::doctests_by_default(&mut report);
+    release::part(&mut report);
     test::without_unwinding(&mut report);
     images::lints(&mut report);
     wheel::as_shipped(&mut report);

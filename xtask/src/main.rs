@@ -15,7 +15,9 @@ mod examples;
 mod features;
 mod folder;
 mod fuzz;
+mod idle;
 mod images;
+mod lints;
 mod listing;
 mod loom;
 mod memcheck;
@@ -52,12 +54,12 @@ pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
   setup                 Python, OpenCL CPU runtime, Level Zero, PoCL, ONNX models and NumPy 1.26 in .setup/
-  test                  set-up, format, lints, features one by one, tests, doctests, examples, images, the release program, Python tests
+  test                  set-up, format, lints, features one by one, tests, doctests, examples, images, Python tests
   quick [CRATE...]      in minutes: format, lints and tests of these crates (else of the edited ones) and of those that use them
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
-  ci                    test with ten times the random cases, then the command with panic=abort, the wheel as it is shipped, documentation,
+  ci                    test with ten times the random cases and the wheel as it is shipped, then the release program, panic=abort, documentation,
                         the oldest Rust, packages, platforms, the public interfaces, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, built as users build by default
   bench --prebuilt FOLDER  the program alone, for a machine without cargo

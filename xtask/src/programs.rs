@@ -3,19 +3,23 @@
 //! `cargo test` runs them one by one. Many of them wait for processes that they start, and one core
 //! would wait with them.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::command::{self, Outcome, cargo, probe};
 use crate::report::{Clock, Report, Time};
-use crate::{environment, usage};
+use crate::{environment, lints, usage};
 
-/// How many programs run at a time.
+/// How many programs run at a time, beside those of another thread of parts.
 const AT_A_TIME: usize = 2;
+/// How many more run where nothing else does: many of them wait for processes.
+const ALONE: usize = 1;
 
 /// The programs that take longest. They begin first, so that none of them is left at the end.
 const LONGEST: [&str; 10] = [
@@ -53,29 +57,71 @@ impl Program {
 /// Builds the test programs of `cargo test --no-run` with these arguments, and with them examples
 /// and binaries. Returns the programs, to be run; none if the build failed.
 pub(crate) fn build(report: &mut Report, name: &str, arguments: &[&str]) -> Option<Programs> {
-    let mut programs = None;
+    let mut build = cargo(["test", "--no-run"]);
+    compile(report, name, build.args(arguments))?.programs(report, name)
+}
+
+/// Builds with all lints everything that the workspace has, every library for its users too: test
+/// programs load the drivers, and the Python module has no tests of its own. The programs are those
+/// of `cargo test`.
+pub(crate) fn build_all(report: &mut Report) -> Option<Programs> {
+    let mut build = cargo(["build", "--workspace", "--all-features"]);
+    build.args(["--lib", "--bins", "--tests", "--examples"]);
+    let built = compile(report, "tests", lints::on(&mut build));
+    lints::part(report, "lints: all features", built.as_ref().map(|built| built.warnings));
+    built?.programs(report, "tests")
+}
+
+/// What cargo said about a build that succeeded.
+#[derive(Debug, Default)]
+struct Built {
+    list: Vec<Program>,
+    warnings: usize,
+}
+
+impl Built {
+    fn programs(self, report: &mut Report, name: &str) -> Option<Programs> {
+        if self.list.is_empty() {
+            report.check(name, || Err("cargo named no test program".into()));
+            return None;
+        }
+        Some(Programs { name: name.to_owned(), list: self.list })
+    }
+}
+
+/// Runs cargo, shows what the compiler says, and reads the test programs from its messages.
+fn compile(report: &mut Report, name: &str, build: &mut Command) -> Option<Built> {
+    let mut built = None;
     report.check(&format!("{name}: compile"), || {
-        let mut build = cargo(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-        build.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
-        eprintln!("$ {}", command::describe(&build));
+        build.args(["--quiet", "--message-format=json"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        eprintln!("$ {}", command::describe(build));
         let mut child = build.spawn().map_err(|error| error.to_string())?;
-        let mut messages = String::new();
-        if let Some(mut stream) = child.stdout.take() {
-            use std::io::Read as _;
-            stream.read_to_string(&mut messages).map_err(|error| error.to_string())?;
+        let mut seen = Built::default();
+        if let Some(stream) = child.stdout.take() {
+            for message in BufReader::new(stream).lines() {
+                seen.read(&message.map_err(|error| error.to_string())?);
+            }
         }
         let status = usage::wait(&mut child).map_err(|error| error.to_string())?;
         if !status.success() {
             return Err(status.to_string());
         }
-        let list: Vec<Program> = messages.lines().filter_map(program).collect();
-        if list.is_empty() {
-            return Err("cargo named no test program".into());
-        }
-        programs = Some(Programs { name: name.to_owned(), list });
+        built = Some(seen);
         Ok(())
     });
-    programs
+    built
+}
+
+impl Built {
+    /// Reads one message.
+    fn read(&mut self, message: &str) {
+        if message.starts_with("{\"reason\":\"compiler-message\"") {
+            self.warnings += usize::from(message.contains("\"level\":\"warning\""));
+            eprint!("{}", text_after(message, "\"rendered\":").unwrap_or_default());
+        } else {
+            self.list.extend(program(message));
+        }
+    }
 }
 
 /// Test programs that are built.
@@ -86,8 +132,9 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Runs them with these variables, [`AT_A_TIME`], and reports a part for each package.
-    pub(crate) fn run(mut self, report: &mut Report, variables: &[(&str, &str)]) {
+    /// Runs them, [`AT_A_TIME`], and reports a part for each package. When `alone` says that nothing
+    /// else runs any more, [`ALONE`] more.
+    pub(crate) fn run(mut self, report: &mut Report, alone: &AtomicBool) {
         let rank = |program: &Program| LONGEST.iter().position(|name| *name == program.name);
         self.list.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
         let packages: BTreeMap<String, usize> = self.list.iter().fold(BTreeMap::new(), |mut map, program| {
@@ -99,14 +146,19 @@ impl Programs {
         let waiting = Mutex::new(self.list.into_iter());
         let (send, ended) = mpsc::channel();
         std::thread::scope(|scope| {
-            for _ in 0..AT_A_TIME {
+            for worker in 0..AT_A_TIME + ALONE {
                 let (waiting, send) = (&waiting, send.clone());
+                let is_needed = move || worker < AT_A_TIME || alone.load(Ordering::Relaxed);
+                let is_done = move || lock(waiting).len() == 0;
                 scope.spawn(move || {
+                    while !is_needed() && !is_done() {
+                        std::thread::sleep(Duration::from_millis(200));
+                    }
                     loop {
-                        let next = waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+                        let next = lock(waiting).next();
                         let Some(program) = next else { return };
                         let clock = Clock::start();
-                        let outcome = command::run(&mut start(&program, variables));
+                        let outcome = command::run(&mut start(&program));
                         let _ = send.send((program, outcome, clock.time()));
                     }
                 });
@@ -137,6 +189,10 @@ impl Programs {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 /// Adds the outcome of one program to that of its package.
 fn join(sum: &mut Outcome, one: Outcome, program: &Program) {
     let name = &program.name;
@@ -160,7 +216,7 @@ fn join(sum: &mut Outcome, one: Outcome, program: &Program) {
 }
 
 /// The program as `cargo test` starts it, with the output of passing tests, which announces skips.
-fn start(program: &Program, variables: &[(&str, &str)]) -> Command {
+fn start(program: &Program) -> Command {
     let mut start = match (crate::system::find("timeout"), cfg!(unix)) {
         (Some(timeout), true) => {
             let mut limited = command::command(timeout);
@@ -176,7 +232,6 @@ fn start(program: &Program, variables: &[(&str, &str)]) -> Command {
     start.env("CARGO", environment::cargo());
     start.env("CARGO_MANIFEST_DIR", &program.folder).env("CARGO_PKG_NAME", program.package());
     start.env("CARGO_MANIFEST_PATH", program.folder.join("Cargo.toml"));
-    start.envs(variables.iter().copied());
     // Attribute macros' own tests need the compiler's libraries.
     let name = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
     let mut folders: Vec<PathBuf> = program.executable.parent().map(Path::to_path_buf).into_iter().collect();
@@ -220,11 +275,22 @@ fn text_after(message: &str, key: &str) -> Option<String> {
     loop {
         match rest.next()? {
             '"' => return Some(text),
-            // Paths have no other escapes than these two.
-            '\\' => text.push(rest.next()?),
+            '\\' => text.push(match rest.next()? {
+                'n' => '\n',
+                't' => '\t',
+                'u' => escaped(&mut rest)?,
+                other => other,
+            }),
             other => text.push(other),
         }
     }
+}
+
+/// The character behind `\u`.
+fn escaped(rest: &mut core::str::Chars<'_>) -> Option<char> {
+    let number = u32::from_str_radix(rest.as_str().get(..4)?, 16).ok()?;
+    rest.nth(3)?;
+    Some(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 
 #[cfg(test)]
@@ -241,6 +307,19 @@ mod tests {
         assert_eq!(program.executable, Path::new("/a/t/de\"ps/loom-1"));
         assert_eq!(super::program(&MESSAGE.replace("TEST", "false")), None, "an example");
         assert_eq!(super::program(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    #[test]
+    fn warnings_are_counted_and_printed() {
+        let mut built = Built::default();
+        for level in ["warning", "error", "warning"] {
+            built.read(&format!(
+                r#"{{"reason":"compiler-message","message":{{"level":"{level}","rendered":"a\nb"}}}}"#
+            ));
+        }
+        assert_eq!((built.warnings, built.list.len()), (2, 0));
+        let text = text_after(r#"{"rendered":"\u001b[1ma\tb\nc \"d\"\\"}"#, "\"rendered\":");
+        assert_eq!(text.as_deref(), Some("\u{1b}[1ma\tb\nc \"d\"\\"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask quick [CRATE...]`: in minutes, what most mistakes of a small edit fail: format,
 //! lints and tests of the edited crates and of the crates that use them directly.
 
+use core::sync::atomic::AtomicBool;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -75,7 +76,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         let packages = tested.iter().flat_map(|name| ["-p", name]);
         let words: Vec<&str> = packages.chain(["--all-features", "--lib", "--bins", "--tests"]).collect();
         if let Some(programs) = programs::build(&mut report, "tests", &words) {
-            programs.run(&mut report, &[]);
+            programs.run(&mut report, &AtomicBool::new(true));
         }
     }
     if crates.contains("usm-python") {

@@ -24,6 +24,8 @@ struct Part {
     passed: u64,
     failed: u64,
     skipped: u64,
+    /// When it ended, after the start of the run.
+    ended: Duration,
     /// Wall time, and processor time of the programs that it ran.
     time: Time,
 }
@@ -101,9 +103,15 @@ impl Report {
         self.record(name, outcome, clock.time())
     }
 
-    /// The parts of a run beside this one join it.
+    /// An empty report of parts that run beside those of this one.
+    pub(crate) fn beside(&self) -> Self {
+        Self { started: self.started, ..Self::new() }
+    }
+
+    /// The parts of a run beside this one join it, in the order of their ends.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.parts.extend(other.parts);
+        self.parts.sort_by_key(|part| part.ended);
         self.skips.extend(other.skips);
         self.failures.extend(other.failures);
     }
@@ -131,22 +139,24 @@ impl Report {
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
         let (mut passed, mut failed, mut skipped, mut cpu) = (0, 0, 0, Duration::ZERO);
         println!(
-            "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9} {:>9}",
-            "part", "verdict", "passed", "failed", "skipped", "wall", "cpu"
+            "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>7}",
+            "part", "verdict", "passed", "failed", "skipped", "wall", "cpu", "end"
         );
-        let row = |name: &str, verdict: &str, counts: [u64; 3], time: Time| {
+        let row = |name: &str, verdict: &str, counts: [u64; 3], time: Time, ended: Duration| {
             let [passed, failed, skipped] = counts;
             let (wall, cpu) = (time.wall.as_secs_f64(), time.cpu.as_secs_f64());
-            println!("{name:width$}  {verdict:8} {passed:8} {failed:8} {skipped:8} {wall:8.1}s {cpu:8.1}s");
+            let counts = format!("{passed:8} {failed:8} {skipped:8}");
+            println!("{name:width$}  {verdict:8} {counts} {wall:8.1}s {cpu:8.1}s {:6}s", ended.as_secs());
         };
         for part in &self.parts {
             passed += part.passed;
             failed += part.failed;
             skipped += part.skipped;
             cpu += part.time.cpu;
-            row(&part.name, part.verdict, [part.passed, part.failed, part.skipped], part.time);
+            row(&part.name, part.verdict, [part.passed, part.failed, part.skipped], part.time, part.ended);
         }
-        row("total", "", [passed, failed, skipped], Time { wall: self.started.elapsed(), cpu });
+        let wall = self.started.elapsed();
+        row("total", "", [passed, failed, skipped], Time { wall, cpu }, wall);
         for skip in &self.skips {
             println!("skipped: {skip}");
         }
@@ -183,7 +193,8 @@ impl Report {
     }
 
     fn push(&mut self, name: &str, verdict: &'static str, [passed, failed, skipped]: [u64; 3], time: Time) {
-        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, skipped, time });
+        let ended = self.started.elapsed();
+        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, skipped, ended, time });
     }
 }
 

@@ -1,13 +1,15 @@
 //! `cargo xtask test`: all checks that a change must pass, from a fresh clone.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
 use crate::{
-    Failure, cuda, documentation, environment, examples, features, images, mutants, nrt, planner, programs,
-    prose, release, setup, site, spirv, wheel,
+    Failure, cuda, documentation, environment, examples, features, idle, images, lints, mutants, nrt,
+    planner, programs, prose, setup, site, spirv, wheel,
 };
 
 /// The crates that work without the standard library. Each is linted with no feature and with
@@ -39,83 +41,90 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         _ => return Err(Failure::Usage(format!("test does not take `{}`", arguments.join(" ")))),
     }
     let mut report = Report::new();
-    all(&mut report);
+    all(&mut report, wheel::install_for_tests);
     report.finish()
 }
+
+/// How the wheel of the Python tests is built and installed.
+type Install = fn() -> Result<PathBuf, String>;
 
 /// Runs every part of the test run into one report.
 ///
 /// Two threads run parts side by side: one those of Rust, the other those of Python with the set-up
 /// before them. Alone, each would leave a core idle while it waits for the network, a linker or
 /// processes that tests start.
-pub(crate) fn all(report: &mut Report) {
+pub(crate) fn all(report: &mut Report, install: Install) {
     command::run_side_by_side();
+    let mut beside = report.beside();
     let (set_up, is_set_up) = channel();
-    let (drivers_built, are_drivers_built) = channel();
-    let python = std::thread::scope(|scope| {
-        // A panic here drops it, so that the other thread does not wait for ever.
-        let drivers_built = drivers_built;
-        let python = scope.spawn(move || of_python(&set_up, &are_drivers_built));
-        of_rust(report, &is_set_up, &drivers_built);
-        python.join()
+    let (built, is_built) = channel();
+    let (rust_alone, python_parts) = (&AtomicBool::new(false), &mut beside);
+    // A panic in a thread drops its sender, so that the other one does not wait for ever.
+    let python = idle::shown(|| {
+        std::thread::scope(|scope| {
+            let python = scope.spawn(move || {
+                of_python(python_parts, install, &set_up, &is_built);
+                rust_alone.store(true, Ordering::Relaxed);
+            });
+            of_rust(report, &is_set_up, &built, rust_alone);
+            drop(built);
+            python.join()
+        })
     });
-    match python {
-        Ok(python) => report.absorb(python),
-        Err(_) => drop(report.check("Python", || Err("the thread of its parts panicked".into()))),
+    if python.is_err() {
+        report.check("Python", || Err("the thread of its parts panicked".into()));
     }
+    report.absorb(beside);
 }
 
-/// The parts of Rust. The tests among them use the set-up.
-fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, drivers_built: &Sender<()>) {
+/// The parts of Rust. What compiles comes first, because the other thread waits for downloads then.
+/// The test programs come last: they are many, and keep all cores busy to the end.
+fn of_rust(report: &mut Report, is_set_up: &Receiver<()>, built: &Sender<()>, alone: &AtomicBool) {
     format(report);
     prose::parts(report);
-    // Tests of both languages use them.
-    drivers(report);
+    let tests = programs::build_all(report);
     // Tests in C and in Python use them as users have them.
     report.check("C library of usm-plan", || planner::build().map(drop));
     report.check("C library of usm-nrt", || nrt::build().map(drop));
-    let _ = drivers_built.send(());
-    let tests = programs::build(report, "tests", &ALL);
+    let _ = built.send(());
     let nrt = programs::build(report, "usm-nrt without debug", &NRT);
-    // A thread that panicked sends nothing more.
-    let _ = is_set_up.recv();
-    if let Some(tests) = tests {
-        tests.run(report, &[]);
-    }
-    if let Some(nrt) = nrt {
-        nrt.run(report, &[]);
-    }
-    examples::parts(report);
-    mutants::part(report);
-    spirv::part(report, true);
-    lints(report);
+    lints::small_builds(report);
     features::parts(report, features::Depth::Alone);
     documentation::part(report);
-    doctests(report);
-    small_builds(report);
     images::parts(report);
+    // A thread that panicked sends nothing more.
+    let _ = is_set_up.recv();
+    spirv::part(report, true);
+    report.command("doctests", lints::on(cargo(["test", "--quiet", "--doc"]).args(ALL)));
+    small_builds(report);
+    examples::parts(report);
+    mutants::part(report);
+    for programs in [tests, nrt].into_iter().flatten() {
+        programs.run(report, alone);
+    }
 }
 
-/// Everything but the Python package, with all features.
-const ALL: [&str; 4] = ["--workspace", "--exclude", "usm-python", "--all-features"];
+/// Everything, with all features.
+const ALL: [&str; 2] = ["--workspace", "--all-features"];
 /// The usual build of the runtime: with the feature `debug` no block is kept, and every check is
 /// compiled in.
 const NRT: [&str; 5] = ["-p", "usm-nrt", "--features", "capi", "--tests"];
 
 /// The set-up, and the parts of Python.
-fn of_python(set_up: &Sender<()>, are_drivers_built: &Receiver<()>) -> Report {
-    let mut report = Report::new();
-    let python_stands = setup::parts(&mut report);
+fn of_python(report: &mut Report, install: Install, set_up: &Sender<()>, is_built: &Receiver<()>) {
+    let python_stands = setup::parts(report);
     let _ = set_up.send(());
-    release::part(&mut report);
-    if python_stands {
-        let wheel = report.check("wheel for tests", || wheel::install_for_tests().map(drop));
-        let _ = are_drivers_built.recv();
-        python(&mut report, wheel);
-    } else {
-        report.missing("wheel and Python tests", "no virtual environment");
+    if !python_stands {
+        return report.missing("wheel and Python tests", "no virtual environment");
     }
-    report
+    if !report.check("wheel for tests", || install().map(drop)) {
+        return report.missing("Python tests", "no wheel");
+    }
+    let _ = is_built.recv();
+    // Most of the time goes into separate processes that compile.
+    let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
+    report.command("Python tests", pytest().arg("tests").args(parallel));
+    site::part(report);
 }
 
 fn format(report: &mut Report) {
@@ -128,31 +137,8 @@ fn format(report: &mut Report) {
     report.command("format: images", images.arg(images::manifest()));
 }
 
-fn lints(report: &mut Report) {
-    if probe(&mut cargo(["clippy", "--version"])).is_none() {
-        report.missing("lints", "cargo clippy (rustup component clippy) not installed");
-        return;
-    }
-    let deny = ["--", "-D", "warnings"];
-    report.command(
-        "lints: all features",
-        cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--all-features"]).args(deny),
-    );
-    report.command(
-        "lints: no feature",
-        cargo(["clippy", "--quiet", "--no-default-features", "--lib"]).args(packages()).args(deny),
-    );
-    report.command(
-        "lints: alloc",
-        cargo(["clippy", "--quiet", "--no-default-features", "--features", "alloc", "--lib"])
-            .args(packages())
-            .args(deny),
-    );
-}
-
-fn doctests(report: &mut Report) {
-    report.command("doctests", cargo(["test", "--quiet", "--doc"]).args(ALL));
-    // The builds of a new user, one by one.
+/// The doctests in the builds of a new user, one by one.
+pub(crate) fn doctests_by_default(report: &mut Report) {
     for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
         report.command(
             &format!("doctests: {package}, default features"),
@@ -189,7 +175,14 @@ pub(crate) fn without_unwinding(report: &mut Report) {
     }
     let binary = environment::target_dir().join("abort").join(format!("usm{}", std::env::consts::EXE_SUFFIX));
     let mut test = cargo(["test", "--quiet"]);
-    test.args(ALL).args(["--test", "command", "--", "--show-output", "runtimes::", "onnx_stated::"]);
+    lints::on(&mut test).args(ALL).args([
+        "--test",
+        "command",
+        "--",
+        "--show-output",
+        "runtimes::",
+        "onnx_stated::",
+    ]);
     report.command(
         "panic=abort: runtimes, and models without shape inference",
         test.env("USM_CLI_BINARY", binary),
@@ -200,22 +193,6 @@ pub(crate) fn without_unwinding(report: &mut Report) {
 /// rules, so a tenth of the cases shows what only that build could break.
 fn fewer_cases(test: &mut Command) -> &mut Command {
     test.env("PROPTEST_CASES", "26").env("USM_NUMPY_CASES", "10000").env("USM_CASES", "12")
-}
-
-fn packages() -> impl Iterator<Item = &'static str> {
-    NO_STD.into_iter().flat_map(|name| ["-p", name])
-}
-
-/// Runs the Python tests on the installed wheel.
-fn python(report: &mut Report, is_installed: bool) {
-    if !is_installed {
-        report.missing("Python tests", "no wheel");
-        return;
-    }
-    // Most of the time goes into separate processes that compile.
-    let parallel = ["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"];
-    report.command("Python tests", pytest().arg("tests").args(parallel));
-    site::part(report);
 }
 
 pub(crate) fn pytest() -> Command {

@@ -157,9 +157,10 @@ fn install_file(wheel: &Path) -> Result<(), String> {
 }
 
 /// Builds a wheel for tests and installs it into the virtual environment: the code that users get,
-/// but linked in a fraction of the time, by the system's compiler, for this machine alone.
+/// but compiled and linked in a fraction of the time, by the system's compiler, for this machine
+/// alone.
 pub(crate) fn install_for_tests() -> Result<PathBuf, String> {
-    install_with("release")
+    install_with("draft")
 }
 
 /// As [`install_for_tests`], compiled as tests are, in seconds after a small edit.
