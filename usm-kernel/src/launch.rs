@@ -131,14 +131,15 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// Divides the groups of a host kernel between this number of threads, the calling one and
-    /// those of rayon's pool. 0 counts as 1, and the pool's size limits it.
+    /// those of the [pool](usm_core::threads). 0 counts as 1, and the pool's size limits it.
     ///
-    /// By default a launch that would take more than about 50 us more uses the whole pool, which
-    /// has `RAYON_NUM_THREADS` threads. Only a [proven](Proof::Proven) launch is divided, so the
-    /// number of threads changes no result, except that of atomic operations whose order matters,
-    /// such as sums of floating-point numbers. On one thread run launches of kernels that are
-    /// written by hand or `unsafe`, launches in another [`order`](Self::order) or with
-    /// [`local_memory`](Self::local_memory), and launches from a thread of the pool.
+    /// By default a launch that would take more than about 50 us more uses the whole pool, whose
+    /// size is `USM_NUM_THREADS` or what [`set`](usm_core::threads::set) states, else rayon's. Only
+    /// a [proven](Proof::Proven) launch is divided, so the number of threads changes no result,
+    /// except that of atomic operations whose order matters, such as sums of floating-point
+    /// numbers. On one thread run launches of kernels that are written by hand or `unsafe`,
+    /// launches in another [`order`](Self::order) or with [`local_memory`](Self::local_memory), and
+    /// launches from a thread of the pool.
     #[cfg(feature = "threads")]
     pub fn threads(self, number: usize) -> Self {
         let threads = core::num::NonZeroUsize::new(number).unwrap_or(core::num::NonZeroUsize::MIN);
@@ -232,7 +233,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             && !O::NOISE
             && proof == Proof::Proven
             && launch.region.is_none()
-            && launch.threads.is_none_or(|threads| threads.get() > 1);
+            && launch.threads.is_none_or(|threads| threads.get() > 1)
+            && usm_core::threads::stated()?.is_none_or(|threads| threads.get() > 1);
         #[cfg(feature = "threads")]
         let threads = launch.threads;
         let Self { queue, range, grouped, after, region, order, .. } = launch;
