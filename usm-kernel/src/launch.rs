@@ -36,6 +36,7 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     queue: &'l Queue<B>,
     range: NdRange<D>,
     grouped: bool,
+    rounded: bool,
     after: &'l [Event<B>],
     #[cfg(feature = "alloc")]
     uses: &'l [Usage<'l, B>],
@@ -52,6 +53,8 @@ pub(crate) struct LaunchSpace<'l, B: Backend, const D: usize> {
     pub(crate) queue: &'l Queue<B>,
     pub(crate) range: &'l NdRange<D>,
     pub(crate) grouped: bool,
+    /// Whether a range without groups may be rounded up to whole ones.
+    pub(crate) rounded: bool,
     pub(crate) after: &'l [Event<B>],
     pub(crate) uses: &'l [Usage<'l, B>],
 }
@@ -63,6 +66,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
             queue,
             range,
             grouped: true,
+            rounded: false,
             after: &[],
             #[cfg(feature = "alloc")]
             uses: &[],
@@ -113,6 +117,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             queue: self.queue,
             range: self.range,
             grouped: self.grouped,
+            rounded: self.rounded,
             after: self.after,
             #[cfg(feature = "alloc")]
             uses: self.uses,
@@ -122,6 +127,17 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             threads: self.threads,
             order,
         }
+    }
+
+    /// Lets a [`call`](Self::call) over items run more of them, so that groups of a size that suits
+    /// the device cover any range. Then the code must ignore items beyond the range, whose sizes
+    /// are among its arguments, and must not use the sizes that the device states.
+    ///
+    /// Kernels from one source need no call of this. Without it a runtime takes groups that divide
+    /// the range; for a prime number of items, groups of one, which can be 100 times as slow.
+    #[cfg(feature = "alloc")]
+    pub fn round_up(self) -> Self {
+        Self { rounded: true, ..self }
     }
 
     /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
@@ -203,8 +219,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn space(&self) -> LaunchSpace<'_, B, D> {
-        let Self { queue, range, grouped, after, uses, .. } = self;
-        LaunchSpace { queue, range, grouped: *grouped, after, uses }
+        let Self { queue, range, grouped, rounded, after, uses, .. } = self;
+        LaunchSpace { queue, range, grouped: *grouped, rounded: *rounded, after, uses }
     }
 
     #[cfg(feature = "alloc")]
