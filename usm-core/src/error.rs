@@ -190,6 +190,13 @@ pub enum ErrorKind {
         /// Elements of the array.
         len: u64,
     },
+    /// A setting of the environment or of the program has a value that means nothing.
+    BadSetting {
+        /// Its name, such as that of the variable.
+        name: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+    },
     /// No device answers the selector.
     NoDevice,
     /// The table of live blocks of a fixed arena is full.
@@ -348,6 +355,7 @@ impl fmt::Display for ErrorKind {
             Self::IndexOutside { at: IndexPlace { kernel, place, array }, index, len } => {
                 write!(f, "kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
             }
+            Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
             Self::DeviceLost => f.write_str("the device is lost"),

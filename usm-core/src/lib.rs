@@ -64,6 +64,8 @@ mod strided_copy;
 mod sync;
 #[cfg(feature = "alloc")]
 mod system;
+#[cfg(feature = "threads")]
+pub mod threads;
 mod typed;
 mod uses;
 mod view;

@@ -332,6 +332,13 @@ impl Kernel {
         needs
     }
 
+    /// Whether its device functions get the sizes of the range and ignore items beyond it, so that
+    /// any range may be rounded up to whole groups: kernels that neither need nor state groups.
+    #[must_use]
+    pub fn is_guarded(&self) -> bool {
+        self.group.is_none() && !self.parameters.is_empty() && !self.needs_groups()
+    }
+
     /// Arrays whose lengths the body reads, in order.
     #[must_use]
     pub fn lengths(&self) -> Vec<ArrayId> {

@@ -20,7 +20,7 @@ use crate::range::NdRange;
 use crate::shape::Shape;
 
 /// Maximum number of arguments of a call, including numbers and local arrays.
-pub const MOST_ARGUMENTS: usize = 32;
+pub const MOST_ARGUMENTS: usize = 40;
 /// Number of arguments that most calls do not exceed.
 pub const FEW_ARGUMENTS: usize = 8;
 
@@ -284,12 +284,12 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         slots: &Slots<'_>,
         usages: &[Usage<'_, B>],
     ) -> Result<Event<B>, LaunchError> {
-        let Self { queue, range, grouped, after, uses } = *self;
+        let Self { queue, range, grouped, rounded, after, uses } = *self;
         let (expected, found) = (queue.context().id(), function.context().id());
         if expected != found {
             return Err(ErrorKind::WrongContext { expected, found }.into());
         }
-        let grid = grid_of(queue, range, grouped, function, slots.local)?;
+        let grid = grid_of(queue, range, (grouped, rounded), function, slots.local)?;
         let all;
         let usages = if uses.is_empty() {
             usages
@@ -401,7 +401,7 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
 fn grid_of<B: Programmable, const D: usize>(
     queue: &Queue<B>,
     range: &NdRange<D>,
-    grouped: bool,
+    (grouped, rounded): (bool, bool),
     function: &Function<B>,
     local: u64,
 ) -> Result<Option<Grid>, LaunchError> {
@@ -411,7 +411,15 @@ fn grid_of<B: Programmable, const D: usize>(
         if local != 0 {
             return Err(LaunchError::NoGroups);
         }
-        return Ok((global.items() != 0).then(|| Grid::new(global.sizes(), None)));
+        let whole = if rounded && global.items() != 0 {
+            crate::rounding::rounded(device, info, global.sizes())
+        } else {
+            None
+        };
+        return Ok(match whole {
+            Some(whole) => Some(Grid::new(whole.global().sizes(), Some(whole.local().sizes()))),
+            None => (global.items() != 0).then(|| Grid::new(global.sizes(), None)),
+        });
     }
     let sizes = range.local().sizes();
     if let Some(required) = &info.required_group {

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use spin::Mutex;
 use usm_core::{Access, BackendKind, Context, Device, DeviceType, Event, IndexRecord, Usage, UsmVec};
-use usm_kernel_ir::emit::SCALAR_LOOPS;
+use usm_kernel_ir::emit::{GUARD, SCALAR_LOOPS};
 
 use crate::argument::{Arguments, Passed, Signature};
 use crate::backend::{Programmable, Slot};
@@ -21,6 +21,7 @@ use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
 use crate::range::NdRange;
+use crate::rounding::is_better_rounded;
 
 /// A kernel with code for devices beside its host body. The code has a function called
 /// [`FUNCTION`](Self::FUNCTION), with these parameters, in this order:
@@ -29,7 +30,9 @@ use crate::range::NdRange;
 ///    elements), a value for each [`Value`](crate::Value);
 /// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers that the code cannot know otherwise,
 ///    such as lengths;
-/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned
+/// 3. if the kernel is [`GUARDED`](Self::GUARDED), the sizes of the range, 64-bit unsigned
+///    integers, the fastest dimension first; in OpenCL C only with the option [`GUARD`];
+/// 4. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned
 ///    int`, the array's offset in bytes in the dynamic shared memory of the block. The code itself
 ///    zeroes [`Zeroed`](crate::Zeroed) arrays and declares private arrays.
 ///
@@ -61,6 +64,10 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     const PTX: Option<&'static str> = None;
     /// The function for launches without a complete proof.
     const CHECKED: Option<CheckedCode> = None;
+
+    /// Whether the code gets the sizes of the range and ignores items beyond it. Launches over
+    /// items then take groups that suit the device, whatever the sizes are.
+    const GUARDED: bool = false;
 
     /// The scalar arguments, by position, that matter if one of them is 0: a launch on a processor
     /// then takes the OpenCL C, built with the option [`SCALAR_LOOPS`], in place of other code.
@@ -102,7 +109,7 @@ struct Built<B: Programmable> {
     /// The format of the code.
     format: Formats,
     /// The other functions, by [`Variant::place`]; the first launch that needs one builds it.
-    others: Mutex<[Option<Function<B>>; 3]>,
+    others: Mutex<[Option<Function<B>>; 7]>,
 }
 
 /// A function of a kernel, beside the usual one.
@@ -112,17 +119,15 @@ struct Variant {
     checked: bool,
     /// For launches with a stride of 0.
     scalar: bool,
+    /// OpenCL C that ignores items beyond the range.
+    guarded: bool,
 }
 
 impl Variant {
     /// Its place among the others; `None` for the usual function.
     const fn place(self) -> Option<usize> {
-        match (self.checked, self.scalar) {
-            (false, false) => None,
-            (true, false) => Some(0),
-            (false, true) => Some(1),
-            (true, true) => Some(2),
-        }
+        let bits = self.checked as usize | (self.scalar as usize) << 1 | (self.guarded as usize) << 2;
+        bits.checked_sub(1)
     }
 }
 
@@ -195,7 +200,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// # Errors
     /// As for [`Module::build`].
     pub fn checked(&self) -> Result<Option<Function<B>>, BuildError> {
-        self.variant(Variant { checked: true, scalar: false })
+        self.variant(Variant { checked: true, scalar: false, guarded: false })
     }
 
     /// A function of the kernel, built once.
@@ -212,13 +217,32 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
             _ => (K::OPENCL_C.map(Code::OpenClC), K::FUNCTION),
         };
         let Some(code) = code else { return Ok(None) };
-        let options = if variant.scalar { SCALAR_LOOPS } else { "" };
+        let options = match (variant.scalar, variant.guarded) {
+            (false, false) => "".into(),
+            (true, false) => SCALAR_LOOPS.into(),
+            (false, true) => GUARD.into(),
+            (true, true) => alloc::format!("{SCALAR_LOOPS} {GUARD}"),
+        };
         // Not under the lock, because compilers are slow. If two threads build, the last result
         // stays.
-        let function = Module::build_with(built.function.context(), code, options)?.function(name)?;
+        let function = Module::build_with(built.function.context(), code, &options)?.function(name)?;
         let before = built.others.lock()[place].replace(function.clone());
         drop(before);
         Ok(Some(function))
+    }
+
+    /// Whether this launch takes OpenCL C with [`GUARD`], and the sizes that the code gets. Also
+    /// lets the range be rounded up.
+    fn guard(&self, scalar: bool, space: &mut LaunchSpace<'_, B, D>) -> (bool, Sizes<D>) {
+        let Some(built) = self.built.as_ref().filter(|_| K::GUARDED) else { return (false, Sizes::none()) };
+        let mut sizes = space.range.global().sizes();
+        space.rounded = !space.grouped && is_better_rounded(space.queue.context().info(), &sizes);
+        let is_optional = scalar || built.format == Formats::OPENCL_C;
+        if is_optional && !space.rounded {
+            return (false, Sizes::none());
+        }
+        sizes.reverse();
+        (is_optional, Sizes { sizes, count: D })
     }
 
     /// Whether this launch takes the code with [`SCALAR_LOOPS`].
@@ -292,7 +316,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             return Err(LaunchError::ArenaWithAsynchronous);
         }
         let launch = self.with_default_groups(&kernel)?;
-        let space = launch.space();
+        let mut space = launch.space();
         let range = space.range;
         let raw = arguments.raw();
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
@@ -300,19 +324,26 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let description = Description::with_lengths(&kernel, range, &lengths)?;
         let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         let scalar = Executable::<K, B, D>::has_zero_stride(&raw, function.context());
+        let (guarded, sizes) = executable.guard(scalar, &mut space);
         if let Proof::Unproven { index, why } = proof {
-            let built = executable.variant(Variant { checked: true, scalar });
+            let built = executable.variant(Variant { checked: true, scalar, guarded });
             let built = built.map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
             let (Some(function), Some(code)) = (built, K::CHECKED) else {
                 return Err(LaunchError::Unproven { kernel: K::NAME, index, why });
             };
-            return run_checked::<K, A, B, D>(&space, &function, &code, arguments, &lengths);
+            return run_checked::<K, A, B, D>(
+                &space,
+                &function,
+                &code,
+                arguments,
+                (&lengths, sizes.as_slice()),
+            );
         }
         let other;
-        let function = match scalar {
+        let function = match scalar || guarded {
             false => function,
             true => {
-                let built = executable.variant(Variant { checked: false, scalar });
+                let built = executable.variant(Variant { checked: false, scalar, guarded });
                 other = built.map_err(|_| LaunchError::ScalarCode { kernel: K::NAME })?;
                 other.as_ref().unwrap_or(function)
             }
@@ -320,7 +351,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
         call.arguments::<K::Arguments>(&raw)?;
-        for number in numbers.as_ref() {
+        for number in numbers.as_ref().iter().chain(sizes.as_slice()) {
             call.slots.push(Slot::Value(bytemuck::bytes_of(number)))?;
         }
         call.locals::<K::Local>(&lengths)?;
@@ -340,7 +371,7 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     function: &Function<B>,
     code: &CheckedCode,
     mut arguments: A,
-    locals: &LocalLengths<K::Local>,
+    (locals, sizes): (&LocalLengths<K::Local>, &[u64]),
 ) -> Result<Event<B>, LaunchError> {
     let raw = arguments.raw();
     let elements = K::Arguments::raw_lengths(&raw);
@@ -350,7 +381,7 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
     let record = IndexRecord::new(space.queue, code.places)?;
     let mut call = TypedCall::new(space.queue);
     call.arguments::<K::Arguments>(&raw)?;
-    for length in &lengths {
+    for length in lengths.iter().chain(sizes) {
         call.slots.push(Slot::Value(bytemuck::bytes_of(length)))?;
     }
     call.slots.push(Slot::Pointer(record.address()))?;
@@ -363,6 +394,22 @@ fn run_checked<K: Kernel<D>, A: Arguments<K::Arguments, B>, B: Programmable, con
         Ok(record.watch(space.queue, usages, event))
     };
     arguments.with_usages(submit)
+}
+
+/// The sizes of a range, the fastest dimension first, or none.
+struct Sizes<const D: usize> {
+    sizes: [u64; D],
+    count: usize,
+}
+
+impl<const D: usize> Sizes<D> {
+    const fn none() -> Self {
+        Self { sizes: [0; D], count: 0 }
+    }
+
+    fn as_slice(&self) -> &[u64] {
+        self.sizes.get(..self.count).unwrap_or_default()
+    }
 }
 
 /// A table in constant memory: its address.

@@ -17,8 +17,8 @@ pub use usm_core::IndexPlace as Place;
 /// A function that checks the indices of a kernel and accesses nothing outside its arrays.
 ///
 /// It is in a separate module, which the first launch that needs it builds. Its parameters are the
-/// arguments, then lengths, then a pointer to an [`IndexRecord`](usm_core::IndexRecord), then the
-/// local arrays.
+/// arguments, then lengths, then the range's sizes as for [`DeviceCode`], then a pointer to an
+/// [`IndexRecord`](usm_core::IndexRecord), then the local arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedCode {
     /// Its name.
@@ -102,6 +102,8 @@ pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
     const CHECKED: Option<CheckedCode> = None;
     /// As of [`DeviceCode`](crate::DeviceCode).
     const STRIDES: &'static [usize] = &[];
+    /// As of [`DeviceCode`](crate::DeviceCode).
+    const GUARDED: bool = false;
     /// As of [`DeviceCode`](crate::DeviceCode).
     type Numbers: AsRef<[u64]>;
 
@@ -244,6 +246,7 @@ macro_rules! launched {
             const SPIR_V: Option<&'static [u8]> = <K as Written<D>>::SPIR_V;
             const CHECKED: Option<CheckedCode> = <K as Written<D>>::CHECKED;
             const STRIDES: &'static [usize] = <K as Written<D>>::STRIDES;
+            const GUARDED: bool = <K as Written<D>>::GUARDED;
             type Numbers = <K as Written<D>>::Numbers;
 
             #[inline]

@@ -36,6 +36,7 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     queue: &'l Queue<B>,
     range: NdRange<D>,
     grouped: bool,
+    rounded: bool,
     after: &'l [Event<B>],
     #[cfg(feature = "alloc")]
     uses: &'l [Usage<'l, B>],
@@ -52,6 +53,8 @@ pub(crate) struct LaunchSpace<'l, B: Backend, const D: usize> {
     pub(crate) queue: &'l Queue<B>,
     pub(crate) range: &'l NdRange<D>,
     pub(crate) grouped: bool,
+    /// Whether a range without groups may be rounded up to whole ones.
+    pub(crate) rounded: bool,
     pub(crate) after: &'l [Event<B>],
     pub(crate) uses: &'l [Usage<'l, B>],
 }
@@ -63,6 +66,7 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
             queue,
             range,
             grouped: true,
+            rounded: false,
             after: &[],
             #[cfg(feature = "alloc")]
             uses: &[],
@@ -113,6 +117,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             queue: self.queue,
             range: self.range,
             grouped: self.grouped,
+            rounded: self.rounded,
             after: self.after,
             #[cfg(feature = "alloc")]
             uses: self.uses,
@@ -124,6 +129,17 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         }
     }
 
+    /// Lets a [`call`](Self::call) over items run more of them, so that groups of a size that suits
+    /// the device cover any range. Then the code must ignore items beyond the range, whose sizes
+    /// are among its arguments, and must not use the sizes that the device states.
+    ///
+    /// Kernels from one source need no call of this. Without it a runtime takes groups that divide
+    /// the range; for a prime number of items, groups of one, which can be 100 times as slow.
+    #[cfg(feature = "alloc")]
+    pub fn round_up(self) -> Self {
+        Self { rounded: true, ..self }
+    }
+
     /// Refuses the launch unless all indices of the kernel are proven to be inside for this range
     /// and these arguments. By default such a launch runs with checks: correct, but slower.
     pub fn require_proof(self) -> Self {
@@ -131,14 +147,15 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// Divides the groups of a host kernel between this number of threads, the calling one and
-    /// those of rayon's pool. 0 counts as 1, and the pool's size limits it.
+    /// those of the [pool](usm_core::threads). 0 counts as 1, and the pool's size limits it.
     ///
-    /// By default a launch that would take more than about 50 us more uses the whole pool, which
-    /// has `RAYON_NUM_THREADS` threads. Only a [proven](Proof::Proven) launch is divided, so the
-    /// number of threads changes no result, except that of atomic operations whose order matters,
-    /// such as sums of floating-point numbers. On one thread run launches of kernels that are
-    /// written by hand or `unsafe`, launches in another [`order`](Self::order) or with
-    /// [`local_memory`](Self::local_memory), and launches from a thread of the pool.
+    /// By default a launch that would take more than about 50 us more uses the whole pool, whose
+    /// size is `USM_NUM_THREADS` or what [`set`](usm_core::threads::set) states, else rayon's. Only
+    /// a [proven](Proof::Proven) launch is divided, so the number of threads changes no result,
+    /// except that of atomic operations whose order matters, such as sums of floating-point
+    /// numbers. On one thread run launches of kernels that are written by hand or `unsafe`,
+    /// launches in another [`order`](Self::order) or with [`local_memory`](Self::local_memory), and
+    /// launches from a thread of the pool.
     #[cfg(feature = "threads")]
     pub fn threads(self, number: usize) -> Self {
         let threads = core::num::NonZeroUsize::new(number).unwrap_or(core::num::NonZeroUsize::MIN);
@@ -202,8 +219,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn space(&self) -> LaunchSpace<'_, B, D> {
-        let Self { queue, range, grouped, after, uses, .. } = self;
-        LaunchSpace { queue, range, grouped: *grouped, after, uses }
+        let Self { queue, range, grouped, rounded, after, uses, .. } = self;
+        LaunchSpace { queue, range, grouped: *grouped, rounded: *rounded, after, uses }
     }
 
     #[cfg(feature = "alloc")]
@@ -232,7 +249,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             && !O::NOISE
             && proof == Proof::Proven
             && launch.region.is_none()
-            && launch.threads.is_none_or(|threads| threads.get() > 1);
+            && launch.threads.is_none_or(|threads| threads.get() > 1)
+            && usm_core::threads::stated()?.is_none_or(|threads| threads.get() > 1);
         #[cfg(feature = "threads")]
         let threads = launch.threads;
         let Self { queue, range, grouped, after, region, order, .. } = launch;

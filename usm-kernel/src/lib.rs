@@ -42,6 +42,8 @@ mod order;
 pub mod prelude;
 mod private;
 mod range;
+#[cfg(feature = "alloc")]
+mod rounding;
 #[cfg(feature = "macros")]
 pub mod sample;
 #[cfg(feature = "alloc")]

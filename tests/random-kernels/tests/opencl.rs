@@ -203,7 +203,10 @@ impl Work for Sets {
         let kernels: Vec<Kernel> = programs.iter().map(|at| members[*at].program().kernel.clone()).collect();
         let built = match target {
             SPIRV => Module::build(context, Code::SpirV(&emit::spirv_module(&kernels))),
-            _ => Module::build(context, Code::OpenClC(&emit::opencl_c_module(&kernels))),
+            _ => {
+                let text = emit::opencl_c_module(&kernels);
+                Module::build_with(context, Code::OpenClC(&text), emit::GUARD)
+            }
         };
         let built = built.map_err(|error| format!("{} and further ones: {error}", kernels[0].name));
         Box::new(move |at| {

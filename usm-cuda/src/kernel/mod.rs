@@ -356,7 +356,7 @@ impl Shape3 {
     }
 
     /// Without groups the block is the largest divisor of the fastest dimension that a block may
-    /// have, at most 256.
+    /// have, at most 256. Only for code of others: kernels from one source come with groups.
     fn of_any_dimensions(grid: &Grid, most: u64) -> Result<Self, Error> {
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {

@@ -5,10 +5,11 @@
 //! Also, Intel's OpenCL compiler for processors faults, four times of five, if one module contains
 //! both functions of a kernel with group operations.
 //!
-//! The function is called [`function`]. It takes the kernel's parameters, then [`lengths`], then a
-//! pointer to five 32-bit words in global memory, then the local arrays. The words are zero before
-//! the launch. The first item with an index outside writes them: the number of the place in
-//! [`places`], from 1; then the index and the array's length, 64 bits each, the low word first.
+//! The function is called [`function`]. It takes the kernel's parameters, then [`lengths`], then
+//! the sizes of the range as every function does, then a pointer to five 32-bit words in global
+//! memory, then the local arrays. The words are zero before the launch. The first item with an
+//! index outside writes them: the number of the place in [`places`], from 1; then the index and the
+//! array's length, 64 bits each, the low word first.
 //!
 //! An item with an index outside leaves its loops, so that it does not wait for a value that it
 //! cannot read. A loop that all items of its group run together is left only by all of them: such a

@@ -1,8 +1,9 @@
 //! Writers of verified kernels: Rust for the host, OpenCL C, CUDA C and SPIR-V for devices.
 //!
 //! Device functions have the name [`function`]. Their parameters are the kernel's, then the lengths
-//! that its body reads ([`Kernel::lengths`](crate::Kernel::lengths), 64 bits each), then its local
-//! arrays.
+//! that its body reads ([`Kernel::lengths`](crate::Kernel::lengths), 64 bits each), then, if
+//! [`is_guarded`](crate::Kernel::is_guarded), the sizes of the range, the fastest dimension first
+//! (64 bits each; in OpenCL C only with the option [`GUARD`]), then its local arrays.
 
 mod c;
 pub mod checked;
@@ -28,6 +29,11 @@ pub use spirv::{spirv, spirv_module};
 ///
 /// Without the option, and for kernels without strides, it changes nothing.
 pub const SCALAR_LOOPS: &str = "-D own_scalar_loops";
+
+/// The option of OpenCL compilers with which our OpenCL C of a kernel with
+/// [`is_guarded`](Kernel::is_guarded) gets the sizes of the range and ignores items beyond it, as CUDA
+/// C and SPIR-V always do. Processors vectorise better without.
+pub const GUARD: &str = "-D own_guard";
 
 /// A kernel's SPIR-V modules, for [`rust`].
 #[derive(Clone, Debug)]

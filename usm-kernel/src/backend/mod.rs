@@ -23,6 +23,7 @@ use crate::module::{BuildError, Code, Formats, FunctionInfo};
 pub mod driver {
     pub use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
     pub use crate::module::text;
+    pub use crate::rounding::is_better_rounded;
 }
 
 /// An index space for a runtime: the last dimension is the fastest one.

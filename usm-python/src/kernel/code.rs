@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use usm_core::backend::Dyn;
 use usm_core::{Context, DeviceType};
+use usm_kernel::backend::driver::is_better_rounded;
 use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
@@ -62,6 +63,8 @@ pub(crate) struct Code {
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) needs_groups: bool,
+    /// [`Kernel::is_guarded`].
+    guarded: bool,
     /// Local arrays: the type of their elements, and their lengths.
     pub(crate) locals: Vec<(Scalar, Expr)>,
     /// The arrays whose lengths the code takes.
@@ -76,6 +79,7 @@ impl Answers {
     fn of(ir: &Kernel, bounds: &Claims) -> Self {
         Self {
             needs_groups: ir.needs_groups(),
+            guarded: ir.is_guarded(),
             locals: emit::locals(ir),
             lengths: ir.lengths(),
             checked_lengths: checked::lengths(ir, bounds),
@@ -94,6 +98,8 @@ pub(crate) struct Variant {
     pub(crate) checks: bool,
     /// It is built with [`emit::SCALAR_LOOPS`].
     pub(crate) scalar: bool,
+    /// It gets the sizes of the range, and ignores items beyond it.
+    pub(crate) guarded: bool,
 }
 
 /// Machine code; `None` where the kernel is interpreted.
@@ -368,6 +374,16 @@ impl Code {
         self.answers.strides.iter().any(|id| values[id.0 as usize].bits == 0 && counts(*id))
     }
 
+    /// Whether a launch over items takes the code that gets the sizes of the range, and rounds the
+    /// range up: the first, the second.
+    pub(crate) fn guard(&self, context: &Context<Dyn>, global: &[u64], grouped: bool) -> (bool, bool) {
+        if !self.answers.guarded {
+            return (false, false);
+        }
+        let rounds = !grouped && is_better_rounded(context.info(), global);
+        (rounds || !Module::formats(context).contains(Formats::OPENCL_C), rounds)
+    }
+
     /// Machine code of the host that checks at least these indices, compiled once, and the indices
     /// that it checks; `None` where the kernel is interpreted.
     pub(crate) fn compiled(&self, py: Python<'_>, open: Open) -> PyResult<Option<(Arc<Compiled>, Open)>> {
@@ -388,7 +404,7 @@ impl Code {
 
     /// Builds the function for a device, from the cache if possible, and caches the runtime's code.
     fn build(&self, context: &Context<Dyn>, variant: Variant) -> Result<Function<Dyn>, BuildError> {
-        let Variant { checks, scalar } = variant;
+        let Variant { checks, scalar, guarded } = variant;
         let (ir, bounds, formats) = (&self.ir, &self.bounds, Module::formats(context));
         let name = if checks { checked::function(ir) } else { emit::function(ir) };
         let (text, bytes);
@@ -402,18 +418,22 @@ impl Code {
             text = if checks { checked::cuda_c(ir, bounds) } else { emit::cuda_c(ir) };
             Text::CudaC(&text)
         };
-        let is_scalar = scalar && matches!(source, Text::OpenClC(_));
-        let options = if is_scalar { emit::SCALAR_LOOPS } else { "" };
+        let mut options = String::new();
+        for (_, option) in [(scalar, emit::SCALAR_LOOPS), (guarded, emit::GUARD)].iter().filter(|one| one.0) {
+            if matches!(source, Text::OpenClC(_)) {
+                options = options + option + " ";
+            }
+        }
         let info = context.info();
         let device =
             [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
-        let file = kept::name_of((source, options, info.backend.to_string(), device));
+        let file = kept::name_of((source, &options, info.backend.to_string(), device));
         let known = kept::read(&file).and_then(|code| Module::build_native(context, &code).ok());
         // Cached code that the driver refuses is built again.
         if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
             return Ok(function);
         }
-        let module = Module::build_with(context, source, options)?;
+        let module = Module::build_with(context, source, &options)?;
         if let Some(code) = module.native() {
             kept::write(&file, &code);
         }

@@ -30,7 +30,8 @@ pub(crate) fn run(
 ) -> PyResult<Event<Dyn>> {
     let Prepared { code, arguments, stream, global, local, values, lengths } = prepared;
     let scalar = code.has_zero_stride(stream, (values, arguments));
-    let function = code.function(py, stream, Variant { checks: record.is_some(), scalar })?;
+    let (guarded, rounded) = code.guard(stream.context(), global, local.is_some());
+    let function = code.function(py, stream, Variant { checks: record.is_some(), scalar, guarded })?;
     let mut tables = Vec::new();
     for bytes in &code.tables {
         let table = Storage::allocate(stream, AllocKind::Device, bytes.len(), 0).or_raise()?;
@@ -62,6 +63,10 @@ pub(crate) fn run(
     for id in taken {
         passed.push(Passed::Value(Literal::integer(Scalar::U64, lengths[id.0 as usize])));
     }
+    if guarded {
+        let sizes = global.iter().rev().map(|size| Literal::integer(Scalar::U64, *size));
+        passed.extend(sizes.map(Passed::Value));
+    }
     if let Some(record) = record {
         memory.push((record, Access::Write));
         passed.push(Passed::Pointer(record.address()));
@@ -75,11 +80,11 @@ pub(crate) fn run(
     }
     let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
-    let sizes = (global.as_slice(), local.as_deref());
+    let range = Space { global, local: local.as_deref(), rounded };
     // SAFETY: the code comes from verified nodes. Its indices are inside, which was proven for this
     // launch or is checked by the code. Races between items are the kernel author's, as for every
     // array of Python.
-    let event = py.detach(|| unsafe { submit(stream, &function, sizes, &slots, &memory, after) });
+    let event = py.detach(|| unsafe { submit(stream, &function, range, &slots, &memory, after) });
     event.map_err(|error| code.error(&error.to_string()))
 }
 
@@ -102,6 +107,14 @@ impl Passed {
     }
 }
 
+/// The range of a call, and whether it may be rounded up to whole groups.
+#[derive(Clone, Copy)]
+pub(crate) struct Space<'s> {
+    pub(crate) global: &'s [u64],
+    pub(crate) local: Option<&'s [u64]>,
+    pub(crate) rounded: bool,
+}
+
 /// Submits a call that uses `memory`. A block that is listed twice is written if one entry is.
 ///
 /// # Safety
@@ -109,7 +122,7 @@ impl Passed {
 pub(crate) unsafe fn submit(
     stream: &Stream,
     function: &Function<Dyn>,
-    sizes: (&[u64], Option<&[u64]>),
+    space: Space<'_>,
     slots: &[Slot<'_>],
     memory: &[(&Storage, Access)],
     after: &[Event<Dyn>],
@@ -130,13 +143,13 @@ pub(crate) unsafe fn submit(
     }
     let storages: Vec<&Storage> = memory.iter().map(|(storage, _)| *storage).collect();
     let queue = &stream.queue;
-    let run = match sizes.0.len() {
+    let run = match space.global.len() {
         1 => submit_in::<1>,
         2 => submit_in::<2>,
         _ => submit_in::<3>,
     };
     // SAFETY: the caller's promise; the turns of all blocks are held.
-    with_turns(&storages, || unsafe { run(queue, function, sizes, slots, &usages, after) })?
+    with_turns(&storages, || unsafe { run(queue, function, space, slots, &usages, after) })?
 }
 
 /// The sizes of a range as an array; missing dimensions are 1.
@@ -149,13 +162,14 @@ fn sizes_of<const D: usize>(sizes: &[u64]) -> [u64; D] {
 unsafe fn submit_in<const D: usize>(
     queue: &Queue<Dyn>,
     function: &Function<Dyn>,
-    (global, local): (&[u64], Option<&[u64]>),
+    Space { global, local, rounded }: Space<'_>,
     slots: &[Slot<'_>],
     usages: &[Usage<'_, Dyn>],
     after: &[Event<Dyn>],
 ) -> Result<Event<Dyn>, LaunchError> {
     let launch = match local {
         Some(local) => Launch::new(queue, NdRange::<D>::new(sizes_of(global), sizes_of(local))?),
+        None if rounded => Launch::with_range(queue, Range::<D>::new(sizes_of(global))?).round_up(),
         None => Launch::with_range(queue, Range::<D>::new(sizes_of(global))?),
     };
     // SAFETY: the caller's promise.

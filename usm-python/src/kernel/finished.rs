@@ -197,7 +197,8 @@ fn start(
     }
     let words: Vec<[u8; 8]> = passed.iter().map(Passed::word).collect();
     let slots: Vec<Slot<'_>> = passed.iter().zip(&words).map(|(one, word)| one.slot(word)).collect();
-    let range = (sizes.global.as_slice(), sizes.local.as_deref());
+    let (global, local) = (sizes.global.as_slice(), sizes.local.as_deref());
+    let range = device::Space { global, local, rounded: false };
     let event = py.detach(|| {
         // SAFETY: foreign code is not checked; its caller guarantees it, as in every package that
         // runs such code. The arrays are live, and their order with other work is kept.

@@ -2,7 +2,7 @@
 
 use usm_core::{Context, Host, QueueOrder, UsmVec};
 use usm_kernel::backend::Programmable;
-use usm_kernel::{Argument, Launch, Module, NdRange};
+use usm_kernel::{Argument, Launch, Module, NdRange, Range};
 use usm_kernel_ir::{Parameter, emit};
 use usm_random_kernels::plants::Planted;
 use usm_random_kernels::{Given, Program};
@@ -69,6 +69,10 @@ pub(crate) fn run<B: Programmable>(
             });
         }
         given.extend(lengths.iter().map(Argument::value));
+        let sizes: Vec<u64> = global.iter().rev().copied().collect();
+        if kernel.is_guarded() {
+            given.extend(sizes.iter().map(Argument::value));
+        }
         let group: u64 = local.iter().product();
         // Every local array has an element for each item of the group.
         for (element, _) in emit::locals(kernel) {
@@ -77,9 +81,19 @@ pub(crate) fn run<B: Programmable>(
         // SAFETY: the interpreter ran the same kernel with the same arguments in three orders and
         // found every index inside and no race.
         let event = unsafe {
-            match kernel.dimensions {
-                1 => Launch::new(&queue, range::<1>(global, local)).call(&function, &given),
-                2 => Launch::new(&queue, range::<2>(global, local)).call(&function, &given),
+            match (kernel.dimensions, kernel.is_guarded()) {
+                // More items than the range has, which do nothing.
+                (1, true) => {
+                    Launch::with_range(&queue, whole::<1>(global)).round_up().call(&function, &given)
+                }
+                (2, true) => {
+                    Launch::with_range(&queue, whole::<2>(global)).round_up().call(&function, &given)
+                }
+                (_, true) => {
+                    Launch::with_range(&queue, whole::<3>(global)).round_up().call(&function, &given)
+                }
+                (1, _) => Launch::new(&queue, range::<1>(global, local)).call(&function, &given),
+                (2, _) => Launch::new(&queue, range::<2>(global, local)).call(&function, &given),
                 _ => Launch::new(&queue, range::<3>(global, local)).call(&function, &given),
             }
         };
@@ -90,4 +104,8 @@ pub(crate) fn run<B: Programmable>(
 
 fn range<const D: usize>(global: &[u64], local: &[u64]) -> NdRange<D> {
     NdRange::new(global.try_into().unwrap(), local.try_into().unwrap()).unwrap()
+}
+
+fn whole<const D: usize>(global: &[u64]) -> Range<D> {
+    Range::new(global.try_into().unwrap()).unwrap()
 }

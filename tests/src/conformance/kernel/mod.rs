@@ -13,6 +13,7 @@ mod outside;
 mod programs;
 mod results;
 mod samples;
+mod sizes;
 mod strides;
 mod unwritten;
 
@@ -35,6 +36,7 @@ pub use order::*;
 pub use outside::*;
 pub use programs::*;
 pub use results::*;
+pub use sizes::*;
 pub use strides::*;
 pub use unwritten::*;
 

@@ -121,9 +121,13 @@ impl Writer<'_> {
         }
     }
 
-    fn query(&self, query: Query, dimension: u8) -> String {
+    pub(super) fn query(&self, query: Query, dimension: u8) -> String {
         // The last dimension is the fastest; it is dimension 0 of both languages.
         let axis = self.kernel.dimensions - 1 - dimension;
+        if self.guarded && query == Query::GlobalSize {
+            let is_open_cl = self.dialect == Dialect::OpenCl;
+            return if is_open_cl { format!("own_global_size({axis})") } else { format!("own_size_{axis}") };
+        }
         if self.dialect == Dialect::OpenCl {
             let name = match query {
                 Query::GlobalId => "get_global_id",

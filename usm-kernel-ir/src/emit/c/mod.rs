@@ -16,7 +16,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::checked::{Checks, Entry};
-use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
+use crate::kernel::{ArrayId, Kernel, Parameter, Query, Space, StmtKind, VarId};
 use crate::lower::{By, lower, with_extents_at, without_negations};
 use crate::scalar::Scalar;
 use crate::uniform::Uniformity;
@@ -64,7 +64,8 @@ pub(super) fn module(entries: &[Entry<'_>], dialect: Dialect) -> String {
         let kernel = if dialect == Dialect::OpenCl { without_negations(kernel) } else { kernel };
         let kernel = with_extents_at(kernel, checks.map_or(&[][..], |checks| &checks.places));
         let varied = dialect == Dialect::OpenCl && !entry.kernel.strides().is_empty();
-        let mut writer = Writer { checks, helpers, varied, ..Writer::new(&kernel, dialect) };
+        let guarded = entry.kernel.is_guarded();
+        let mut writer = Writer { checks, helpers, varied, guarded, ..Writer::new(&kernel, dialect) };
         writer.function(&entry.name());
         for line in writer.head() {
             if !heads.contains(&line) {
@@ -97,6 +98,8 @@ struct Writer<'k> {
     dialect: Dialect,
     /// Whether loops that store have the word [`LOOP`] in front.
     varied: bool,
+    /// Whether the function ignores items beyond the range: [`Kernel::is_guarded`].
+    guarded: bool,
     /// Functions that the text needs before the kernel.
     helpers: BTreeSet<String>,
     text: String,
@@ -124,6 +127,7 @@ impl<'k> Writer<'k> {
             kernel,
             dialect,
             varied: false,
+            guarded: false,
             helpers: BTreeSet::new(),
             text: String::new(),
             loops: 0,
@@ -161,6 +165,9 @@ impl<'k> Writer<'k> {
         if dialect == Dialect::OpenCl && wide {
             lines.push("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n".to_string());
             lines.push("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n".to_string());
+        }
+        if dialect == Dialect::OpenCl && self.guarded {
+            lines.push(optional_guard(kernel.dimensions));
         }
         if dialect == Dialect::Cuda
             && kernel.arrays.iter().any(|array| matches!(array.space, Space::Local(_)))
@@ -241,6 +248,15 @@ impl<'k> Writer<'k> {
         for id in self.lengths() {
             parameters.push(format!("const {} len_{}", self.ty(Scalar::U64), id.0));
         }
+        match parameters.last_mut() {
+            Some(last) if self.guarded && open_cl => *last += &format!(" own_range_{}", kernel.dimensions),
+            _ if self.guarded => {
+                let sizes = (0..kernel.dimensions)
+                    .map(|axis| format!("const {} own_size_{axis}", self.ty(Scalar::U64)));
+                parameters.extend(sizes);
+            }
+            _ => {}
+        }
         if self.checks.is_some() {
             let (memory, word) = (if open_cl { "__global " } else { "" }, self.ty(Scalar::U32));
             parameters.push(format!("{memory}{word} *usm_record"));
@@ -284,6 +300,18 @@ impl<'k> Writer<'k> {
         };
         self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
         let start = self.text.len();
+        if self.guarded && open_cl {
+            self.text += &format!("    own_guard_{}\n", kernel.dimensions);
+        } else if self.guarded {
+            let beyond = (0..kernel.dimensions).rev().map(|dimension| {
+                let axis = kernel.dimensions - 1 - dimension;
+                format!("{} >= own_size_{axis}", self.query(Query::GlobalId, dimension))
+            });
+            self.text += &format!(
+                "    if ({}) {{\n        return;\n    }}\n",
+                beyond.collect::<Vec<_>>().join(" || ")
+            );
+        }
         self.block(&kernel.body, 1);
         self.text += "}\n";
         if self.checks.is_some() {
@@ -310,6 +338,27 @@ impl<'k> Writer<'k> {
             Dialect::Cuda => "static __device__ __forceinline__ ",
         }
     }
+}
+
+/// Words of OpenCL C that mean something only with the option [`super::GUARD`].
+fn optional_guard(dimensions: u8) -> String {
+    let sizes: String = (0..dimensions).map(|axis| format!(", const ulong own_size_{axis}")).collect();
+    let beyond: Vec<_> =
+        (0..dimensions).map(|axis| format!("get_global_id({axis}) >= own_size_{axis}")).collect();
+    format!(
+        "\
+#ifdef own_guard
+#define own_range_{dimensions} {sizes}
+#define own_guard_{dimensions} if ({}) return;
+#define own_global_size(axis) own_size_##axis
+#else
+#define own_range_{dimensions}
+#define own_guard_{dimensions}
+#define own_global_size(axis) (ulong)get_global_size(axis)
+#endif
+",
+        beyond.join(" || ")
+    )
 }
 
 /// A name that C accepts. A number behind it distinguishes it from keywords.

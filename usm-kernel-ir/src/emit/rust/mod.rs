@@ -410,6 +410,9 @@ impl Writer<'_> {
         if !strides.is_empty() {
             self.line(&format!("const STRIDES: &'static [usize] = &{strides:?};"));
         }
+        if kernel.is_guarded() {
+            self.line("const GUARDED: bool = true;");
+        }
         if !claims.bounds.is_empty() {
             let lengths = checked::lengths(kernel, claims);
             let lengths: Vec<_> = lengths.iter().map(|id| self.position(*id)).collect();

@@ -6,7 +6,7 @@ use rspirv::dr::Operand;
 use rspirv::spirv::{MemoryAccess, Op, Word};
 
 use super::{Writer, built_in};
-use crate::kernel::{Expr, ExprKind, Space};
+use crate::kernel::{Expr, ExprKind, Query, Space};
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
@@ -32,6 +32,9 @@ impl Writer<'_> {
                 Space::Local(len) | Space::Extent(len) => self.expr(&len.clone()),
                 _ => self.lengths[array.0 as usize],
             },
+            ExprKind::Query(Query::GlobalSize, dimension) if self.guarded => {
+                self.range[usize::from(self.kernel.dimensions - 1 - dimension)]
+            }
             ExprKind::Query(query, dimension) => {
                 let built_in = built_in(*query);
                 let variable =

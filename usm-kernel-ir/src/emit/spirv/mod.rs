@@ -17,7 +17,7 @@ use rspirv::binary::Assemble as _;
 use rspirv::dr::{Builder, Operand};
 use rspirv::spirv::{
     AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, FunctionControl,
-    MemoryModel, StorageClass, Word,
+    MemoryModel, Op, StorageClass, Word,
 };
 
 use super::checked::{Checks, Entry};
@@ -84,6 +84,8 @@ pub(super) fn module(entries: &[Entry<'_>]) -> Vec<u8> {
             arrays: vec![0; kernel.arrays.len()],
             values: vec![0; kernel.values.len()],
             lengths: vec![0; kernel.arrays.len()],
+            guarded: entry.kernel.is_guarded(),
+            range: [0; 3],
             variables: Vec::new(),
             block: 0,
             open: true,
@@ -132,6 +134,10 @@ struct Writer<'k> {
     arrays: Vec<Word>,
     values: Vec<Word>,
     lengths: Vec<Word>,
+    /// Whether the function ignores items beyond the range: [`Kernel::is_guarded`].
+    guarded: bool,
+    /// Its sizes then, the fastest dimension first.
+    range: [Word; 3],
     variables: Vec<Word>,
     /// Label of the current block.
     block: Word,
@@ -181,6 +187,8 @@ impl Writer<'_> {
         let lengths = self.checks.map_or_else(|| kernel.lengths(), |checks| checks.lengths.clone());
         let word = self.ty(Scalar::U64);
         types.extend(lengths.iter().map(|_| word));
+        let sizes = if self.guarded { usize::from(kernel.dimensions) } else { 0 };
+        types.extend(core::iter::repeat_n(word, sizes));
         if self.checks.is_some() {
             let word = self.ty(Scalar::U32);
             types.push(self.pointer(StorageClass::CrossWorkgroup, word));
@@ -209,6 +217,9 @@ impl Writer<'_> {
         }
         for array in &lengths {
             self.lengths[array.0 as usize] = parameters.next().unwrap_or(0);
+        }
+        for size in &mut self.range[..sizes] {
+            *size = parameters.next().unwrap_or(0);
         }
         if self.checks.is_some() {
             self.record = parameters.next().unwrap_or(0);
@@ -241,6 +252,9 @@ impl Writer<'_> {
             let none = self.number(Scalar::U8, 0);
             self.store(self.failed, Scalar::U8, none);
         }
+        if self.guarded {
+            self.guard();
+        }
         self.stmts(&kernel.body);
         if self.open {
             self.builder.ret().expect("a block is open");
@@ -255,8 +269,26 @@ impl Writer<'_> {
         }
     }
 
+    /// Ends items beyond the range.
+    fn guard(&mut self) {
+        for dimension in (0..self.kernel.dimensions).rev() {
+            let axis = usize::from(self.kernel.dimensions - 1 - dimension);
+            let id = self.expr(&Expr::query(Query::GlobalId, dimension, self.kernel.place));
+            let (bool, size) = (self.ty(Scalar::Bool), self.range[axis]);
+            let beyond = self.op(Op::UGreaterThanEqual, bool, &[id, size]);
+            let (end, inside) = (self.builder.id(), self.builder.id());
+            self.fork(beyond, end, inside);
+            self.begin(Some(end));
+            self.builder.ret().expect("a block is open");
+            self.begin(Some(inside));
+        }
+    }
+
     fn declare_built_ins(&mut self) {
         let mut asked = Vec::new();
+        if self.guarded {
+            asked.push(BuiltIn::GlobalInvocationId);
+        }
         let mut note = |expr: &Expr| {
             if let ExprKind::Query(query, _) = expr.kind {
                 let built_in = built_in(query);
