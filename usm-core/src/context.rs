@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::ptr::NonNull;
 use core::time::Duration;
 
 #[cfg(feature = "std")]
@@ -211,20 +212,30 @@ impl<B: Backend> Context<B> {
     /// # Safety
     /// `block` was just allocated for the request, and nothing uses it.
     #[cold]
-    unsafe fn retry_reserved(&self, request: &Request, block: Block) -> Result<Allocation<B>> {
+    unsafe fn retry_reserved(
+        &self,
+        request: &Request,
+        block: Block,
+        call: &mut AllocateCall<'_, B>,
+    ) -> Result<Allocation<B>> {
         // SAFETY: the caller's promise.
         unsafe { self.raw.free(&block) };
-        self.allocate_reserved(request, request.layout()?)
+        self.allocate_reserved(request, request.layout()?, call)
     }
 
     /// Reserves the bytes before asking the driver, and records the allocation.
     #[cold]
-    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<Allocation<B>> {
+    fn allocate_reserved(
+        &self,
+        request: &Request,
+        layout: Layout,
+        call: &mut AllocateCall<'_, B>,
+    ) -> Result<Allocation<B>> {
         let asked = MemoryType::try_from(request.kind)?;
         let refused = |_: &Error| self.shared().record_refusal(asked, layout.size());
         let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
-        match self.raw.allocate(kind, layout) {
+        match call(&self.raw, kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
                 let (serial, made) = self.shared().allocated(&block);
@@ -448,19 +459,52 @@ impl<B: Backend> Context<B> {
     }
 }
 
+/// A driver's call that allocates.
+type AllocateCall<'c, B> = dyn FnMut(&<B as Backend>::Context, AllocKind, Layout) -> Result<NonNull<u8>> + 'c;
+
 impl<B: Backend> MemorySource<B> for Context<B> {
     /// Each path returns its own allocation. A shared result would be written, copied and read
     /// again, which costs as much as one of the locks.
     #[inline]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
+        self.allocate_by(request, B::Context::allocate)
+    }
+
+    fn allocate_zeroed(&self, request: &Request) -> Result<(Allocation<B>, bool)> {
+        let mut zeroed = false;
+        let made = self.allocate_by(request, |raw, kind, layout| {
+            let pointer;
+            (pointer, zeroed) = raw.allocate_zeroed(kind, layout)?;
+            Ok(pointer)
+        })?;
+        #[cfg(usm_valgrind)]
+        if zeroed {
+            crate::sync::memcheck::with_values(made.as_ptr(), made.size());
+        }
+        Ok((made, zeroed))
+    }
+
+    fn context(&self) -> &Context<B> {
+        self
+    }
+}
+
+impl<B: Backend> Context<B> {
+    /// Allocates for the request by a call of the driver.
+    #[inline(always)]
+    fn allocate_by(
+        &self,
+        request: &Request,
+        mut call: impl FnMut(&B::Context, AllocKind, Layout) -> Result<NonNull<u8>>,
+    ) -> Result<Allocation<B>> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
         let _entered = shared.work()?;
         if !shared.needs_no_reservation(layout.size()) || kind == AllocKind::Unknown || shared.is_watched() {
-            return self.allocate_reserved(request, layout);
+            return self.allocate_reserved(request, layout, &mut call);
         }
         self.collect();
-        let pointer = match self.raw.allocate(kind, layout) {
+        let pointer = match call(&self.raw, kind, layout) {
             Ok(pointer) => pointer,
             Err(error) => {
                 if let Ok(asked) = MemoryType::try_from(kind) {
@@ -473,11 +517,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         match shared.allocated_within(&block) {
             Some(serial) => Ok(self.allocation_of(block, serial)),
             // SAFETY: just allocated and unused.
-            None => unsafe { self.retry_reserved(request, block) },
+            None => unsafe { self.retry_reserved(request, block, &mut call) },
         }
-    }
-
-    fn context(&self) -> &Context<B> {
-        self
     }
 }

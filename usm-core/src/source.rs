@@ -88,6 +88,15 @@ pub trait MemorySource<B: Backend> {
     /// An invalid request, a limit, or the runtime's error; see [`ErrorKind`].
     fn allocate(&self, request: &Request) -> Result<Allocation<B>>;
 
+    /// As [`allocate`](Self::allocate), and whether the memory is known to be zero: large blocks of
+    /// the host come zero from the system, whose pages cost nothing before their first access.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    fn allocate_zeroed(&self, request: &Request) -> Result<(Allocation<B>, bool)> {
+        self.allocate(request).map(|made| (made, false))
+    }
+
     /// The context that the memory belongs to.
     fn context(&self) -> &Context<B>;
 }

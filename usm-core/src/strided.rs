@@ -220,6 +220,20 @@ impl Plan {
         }
     }
 
+    /// The same copy with the axis along which the source is densest right outside of the innermost
+    /// one, for tiles; `None` if the source is densest along the innermost one.
+    pub(crate) fn with_tiles(&self) -> Option<Self> {
+        let (inner, outer) = self.axes().split_last()?;
+        let (place, dense) = outer.iter().enumerate().min_by_key(|(_, axis)| axis.from.unsigned_abs())?;
+        // A source that is repeated needs no tiles.
+        if dense.from == 0 || dense.from.unsigned_abs() >= inner.from.unsigned_abs() {
+            return None;
+        }
+        let mut tiled = *self;
+        tiled.axes[place..outer.len()].rotate_left(1);
+        Some(tiled)
+    }
+
     pub(crate) fn axes(&self) -> &[Axis] {
         &self.axes[..self.len]
     }

@@ -171,11 +171,14 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         Ok(())
     }
 
-    fn allocate<S: MemorySource<B>>(source: &S, kind: AllocKind, len: usize) -> Result<UninitVec<T, K, B>> {
+    fn request(kind: AllocKind, len: usize) -> Result<Request> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(ErrorKind::SizeOverflow)?;
         let alignment = align_of::<T>().max(Request::DEFAULT_ALIGNMENT);
-        let request = Request::new(kind, bytes.max(size_of::<T>()).max(1)).aligned_to(alignment);
-        let allocation = source.allocate(&request)?;
+        Ok(Request::new(kind, bytes.max(size_of::<T>()).max(1)).aligned_to(alignment))
+    }
+
+    fn allocate<S: MemorySource<B>>(source: &S, kind: AllocKind, len: usize) -> Result<UninitVec<T, K, B>> {
+        let allocation = source.allocate(&Self::request(kind, len)?)?;
         Self::check_fit(&allocation, len)?;
         Ok(UninitVec(Self { allocation, len, marker: PhantomData }))
     }
@@ -186,8 +189,13 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         kind: AllocKind,
         len: usize,
     ) -> Result<Self> {
-        let mut array = Self::allocate(source, kind, len)?.0;
+        let (allocation, is_zero) = source.allocate_zeroed(&Self::request(kind, len)?)?;
+        Self::check_fit(&allocation, len)?;
+        let mut array = Self { allocation, len, marker: PhantomData };
         let bytes = array.bytes();
+        if is_zero {
+            return Ok(array);
+        }
         if array.kind().is_host_accessible() {
             let _guard = array.allocation.host_guard(Access::Write)?;
             // SAFETY: the block is live, host accessible, exclusively ours, and has at least

@@ -23,6 +23,7 @@ use crate::runtime::{self, Stream};
 use crate::scalar;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
+use crate::uniform;
 use crate::view::{MAX_DIMS, View};
 
 /// Any object as an array, without a copy if the object's protocol and the options allow it.
@@ -151,6 +152,9 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
         true => obj.cast::<PySequence>()?.to_list()?.into_any(),
         false => obj.clone(),
     };
+    if let Some(side) = uniform::of_numbers(obj, dtype)? {
+        return Ok(side);
+    }
     let mut walk = Walk { extents: Vec::new(), values: count_announced(obj)?, barren: HashSet::new() };
     walk.flatten(obj, 0)?;
     let Walk { extents, values, .. } = walk;

@@ -12,7 +12,7 @@ use crate::argument::{self, Kind};
 use crate::array::Array;
 use crate::construct;
 use crate::dtype::PyDtype;
-use crate::error::{Class, OrRaise};
+use crate::error::{Class, Failure, OrRaise};
 use crate::import;
 use crate::memory::Memory;
 use crate::runtime::Stream;
@@ -65,25 +65,48 @@ impl Place {
 
     /// A new array with uninitialised elements.
     fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
+        self.make_by(element, extents, |place, size| {
+            py.detach(|| Ok(Storage::allocate(&place.stream, place.kind, size, place.alignment)?))
+        })
+    }
+
+    /// A new array of zeros.
+    fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
+        self.make_by(element, extents, |place, size| {
+            py.detach(|| Storage::allocate_zeroed(&place.stream, place.kind, size, place.alignment))
+        })
+    }
+
+    /// A new array of one value.
+    fn make_filled(
+        self,
+        py: Python<'_>,
+        element: PyDtype,
+        extents: &[i64],
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Array> {
+        let stored = scalar::store(element.dtype, value);
+        let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
+        let bytes = &bytes[..element.dtype.itemsize() as usize];
+        if bytes.iter().all(|byte| *byte == 0) {
+            return self.make_zeroed(py, element, extents).map(Array::new);
+        }
+        let side = self.make(py, element, extents)?;
+        transfer::fill(py, &side, bytes)?;
+        Ok(Array::new(side))
+    }
+
+    fn make_by(
+        self,
+        element: PyDtype,
+        extents: &[i64],
+        allocate: impl FnOnce(&Self, usize) -> Result<Storage, Failure>,
+    ) -> PyResult<Side> {
         let PyDtype { dtype, descr } = element;
         let view = View { descr, ..View::contiguous(dtype, extents)? };
-        let Self { stream, kind, alignment } = self;
-        let storage = py.detach(|| Storage::allocate(&stream, kind, view.nbytes(), alignment)).or_raise()?;
-        Ok(Side { storage, stream, view })
+        let storage = allocate(&self, view.nbytes()).or_raise()?;
+        Ok(Side { storage, stream: self.stream, view })
     }
-}
-
-fn zeroed(py: Python<'_>, side: Side) -> PyResult<Array> {
-    let len = side.view.nbytes();
-    py.detach(|| side.storage.fill(&side.stream.queue, 0, len, 0)).or_raise()?;
-    Ok(Array::new(side))
-}
-
-fn filled(py: Python<'_>, side: Side, value: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let bytes =
-        scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "fill_value", error))?;
-    transfer::fill(py, &side, &bytes[..side.view.itemsize()])?;
-    Ok(Array::new(side))
 }
 
 /// A new array with uninitialised elements; `dtype` defaults to float64. `alignment` is in bytes;
@@ -125,8 +148,7 @@ pub(crate) fn zeros(
 ) -> PyResult<Array> {
     let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
     let extents = self::shape(shape)?;
-    let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
-    zeroed(py, side)
+    Place::new(py, kind, device, queue, alignment)?.make_zeroed(py, element, &extents).map(Array::new)
 }
 
 /// The type of a single value: a Python number, or a scalar of NumPy's.
@@ -166,19 +188,18 @@ pub(crate) fn full(
         None => of_value(fill_value)?,
     };
     let extents = self::shape(shape)?;
-    let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
-    filled(py, side, fill_value)
+    Place::new(py, kind, device, queue, alignment)?.make_filled(py, element, &extents, fill_value)
 }
 
-/// A new array with the shape of `obj`, and by default its type, kind, device and context. Foreign
-/// host memory has no device; the default device is used for it.
+/// The place, type and shape of a new array like `obj`: by default its type, kind, device and
+/// context. Foreign host memory has no device; the default device is used for it.
 fn like(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<Kind>,
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Side> {
+) -> PyResult<(Place, PyDtype, Vec<i64>)> {
     let py = obj.py();
     let ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
     let side = Side::of(obj)?;
@@ -194,8 +215,8 @@ fn like(
         Some(dtype) => PyDtype::of(dtype)?,
         None => PyDtype::of_view(&side.view),
     };
-    let extents: Vec<i64> = side.view.shape.iter().map(|extent| *extent as i64).collect();
-    place.make(py, element, &extents)
+    let extents = side.view.shape.iter().map(|extent| *extent as i64).collect();
+    Ok((place, element, extents))
 }
 
 /// A new array like another, with uninitialised elements.
@@ -208,7 +229,8 @@ pub(crate) fn empty_like(
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    like(obj, dtype, kind, device, queue).map(Array::new)
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make(obj.py(), element, &extents).map(Array::new)
 }
 
 /// A new array of zeros like another.
@@ -221,7 +243,8 @@ pub(crate) fn zeros_like(
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    zeroed(obj.py(), like(obj, dtype, kind, device, queue)?)
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make_zeroed(obj.py(), element, &extents).map(Array::new)
 }
 
 /// A new array like another, with one value everywhere.
@@ -240,5 +263,6 @@ pub(crate) fn full_like(
     device: Option<&Bound<'_, PyAny>>,
     queue: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    filled(obj.py(), like(obj, dtype, kind, device, queue)?, fill_value)
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make_filled(obj.py(), element, &extents, fill_value)
 }

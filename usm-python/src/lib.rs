@@ -72,6 +72,7 @@ mod symbol;
 mod track;
 mod transfer;
 mod turn;
+mod uniform;
 mod view;
 
 /// The extension module behind the package `usm`. It was not tested without the interpreter's lock,

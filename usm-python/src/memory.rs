@@ -310,7 +310,7 @@ impl Memory {
     /// Sets every byte to a value.
     #[pyo3(signature = (val=0))]
     fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
-        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)).or_raise()
+        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, &[val])).or_raise()
     }
 
     /// A copy of the bytes.

@@ -31,19 +31,6 @@ pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
     Ok(made)
 }
 
-/// `len` copies of the same bytes.
-pub(crate) fn repeated(element: &[u8], len: usize) -> Result<Vec<u8>, Failure> {
-    let size = element.len().saturating_mul(len);
-    let mut made = reserved(size)?;
-    while let Some(rest) = size.checked_sub(made.len()).filter(|rest| *rest > 0) {
-        match made.len() {
-            0 => made.extend_from_slice(element),
-            have => made.extend_from_within(..have.min(rest)),
-        }
-    }
-    Ok(made)
-}
-
 /// The result of an allocation by the interpreter. NULL becomes our own error, and the exception is
 /// replaced.
 ///

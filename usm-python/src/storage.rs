@@ -58,7 +58,31 @@ impl Storage {
         alignment: usize,
     ) -> usm_core::Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        let made = stream.context().allocate(&request);
+        Self::made(stream, stream.context().allocate(&request))
+    }
+
+    /// [`allocate`](Self::allocate), with zeros. Large blocks of the host come zero from the
+    /// system; others are filled, and this waits for that.
+    pub(crate) fn allocate_zeroed(
+        stream: &Stream,
+        kind: AllocKind,
+        size: usize,
+        alignment: usize,
+    ) -> Result<Self> {
+        let request = Request::new(kind, size.max(1)).aligned_to(alignment);
+        let (mut is_zero, made) = match stream.context().allocate_zeroed(&request) {
+            Ok((made, is_zero)) => (is_zero, Ok(made)),
+            Err(error) => (false, Err(error)),
+        };
+        let storage = Self::made(stream, made)?;
+        is_zero |= size == 0;
+        if !is_zero {
+            storage.fill(&stream.queue, 0, size, &[0])?;
+        }
+        Ok(storage)
+    }
+
+    fn made(stream: &Stream, made: usm_core::Result<Allocation<Dyn>>) -> usm_core::Result<Self> {
         origin::note(stream, made.as_ref().map_or(0, |made| made.block().address()));
         let allocation = made?;
         #[cfg(target_os = "linux")]
@@ -287,8 +311,13 @@ impl Storage {
         Ok(event.wait().inspect_err(|_| std::mem::forget(source))?)
     }
 
-    /// Sets `len` bytes from `offset` to `byte`, and waits.
-    pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<()> {
+    /// Whether a [`fill`](Self::fill) from `offset` takes the pattern.
+    pub(crate) fn takes_pattern(&self, offset: usize, pattern: &[u8]) -> bool {
+        matches!(pattern.len(), 1 | 2 | 4 | 8 | 16) && (self.address() + offset) % pattern.len() == 0
+    }
+
+    /// Repeats `pattern` over `len` bytes from `offset`, a multiple of its width, and waits.
+    pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, pattern: &[u8]) -> Result<()> {
         let to = self.target(offset, len)?;
         let turn = self.turn()?;
         let fill = |queue: &DynQueue, after: &[DynEvent]| match len {
@@ -296,7 +325,7 @@ impl Storage {
             0 => unsafe { queue.barrier(after) },
             // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered;
             // the turn keeps other submissions over it apart.
-            _ => unsafe { queue.fill(to, &[byte], len, after) },
+            _ => unsafe { queue.fill(to, pattern, len, after) },
         };
         // SAFETY: the fill writes the block after the events that it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], fill) }?;

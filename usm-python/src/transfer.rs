@@ -168,15 +168,14 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
-    let zero = element.iter().all(|byte| *byte == element[0]);
-    if zero && dst.view.is_c_contiguous() {
-        let (to, len) = dst.span();
-        return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])).or_raise();
-    }
     py.detach(|| {
         if dst.view.is_c_contiguous() {
-            let bytes = room::repeated(element, dst.view.len())?;
-            return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
+            let (to, len) = dst.span();
+            let is_uniform = element.iter().all(|byte| *byte == element[0]);
+            let pattern = if is_uniform { &element[..1] } else { element };
+            if dst.storage.takes_pattern(to, pattern) {
+                return dst.storage.fill(&dst.stream.queue, to, len, pattern);
+            }
         }
         let ndim = dst.view.ndim();
         let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));

@@ -51,6 +51,15 @@ pub trait ContextOps<B: Backend> {
     /// [`ErrorKind::OutOfMemory`], [`ErrorKind::BadAlignment`] or the runtime's.
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
 
+    /// As [`allocate`](Self::allocate), and whether the memory is known to be zero. Backends whose
+    /// system gives zeros for nothing have their own way.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
+        self.allocate(kind, layout).map(|pointer| (pointer, false))
+    }
+
     /// Frees memory.
     ///
     /// # Safety

@@ -4,10 +4,10 @@
 //! thread takes part in the work. A caller that only polls leaves it to the runtime's other
 //! threads, which a busy machine schedules late: a copy of 4 KiB takes 5 ms instead of 40 us. On an
 //! idle machine polling is faster: handing the wait to another thread takes longer than the copy.
-//! So a caller first gives the processor away between its queries. If it comes back late, the
-//! machine is busy: for a while each wait then goes at once to a thread of its own, and its caller
-//! sleeps until that thread is done. Reading the clock is part of the cost of a short wait, so
-//! while the machine is not busy few waits read it before their fifth query.
+//! So a caller first stays awake as in every [wait](super::poll), on a busy machine not at all.
+//! Then the thread waits, and the caller sleeps until it is done. Reading the clock is part of the
+//! cost of a short wait, so while the machine is not busy few waits read it before their fifth
+//! query.
 //!
 //! **One** thread for the process, whatever the number of callers: a CPU runtime may keep room for
 //! one thread beside its workers. A second one finds none, and the runtime then has a thread
@@ -18,7 +18,7 @@
 
 mod wait_queue;
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
@@ -26,20 +26,10 @@ use std::time::Instant;
 use self::wait_queue::{Ticket, WaitQueue};
 use super::poll;
 use crate::backend::EventStatus;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sync::sleeping::Mutex;
+use crate::error::Result;
 
 pub use self::wait_queue::Blocking;
 
-/// A wait polls for this long and yields the processor between queries. After that the thread takes
-/// over, which adds little.
-const YIELD: Duration = Duration::from_millis(1);
-/// If a query is this late, another thread had the processor, because a scheduler's turn is longer.
-const LATE: Duration = Duration::from_micros(500);
-/// How long the machine counts as busy after a late query. Each further late query in a row doubles
-/// the time, because detection costs some turns of the scheduler.
-const FIRST_BUSY: Duration = Duration::from_millis(16);
-const LONGEST_BUSY: Duration = Duration::from_millis(512);
 /// On a machine that does not count as busy, one wait in this many reads the clock at its first
 /// queries too.
 const MEASURED: u32 = 8;
@@ -51,11 +41,6 @@ const MANY_TURNS: Duration = Duration::from_millis(250);
 static WAIT_QUEUE: WaitQueue = WaitQueue::new();
 /// Approximate number of waits: two concurrent ones may count as one.
 static WAITS: AtomicU32 = AtomicU32::new(0);
-
-/// The time until which the machine counts as busy, and the length of that period.
-static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
-/// Whether the machine may count as busy. Most waits find `false` here and take no lock.
-static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
 /// Waits until `status` says that an event is complete, at most `limit`. The result of `blocking`
 /// waits for the event without a limit. `blocking` returns `None` for an event that the program
@@ -77,30 +62,22 @@ pub fn until_complete(
         }
     }
     let start = Instant::now();
-    if poll_briefly(start, limit, &status)? {
+    // Yields leave the processor to the threads of a CPU device.
+    if poll::stay_awake(start, limit, &status, thread::yield_now)? {
         return Ok(());
     }
     if let Some(block) = blocking() {
-        WAIT_QUEUE.wait(
-            &Ticket::new(block),
-            || limit.saturating_sub(start.elapsed()),
-            &status,
-            start_thread,
-        )?;
+        WAIT_QUEUE.wait(&Ticket::new(block), limit, || start.elapsed(), &status, start_thread)?;
     }
     // Without a thread this does the wait; otherwise it is the last query.
-    let rest = limit.saturating_sub(start.elapsed());
-    poll::until_complete(rest, status).map_err(|error| match error.kind {
-        ErrorKind::Timeout { .. } => Error::timeout(limit),
-        _ => error,
-    })
+    poll::with_sleeps(start, limit, status)
 }
 
 /// Whether the first queries read the clock. They always do while the machine may be busy.
 fn is_measured() -> bool {
     let count = WAITS.load(Ordering::Relaxed).wrapping_add(1);
     WAITS.store(count, Ordering::Relaxed);
-    count % MEASURED == 0 || MAY_BE_BUSY.load(Ordering::Relaxed)
+    count % MEASURED == 0 || poll::may_be_busy()
 }
 
 /// Starts the thread of the wait queue. Returns whether that worked.
@@ -108,46 +85,14 @@ fn start_thread() -> bool {
     thread::Builder::new().name("usm-wait".into()).spawn(|| WAIT_QUEUE.serve()).is_ok()
 }
 
-/// Polls for a short time, or not at all on a busy machine.
-fn poll_briefly(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
-    if MAY_BE_BUSY.load(Ordering::Relaxed) && BUSY.lock().is_some_and(|(until, _)| start < until) {
-        return Ok(false);
-    }
-    let mut asked = start;
-    while asked.duration_since(start) < YIELD.min(limit) {
-        thread::yield_now();
-        let complete = status()? == EventStatus::Complete;
-        let now = Instant::now();
-        let late = now.duration_since(asked) > LATE;
-        if complete || late {
-            record_lateness(late.then_some(now));
-            return Ok(complete);
-        }
-        asked = now;
-    }
-    Ok(false)
-}
-
-/// Records that the machine was busy at the time `late`, or was not busy if `None`.
-fn record_lateness(late: Option<Instant>) {
-    if late.is_none() && !MAY_BE_BUSY.load(Ordering::Relaxed) {
-        return;
-    }
-    MAY_BE_BUSY.store(late.is_some(), Ordering::Relaxed);
-    let mut busy = BUSY.lock();
-    *busy = late.map(|now| {
-        let hold = busy.map_or(FIRST_BUSY, |(_, hold)| (hold * 2).min(LONGEST_BUSY));
-        (now + hold, hold)
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::boxed::Box;
     use alloc::sync::Arc;
-    use core::sync::atomic::AtomicUsize;
+    use core::sync::atomic::{AtomicBool, AtomicUsize};
 
     use super::*;
+    use crate::error::{Error, ErrorKind};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -203,7 +148,7 @@ mod tests {
         let asked = AtomicBool::new(false);
         let late = || {
             if asked.swap(true, Ordering::Relaxed) {
-                thread::sleep(LATE * 2);
+                thread::sleep(poll::LATE * 2);
             }
             Ok(event.status())
         };

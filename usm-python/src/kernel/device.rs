@@ -181,7 +181,7 @@ pub(crate) fn run_checked(py: Python<'_>, prepared: &Prepared, after: &[Event<Dy
     let stream = &prepared.stream;
     let bytes = checked::WORDS * 4;
     let record = Storage::allocate(stream, AllocKind::Device, bytes, 8).or_raise()?;
-    py.detach(|| record.fill(&stream.queue, 0, bytes, 0)).or_raise()?;
+    py.detach(|| record.fill(&stream.queue, 0, bytes, &[0])).or_raise()?;
     let event = run(py, prepared, Some(&record), after)?;
     let found = py.detach(|| {
         event.wait()?;

@@ -39,6 +39,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
     fn create_timed_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
+    fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)>;
     /// # Safety
     /// As [`ContextOps::free`].
     unsafe fn free(&self, block: &Block);
@@ -196,6 +197,10 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         self.handle.allocate(kind, layout)
+    }
+
+    fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
+        self.handle.allocate_zeroed(kind, layout)
     }
 
     unsafe fn free(&self, block: &Block) {

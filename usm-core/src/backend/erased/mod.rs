@@ -250,6 +250,10 @@ impl ContextOps<Dyn> for DynContext {
         self.0.erased.allocate(kind, layout)
     }
 
+    fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
+        self.0.erased.allocate_zeroed(kind, layout)
+    }
+
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.0.erased.free(block) };

@@ -102,15 +102,15 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        if layout.size() == 0 {
-            // The contract excludes it, but this function is safe, so any code may call it.
-            return Err(ErrorKind::ZeroSize.into());
-        }
-        // SAFETY: the size is not zero.
-        let pointer = unsafe { alloc::alloc::alloc(layout) };
-        let requested = layout.size() as u64;
-        NonNull::new(pointer)
-            .ok_or_else(|| ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
+        // SAFETY: `allocate_by` checks the size.
+        allocate_by(kind, layout, |layout| unsafe { alloc::alloc::alloc(layout) })
+    }
+
+    /// Large blocks come from the system, which zeroes their pages at the first access.
+    fn allocate_zeroed(&self, kind: AllocKind, layout: Layout) -> Result<(NonNull<u8>, bool)> {
+        // SAFETY: `allocate_by` checks the size.
+        let made = allocate_by(kind, layout, |layout| unsafe { alloc::alloc::alloc_zeroed(layout) });
+        made.map(|pointer| (pointer, true))
     }
 
     unsafe fn free(&self, block: &Block) {
@@ -132,4 +132,19 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
     fn for_each_pending(&self, _: Duration, _: &mut dyn FnMut(HostEvent)) -> Result<()> {
         Ok(())
     }
+}
+
+/// A block of the global allocator. `allocate` is called with a size that is not zero.
+fn allocate_by(
+    kind: AllocKind,
+    layout: Layout,
+    allocate: impl FnOnce(Layout) -> *mut u8,
+) -> Result<NonNull<u8>> {
+    if layout.size() == 0 {
+        // The contract excludes it, but the callers are safe, so any code may call them.
+        return Err(ErrorKind::ZeroSize.into());
+    }
+    let requested = layout.size() as u64;
+    NonNull::new(allocate(layout))
+        .ok_or_else(|| ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
 }

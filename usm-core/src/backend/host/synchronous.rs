@@ -10,6 +10,7 @@ use crate::backend::{
     MemAdvice, Peer, QueueOps,
 };
 use crate::error::Result;
+use crate::runs::fill_pattern;
 
 /// The abilities of a host backend.
 #[derive(Clone, Copy, Debug)]
@@ -39,17 +40,9 @@ impl<B: Backend<Queue = Self, Event = HostEvent>> QueueOps<B> for HostQueue {
     }
 
     unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, _: &[HostEvent]) -> Result<HostEvent> {
-        if let [byte] = pattern {
-            // SAFETY: the caller's promise.
-            unsafe { dst.write_bytes(*byte, len) };
-            return Ok(HostEvent);
-        }
-        for start in (0..len).step_by(pattern.len()) {
-            let place = dst.wrapping_add(start);
-            // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's
-            // range; a pattern is the caller's own bytes, which no device memory has.
-            unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
-        }
+        // SAFETY: the caller's promise; a pattern is the caller's own bytes, which no device memory
+        // has.
+        unsafe { fill_pattern(dst, pattern, len) };
         Ok(HostEvent)
     }
 

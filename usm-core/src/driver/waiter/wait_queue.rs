@@ -6,17 +6,12 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::backend::EventStatus;
+use crate::driver::poll;
 use crate::error::Result;
 use crate::sync::sleeping::{Condvar, Mutex};
 
 #[cfg(all(test, loom))]
 mod models;
-
-/// The time before the first query of a caller whose turn has not come; doubles up to the longest.
-/// A caller that the thread waits for does not query: on a busy machine each query costs as much as
-/// the wait.
-const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
-const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
 
 /// Waits for an operation without a limit and returns when it has ended, successfully or not.
 pub type Blocking = Box<dyn Fn() + Send + Sync>;
@@ -60,24 +55,28 @@ impl WaitQueue {
     }
 
     /// Has the thread wait for the ticket's operation. Returns when the thread is done, when
-    /// `status` has nothing to wait for, when `rest` is zero, or at once if `start` cannot start a
-    /// thread to [serve](Self::serve) the queue.
+    /// `status` has nothing to wait for, when the caller has waited for `limit`, or at once if
+    /// `start` cannot start a thread to [serve](Self::serve) the queue.
+    ///
+    /// A caller whose turn has not come queries now and then. A caller that the thread waits for
+    /// does not: on a busy machine each query costs as much as the wait.
     pub(super) fn wait(
         &self,
         ticket: &Arc<Ticket>,
-        rest: impl Fn() -> Duration,
+        limit: Duration,
+        elapsed: impl Fn() -> Duration,
         status: impl Fn() -> Result<EventStatus>,
         start: impl FnOnce() -> bool,
     ) -> Result<()> {
         if !self.enqueue_ticket(ticket, start) {
             return Ok(());
         }
-        let mut turn = TURN;
         loop {
-            let rest = rest();
+            let elapsed = elapsed();
+            let rest = limit.saturating_sub(elapsed);
             let mut stage = ticket.stage.lock();
             if *stage != Stage::Done {
-                let until = if *stage == Stage::WaitedFor { rest } else { rest.min(turn) };
+                let until = if *stage == Stage::WaitedFor { rest } else { rest.min(turn(elapsed)) };
                 stage = ticket.signal.wait_timeout(stage, until);
             }
             match *stage {
@@ -86,7 +85,6 @@ impl WaitQueue {
                 Stage::WaitedFor | Stage::Queued => {}
             }
             drop(stage);
-            turn = turn.saturating_mul(2).min(LONGEST_TURN);
             let answer = status();
             if rest.is_zero() || !matches!(answer, Ok(EventStatus::Pending)) {
                 self.callers.lock().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
@@ -129,4 +127,10 @@ impl WaitQueue {
         *ticket.stage.lock() = Stage::Done;
         ticket.signal.notify_one();
     }
+}
+
+/// The time before the next query of a caller whose turn has not come.
+fn turn(elapsed: Duration) -> Duration {
+    // A model has no clock.
+    if cfg!(loom) { Duration::MAX } else { poll::pause(elapsed) }
 }

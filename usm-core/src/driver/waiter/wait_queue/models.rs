@@ -130,7 +130,8 @@ impl Office {
     fn wait(self: &Arc<Self>, event: &Arc<impl Block>) -> Result<()> {
         self.queue.wait(
             &Ticket::new(blocking(event)),
-            || Duration::MAX,
+            Duration::MAX,
+            || Duration::ZERO,
             || Ok(EventStatus::Pending),
             || self.start(),
         )
@@ -144,15 +145,16 @@ impl Office {
         status: impl Fn() -> Result<EventStatus>,
     ) -> Result<()> {
         let left = Cell::new(looks);
-        let rest = || match left.get() {
-            0 => Duration::ZERO,
+        let limit = Duration::from_secs(1);
+        let elapsed = || match left.get() {
+            0 => limit,
             looks => {
                 left.set(looks - 1);
-                Duration::from_secs(1)
+                Duration::ZERO
             }
         };
         let ours = Ticket::new(blocking(event));
-        let outcome = self.queue.wait(&ours, rest, status, || self.start());
+        let outcome = self.queue.wait(&ours, limit, elapsed, status, || self.start());
         let stays = |ticket: &Arc<Ticket>| Arc::ptr_eq(ticket, &ours);
         assert!(!self.queue.callers.lock().tickets.iter().any(stays), "its ticket is still queued");
         outcome
