@@ -1,5 +1,5 @@
-//! A plan as one HTML page: zoom, search, and a click describes a block. It loads nothing from the
-//! network.
+//! A plan, or two side by side, as one HTML page: zoom, search, what is live at a time, and a click
+//! describes a block. It loads nothing from the network.
 //!
 //! The page is a fixed text with the plan as JSON in it. Names are data there, and the page's
 //! script shows them as text only, so no name can be markup.
@@ -26,7 +26,27 @@ const LARGEST: u64 = (1 << 53) - 1;
 /// readers come from the graph.
 #[must_use]
 pub fn render(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
-    PAGE.replacen(PLACE, &data(plan, graph, title), 1)
+    render_all(&[Page { plan, graph, title }])
+}
+
+/// One plan of a page: its graph gives names, producers and readers.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    /// The graph that the plan is for, if it is for one.
+    pub graph: Option<&'p Graph>,
+    /// The name of the graph or table.
+    pub title: &'p str,
+}
+
+/// Writes one page with these plans side by side, at one scale of bytes.
+#[must_use]
+pub fn render_all(pages: &[Page<'_>]) -> String {
+    let mut plans = String::from("[");
+    list(&mut plans, pages, |json, page| json.push_str(&data(page.plan, page.graph, page.title)));
+    plans.push(']');
+    PAGE.replacen(PLACE, &plans, 1)
 }
 
 /// The plan as a JSON document: sizes and offsets in bytes; tensors by their place in `rows`,
@@ -65,7 +85,7 @@ fn data(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
         }
         let memory = plan.memories.iter().filter(|used| used.buffers > 0);
         let memory = memory.enumerate().find(|(_, used)| used.memory == row.memory).map_or(0, |(at, _)| at);
-        let _ = write!(json, "{memory},{},", u8::from(!seen.insert(row.buffer)));
+        let _ = write!(json, "{memory},{},{},", u8::from(!seen.insert(row.buffer)), row.buffer);
         let node = graph.and_then(|graph| Some(&graph.tensors()[graph.tensor_index(row.id)?]));
         match node.and_then(|node| node.name.as_deref()) {
             Some(name) => text(json, name),

@@ -109,6 +109,7 @@ macro_rules! texts {
 }
 
 texts! {
+    casting = "the name of a rule of NumPy's, such as \"same_kind\",";
     options = "a text of options for the compiler";
     signature = "a text of types such as \"float32[:,:], int64\"";
     strategy = "the name of a strategy (str)";

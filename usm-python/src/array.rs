@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString, PyTuple};
 
 use crate::argument::{self, Kind};
 use crate::array_text;
 use crate::context::PyContext;
+use crate::conversion;
 use crate::create;
 use crate::cuda;
 use crate::device::PyDevice;
@@ -24,8 +25,10 @@ use crate::import;
 use crate::queue::PyQueue;
 use crate::room;
 use crate::scalar;
+use crate::selection;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
+use crate::ufunc;
 use crate::view::View;
 
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
@@ -240,7 +243,7 @@ impl Array {
     }
 
     /// The only element of an array of size 1.
-    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.view().len() != 1 {
             let message =
                 format!("only an array of one element has an item; this one has {}", self.view().len());
@@ -262,6 +265,21 @@ impl Array {
         array_text::nested(py, self.view(), &self.view().shape, &bytes)
     }
 
+    /// A copy with elements of another type, in memory of the same kind and device. NumPy converts
+    /// them, by its rule `casting`.
+    ///
+    /// >>> usm.asarray([1.5, 2.5], device="host").astype("i4").tolist()
+    /// [1, 2]
+    #[pyo3(signature = (dtype, *, casting="unsafe", copy=true))]
+    fn astype<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = argument::casting)] casting: &str,
+        copy: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        conversion::astype(slf, dtype, casting, copy)
+    }
+
     /// The elements as bytes in C order.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         room::bytes(py, &transfer::to_bytes(py, &self.side())?)
@@ -274,8 +292,12 @@ impl Array {
         }
     }
 
-    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(self.with_view(self.view().indexed(key)?))
+    /// A view. A mask or a list of integers gives a copy, as in NumPy, which selects the elements.
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if selection::is_of_values(key)? {
+            return selection::copy(slf, key).map(Self::new);
+        }
+        Ok(slf.get().with_view(slf.get().view().indexed(key)?))
     }
 
     /// Copies an array or a value to the elements that the key selects. The source is broadcast.
@@ -284,7 +306,7 @@ impl Array {
         let target = self.0.with_view(self.view().indexed(key)?);
         let dtype = target.view.dtype;
         if let Ok(array) = value.cast_exact::<Self>() {
-            return transfer::copy(py, &target, &array.get().side());
+            return conversion::store(py, &target, value, &array.get().side());
         }
         if let Some(source) = import::without_copy(value)? {
             let source = source.get().side();
@@ -292,7 +314,7 @@ impl Array {
             if source.view.dtype != dtype && scalar::number_of_numpy(value)?.is_some() {
                 return fill(py, &target, value);
             }
-            return transfer::copy(py, &target, &source);
+            return conversion::store(py, &target, value, &source);
         }
         if crate::construct::is_sequence(value) {
             let side = crate::construct::of_values(value, Some(dtype))?;
@@ -388,6 +410,26 @@ impl Array {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
+    }
+
+    /// NumPy's type of the elements, for NumPy 2.4 and later.
+    #[getter]
+    fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype().dtype(py)
+    }
+
+    /// NumPy's elementwise functions, on memory that the host can access. Results without `out` are
+    /// arrays of NumPy.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    #[pyo3(signature = (ufunc, method, /, *inputs, **kwargs))]
+    fn __array_ufunc__<'py>(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        method: &Bound<'py, PyString>,
+        inputs: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ufunc::call(ufunc, method, inputs, kwargs)
     }
 
     /// NumPy's functions. They treat the array as any other.

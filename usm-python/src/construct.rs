@@ -13,6 +13,7 @@ use usm_interface::Dtype;
 
 use crate::argument::Kind;
 use crate::array::Array;
+use crate::array_method;
 use crate::dlpack;
 use crate::dtype::PyDtype;
 use crate::error::{Class, Failure, OrRaise};
@@ -148,6 +149,12 @@ pub(crate) fn is_sequence(obj: &Bound<'_, PyAny>) -> bool {
 
 /// Numbers, and nested lists and tuples of numbers, in host memory. A range counts as a list.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
+    // A dataset of a file, for example, whose `__array__` reads it anew each time.
+    if !is_sequence(obj)
+        && let Some(array) = array_method::ask(obj)?
+    {
+        return import::require_side(&array);
+    }
     let obj = &match obj.is_exact_instance_of::<PyRange>() {
         true => obj.cast::<PySequence>()?.to_list()?.into_any(),
         false => obj.clone(),
@@ -316,8 +323,8 @@ fn no_number(value: &Bound<'_, PyAny>, inside: bool) -> PyErr {
     }
     Class::Interface.error(format!(
         "an object of type {name} is no number, no list or tuple of numbers, and exposes none of \
-         __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__ and the buffer \
-         protocol"
+         __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__, __array__ and the \
+         buffer protocol"
     ))
 }
 

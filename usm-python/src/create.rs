@@ -37,7 +37,23 @@ pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         {
             Err(refused(error))
         }
-        Err(_) => argument::items(value, MAX_DIMS + 1, |extent| extent.extract()).map_err(refused),
+        Err(_) => {
+            let place = std::cell::Cell::new(0_usize);
+            let read = |extent: &Bound<'_, PyAny>| {
+                let at = place.replace(place.get() + 1);
+                extent.extract().map_err(|error: PyErr| {
+                    match error.is_instance_of::<PyTypeError>(value.py()) {
+                        true => argument::type_error(&format!("shape[{at}]"), extent, "an integer"),
+                        false => error,
+                    }
+                })
+            };
+            argument::items(value, MAX_DIMS + 1, read).map_err(|error| match place.get() {
+                0 => refused(error),
+                _ if error.is_instance_of::<PyTypeError>(value.py()) => error,
+                _ => refused(error),
+            })
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
 use usm_interface::{Dtype, Extended, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
@@ -127,6 +128,9 @@ impl PyDtype {
             return Self::of_text(argument::text("dtype", value, FITS)?);
         }
         let py = value.py();
+        if let Some(dtype) = numpy_number(value) {
+            return Ok(dtype.into());
+        }
         let classes = [
             (py.get_type::<PyBool>(), "bool"),
             (py.get_type::<PyInt>(), "int64"),
@@ -151,6 +155,7 @@ impl PyDtype {
         };
         match numpy {
             Some(numpy) => {
+                remember_numbers(&numpy)?;
                 let misfit = |error| {
                     let ours = || argument::type_error("dtype", value, FITS);
                     argument::conversion_error(py, error, ours)
@@ -163,6 +168,12 @@ impl PyDtype {
     }
 
     pub(crate) fn of_text(text: &str) -> PyResult<Self> {
+        // NumPy's names for integers of the pointer's size.
+        let text = match text {
+            "int" | "int_" | "intp" => "int64",
+            "uint" | "uintp" => "uint64",
+            text => text,
+        };
         if let Some(extended) = whole_bytes(text) {
             return Ok(Dtype::extended(extended).into());
         }
@@ -219,6 +230,34 @@ impl PyDtype {
         raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
         Ok(Self { descr: Some(Arc::from(members)), ..element })
     }
+}
+
+/// NumPy's classes of numbers and its objects for their types, which are compared in kernels and
+/// loops: a comparison of addresses instead of three attributes.
+static NUMBERS: PyOnceLock<Vec<(Py<PyAny>, Dtype)>> = PyOnceLock::new();
+
+fn numpy_number(value: &Bound<'_, PyAny>) -> Option<Dtype> {
+    let known = NUMBERS.get(value.py())?;
+    known.iter().find(|(object, _)| object.is(value)).map(|(_, dtype)| *dtype)
+}
+
+/// Remembers NumPy's classes of numbers.
+fn remember_numbers(numpy: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = numpy.py();
+    if NUMBERS.get(py).is_some() {
+        return Ok(());
+    }
+    let mut known = Vec::new();
+    for (name, kind, size) in NAMES {
+        let Some(dtype) = Dtype::number(kind, size) else { continue };
+        // NumPy 1 has no class `bool`.
+        let name = if name == "bool" { "bool_" } else { name };
+        let class = numpy.getattr(name)?;
+        known.push((numpy.getattr(intern!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
+        known.push((class.unbind(), dtype));
+    }
+    let _ = NUMBERS.set(py, known);
+    Ok(())
 }
 
 /// Members of a `numpy.dtype` and of their structures, which NumPy would list one by one. A type
@@ -352,6 +391,82 @@ impl PyDtype {
     #[getter]
     fn itemsize(&self) -> usize {
         self.dtype.itemsize() as usize
+    }
+
+    /// NumPy's letter of the byte order: `=` native, `<`, `>`, or `|` where there is none.
+    #[getter]
+    fn byteorder(&self) -> char {
+        match self.str().chars().next() {
+            Some('<' | '>') if self.dtype.is_native() => '=',
+            letter => letter.unwrap_or('|'),
+        }
+    }
+
+    /// Whether the bytes are in this machine's order.
+    #[getter]
+    fn isnative(&self) -> bool {
+        self.byteorder() == '=' || self.byteorder() == '|'
+    }
+
+    /// NumPy's letter of the type. Imports NumPy.
+    #[getter]
+    fn char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype(py)?.getattr(intern!(py, "char"))
+    }
+
+    /// NumPy's number of the type. Imports NumPy.
+    #[getter]
+    fn num<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype(py)?.getattr(intern!(py, "num"))
+    }
+
+    /// NumPy's class of the elements. Imports NumPy.
+    #[getter(r#type)]
+    fn class<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype(py)?.getattr(intern!(py, "type"))
+    }
+
+    /// The type itself: an element is no array of others.
+    #[getter]
+    fn base<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    /// `()`: an element is no array of others.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> Bound<'py, PyTuple> {
+        PyTuple::empty(py)
+    }
+
+    /// `None`: an element is no array of others.
+    #[getter]
+    fn subdtype(&self) -> Option<u8> {
+        None
+    }
+
+    /// Names of a structure's members, `None` for other types. Imports NumPy for a structure.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(intern!(py, "names"))).transpose()
+    }
+
+    /// Members of a structure by name, as NumPy lists them; `None` for other types. Imports NumPy
+    /// for a structure.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.descr.as_ref().map(|_| self.dtype(py)?.getattr(intern!(py, "fields"))).transpose()
+    }
+
+    /// `False`: USM memory cannot hold Python objects.
+    #[getter]
+    fn hasobject(&self) -> bool {
+        false
+    }
+
+    /// NumPy's object for the type, for NumPy 2.4 and later.
+    #[getter]
+    fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype(py)
     }
 
     /// The members as in `__array_interface__`; a number has one without a name.

@@ -12,6 +12,7 @@ use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
 use crate::argument;
 use crate::array::Array;
+use crate::array_method;
 use crate::attribute;
 use crate::buffer::Held;
 use crate::cuda;
@@ -260,7 +261,10 @@ fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, A
     if let Some(array) = cuda::import(object)? {
         return Ok(Some(array));
     }
-    pep3118::import(object)
+    if let Some(array) = pep3118::import(object)? {
+        return Ok(Some(array));
+    }
+    array_method::shared(object)
 }
 
 /// [`without_copy`], or an error that names the protocols.

@@ -9,6 +9,7 @@
 mod argument;
 mod array;
 mod array_ipc;
+mod array_method;
 mod array_operators;
 mod array_placement;
 mod array_text;
@@ -23,6 +24,7 @@ mod capsule;
 mod command;
 mod construct;
 mod context;
+mod conversion;
 mod create;
 mod cuda;
 mod defaults;
@@ -62,6 +64,7 @@ mod queue;
 mod room;
 mod runtime;
 mod scalar;
+mod selection;
 mod shapes;
 mod snapshot;
 mod stats;
@@ -73,6 +76,7 @@ mod track;
 mod transfer;
 mod turn;
 mod uniform;
+mod ufunc;
 mod view;
 
 /// The extension module behind the package `usm`. It was not tested without the interpreter's lock,

@@ -12,6 +12,7 @@ use usm_plan::{Error, Hints, Input, graph_json, onnx};
 use crate::argument;
 use crate::array::Array;
 use crate::error::Class;
+use crate::snapshot::named;
 
 /// The input of a plan.
 pub(crate) enum Given {
@@ -42,7 +43,12 @@ impl Given {
             return Ok(Self::Table(columns(dictionary, alignment)?));
         }
         if input.is_instance_of::<PyString>() || input.hasattr("__fspath__")? {
-            return Ok(Self::File(argument::file("input", input)?));
+            let path = argument::file("input", input)?;
+            // Python's own error, before anything is planned.
+            return match std::fs::metadata(&path) {
+                Err(error) => Err(named(&error, path)),
+                Ok(_) => Ok(Self::File(path)),
+            };
         }
         if let Ok(bytes) = input.cast::<PyBytes>() {
             return Ok(Self::Model(bytes.as_bytes().to_vec()));

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use usm_plan::usm_pool::{html, svg};
+use usm_plan::usm_pool::html::{self, Page};
+use usm_plan::usm_pool::svg;
 
 use crate::argument;
 use crate::plan::PyPlan;
@@ -19,16 +20,24 @@ impl PyPlan {
     }
 
     /// Writes the plan as one page for a browser, without network access: zoom with the wheel, a
-    /// search field, and block details on a click. ``OSError`` if the file cannot be written.
-    fn to_html(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
-        let page = self.page(py)?;
+    /// search field, what is live at each time, and block details on a click. A second plan,
+    /// ``compare_with``, is shown beside it, at the same scale of bytes. ``OSError`` if the file
+    /// cannot be written.
+    #[pyo3(signature = (path, *, compare_with=None))]
+    fn to_html(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::path)] path: PathBuf,
+        compare_with: Option<PyRef<'_, Self>>,
+    ) -> PyResult<()> {
+        let page = self.page(py, compare_with.as_deref())?;
         py.detach(|| std::fs::write(&path, page)).map_err(|error| named(&error, path))
     }
 
     /// Shows the page of :meth:`to_html`: in a notebook; elsewhere in a browser, as a temporary
     /// file whose path is returned.
     fn show(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let page = self.page(py)?;
+        let page = self.page(py, None)?;
         if let Some(display) = notebook(py)? {
             let frame = py.import("html")?.call_method1("escape", (page,))?;
             let frame: String = frame.extract()?;
@@ -53,9 +62,13 @@ impl PyPlan {
 }
 
 impl PyPlan {
-    fn page(&self, py: Python<'_>) -> PyResult<String> {
-        let outcome = self.feasible_outcome()?;
-        Ok(py.detach(|| html::render(&outcome.plan, outcome.graph.as_ref(), self.title())))
+    fn page(&self, py: Python<'_>, other: Option<&Self>) -> PyResult<String> {
+        let mut pages = Vec::new();
+        for plan in [Some(self), other].into_iter().flatten() {
+            let outcome = plan.feasible_outcome()?;
+            pages.push(Page { plan: &outcome.plan, graph: outcome.graph.as_ref(), title: plan.title() });
+        }
+        Ok(py.detach(|| html::render_all(&pages)))
     }
 }
 

@@ -4,16 +4,17 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use usm_core::backend::EventOps;
 use usm_core::backend::{Dyn, DynEvent};
-use usm_core::{Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
+use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::argument;
 use crate::capsule;
 use crate::context::{PyContext, device_of};
+use crate::cuda;
 use crate::device::PyDevice;
 use crate::error::{self, OrRaise};
 use crate::runtime::Stream;
@@ -118,6 +119,14 @@ impl PyQueue {
         transfer::copy_async(py, &self.0, dst, src).map(PyEvent)
     }
 
+    /// `(0, stream)` for other libraries on CUDA and HIP: the driver's handle of the queue.
+    fn __cuda_stream__(&self) -> PyResult<(u8, u64)> {
+        match self.0.context().info().backend {
+            BackendKind::Cuda | BackendKind::Hip => Ok((0, cuda::handle(&self.0))),
+            other => Err(PyAttributeError::new_err(format!("a queue of {other} is no CUDA stream"))),
+        }
+    }
+
     /// A fresh `SyclQueueRef` capsule. SYCL only.
     fn _get_capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         capsule::of_queue(py, &self.0)
@@ -165,6 +174,14 @@ impl PyEvent {
         self.wait(py, timeout)?;
         let times = py.detach(|| self.0.times()).or_raise()?;
         Ok((times.started.as_nanos(), times.ended.as_nanos()))
+    }
+
+    /// `await event`: waits in a thread of the loop's, at most 30 seconds, as `wait` does.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+        let wait = slf.getattr("wait")?;
+        running.call_method1("run_in_executor", (py.None(), wait))?.call_method0("__await__")
     }
 
     fn __repr__(&self) -> &'static str {

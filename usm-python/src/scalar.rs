@@ -160,7 +160,9 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
     macro_rules! integer {
         ($type:ty) => {{
             let value: $type = integer(value)?.extract().map_err(|_| {
-                PyOverflowError::new_err(format!("the value does not fit an element of type {dtype}"))
+                let shown = value.repr().map(|text| text.to_string()).unwrap_or_default();
+                let shown = if shown.len() <= 40 { format!(" {shown}") } else { String::new() };
+                PyOverflowError::new_err(format!("the value{shown} does not fit an element of type {dtype}"))
             })?;
             put(&value.to_ne_bytes());
         }};

@@ -36,6 +36,7 @@ FITS = {
     "code": "__kernel void nothing() {}",
     "device": "host",
     "dst": array,
+    "dtype": "f4",
     "fill_value": 1,
     "handle": handle(),
     "input": lambda: GRAPH,

@@ -1,4 +1,4 @@
-"""The page of a plan in a browser without network: search, click and wheel.
+"""The page of a plan in a browser without network: search, click, keys, hover, two plans, a phone.
 
 There is no script error, and each answer takes at most 100 ms.
 """
@@ -165,12 +165,87 @@ def test_a_click_describes_the_block_and_the_wheel_zooms(page):
     page.pointer(0.5, 0.6)
     facts = page.facts()
     assert facts["name"] == HOSTILE and facts["bytes"] == "8.00 KiB (8192 bytes)" and facts["readers"] == "end"
-    before = page.run("return {...view}")
+    before = page.run("return explorers[0].view()")
     page.run("document.querySelector('#picture').dispatchEvent(new WheelEvent('wheel', {deltaY: -500, clientX: 300, clientY: 300, cancelable: true}))")
-    after = page.run("return {...view}")
+    after = page.run("return explorers[0].view()")
     assert after["right"] - after["left"] < before["right"] - before["left"] and before["left"] <= after["left"]
     page.run("document.querySelector('#whole').click()")
-    assert page.run("return {...view}") == before
+    assert page.run("return explorers[0].view()") == before
+
+
+def test_the_page_opens_at_the_peak_and_a_click_lists_what_is_live(page):
+    live = "return [...document.querySelectorAll('#live button')].map((it) => [...it.children].map((part) => part.textContent))"
+    # Peak: while `end` reads 8192 bytes and writes 4096, or `make`'s 4096 are read into 8192.
+    assert page.text("#moment") == f"At operator 1, {HOSTILE}: 2 live, 12.00 KiB (12288 bytes)"
+    assert page.run(live) == [[HOSTILE, "8 KiB"], ["first", "4 KiB"]]
+    # The left edge of the picture is the first operator, where only `first` is live.
+    page.pointer(0.15, 0.97)
+    assert page.text("#moment") == "At operator 0, make: 1 live, 4.00 KiB (4096 bytes)"
+    assert page.run(live) == [["first", "4 KiB"]]
+    page.run("document.querySelector('#live button').click()")
+    assert page.facts()["name"] == "first"
+    page.run("document.querySelector('#heaviest').click()")
+    assert page.text("#moment").startswith("At operator 1")
+
+
+def test_keys_move_zoom_and_go_to_the_block(page):
+    view = "return explorers[0].view()"
+    key = "document.querySelector('#picture').dispatchEvent(new KeyboardEvent('keydown', {key: arguments[0], cancelable: true}))"
+    before = page.run(view)
+    width, height = before["right"] - before["left"], before["high"] - before["low"]
+    for name, change in [("ArrowRight", {"left": width / 10}), ("ArrowLeft", {"left": -width / 10}), ("ArrowUp", {"low": height / 10})]:
+        page.run(key, "Home")
+        page.run(key, name)
+        after = page.run(view)
+        assert {side: after[side] - before[side] for side in change} == pytest.approx(change)
+    page.run(key, "Home")
+    page.run(key, "+")
+    assert page.run(view)["right"] - page.run(view)["left"] == pytest.approx(width * 0.8)
+    page.run(key, "Home")
+    page.run(key, ".")
+    assert page.text("#moment").startswith("At operator 2, end")
+    page.run(key, ",")
+    assert page.text("#moment").startswith("At operator 1")
+    # Enter brings the chosen block back, wherever the picture was moved to.
+    page.search("last")
+    for _ in range(30):
+        page.run(key, "ArrowLeft")
+    page.run(key, "Enter")
+    after = page.run(view)
+    assert after["left"] <= 2 and after["right"] >= 3
+
+
+def test_the_pointer_tells_the_block_below_it(page):
+    move = "const box = explorers[0].place(arguments[0]), it = document.querySelector('#picture'), at = it.getBoundingClientRect(); it.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box[0] + box[2] / 2, clientY: at.top + box[1] + box[3] / 2}))"
+    page.run(move, 0)
+    hint = page.run("const it = document.querySelector('#hint'); return [it.hidden, it.textContent]")
+    assert hint == [False, "first: 4 KiB, live from 0 up to 2"]
+    page.run("document.querySelector('#picture').dispatchEvent(new PointerEvent('pointerleave'))")
+    assert page.run("return document.querySelector('#hint').hidden")
+
+
+def test_two_plans_have_one_scale(browser, tmp_path):
+    usm.plan(GRAPH).to_html(tmp_path / "both.html", compare_with=usm.plan([(0, 3, 1 << 20), (1, 2, 256)]))
+    browser.open(tmp_path / "both.html")
+    views = browser.run("return explorers.map((it) => it.view())")
+    assert len(views) == 2 and views[0]["high"] == views[1]["high"] > 1 << 20
+    assert "2 live, 1.00 MiB" in browser.text("#moment-2") and "12.00 KiB" in browser.text("#moment")
+    pictures = browser.run("return [...document.querySelectorAll('canvas')].map((it) => it.getBoundingClientRect()).map((it) => [it.left, it.top, it.width])")
+    assert pictures[0][1] == pictures[1][1] and pictures[0][0] + pictures[0][2] <= pictures[1][0]
+    assert browser.errors() == []
+
+
+def test_a_phone_shows_the_picture_in_its_whole_width(browser, tmp_path):
+    usm.plan(GRAPH).to_html(tmp_path / "plan.html")
+    try:
+        metrics = {"width": 390, "height": 844, "deviceScaleFactor": 3, "mobile": True}
+        browser.post("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=metrics)
+        browser.open(tmp_path / "plan.html")
+        # Nothing reaches over the side, and the picture has most of the screen.
+        wide, picture, high = browser.run("const it = document.querySelector('#picture'); return [document.documentElement.scrollWidth, it.clientWidth, it.clientHeight]")
+        assert wide <= 390 and picture >= 380 and high >= 400
+    finally:
+        browser.post("/goog/cdp/execute", cmd="Emulation.clearDeviceMetricsOverride", params={})
 
 
 def test_names_are_text(page):

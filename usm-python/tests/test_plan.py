@@ -111,7 +111,7 @@ def test_files_are_read_as_by_the_command(tmp_path):
     rows.write_text("id,lower,upper,size\n3,0,2,8\n4,1,3,8\n")
     assert usm.plan(graph).peak == usm.plan(str(graph)).peak == 5120
     assert usm.plan(rows).ids == [3, 4]
-    with pytest.raises(usm.RequestError, match="nothing.graph.json"):
+    with pytest.raises(FileNotFoundError, match="nothing.graph.json"):
         usm.plan(tmp_path / "nothing.graph.json")
 
 

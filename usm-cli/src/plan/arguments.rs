@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::input::Hints;
 use crate::output::file_to_write;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
     /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside
     /// it); `-` for a graph.json or CSV on standard input.
@@ -109,10 +109,13 @@ pub(crate) struct Arguments {
     /// Draw the plan: time across, address up, one block a tensor.
     #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) svg: Option<PathBuf>,
-    /// Write a page for a browser: zoom, search by name, a click describes a block. One file,
-    /// nothing from the network.
+    /// Write a page for a browser: zoom, search by name, what is live at each time, a click
+    /// describes a block. One file, nothing from the network.
     #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) html: Option<PathBuf>,
+    /// Plan this input too, with the same options, and show both plans on the page, at one scale.
+    #[arg(long, value_name = "INPUT", requires = "html")]
+    pub(super) compare_with: Option<PathBuf>,
     /// Write the graph as graph.json, in the order in which it was planned.
     #[arg(long, value_name = "FILE", value_parser = file_to_write())]
     pub(super) graph: Option<PathBuf>,
@@ -195,9 +198,10 @@ pub(super) fn first_given(options: impl IntoIterator<Item = (&'static str, bool)
 
 impl Arguments {
     /// The options that write or compare one plan, and whether they were given.
-    pub(super) fn of_one_plan(&self) -> [(&'static str, bool); 8] {
+    pub(super) fn of_one_plan(&self) -> [(&'static str, bool); 9] {
         [
             ("--compare", self.compare),
+            ("--compare-with", self.compare_with.is_some()),
             ("--output", self.output.is_some()),
             ("--svg", self.svg.is_some()),
             ("--html", self.html.is_some()),
@@ -206,6 +210,18 @@ impl Arguments {
             ("--dependencies", self.dependencies.is_some()),
             ("--pool-dump", self.pool_dump.is_some()),
         ]
+    }
+
+    /// The title of the picture: the name of the input's file.
+    pub(super) fn title(&self) -> String {
+        let name = crate::input::called(&self.input).file_name();
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The arguments of the plan beside this one: those that shape a plan, and no files of its own.
+    pub(super) fn beside(&self) -> Option<Self> {
+        let input = self.compare_with.clone()?;
+        Some(Self { input, curve: false, compare: false, proof: None, ..self.clone() })
     }
 
     /// Whether the plan is for several values.

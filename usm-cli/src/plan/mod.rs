@@ -6,18 +6,19 @@ mod proof;
 mod range;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use usm_plan::clock::{AUTO_LIMIT, Clock, Stopped};
 use usm_plan::{Outcome, Report};
 use usm_pool::dependency::lists_text;
+use usm_pool::html::{self, Page};
 use usm_pool::placement::Limits;
 use usm_pool::planner::Progress as SearchProgress;
 use usm_pool::planner::pareto::pareto;
 use usm_pool::planner::pool_rules;
 use usm_pool::report::{compare, pool_dump_csv, sharing_table};
-use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, html, svg};
+use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Input};
@@ -42,21 +43,31 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         return range::run(arguments, json, start);
     }
     proof::refuse(arguments)?;
-    let hints = arguments.hints();
-    let input = {
-        let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
-        input::read(&arguments.input, &hints)?
-    };
-    refuse_contradictions(arguments, &input)?;
+    let input = read(arguments)?;
     if let Some(path) = &arguments.check {
         return proof::check(input, arguments, path, json);
     }
     let interrupt = Interrupt::watch();
     let outcome = make(input, arguments, start)?;
+    let other = match arguments.beside() {
+        Some(arguments) => Some((make(read(&arguments)?, &arguments, start)?, arguments.title())),
+        None => None,
+    };
     drop(interrupt);
     // Every plan is verified before it is printed.
     outcome.check()?;
-    let mut written = write(&outcome, arguments)?;
+    let other = match other {
+        Some((other, title)) => {
+            other.check()?;
+            if !other.plan.feasible() {
+                let reason = format!("{title} has no plan within these limits");
+                return Err(Error::unable(reason).in_field("--compare-with"));
+            }
+            Some((other, title))
+        }
+        None => None,
+    };
+    let mut written = write(&outcome, other.as_ref(), arguments)?;
     written.extend(arguments.proof.iter().map(|path| ("proof file", path)));
     let ran = match &outcome.graph {
         Some(graph) if arguments.run && outcome.plan.feasible() => {
@@ -71,6 +82,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         if let Some(ran) = &ran {
             output::text(&ran.to_string())?;
         }
+        if let Some((other, title)) = &other {
+            output::text(&text::describe_beside(&outcome, other, title))?;
+        }
         for (what, path) in written {
             output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
         }
@@ -81,6 +95,15 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
         true => Exit::Done,
         false => Exit::Unable,
     })
+}
+
+/// Reads the input of these arguments, and refuses options that do not suit it.
+fn read(arguments: &Arguments) -> Result<Input> {
+    let sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
+    let input = input::read(&arguments.input, &arguments.hints())?;
+    drop(sign_of_life);
+    refuse_contradictions(arguments, &input)?;
+    Ok(input)
 }
 
 /// Refuses options that have no meaning for this input or beside each other.
@@ -115,8 +138,13 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
     }
 }
 
-/// Writes the requested files; those of a plan only if there is one.
-fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'static str, &'a PathBuf)>> {
+/// Writes the requested files; those of a plan only if there is one. The page has the other plan
+/// too, if there is one.
+fn write<'a>(
+    outcome: &Outcome,
+    other: Option<&(Outcome, String)>,
+    arguments: &'a Arguments,
+) -> Result<Vec<(&'static str, &'a PathBuf)>> {
     let Outcome { graph, problem, plan, .. } = outcome;
     let mut written = Vec::new();
     let mut file = |what, path: &'a Option<PathBuf>, content: &dyn Fn() -> Result<String>| match path {
@@ -133,7 +161,7 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
         })?;
     }
     if plan.feasible() {
-        plan_files(problem, plan, graph.as_ref(), arguments, |what, path, text| {
+        plan_files(problem, plan, graph.as_ref(), other, arguments, |what, path, text| {
             file(what, path, &|| Ok(text()))
         })?;
     }
@@ -145,27 +173,30 @@ fn plan_files<'a>(
     problem: &Problem,
     plan: &Plan,
     graph: Option<&Graph>,
+    other: Option<&(Outcome, String)>,
     arguments: &'a Arguments,
     mut each: impl FnMut(&'static str, &'a Option<PathBuf>, &dyn Fn() -> String) -> Result<()>,
 ) -> Result<()> {
-    let title = || title(input::called(&arguments.input));
     each("plan", &arguments.output, &|| plan.to_csv(graph))?;
-    each("picture", &arguments.svg, &|| svg::render(plan, graph, &title()))?;
-    each("page", &arguments.html, &|| html::render(plan, graph, &title()))?;
+    each("picture", &arguments.svg, &|| svg::render(plan, graph, &arguments.title()))?;
+    each("page", &arguments.html, &|| {
+        let title = arguments.title();
+        let mut pages = vec![Page { plan, graph, title: &title }];
+        pages.extend(other.map(|(outcome, title)| {
+            let Outcome { plan, graph, .. } = outcome;
+            Page { plan, graph: graph.as_ref(), title }
+        }));
+        html::render_all(&pages)
+    })?;
     each("sharing", &arguments.sharing, &|| sharing_table(problem, plan))?;
     each("pool dump", &arguments.pool_dump, &|| pool_dump_csv(plan, graph))
-}
-
-/// The title of the picture.
-fn title(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> {
     let part = |part| clock(arguments, start, part);
     let clock = part(1);
     clock.reserve(&input, &|problem, plan| {
-        let _ = plan_files(problem, plan, None, arguments, |_, path, text| {
+        let _ = plan_files(problem, plan, None, None, arguments, |_, path, text| {
             if path.is_some() {
                 text();
             }
@@ -248,7 +279,9 @@ fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
 }
 
 fn count_parts(arguments: &Arguments) -> u32 {
-    1 + u32::from(arguments.curve) + u32::from(arguments.compare) + u32::from(arguments.proof.is_some())
+    let more =
+        [arguments.curve, arguments.compare, arguments.proof.is_some(), arguments.compare_with.is_some()];
+    1 + more.into_iter().map(u32::from).sum::<u32>()
 }
 
 /// The same options with another clock.

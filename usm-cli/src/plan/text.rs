@@ -8,6 +8,12 @@ use crate::output;
 use usm_plan::Outcome;
 use usm_plan::proof::Proven;
 
+/// The line of the plan that the page shows beside this one.
+pub(super) fn describe_beside(outcome: &Outcome, other: &Outcome, title: &str) -> String {
+    let ratio = other.plan.peak as f64 / outcome.plan.peak.max(1) as f64;
+    format!("  {:<12} {title}: peak {}, {ratio:.3} of this one\n", "beside", output::bytes(other.plan.peak))
+}
+
 /// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
     let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proven, .. } = outcome;

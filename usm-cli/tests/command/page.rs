@@ -4,8 +4,15 @@ use serde_json::{Value, json};
 
 use crate::support::{file, folder, text, usm};
 
-/// The data of the page: the content of the element `plan`.
+/// The only plan of the page.
 fn data(page: &str) -> Value {
+    let plans = plans(page);
+    assert_eq!(plans.as_array().map(Vec::len), Some(1));
+    plans[0].clone()
+}
+
+/// The plans of the page: the content of the element `plan`.
+fn plans(page: &str) -> Value {
     let start = "<script type=\"application/json\" id=\"plan\">";
     let from = page.find(start).expect("the element with the plan") + start.len();
     let end = from + page[from..].find("</script>").expect("the end of the element");
@@ -64,4 +71,24 @@ fn a_table_has_a_page_and_a_file_that_cannot_be_written_is_named() {
     let nowhere = text(&folder.join("missing").join("plan.html"));
     let ran = usm(&["plan", &table, "--html", &nowhere]);
     assert!(ran.stderr.contains("plan.html") && ran.code == 1, "{} {}", ran.code, ran.stderr);
+}
+
+#[test]
+fn a_page_shows_a_second_plan_beside_the_first() {
+    let folder = folder("page_pair");
+    let small = file(&folder, "small.csv", "id,lower,upper,size\n0,0,2,64\n1,1,3,64\n");
+    let large = file(&folder, "large.csv", "id,lower,upper,size\n0,0,2,512\n1,1,3,512\n");
+    let page = text(&folder.join("both.html"));
+    let ran = usm(&["plan", &small, "--compare-with", &large, "--html", &page]);
+    assert!(ran.code == 0 && ran.stdout.contains("large.csv: peak 1.00 KiB (1024 bytes), 8.000 of this one"));
+    let plans = plans(&std::fs::read_to_string(&page).expect("the page"));
+    let found = plans.as_array().unwrap().iter().map(|plan| (plan["title"].as_str(), plan["peak"].as_u64()));
+    assert_eq!(found.collect::<Vec<_>>(), [(Some("small.csv"), Some(128)), (Some("large.csv"), Some(1024))]);
+    // Without a page there is nothing to show it on; a file that is not there is named.
+    assert_eq!(usm(&["plan", &small, "--compare-with", &large]).code, 2);
+    let ran = usm(&["plan", &small, "--compare-with", "missing.csv", "--html", &page]);
+    assert!(ran.code == 2 && ran.stderr.contains("missing.csv"), "{}", ran.stderr);
+    // A plan that does not fit is no plan to show.
+    let ran = usm(&["plan", &small, "--compare-with", &large, "--html", &page, "--capacity", "200"]);
+    assert!(ran.code == 1 && ran.stderr.contains("large.csv has no plan"), "{}", ran.stderr);
 }

@@ -220,7 +220,22 @@ def _optional(name: str) -> object:
             return importlib.import_module(f".{name}", __name__)
         except ModuleNotFoundError as error:
             raise AttributeError(f"usm.{name} needs the package {error.name}: pip install {_OPTIONAL[name][1]}") from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    remedy = f": use {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{remedy}")
+
+
+# Names that users of other libraries try first, and what to call.
+_OTHER_NAMES = {
+    "array": "usm.asarray(values, copy=True)",
+    "ascontiguousarray": "array.copy()",
+    "ones": "usm.full(shape, 1)",
+    "ones_like": "usm.full_like(array, 1)",
+    "arange": "usm.asarray(range(stop))",
+    "from_numpy": "usm.asarray(array)",
+    "asnumpy": "usm.to_numpy(array)",
+    "ndarray": "usm.Array",
+    "dtype": "usm.DType",
+}
 
 
 def _is_there(package: str) -> bool:
@@ -234,4 +249,4 @@ def _is_there(package: str) -> bool:
 
 def __dir__() -> list[str]:
     found = (name for name, (package, _) in _OPTIONAL.items() if _is_there(package))
-    return sorted([*__all__, *_KERNEL_NAMES, "kernel_api", "__version__", *found])
+    return sorted([*__all__, *_KERNEL_NAMES, "adapt", "kernel_api", "__version__", *found])

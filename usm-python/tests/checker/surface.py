@@ -87,6 +87,8 @@ def arrays() -> None:
     others = [usm.bool_, usm.float16, usm.float32, usm.float64, usm.complex64, usm.complex128, usm.bfloat16]
     assert_type(signed + unsigned + others, list[usm.DType])
     assert_type((dtype.str, dtype.name, dtype.kind, dtype.itemsize), tuple[str, str, str, int])
+    assert_type((dtype.byteorder, dtype.isnative, dtype.hasobject, dtype.subdtype), tuple[str, bool, bool, None])
+    assert (dtype.base, dtype.shape, dtype.names, dtype.fields) == (dtype, (), None, None)
     assert dtype == array.dtype and hash(dtype) == hash(array.dtype) and dtype.descr == [("", "<f4")] and dtype.dtype == dtype
     assert_type(usm.full((2, 3), 1.5, device="host"), usm.Array)
     for like in (usm.empty_like(array), usm.zeros_like(array, "<i4"), usm.full_like(array, 2, kind="host", device="host")):
@@ -112,6 +114,7 @@ def arrays() -> None:
     one = made[1, 2]
     assert one.item() == 2.5 and int(one) == 2 and float(one) == 2.5 and bool(one)
     assert made.tolist()[1] == [2.5, 2.5, 2.5] and len(made.tobytes()) == 24
+    assert (made.astype("f8", casting="safe").dtype.char, made.dtype.num, made.dtype.type(1)) == ("d", 11, 1)
     assert memoryview(made).nbytes == 24
     assert_type(made.__array_interface__, dict[str, Any])
     assert_type(made.__dlpack_device__(), tuple[int, int])
