@@ -75,8 +75,8 @@ mod symbol;
 mod track;
 mod transfer;
 mod turn;
-mod uniform;
 mod ufunc;
+mod uniform;
 mod view;
 
 /// The extension module behind the package `usm`. It was not tested without the interpreter's lock,

@@ -316,7 +316,7 @@ pub(super) fn register() {
 pub(super) mod tests {
     use alloc::vec::Vec;
     use core::ffi::c_int;
-    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Barrier, Mutex, PoisonError};
     use std::thread;
 
