@@ -1,9 +1,11 @@
-"""The documentation is right: examples of the README, types, the list of names."""
+"""The documentation is right: examples of the pages, types, the list of names."""
 
 import ast
 import doctest
 import inspect
 import pathlib
+
+import pytest
 
 import usm
 import usm.errors
@@ -16,9 +18,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 STUB = pathlib.Path(usm.__file__).with_name("_usm.pyi")
 
 
-def test_the_examples_of_the_readme():
+@pytest.mark.parametrize("page", ["usm-python/README.md", "docs/python/guide.md"])
+def test_the_examples_of_a_page(page):
     require("numba", "an example compiles")
-    result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    result = doctest.testfile(str(ROOT.parent / page), module_relative=False)
     assert result.attempted > 10 and result.failed == 0
 
 
