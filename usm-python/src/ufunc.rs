@@ -21,7 +21,7 @@ fn of_host<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, Py
     value.cast::<Array>().map_or_else(|_| Ok(value.clone()), |array| host_view(array, name))
 }
 
-/// The result of `__array_ufunc__`: arrays given as `out`, otherwise NumPy's. `NotImplemented` where
+/// The result of `__array_ufunc__`: arrays given as `out`, otherwise NumPy's. `NotImplemented` if
 /// another operand has functions of its own.
 pub(crate) fn call<'py>(
     ufunc: &Bound<'py, PyAny>,
