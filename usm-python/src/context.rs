@@ -133,5 +133,5 @@ pub(crate) fn device_of(
     if let Ok(device) = given.cast::<PyDevice>() {
         return Ok(device.get().clone());
     }
-    runtime::select(py, argument::text(name, given, fits)?).map(|entry| PyDevice(Arc::clone(entry)))
+    defaults::select(py, argument::text(name, given, fits)?)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use usm_core::Selector;
 
 use crate::argument;
 use crate::blocks::Blocks;
@@ -43,6 +44,19 @@ pub(crate) fn device(py: Python<'_>) -> PyResult<PyDevice> {
     PyContext(stream.scope())
         .device(py)
         .ok_or_else(|| Class::Device.error("the queue of this `with` block is on no device that usm lists"))
+}
+
+/// The device of a selector. Where it names no runtime, that of the default device comes first, so
+/// that both work together in one call.
+pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<PyDevice> {
+    let names_no_runtime = text.parse::<Selector>().is_ok_and(|it| it.backend.is_none() && !it.sycl);
+    if names_no_runtime && let Ok(default) = device(py) {
+        let near = format!("{}:{text}", default.0.info.backend.name());
+        if let Ok(entry) = runtime::select(py, &near) {
+            return Ok(PyDevice(Arc::clone(entry)));
+        }
+    }
+    runtime::select(py, text).map(|entry| PyDevice(Arc::clone(entry)))
 }
 
 /// Ends a block of `owner` and waits for its queue.

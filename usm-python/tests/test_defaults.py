@@ -106,3 +106,14 @@ loaded = open("/proc/self/maps").read()
 assert "libsycl" not in loaded and "libOpenCL" not in loaded and "intelocl" not in loaded
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_selector_without_a_runtime_takes_that_of_the_default(queue):
+    """Two runtimes list the same processor; both arrays then work in one launch."""
+    selector = queue.device.selector
+    if queue.device.type != "cpu":
+        assert usm.Device("host").selector == "host:host:0"
+        return
+    with usm.Device(selector):
+        assert usm.Device("cpu") == usm.Device() and usm.zeros(3, device="cpu").device == usm.zeros(3).device
+        assert usm.Device("cpu:0").selector == selector and usm.Device("host").selector == "host:host:0"

@@ -384,8 +384,13 @@ pub(crate) fn stream(
                 let selector = Selector::of(stream.context().info());
                 format!("a queue of {selector} (context {})", stream.context().id())
             };
+            let (here, elsewhere) = (stream.context().info(), there.context().info());
+            let remedy = match here.backend == elsewhere.backend {
+                true => String::new(),
+                false => format!("; array.to_device(\"{}\") makes a copy", Selector::of(here)),
+            };
             return Err(refused(&format!(
-                "{} is of {}, {} of {}: all arrays of a launch are of one queue",
+                "{} is of {}, {} of {}: all arrays of a launch are of one queue{remedy}",
                 name(place),
                 queue(stream),
                 name(other),
