@@ -57,6 +57,8 @@ typedef struct usm_plan_report {
     uint64_t lower_bound; /* bytes that every plan needs */
     uint64_t buffers;     /* placed blocks: views and results in place add none */
     uint64_t optimal;     /* 1 if peak and lower_bound are equal */
+    uint64_t order_optimal; /* 1 if no other order of the operators has a lower peak */
+    uint64_t order_bound;   /* bytes that every order needs; 0 without options.reorder */
 } usm_plan_report;
 
 /* The plan of a graph. */

@@ -4,6 +4,7 @@ use core::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use usm_pool::planner::reorder::Effort;
 use usm_pool::{Options, Plan, Problem, Strategy};
 
 use crate::input::Input;
@@ -12,6 +13,14 @@ use crate::rehearsal;
 /// Search time of [`Strategy::Auto`] without a user's limit: a person
 /// waits, and a search finds almost everything early.
 pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
+
+/// The sets of operators that a search for another order visits in a quarter of the time limit.
+#[must_use]
+pub fn order_sets(limit: Option<Duration>) -> u64 {
+    // The usual number takes about a second.
+    let quarter = |limit: Duration| (Effort::USUAL as f64 * limit.as_secs_f64() / 4.0) as u64;
+    limit.map_or(Effort::USUAL, |limit| quarter(limit).min(Effort::MOST))
+}
 
 /// The reason why a plan was stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +114,7 @@ impl<'i> Clock<'i> {
 
     /// Makes the limit decide instead of a count of nodes.
     pub fn rule(&self, options: &mut Options<'_>) {
+        options.order_sets = order_sets(self.limit);
         if self.limit.is_some() {
             options.nodes = u64::MAX;
             options.stop_early = true;

@@ -144,6 +144,9 @@ struct JsonOp {
     in_place: Vec<(u64, u64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
+    /// Bytes that the operator needs while it runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    workspace: u64,
 }
 
 /// Reads a file.
@@ -161,7 +164,7 @@ pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let graph = file.graph(&dims, &values, hints)?;
     file.count_plans()?;
     let planned = if file.plans.is_empty() { None } else { Some(file.planned(dims, values)?) };
-    Ok(Model { graph, reordered: None, planned })
+    Ok(Model { planned, ..Model::from(graph) })
 }
 
 /// Whether the sizes of a text depend on dimensions; then, whether it has plans for every value.
@@ -218,6 +221,7 @@ impl File {
             if let Some(cost) = op.cost {
                 described = described.cost(cost);
             }
+            described = described.workspace(op.workspace);
             builder = builder.op(described);
         }
         if let (Some((id, of)), false) = (over.iter().min(), self.plans.is_empty()) {
@@ -303,6 +307,8 @@ impl File {
             outputs: ids(&node.outputs),
             in_place: node.in_place.iter().map(|&(from, to)| (ids(&[from])[0], ids(&[to])[0])).collect(),
             cost: (node.cost != 1).then_some(node.cost),
+            // The graph has a tensor for it.
+            workspace: 0,
         };
         Self {
             tensors: graph.tensors().iter().map(|node| JsonTensor::of(node, graph)).collect(),

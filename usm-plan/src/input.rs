@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use usm_pool::planner::reorder::Reordered;
-use usm_pool::{Graph, Problem};
+use usm_pool::{Graph, OrderBound, Problem};
 
 use crate::error::{Error, Result};
 use crate::onnx::infer::Inferred;
@@ -16,6 +16,7 @@ pub use crate::table::number;
 
 /// The content of a file.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a program has one or two of them")]
 pub enum Input {
     /// Buffers with fixed lifetimes.
     Buffers(Problem),
@@ -30,13 +31,15 @@ pub struct Model {
     pub graph: Graph,
     /// The order that the reader chose for the peak; `None` for files that state theirs.
     pub reordered: Option<Reordered>,
+    /// A bound on the peak of every order, if the reader searched for one.
+    pub every_order: Option<OrderBound>,
     /// The plans in the file, if it has them. Nothing is searched then.
     pub planned: Option<Planned>,
 }
 
 impl From<Graph> for Model {
     fn from(graph: Graph) -> Self {
-        Self { graph, reordered: None, planned: None }
+        Self { graph, reordered: None, every_order: None, planned: None }
     }
 }
 
@@ -54,6 +57,8 @@ pub struct Hints<'a> {
     pub values: Vec<(String, String)>,
     /// Whether the operators of an ONNX file keep their order.
     pub keep_order: bool,
+    /// Sets of operators that a search for the order may visit, if not the usual number.
+    pub order_sets: Option<u64>,
     /// Whether every tensor of an ONNX file has bytes of its own.
     pub no_views: bool,
     /// Whether the plan is for a queue without order, so that none is chosen.
@@ -78,12 +83,13 @@ impl Hints<'_> {
 
 impl fmt::Debug for Hints<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { alignment, dims, values, keep_order, no_views, out_of_order, .. } = self;
+        let Self { alignment, dims, values, keep_order, order_sets, no_views, out_of_order, .. } = self;
         f.debug_struct("Hints")
             .field("alignment", alignment)
             .field("dims", dims)
             .field("values", values)
             .field("keep_order", keep_order)
+            .field("order_sets", order_sets)
             .field("no_views", no_views)
             .field("out_of_order", out_of_order)
             .finish_non_exhaustive()

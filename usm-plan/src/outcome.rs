@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use usm_pool::alias::InPlace;
 use usm_pool::placement::{Limits, plan_graph_within, plan_within};
 use usm_pool::planner::pareto::Tradeoff;
-use usm_pool::planner::reorder::{Reordered, reorder};
+use usm_pool::planner::reorder::{Effort, Reordered, reorder_within};
 use usm_pool::report::Compared;
 use usm_pool::verify::Violation;
-use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, verify};
+use usm_pool::{Graph, Options, OrderBound, Plan, Problem, Queue, Strategy, verify};
 
 use crate::clock::{Clock, Stopped};
 use crate::error::{Error, Result};
@@ -73,6 +73,8 @@ pub struct Outcome {
     pub stopped: Option<Stopped>,
     /// The result of a search for another order, if requested.
     pub reordered: Option<Reordered>,
+    /// A bound on the peak of every order of the operators, if one was searched for.
+    pub every_order: Option<OrderBound>,
     /// Peak against edges, if requested.
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
@@ -95,7 +97,7 @@ pub fn make(
 ) -> Result<Outcome> {
     let start = Instant::now();
     let named = |error| Error::bad(error).in_file(file);
-    let mut reordered = None;
+    let (mut reordered, mut every_order) = (None, None);
     let (graph, problem, plan) = match input {
         Input::Buffers(problem) => {
             let plan = plan_within(&problem, options, limits).map_err(named)?;
@@ -114,25 +116,30 @@ pub fn make(
             (Some(graph), problem, plan)
         }
         Input::Graph(model) => {
-            let (graph, found) = ordered(model, again, file)?;
-            reordered = found;
+            let ordered = ordered(model, again, options, file)?;
+            (reordered, every_order) = (ordered.reordered, ordered.every_order);
+            let graph = ordered.graph;
             let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(named)?;
             (Some(graph), problem, plan)
         }
     };
     let seconds = start.elapsed().as_secs_f64();
     let (stopped, curve, compared, proven) = (None, None, None, None);
-    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, curve, compared, proven })
+    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, every_order, curve, compared, proven })
 }
 
-/// The graph of a model in the order for planning, and the result of the search for that order.
-pub(crate) fn ordered(model: Model, again: bool, file: &Path) -> Result<(Graph, Option<Reordered>)> {
-    let Model { graph, reordered, .. } = model;
-    if !again || reordered.is_some() {
-        return Ok((graph, reordered));
+/// The model in the order for planning.
+pub(crate) fn ordered(model: Model, again: bool, options: &Options<'_>, file: &Path) -> Result<Model> {
+    if !again || model.reordered.is_some() || options.queue == Queue::OutOfOrder {
+        return Ok(model);
     }
-    let found = reorder(&graph, InPlace::SameSize).map_err(|error| Error::bad(error).in_file(file))?;
-    Ok((graph.reordered(&found.order).map_err(Error::unable)?, Some(found)))
+    let stop = || options.stop.is_some_and(|stop| stop());
+    let effort = Effort::new(options.order_sets, &stop);
+    let found = reorder_within(&model.graph, InPlace::SameSize, &effort);
+    let mut found = found.map_err(|error| Error::bad(error).in_file(file))?;
+    let every_order = found.every_order.take();
+    let graph = model.graph.reordered(&found.order).map_err(Error::unable)?;
+    Ok(Model { reordered: Some(found), every_order, ..Model::from(graph) })
 }
 
 impl Outcome {
@@ -143,15 +150,30 @@ impl Outcome {
         self.plan.certificate.is_claim() && self.proven.is_none_or(|proven| proven.bound < bound)
     }
 
-    /// Checks the plan against its problem and graph. The checker shares no code with the planners.
+    /// Whether no other order of the operators has a plan with a lower peak. False if no order was
+    /// searched for.
+    #[must_use]
+    pub fn is_best_order(&self) -> bool {
+        let Self { plan, every_order, .. } = self;
+        plan.feasible() && every_order.as_ref().is_some_and(|bound| bound.bytes == plan.peak)
+    }
+
+    /// Checks the plan against its problem and graph, and the bound on every order. The checker
+    /// shares no code with the planners.
     ///
     /// # Errors
     /// A fault of the plan, which would be a defect of the planner.
     pub fn check(&self) -> Result<()> {
-        let Self { graph, problem, plan, .. } = self;
+        let Self { graph, problem, plan, every_order, .. } = self;
         plan.verify(problem).map_err(wrong_plan)?;
         if let Some(graph) = graph {
             verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong_plan)?;
+            if let Some(bound) = every_order {
+                verify::order_bound(graph, bound).map_err(wrong_plan)?;
+                if bound.bytes > plan.peak {
+                    return Err(wrong_plan(Violation::OrderBelow { limit: plan.peak }));
+                }
+            }
         }
         Ok(())
     }

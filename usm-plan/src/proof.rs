@@ -69,7 +69,9 @@ pub fn check(
     let problem = match input {
         Input::Buffers(problem) => problem,
         Input::Graph(Model { graph, planned: Some(_), .. }) => of_graph(&graph, true, queue)?,
-        Input::Graph(model) => of_graph(&outcome::ordered(model, again, file)?.0, false, queue)?,
+        Input::Graph(model) => {
+            of_graph(&outcome::ordered(model, again, &Options::default(), file)?.graph, false, queue)?
+        }
     };
     replay(&problem, text).map_err(|error| error.in_file(proof))
 }

@@ -21,6 +21,10 @@ pub struct Report<'a> {
     optimal: bool,
     /// If `optimal`: "proven" by a checked certificate or proof, or "claimed" by the search.
     optimality: Option<&'static str>,
+    /// Whether no other order of the operators has a lower peak.
+    order_optimal: bool,
+    /// No order has a lower peak than this; null if no order was searched for.
+    order_bound: Option<u64>,
     feasible: bool,
     strategy: &'static str,
     seconds: f64,
@@ -127,6 +131,8 @@ impl<'a> Report<'a> {
             optimal: feasible && plan.optimal(),
             optimality: (feasible && plan.optimal())
                 .then(|| if outcome.is_claim() { "claimed" } else { "proven" }),
+            order_optimal: outcome.is_best_order(),
+            order_bound: outcome.every_order.as_ref().map(|bound| bound.bytes),
             feasible,
             strategy: plan.strategy.name(),
             seconds: *seconds,

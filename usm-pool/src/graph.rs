@@ -124,6 +124,7 @@ pub struct Op {
     pub(crate) outputs: Vec<u64>,
     pub(crate) in_place: Vec<(u64, u64)>,
     pub(crate) cost: u64,
+    pub(crate) workspace: u64,
 }
 
 impl Op {
@@ -131,7 +132,14 @@ impl Op {
     /// `#<index>`.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), inputs: Vec::new(), outputs: Vec::new(), in_place: Vec::new(), cost: 1 }
+        Self {
+            name: name.into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            in_place: Vec::new(),
+            cost: 1,
+            workspace: 0,
+        }
     }
 
     /// Adds tensors that the operator reads. A tensor may be named twice.
@@ -154,6 +162,15 @@ impl Op {
     #[must_use]
     pub fn in_place(mut self, input: u64, output: u64) -> Self {
         self.in_place.push((input, output));
+        self
+    }
+
+    /// Bytes that the operator needs while it runs, and no longer. The graph gets a tensor for them
+    /// that nobody reads, with the default alignment, the name `NAME.workspace` and the least free
+    /// id above those of the declared tensors.
+    #[must_use]
+    pub const fn workspace(mut self, bytes: u64) -> Self {
+        self.workspace = bytes;
         self
     }
 

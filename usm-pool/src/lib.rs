@@ -32,6 +32,8 @@ pub mod graph;
 pub mod html;
 pub mod lifetime;
 #[cfg(feature = "alloc")]
+pub mod order_bound;
+#[cfg(feature = "alloc")]
 mod permit;
 #[cfg(feature = "alloc")]
 mod pickle;
@@ -70,6 +72,8 @@ pub use conflict::ConflictView;
 pub use dependency::Queue;
 #[cfg(feature = "alloc")]
 pub use graph::{Graph, GraphBuilder, GraphError, Op, Tensor, TensorKind};
+#[cfg(feature = "alloc")]
+pub use order_bound::{OrderBound, OrderCertificate};
 #[cfg(feature = "alloc")]
 pub use plan::{Certificate, Memory, Plan, Row};
 #[cfg(feature = "alloc")]

@@ -27,9 +27,7 @@ impl Permit<'_> {
     /// Whether a plan may take the permit: in processing order, or with `reach` in every order that
     /// the paths leave.
     pub(crate) fn can_be_taken(&self, graph: &Graph, reach: Option<&Reachability>) -> bool {
-        let Self { op, input, output, source: (source, _), target } = *self;
-        let fits = graph.tensors()[output].size <= graph.tensors()[input].size;
-        let apart = source.root != target.root;
+        let Self { op, source: (source, _), target, .. } = *self;
         let ordered = match reach {
             None => source.lifetime.upper == op as u64 + 1 && target.lifetime.lower == op as u64,
             Some(reach) => {
@@ -40,7 +38,16 @@ impl Permit<'_> {
                 !looped && source.ops.iter().all(before) && target.ops.iter().all(after)
             }
         };
-        fits && apart && !source.to_end && !target.from_start && ordered && !self.overwrites(graph)
+        !target.from_start && ordered && self.can_be_taken_in_some_order(graph)
+    }
+
+    /// What the order of the operators does not decide: whether a plan of some order may take the
+    /// permit.
+    pub(crate) fn can_be_taken_in_some_order(&self, graph: &Graph) -> bool {
+        let Self { input, output, source: (source, _), target, .. } = *self;
+        let fits = graph.tensors()[output].size <= graph.tensors()[input].size;
+        let apart = source.root != target.root;
+        fits && apart && !source.to_end && !self.overwrites(graph)
     }
 
     /// Whether the operator would overwrite an input that it may still read, or an output. A permit

@@ -3,12 +3,14 @@
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
 //! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is
-//! possible.
+//! possible, [`order_bound`] why no order of the operators is.
 
 #[cfg(feature = "alloc")]
 mod graph;
 #[cfg(feature = "alloc")]
 mod held;
+#[cfg(feature = "alloc")]
+mod order;
 #[cfg(feature = "alloc")]
 mod plan;
 #[cfg(feature = "alloc")]
@@ -18,6 +20,8 @@ mod sweep;
 
 #[cfg(feature = "alloc")]
 pub use graph::graph;
+#[cfg(feature = "alloc")]
+pub use order::order_bound;
 #[cfg(feature = "alloc")]
 pub use plan::plan;
 #[cfg(feature = "alloc")]
@@ -66,6 +70,18 @@ pub enum Violation {
     NoConflict { first: u64, second: u64 },
     /// A certificate with a tensor that is not known to be live at its instant.
     NotLive { id: u64, time: u64 },
+    /// A bound on every order that names an operator which the graph does not have, twice, or
+    /// before its predecessors.
+    OrderOperator { op: usize },
+    /// A bound on every order with a list of operators that need not come first: from this
+    /// operator on, or at it.
+    OrderList { op: usize },
+    /// A bound on every order, but some order keeps within fewer bytes.
+    OrderBelow { limit: u64 },
+    /// A bound on every order that has too many sets of operators to replay, or too many bytes.
+    OrderTooLarge,
+    /// A bound on every order of a graph with loops, which keeps its order.
+    OrderOfLoops,
 }
 
 impl fmt::Display for Violation {
@@ -118,6 +134,15 @@ impl fmt::Display for Violation {
             Self::NotLive { id, time } => {
                 write!(f, "certificate: nothing says that tensor {id} is live at time {time}")
             }
+            Self::OrderOperator { op } => {
+                write!(f, "order bound: op {op} is unknown, or named twice or too early")
+            }
+            Self::OrderList { op } => {
+                write!(f, "order bound: the list with op {op} need not come at this end of the order")
+            }
+            Self::OrderBelow { limit } => write!(f, "order bound: some order keeps within {limit} bytes"),
+            Self::OrderTooLarge => f.write_str("order bound: too many sets of operators to replay"),
+            Self::OrderOfLoops => f.write_str("order bound: a graph with loops keeps its order"),
         }
     }
 }

@@ -45,7 +45,9 @@ pub(crate) struct PyPlan {
 ///
 /// `input` is a table of rows `(lower, upper, size[, alignment])`, a dict of columns or of a graph,
 /// a path, or the bytes of an ONNX model. Sizes, offsets and `capacity` are in bytes, `time_limit`
-/// in seconds, and `threads` is the number of threads that search. Raises `usm.RequestError` for an
+/// in seconds, and `threads` is the number of threads that search. With `reorder`, the operators of
+/// a graph run in the order with the lowest peak that is found; those of an ONNX model do unless
+/// `keep_order`. Raises `usm.RequestError` for an
 /// input or option that is not valid, `TypeError` for an input of another form, and `ImportError`
 /// where shapes must be inferred and the package `onnx` is missing.
 ///
@@ -53,7 +55,7 @@ pub(crate) struct PyPlan {
 /// >>> plan.offsets.tolist(), plan.peak, plan.optimal
 /// ([2048, 0, 2048], 3072, True)
 #[pyfunction]
-#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1))]
+#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, values=None, keep_order=false, views=true, threads=1, reorder=false))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn plan(
     py: Python<'_>,
@@ -68,6 +70,7 @@ pub(crate) fn plan(
     keep_order: bool,
     views: bool,
     #[pyo3(from_py_with = argument::threads)] threads: usize,
+    reorder: bool,
 ) -> PyResult<PyPlan> {
     let start = Instant::now();
     let queue = queue_of(queue)?;
@@ -102,6 +105,21 @@ pub(crate) fn plan(
         let text = argument::text(&format!("values: {}", Shown(&name)), &text, "a number")?.to_owned();
         inputs.push((name, text));
     }
+    if reorder {
+        let refuse = |reason: &str| Err(Class::Request.error(format!("reorder: {reason}")));
+        if matches!(given, Given::Table(_)) {
+            return refuse("a table has no operators; give a graph");
+        }
+        if queue == Queue::OutOfOrder {
+            return refuse("an out-of-order queue has no order to change");
+        }
+        if keep_order {
+            return refuse("keep_order says the contrary");
+        }
+        if !ranges.is_empty() {
+            return refuse("the order of a plan for every value is that of the graph");
+        }
+    }
     if !inputs.is_empty() && matches!(given, Given::Table(_) | Given::Graph(_)) {
         return Err(Class::Request.error("values: only an ONNX model has inputs of a value"));
     }
@@ -121,6 +139,7 @@ pub(crate) fn plan(
             dims,
             values: inputs,
             keep_order,
+            order_sets: Some(usm_plan::clock::order_sets(said)),
             no_views: !views,
             out_of_order: queue == Queue::OutOfOrder,
             remark: Some(&remark),
@@ -149,7 +168,7 @@ pub(crate) fn plan(
         }
         let made = given.read(&hints).and_then(|input| {
             watch.clock.reserve(&input, &|_, _| ());
-            let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
+            let mut outcome = usm_plan::make(input, &options, &Limits::new(None, None), reorder, &file)?;
             outcome.stopped = watch.clock.stopped();
             outcome.check()?;
             Ok((outcome, None))
@@ -302,6 +321,20 @@ impl PyPlan {
     #[getter]
     fn optimal(&self) -> bool {
         self.feasible() && self.outcome.plan.optimal()
+    }
+
+    /// Whether no other order of the operators has a lower peak. False if no order was searched
+    /// for.
+    #[getter]
+    fn order_optimal(&self) -> bool {
+        self.outcome.is_best_order()
+    }
+
+    /// A size that no plan of any order of the operators can be below, in bytes. None if no order
+    /// was searched for.
+    #[getter]
+    fn order_bound(&self) -> Option<u64> {
+        self.outcome.every_order.as_ref().map(|bound| bound.bytes)
     }
 
     /// Whether a plan that fits the requested capacity was found. If not, nothing is placed:

@@ -236,10 +236,17 @@ impl Arguments {
             dims: self.dims(),
             values: self.values.clone(),
             keep_order: self.keep_order,
+            order_sets: Some(self.order_sets()),
             no_views: self.no_views,
             out_of_order: matches!(self.queue, QueueArgument::OutOfOrder),
             ..crate::hints()
         }
+    }
+
+    /// Sets of operators that a search for the order may visit: the usual number for a proof, whose
+    /// check finds the order again.
+    pub(super) fn order_sets(&self) -> u64 {
+        usm_plan::clock::order_sets(self.time_limit.filter(|_| self.proof.is_none()))
     }
 
     /// The dimensions with one value.

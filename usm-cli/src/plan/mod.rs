@@ -216,6 +216,7 @@ fn make(input: Input, arguments: &Arguments, start: Instant) -> Result<Outcome> 
     options.keep_critical_path = arguments.keep_critical_path;
     options.stop = Some(&stop);
     clock.rule(&mut options);
+    options.order_sets = arguments.order_sets();
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
     let file = input::called(&arguments.input);
     let mut outcome = usm_plan::make(input, &options, &limits, arguments.reorder, file)?;

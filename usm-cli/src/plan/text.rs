@@ -16,7 +16,8 @@ pub(super) fn describe_beside(outcome: &Outcome, other: &Outcome, title: &str) -
 
 /// Describes a plan as text.
 pub(super) fn describe(outcome: &Outcome) -> String {
-    let Outcome { graph, plan, seconds, stopped, reordered, curve, compared, proven, .. } = outcome;
+    let Outcome { graph, plan, seconds, stopped, reordered, every_order, curve, compared, proven, .. } =
+        outcome;
     let mut text = String::new();
     let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
     let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
@@ -28,7 +29,11 @@ pub(super) fn describe(outcome: &Outcome) -> String {
             _ if plan.memories.len() > 1 => "in two memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
-                let claim = if outcome.is_claim() { "claimed" } else { "proven" };
+                let claim = match (outcome.is_claim(), outcome.is_best_order()) {
+                    (true, _) => "placement claimed",
+                    (false, false) => "placement proven",
+                    (false, true) => "order and placement proven",
+                };
                 let compared = match peak > plan.naive {
                     true => "above the plain sum because of alignments".to_owned(),
                     false => format!("{times:.1} times less than the plain sum"),
@@ -61,6 +66,9 @@ pub(super) fn describe(outcome: &Outcome) -> String {
     if let Some(found) = reordered {
         let what = if found.bound < found.given { "new order of the operators" } else { "as given" };
         row("order", format!("{what}, bound {} before", output::bytes(found.given)));
+    }
+    if let Some(bound) = every_order.as_ref().filter(|_| !outcome.is_best_order()) {
+        row("order", format!("none is below {}", output::bytes(bound.bytes)));
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
     if let Some(proven) = proven {

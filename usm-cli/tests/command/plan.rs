@@ -181,7 +181,7 @@ fn a_peak_above_the_plain_sum_is_said_so() {
     let buffers = file(&folder, "b.csv", "id,lower,upper,size,alignment\n1,0,4,10,64\n2,0,4,20,64\n");
     let ran = usm(&["plan", &buffers]);
     assert!(
-        ran.stdout.contains("74 bytes, optimal (proven), above the plain sum because of"),
+        ran.stdout.contains("74 bytes, optimal (placement proven), above the plain sum because of"),
         "{}",
         ran.stdout
     );

@@ -246,12 +246,16 @@ fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
     clock.reserve(&input, &|_, _| ());
     let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
     outcome.check()?;
-    let Outcome { plan, .. } = outcome;
+    let order_optimal = u64::from(outcome.is_best_order());
+    let Outcome { plan, every_order, .. } = outcome;
     if let Some(capacity) = plan.capacity.filter(|_| !plan.feasible()) {
         return Err(Error::unable(format!(
             "no plan within {capacity} bytes was found: the best has {}, and none has less than {}",
             plan.peak, plan.lower_bound
         )));
     }
-    Ok(Made::of(&plan))
+    let mut made = Made::of(&plan);
+    made.report.order_optimal = order_optimal;
+    made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
+    Ok(made)
 }

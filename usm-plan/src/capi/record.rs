@@ -51,6 +51,10 @@ pub struct Report {
     pub buffers: u64,
     /// 0 or 1.
     pub optimal: u64,
+    /// 0 or 1.
+    pub order_optimal: u64,
+    /// Bytes; 0 if no order was searched for.
+    pub order_bound: u64,
 }
 
 /// The decoded options.
@@ -112,6 +116,8 @@ impl Wanted {
 impl Report {
     pub(super) fn of(plan: &Plan) -> Self {
         Self {
+            order_optimal: 0,
+            order_bound: 0,
             size: 0,
             peak: plan.peak,
             lower_bound: plan.lower_bound,
@@ -138,8 +144,8 @@ impl Report {
     /// # Safety
     /// [`Self::known_words`] returned `room` for the same struct.
     pub(super) unsafe fn write(&self, to: *mut Self, room: usize) {
-        let Self { size: _, peak, lower_bound, buffers, optimal } = *self;
-        let words = [peak, lower_bound, buffers, optimal];
+        let Self { size: _, peak, lower_bound, buffers, optimal, order_optimal, order_bound } = *self;
+        let words = [peak, lower_bound, buffers, optimal, order_optimal, order_bound];
         if room > 1 {
             // SAFETY: the struct has a second word.
             let second = unsafe { to.cast::<u64>().add(1) };

@@ -187,7 +187,7 @@ impl RangePlan {
         options.queue = self.queue;
         let graph = self.file.graph(&self.dims, values, &self.hints())?;
         let planned = Some(self.file.planned(self.dims.clone(), values.to_vec())?);
-        let input = Input::Graph(Model { graph, reordered: None, planned });
+        let input = Input::Graph(Model { planned, ..Model::from(graph) });
         let outcome = make(input, &options, &Limits::default(), false, name)?;
         outcome.check()?;
         Ok(outcome)

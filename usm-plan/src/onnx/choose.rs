@@ -6,7 +6,7 @@
 
 use usm_pool::Graph;
 use usm_pool::alias::InPlace;
-use usm_pool::planner::reorder::{Reordered, heaviest_cut, reorder};
+use usm_pool::planner::reorder::{Effort, Reordered, heaviest_cut, reorder_within};
 
 use super::allow::Join;
 use crate::error::{Error, Result};
@@ -69,11 +69,14 @@ fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<Ordered> {
         let bound = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
         return Ok(Ordered { model: graph.into(), bound });
     }
-    let found: Reordered = reorder(&graph, InPlace::SameSize).map_err(Error::unable)?;
+    let sets = hints.order_sets.unwrap_or(Effort::USUAL);
+    let effort = Effort::new(sets, &|| false);
+    let mut found: Reordered = reorder_within(&graph, InPlace::SameSize, &effort).map_err(Error::unable)?;
+    let every_order = found.every_order.take();
     let bound = found.bound;
     // A graph with loops keeps its order.
     let graph =
         if bound < found.given { graph.reordered(&found.order).map_err(Error::unable)? } else { graph };
     let reordered = (bound < found.given).then_some(found);
-    Ok(Ordered { model: Model { reordered, ..graph.into() }, bound })
+    Ok(Ordered { model: Model { reordered, every_order, ..graph.into() }, bound })
 }

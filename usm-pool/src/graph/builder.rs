@@ -55,6 +55,8 @@ impl From<&Graph> for GraphBuilder {
                 .map(|&(from, to)| (graph.tensors[from].id, graph.tensors[to].id))
                 .collect(),
             cost: node.cost,
+            // A built graph has a tensor for it.
+            workspace: 0,
         };
         Self {
             tensors: graph.tensors.iter().map(tensor).collect(),
@@ -115,7 +117,8 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`GraphError`] with the tensor or operator and the numbers.
-    pub fn build(self) -> Result<Graph, GraphError> {
+    pub fn build(mut self) -> Result<Graph, GraphError> {
+        self.add_workspaces();
         let mut index = BTreeMap::new();
         for (i, tensor) in self.tensors.iter().enumerate() {
             if index.insert(tensor.id, i).is_some() {
@@ -141,6 +144,29 @@ impl GraphBuilder {
         graph.rewritten = graph.find_rewritten();
         graph.check_iterations()?;
         Ok(graph)
+    }
+
+    /// A tensor that nobody reads for each operator with a workspace.
+    fn add_workspaces(&mut self) {
+        if self.ops.iter().all(|op| op.workspace == 0) {
+            return;
+        }
+        let taken: BTreeSet<u64> = self.tensors.iter().map(|tensor| tensor.id).collect();
+        let mut next = taken.last().copied().unwrap_or(0);
+        for (at, op) in self.ops.iter_mut().enumerate() {
+            let bytes = core::mem::take(&mut op.workspace);
+            if bytes == 0 {
+                continue;
+            }
+            // After the greatest id the search begins again at 0.
+            next = next.wrapping_add(1);
+            while taken.contains(&next) {
+                next = next.wrapping_add(1);
+            }
+            let name = if op.name.is_empty() { format!("op{at}") } else { op.name.clone() };
+            self.tensors.push(Tensor::new(next, bytes).name(format!("{name}.workspace")));
+            op.outputs.push(next);
+        }
     }
 
     fn check_loops(&self) -> Result<(), GraphError> {

@@ -98,6 +98,9 @@ pub struct Options<'a> {
     /// buffer; and up to 262,144 buffers with every budget, as long as the other strategy takes at
     /// most 2^24 steps before it is worse. A step reads one list of placed buffers.
     pub nodes: u64,
+    /// Maximum number of sets of operators in a search for another order, for callers that make one
+    /// beside the plan; see [`reorder::Effort`].
+    pub order_sets: u64,
     /// Called regularly; `true` ends the search with the best plan so far. With it the caller sets
     /// a time limit, so the planner needs no clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
@@ -123,6 +126,7 @@ impl fmt::Debug for Options<'_> {
             .field("keep_critical_path", &self.keep_critical_path)
             .field("capacity", &self.capacity)
             .field("nodes", &self.nodes)
+            .field("order_sets", &self.order_sets)
             .field("stop", &self.stop.is_some())
             .field("stop_early", &self.stop_early)
             .field("threads", &self.threads)
@@ -140,6 +144,7 @@ impl Default for Options<'_> {
             keep_critical_path: false,
             capacity: None,
             nodes: 1 << 21,
+            order_sets: reorder::Effort::USUAL,
             stop: None,
             stop_early: false,
             threads: 1,

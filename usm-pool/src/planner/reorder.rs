@@ -1,15 +1,27 @@
 //! Reordering on an in-order queue: the processing order decides which tensors are live together.
 //!
-//! Finding the best order is NP-hard. The bounds (the heaviest cuts) of a few orders with different
-//! strengths are compared; greedy plans mostly reach them.
+//! Finding the best order is NP-hard. Simple orders come first. Around the peak of the best one the
+//! operators are ordered anew, and then limits on the peak are tried on the whole graph. A limit
+//! that no order keeps is a bound on the peak of every order.
 
-use alloc::collections::BTreeSet;
+mod forced;
+mod improve;
+mod lists;
+mod lives;
+mod permits;
+mod reach;
+mod seen;
+mod walk;
+
 use alloc::vec::Vec;
 
+use self::improve::Improved;
+use self::lives::Lives;
+use self::reach::Budget;
 use crate::alias::{Blocks, InPlace};
 use crate::bound;
-use crate::graph::{Graph, GraphError, TensorKind};
-use crate::sort;
+use crate::graph::{Graph, GraphError};
+use crate::order_bound::{OrderBound, OrderCertificate};
 use crate::{Buffer, Error};
 
 /// A processing order and the least peak in bytes that it allows.
@@ -22,6 +34,45 @@ pub struct Reordered {
     pub bound: u64,
     /// Heaviest cut in bytes with the given order.
     pub given: u64,
+    /// A bound on the peak of every order; none for a graph with loops. It names operators by their
+    /// place in the new order.
+    pub every_order: Option<OrderBound>,
+}
+
+/// What limits the search for an order.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Effort<'a> {
+    /// Maximum number of sets of finished operators that the search visits, and of operators that
+    /// it runs for each of ten sets. Counting gives the same order on every machine.
+    pub sets: u64,
+    /// Called regularly; `true` ends the search with the best order so far.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl core::fmt::Debug for Effort<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Effort").field("sets", &self.sets).finish_non_exhaustive()
+    }
+}
+
+impl Default for Effort<'_> {
+    fn default() -> Self {
+        Self { sets: Self::USUAL, stop: &|| false }
+    }
+}
+
+impl<'a> Effort<'a> {
+    /// Sets without a user's limit: about a second.
+    pub const USUAL: u64 = 1_000_000;
+    /// Sets with a time limit.
+    pub const MOST: u64 = 10_000_000;
+
+    /// At most so many sets, and until `stop` is true.
+    #[must_use]
+    pub const fn new(sets: u64, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { sets, stop }
+    }
 }
 
 /// Searches for a processing order with a lower peak. Returns the given order if no tried one is
@@ -30,23 +81,91 @@ pub struct Reordered {
 /// # Errors
 /// Tables that do not fit in memory.
 pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
+    reorder_within(graph, in_place, &Effort::default())
+}
+
+/// As [`reorder`], with a limit on the search.
+///
+/// # Errors
+/// As [`reorder`].
+///
+/// ```
+/// use usm_pool::alias::InPlace;
+/// use usm_pool::planner::reorder::{Effort, reorder_within};
+/// use usm_pool::{Graph, Op, Tensor, verify};
+///
+/// // The large and short branch first.
+/// let graph = Graph::builder()
+///     .default_alignment(1)
+///     .tensor(Tensor::new(0, 1))
+///     .tensor(Tensor::new(1, 100))
+///     .tensor(Tensor::new(2, 289))
+///     .tensor(Tensor::new(3, 10))
+///     .op(Op::new("s").outputs([0]))
+///     .op(Op::new("b").inputs([0]).outputs([1]))
+///     .op(Op::new("a1").inputs([0]).outputs([2]))
+///     .op(Op::new("a2").inputs([2]).outputs([3]))
+///     .output(1)
+///     .output(3)
+///     .build()?;
+/// let found = reorder_within(&graph, InPlace::Never, &Effort::default())?;
+/// assert_eq!((found.given, found.bound), (399, 300));
+/// // No other order is better, and the checker agrees.
+/// let proof = found.every_order.expect("no loops");
+/// assert_eq!(proof.bytes, 300);
+/// verify::order_bound(&graph.reordered(&found.order)?, &proof)?;
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub fn reorder_within(graph: &Graph, in_place: InPlace, effort: &Effort<'_>) -> Result<Reordered, Error> {
     let n = graph.ops().len();
-    let identity: Vec<usize> = (0..n).collect();
     let given = heaviest_cut(graph, in_place)?;
-    let mut best = Reordered { order: identity, bound: given, given };
+    let identity = || (0..n).collect();
     if !graph.loops().is_empty() {
-        return Ok(best);
+        return Ok(Reordered { order: identity(), bound: given, given, every_order: None });
     }
-    let links = Links::new(graph);
-    for order in [links.least_growth(graph), links.depth_first(graph), links.delay_sources(&best.order)] {
-        for order in [links.delay_sources(&order), order] {
-            let Ok(reordered) = graph.reordered(&order) else { continue };
-            let bound = heaviest_cut(&reordered, in_place)?;
-            if bound < best.bound {
-                best = Reordered { order, bound, given };
-            }
+    let lives = Lives::new(graph)?;
+    let (bound, op) = forced::heaviest_operator(&lives);
+    let mut best = Reordered { order: identity(), bound: given, given, every_order: None };
+    let mut lowest = Improved { order: lists::given(&lives), peak: u64::MAX, bound, blocked: None };
+    let mut consider = |order: &[u32]| -> Result<(), Error> {
+        let order: Vec<usize> = order.iter().map(|&op| op as usize).collect();
+        let Ok(reordered) = graph.reordered(&order) else { return Ok(()) };
+        let bound = heaviest_cut(&reordered, in_place)?;
+        if bound < best.bound {
+            (best.order, best.bound) = (order, bound);
+        }
+        Ok(())
+    };
+    lowest.peak = walk::peak(&lives, &lowest.order).0;
+    for order in lists::all(&lives) {
+        let peak = walk::peak(&lives, &order).0;
+        // Without permits the sums are the cuts.
+        if !lives.is_exact || peak < lowest.peak {
+            consider(&order)?;
+        }
+        if peak < lowest.peak {
+            (lowest.order, lowest.peak) = (order, peak);
+        }
+        if lowest.peak <= bound && lives.is_exact || (effort.stop)() {
+            break;
         }
     }
+    let mut budget = Budget { sets: effort.sets, steps: effort.sets.saturating_mul(10), stop: effort.stop };
+    lowest.improve(&lives, &mut budget);
+    consider(&lowest.order)?;
+    let certificate = match lowest.blocked {
+        None => OrderCertificate::Operator { op: op as usize },
+        Some(blocked) => {
+            let ops = |list: Vec<u32>| list.into_iter().map(|op| op as usize).collect::<Vec<_>>();
+            let lists = |lists: Vec<Vec<u32>>| lists.into_iter().map(ops).collect::<Vec<_>>();
+            OrderCertificate::Sets { first: lists(blocked.first), last: lists(blocked.last) }
+        }
+    };
+    let mut number = alloc::vec![0; n];
+    for (at, &op) in best.order.iter().enumerate() {
+        number[op] = at;
+    }
+    best.every_order = Some(OrderBound::new(lowest.bound, certificate).renumbered(&number));
     Ok(best)
 }
 
@@ -64,124 +183,6 @@ pub fn heaviest_cut(graph: &Graph, in_place: InPlace) -> Result<u64, Error> {
         alignment: block.alignment,
     });
     Ok(bound::time_cut(&buffers.collect::<Vec<_>>()).bytes)
-}
-
-struct Links {
-    before: Vec<Vec<usize>>,
-    after: Vec<Vec<usize>>,
-}
-
-impl Links {
-    fn new(graph: &Graph) -> Self {
-        let n = graph.ops().len();
-        let mut before: Vec<Vec<usize>> = (0..n).map(|op| graph.predecessors(op)).collect();
-        let mut after: Vec<Vec<usize>> = (0..n).map(|_| Vec::new()).collect();
-        for (op, list) in before.iter_mut().enumerate() {
-            list.sort_unstable();
-            list.dedup();
-            for &earlier in list.iter() {
-                after[earlier].push(op);
-            }
-        }
-        Self { before, after }
-    }
-
-    /// List scheduling: takes the ready operator that adds the fewest live bytes; of equals the one
-    /// with the most recent inputs.
-    fn least_growth(&self, graph: &Graph) -> Vec<usize> {
-        let n = self.before.len();
-        let mut users: Vec<usize> =
-            graph.tensors().iter().map(|tensor| tensor.users.len() + usize::from(tensor.is_output)).collect();
-        let mut waiting: Vec<usize> = self.before.iter().map(Vec::len).collect();
-        let mut fresh = alloc::vec![0_usize; n];
-        let mut ready: BTreeSet<usize> = (0..n).filter(|&op| waiting[op] == 0).collect();
-        let mut order = Vec::with_capacity(n);
-        while !ready.is_empty() {
-            let growth = |op: usize| {
-                let node = &graph.ops()[op];
-                let placed = |tensor: usize| graph.tensors()[tensor].kind == TensorKind::Activation;
-                let size = |tensor: usize| i128::from(graph.tensors()[tensor].size);
-                let made: i128 = node.outputs.iter().filter(|&&t| placed(t)).map(|&t| size(t)).sum();
-                let mut inputs = node.inputs.clone();
-                inputs.sort_unstable();
-                inputs.dedup();
-                let freed: i128 = inputs.into_iter().filter(|&t| placed(t) && users[t] == 1).map(size).sum();
-                made - freed
-            };
-            let next =
-                ready.iter().copied().min_by_key(|&op| (growth(op), core::cmp::Reverse(fresh[op]), op));
-            let Some(op) = next else { break };
-            ready.remove(&op);
-            order.push(op);
-            let mut inputs = graph.ops()[op].inputs.clone();
-            inputs.sort_unstable();
-            inputs.dedup();
-            for tensor in inputs {
-                users[tensor] = users[tensor].saturating_sub(1);
-            }
-            for &later in &self.after[op] {
-                waiting[later] -= 1;
-                fresh[later] = order.len();
-                if waiting[later] == 0 {
-                    ready.insert(later);
-                }
-            }
-        }
-        order
-    }
-
-    /// Puts every operator right after its inputs, the branch with the largest tensors first, from
-    /// the last operator backwards.
-    fn depth_first(&self, graph: &Graph) -> Vec<usize> {
-        let n = self.before.len();
-        let made = |op: usize| {
-            graph.ops()[op].outputs.iter().map(|&t| graph.tensors()[t].size).fold(0, u64::saturating_add)
-        };
-        let mut done = alloc::vec![false; n];
-        let mut order = Vec::with_capacity(n);
-        let mut stack: Vec<(usize, bool)> = Vec::new();
-        for sink in (0..n).filter(|&op| self.after[op].is_empty()) {
-            stack.push((sink, false));
-            while let Some((op, entered)) = stack.pop() {
-                if done[op] {
-                    continue;
-                }
-                if entered {
-                    done[op] = true;
-                    order.push(op);
-                    continue;
-                }
-                stack.push((op, true));
-                let mut needs: Vec<usize> =
-                    self.before[op].iter().copied().filter(|&earlier| !done[earlier]).collect();
-                // The stack reverses them.
-                sort::by_key(&mut needs, |earlier| (made(earlier), core::cmp::Reverse(earlier)));
-                stack.extend(needs.into_iter().map(|earlier| (earlier, false)));
-            }
-        }
-        order
-    }
-
-    /// The same order with operators without inputs moved to just before their first user.
-    fn delay_sources(&self, order: &[usize]) -> Vec<usize> {
-        let mut moved = Vec::with_capacity(order.len());
-        let mut done = alloc::vec![false; order.len()];
-        for &op in order {
-            let source = self.before[op].is_empty() && !self.after[op].is_empty();
-            if source || done[op] {
-                continue;
-            }
-            for &earlier in &self.before[op] {
-                if !done[earlier] {
-                    done[earlier] = true;
-                    moved.push(earlier);
-                }
-            }
-            done[op] = true;
-            moved.push(op);
-        }
-        moved
-    }
 }
 
 impl Graph {

@@ -358,17 +358,17 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
 }
 
 /// The accesses to a root and its views.
-struct Accesses {
-    ops: Vec<usize>,
+pub(super) struct Accesses {
+    pub(super) ops: Vec<usize>,
     /// The operators after which the bytes are free: `ops`, and the whole body of a loop that
     /// accesses them, because iterations may overlap.
     until: Vec<usize>,
-    before_run: bool,
-    after_run: bool,
+    pub(super) before_run: bool,
+    pub(super) after_run: bool,
 }
 
 impl Accesses {
-    fn of(graph: &Graph, root: usize) -> Self {
+    pub(super) fn of(graph: &Graph, root: usize) -> Self {
         let mut found = Self { ops: Vec::new(), until: Vec::new(), before_run: true, after_run: false };
         let (mut write, mut read) = (usize::MAX, usize::MAX);
         for &member in graph.family(root) {
@@ -466,7 +466,7 @@ impl Paths {
 
 /// The operators before `op` whose results it reads, that write bytes which it reads or writes, or
 /// that read bytes which it writes, with repetitions.
-fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
+pub(super) fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
     let tensors = graph.tensors();
     let meets = |a: usize, b: usize| {
         let (a, b) = (&tensors[a], &tensors[b]);

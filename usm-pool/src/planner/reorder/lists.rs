@@ -1,0 +1,204 @@
+//! Simple orders, each in about linear time: starting points of the search.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::lives::Lives;
+use super::walk::Walk;
+use crate::sort;
+
+/// All simple orders.
+pub(super) fn all(lives: &Lives) -> impl Iterator<Item = Vec<u32>> + '_ {
+    const MAKE: [fn(&Lives) -> Vec<u32>; 7] = [
+        least_growth,
+        heaviest_branch_first,
+        highest_rise_first,
+        least_peak_first,
+        earliest_inputs_first,
+        lightest_first,
+        given,
+    ];
+    let orders = MAKE.into_iter().map(|make| make(lives));
+    orders.flat_map(|order| [delay_sources(lives, &order), order])
+}
+
+/// The given order.
+pub(super) fn given(lives: &Lives) -> Vec<u32> {
+    (0..lives.len() as u32).collect()
+}
+
+/// Bytes that an operator begins.
+fn begun(lives: &Lives) -> Vec<u64> {
+    // The first user of a root in the given order begins it.
+    let mut bytes = alloc::vec![0; lives.len()];
+    let mut walk = Walk::new(lives);
+    for op in 0..lives.len() as u32 {
+        let level = walk.level;
+        let cost = walk.level_with(op);
+        bytes[op as usize] = cost - level;
+        walk.run(op);
+    }
+    bytes
+}
+
+/// List scheduling: takes the ready operator that adds the fewest live bytes; of equals the one
+/// with the most recent inputs.
+fn least_growth(lives: &Lives) -> Vec<u32> {
+    greedy(lives, |walk, op, fresh| {
+        (walk.level_after(op).wrapping_sub(walk.level) as i64, Reverse(fresh), op)
+    })
+}
+
+/// "Least peak memory first", as in PyTorch's Inductor: the operator that leaves the fewest bytes
+/// of those below the peak so far, otherwise the one that raises it least.
+fn least_peak_first(lives: &Lives) -> Vec<u32> {
+    let mut peak = 0;
+    // The step, its least key so far, and the bytes at the operator with that key.
+    let mut least = (0, (u64::MAX, 0, 0), 0);
+    greedy(lives, |walk, op, _| {
+        if walk.count > least.0 {
+            peak = peak.max(least.2);
+            least = (walk.count, (u64::MAX, 0, 0), 0);
+        }
+        let with = walk.level_with(op);
+        let key = (with.max(peak), walk.level_after(op), op);
+        if key < least.1 {
+            least = (walk.count, key, with);
+        }
+        key
+    })
+}
+
+/// The ready operator whose inputs were made earliest, as in PyTorch's Inductor.
+fn earliest_inputs_first(lives: &Lives) -> Vec<u32> {
+    let mut position = alloc::vec![0_u32; lives.len()];
+    let mut walk = Walk::new(lives);
+    let mut ready: BTreeSet<(Vec<u32>, u32)> = walk.ready().iter().map(|&op| (Vec::new(), op)).collect();
+    let mut order = Vec::with_capacity(lives.len());
+    while let Some((_, op)) = ready.pop_first() {
+        position[op as usize] = order.len() as u32;
+        order.push(op);
+        walk.run(op);
+        for &later in lives.after[op as usize].iter().filter(|&&later| walk.is_ready(later)) {
+            let mut inputs: Vec<u32> =
+                lives.before[later as usize].iter().map(|&earlier| position[earlier as usize]).collect();
+            inputs.sort_unstable();
+            ready.insert((inputs, later));
+        }
+    }
+    order
+}
+
+/// Depth first from the operators that touch the fewest bytes on, as in PyTorch's Inductor.
+fn lightest_first(lives: &Lives) -> Vec<u32> {
+    let rooms = |op: u32| lives.uses[op as usize].iter().map(|&root| lives.roots[root as usize].room);
+    let touched: Vec<u64> = (0..lives.len() as u32).map(|op| rooms(op).sum()).collect();
+    let mut starts = given(lives);
+    sort::by_key(&mut starts, |op| (touched[op as usize], op));
+    depth_first(lives, starts, |op| (touched[op as usize], op))
+}
+
+/// Puts every operator right after its inputs, the branch with the largest results first.
+fn heaviest_branch_first(lives: &Lives) -> Vec<u32> {
+    let bytes = begun(lives);
+    let sinks = given(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
+    depth_first(lives, sinks.collect(), |op| (Reverse(bytes[op as usize]), op))
+}
+
+/// As [`heaviest_branch_first`], but a branch counts as far as its peak exceeds what stays of it:
+/// the order that is best for trees.
+fn highest_rise_first(lives: &Lives) -> Vec<u32> {
+    let bytes = begun(lives);
+    let mut rise = alloc::vec![0_u64; lives.len()];
+    let mut peak = alloc::vec![0_u64; lives.len()];
+    for op in 0..lives.len() {
+        let mut inputs: Vec<(u64, u64)> = lives.before[op]
+            .iter()
+            .map(|&earlier| (peak[earlier as usize], bytes[earlier as usize]))
+            .collect();
+        inputs.sort_unstable_by_key(|&(peak, stays)| Reverse(peak.saturating_sub(stays)));
+        let (mut held, mut most) = (0_u64, 0_u64);
+        for (peak, stays) in inputs {
+            most = most.max(held.saturating_add(peak));
+            held = held.saturating_add(stays);
+        }
+        peak[op] = most.max(held.saturating_add(bytes[op]));
+        rise[op] = peak[op].saturating_sub(bytes[op]);
+    }
+    let sinks = given(lives).into_iter().filter(|&op| lives.after[op as usize].is_empty());
+    depth_first(lives, sinks.collect(), |op| (Reverse(rise[op as usize]), op))
+}
+
+/// Every operator after its inputs, these in the order of a key.
+fn depth_first<K: Ord>(lives: &Lives, starts: Vec<u32>, key: impl Fn(u32) -> K) -> Vec<u32> {
+    let mut done = alloc::vec![false; lives.len()];
+    let mut order = Vec::with_capacity(lives.len());
+    let mut stack: Vec<(u32, bool)> = Vec::new();
+    for start in starts {
+        stack.push((start, false));
+        while let Some((op, entered)) = stack.pop() {
+            if done[op as usize] {
+                continue;
+            }
+            if entered {
+                done[op as usize] = true;
+                order.push(op);
+                continue;
+            }
+            stack.push((op, true));
+            let inputs = lives.before[op as usize].iter().copied();
+            let mut needs: Vec<u32> = inputs.filter(|&earlier| !done[earlier as usize]).collect();
+            // The stack reverses them.
+            sort::by_key(&mut needs, |earlier| Reverse(key(earlier)));
+            stack.extend(needs.into_iter().map(|earlier| (earlier, false)));
+        }
+    }
+    order
+}
+
+/// The same order with operators without inputs moved to just before their first user.
+fn delay_sources(lives: &Lives, order: &[u32]) -> Vec<u32> {
+    let mut moved = Vec::with_capacity(order.len());
+    let mut done = alloc::vec![false; order.len()];
+    for &op in order {
+        let before = &lives.before[op as usize];
+        if (before.is_empty() && !lives.after[op as usize].is_empty()) || done[op as usize] {
+            continue;
+        }
+        for &earlier in before {
+            if !done[earlier as usize] {
+                done[earlier as usize] = true;
+                moved.push(earlier);
+            }
+        }
+        done[op as usize] = true;
+        moved.push(op);
+    }
+    moved
+}
+
+/// Most ready operators that a list compares in all; the rest keeps the given order.
+const COMPARED: usize = 1 << 24;
+
+/// The ready operator with the least key, again and again. `fresh` is the step at which it became
+/// ready.
+fn greedy<K: Ord>(lives: &Lives, mut key: impl FnMut(&Walk<'_>, u32, u32) -> K) -> Vec<u32> {
+    let mut walk = Walk::new(lives);
+    let mut fresh = alloc::vec![0_u32; lives.len()];
+    let mut order: Vec<u32> = Vec::with_capacity(lives.len());
+    let mut compared = 0;
+    while let Some(op) = walk.ready().iter().copied().min_by_key(|&op| key(&walk, op, fresh[op as usize])) {
+        compared += walk.ready().len();
+        walk.run(op);
+        order.push(op);
+        for &later in &lives.after[op as usize] {
+            fresh[later as usize] = order.len() as u32;
+        }
+        if compared > COMPARED {
+            order.extend((0..lives.len() as u32).filter(|&op| !walk.is_done(op)));
+            break;
+        }
+    }
+    order
+}

@@ -1,0 +1,185 @@
+//! A walk along an order: the live bytes after each step, and the bytes at each operator.
+
+use alloc::vec::Vec;
+
+use super::lives::Lives;
+
+/// The operators done so far, and what is live after them.
+#[derive(Clone, Debug)]
+pub(super) struct Walk<'l> {
+    pub(super) lives: &'l Lives,
+    done: Vec<bool>,
+    waiting: Vec<u32>,
+    /// Uses of each root that are still to come.
+    left: Vec<u32>,
+    /// Operators that may run next, in no order, and the place of each operator among them.
+    ready: Vec<u32>,
+    slot: Vec<u32>,
+    /// Live bytes between two operators.
+    pub(super) level: u64,
+    pub(super) count: usize,
+    /// Operators started since the beginning: the work of a search.
+    pub(super) steps: u64,
+}
+
+impl<'l> Walk<'l> {
+    pub(super) fn new(lives: &'l Lives) -> Self {
+        let mut walk = Self {
+            lives,
+            done: alloc::vec![false; lives.len()],
+            waiting: lives.before.iter().map(|list| list.len() as u32).collect(),
+            left: lives.roots.iter().map(|root| root.uses).collect(),
+            ready: Vec::new(),
+            slot: alloc::vec![0; lives.len()],
+            level: lives.roots.iter().filter(|root| root.from_start).map(|root| root.room).sum(),
+            count: 0,
+            steps: 0,
+        };
+        for op in 0..lives.len() as u32 {
+            if walk.waiting[op as usize] == 0 {
+                walk.make_ready(op);
+            }
+        }
+        walk
+    }
+
+    /// Operators that may run next, in no order.
+    pub(super) fn ready(&self) -> &[u32] {
+        &self.ready
+    }
+
+    fn make_ready(&mut self, op: u32) {
+        self.slot[op as usize] = self.ready.len() as u32;
+        self.ready.push(op);
+    }
+
+    fn make_unready(&mut self, op: u32) {
+        let slot = self.slot[op as usize];
+        self.ready.swap_remove(slot as usize);
+        if let Some(&moved) = self.ready.get(slot as usize) {
+            self.slot[moved as usize] = slot;
+        }
+    }
+
+    pub(super) fn is_done(&self, op: u32) -> bool {
+        self.done[op as usize]
+    }
+
+    pub(super) fn is_ready(&self, op: u32) -> bool {
+        self.waiting[op as usize] == 0 && !self.done[op as usize]
+    }
+
+    /// Whether a use has begun the root's life.
+    fn has_begun(&self, root: u32) -> bool {
+        let known = &self.lives.roots[root as usize];
+        known.from_start || self.left[root as usize] < known.uses
+    }
+
+    fn is_live(&self, root: u32) -> bool {
+        self.has_begun(root) && (self.left[root as usize] > 0 || self.lives.roots[root as usize].to_end)
+    }
+
+    /// The level with all that `op`, which is ready, begins.
+    pub(super) fn level_with(&self, op: u32) -> u64 {
+        let begun = self.lives.uses[op as usize].iter().filter(|&&root| !self.has_begun(root));
+        self.level + begun.map(|&root| self.lives.roots[root as usize].room).sum::<u64>()
+    }
+
+    /// Bytes that are live while `op`, which is ready, runs next.
+    pub(super) fn cost(&self, op: u32) -> u64 {
+        let lives = self.lives;
+        let uses = &lives.uses[op as usize];
+        let mut bytes = self.level_with(op);
+        for permits in &lives.permits[op as usize] {
+            let saved = permits.saved(
+                &lives.roots,
+                |root| self.left[root as usize] == 1,
+                |root| !self.has_begun(root),
+            );
+            bytes = bytes.saturating_sub(saved);
+        }
+        let topmost = lives.slack_order.iter().find(|&&root| self.is_live(root) || uses.contains(&root));
+        bytes.saturating_sub(topmost.map_or(0, |&root| lives.roots[root as usize].slack))
+    }
+
+    /// The level after `op`, which is ready.
+    pub(super) fn level_after(&self, op: u32) -> u64 {
+        let mut level = self.level;
+        for &root in &self.lives.uses[op as usize] {
+            let known = &self.lives.roots[root as usize];
+            if !self.has_begun(root) {
+                level += known.room;
+            }
+            if self.left[root as usize] == 1 && !known.to_end {
+                level -= known.room;
+            }
+        }
+        level
+    }
+
+    /// The largest slack among the roots that end with `op`, which is ready.
+    pub(super) fn slack_ended_by(&self, op: u32) -> u64 {
+        if self.lives.slack_order.is_empty() {
+            return 0;
+        }
+        let ended = self.lives.uses[op as usize].iter().filter(|&&root| self.left[root as usize] == 1);
+        ended.map(|&root| self.lives.roots[root as usize].slack).max().unwrap_or(0)
+    }
+
+    /// Runs `op`, which is ready.
+    pub(super) fn run(&mut self, op: u32) {
+        self.level = self.level_after(op);
+        for &root in &self.lives.uses[op as usize] {
+            self.left[root as usize] -= 1;
+        }
+        self.make_unready(op);
+        let lives = self.lives;
+        for &later in &lives.after[op as usize] {
+            self.waiting[later as usize] -= 1;
+            if self.waiting[later as usize] == 0 {
+                self.make_ready(later);
+            }
+        }
+        self.done[op as usize] = true;
+        self.count += 1;
+        self.steps += 1;
+    }
+
+    /// Takes back `op`, the last one that ran.
+    pub(super) fn take_back(&mut self, op: u32) {
+        self.done[op as usize] = false;
+        self.count -= 1;
+        let lives = self.lives;
+        for &later in &lives.after[op as usize] {
+            if self.waiting[later as usize] == 0 {
+                self.make_unready(later);
+            }
+            self.waiting[later as usize] += 1;
+        }
+        self.make_ready(op);
+        for &root in &self.lives.uses[op as usize] {
+            let known = &self.lives.roots[root as usize];
+            if self.left[root as usize] == 0 && !known.to_end {
+                self.level += known.room;
+            }
+            self.left[root as usize] += 1;
+            if !self.has_begun(root) {
+                self.level -= known.room;
+            }
+        }
+    }
+}
+
+/// The most bytes at any operator of an order, and the first operator with them, by position.
+pub(super) fn peak(lives: &Lives, order: &[u32]) -> (u64, usize) {
+    let mut walk = Walk::new(lives);
+    let mut most = (0, 0);
+    for (at, &op) in order.iter().enumerate() {
+        let cost = walk.cost(op);
+        if cost > most.0 {
+            most = (cost, at);
+        }
+        walk.run(op);
+    }
+    most
+}

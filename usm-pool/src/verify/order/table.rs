@@ -1,0 +1,354 @@
+//! Who uses which bytes, and what is live after a set of operators.
+
+use alloc::vec::Vec;
+
+use crate::graph::{Graph, TensorKind};
+use crate::verify::Violation;
+use crate::verify::graph::{Accesses, data_before};
+
+/// The bytes of a root and its views.
+#[derive(Clone, Debug)]
+pub(super) struct Bytes {
+    /// Size, rounded up to the alignment that all have.
+    pub(super) room: u64,
+    /// What the topmost leaves free of it.
+    pub(super) spare: u64,
+    pub(super) users: Vec<usize>,
+    pub(super) before_run: bool,
+    pub(super) after_run: bool,
+}
+
+/// A permit: bytes that end, and bytes that begin over them.
+#[derive(Clone, Copy, Debug)]
+struct Permit {
+    ends: usize,
+    begins: usize,
+}
+
+/// A graph as the checker sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) before: Vec<Vec<usize>>,
+    pub(super) after: Vec<Vec<usize>>,
+    pub(super) bytes: Vec<Bytes>,
+    /// For each operator the bytes that it uses.
+    uses: Vec<Vec<usize>>,
+    permits: Vec<Vec<Permit>>,
+    /// For each operator whether nothing can end with it: the caller or a direct successor uses all
+    /// that it uses.
+    pub(super) only_adds: Vec<bool>,
+    /// Whether any bytes have spare ones.
+    has_spare: bool,
+}
+
+impl Table {
+    pub(super) fn of(graph: &Graph) -> Result<Self, Violation> {
+        let (n, tensors) = (graph.ops().len(), graph.tensors());
+        let mut table = Self {
+            before: (0..n).map(|op| data_before(graph, op)).collect(),
+            after: alloc::vec![Vec::new(); n],
+            bytes: Vec::new(),
+            uses: alloc::vec![Vec::new(); n],
+            permits: alloc::vec![Vec::new(); n],
+            only_adds: Vec::new(),
+            has_spare: false,
+        };
+        for (op, before) in table.before.iter_mut().enumerate() {
+            before.sort_unstable();
+            before.dedup();
+            before.iter().for_each(|&earlier| table.after[earlier].push(op));
+        }
+        let mut number = alloc::vec![usize::MAX; tensors.len()];
+        let mut unit = u64::MAX;
+        for (root, node) in tensors.iter().enumerate() {
+            if node.alias.is_some() || node.kind != TensorKind::Activation || node.size == 0 {
+                continue;
+            }
+            let Accesses { ops: users, before_run, after_run, .. } = Accesses::of(graph, root);
+            // Where a read may come first in some orders only, its own life begins with it.
+            let written = graph.family(root).iter().any(|&member| tensors[member].producer.is_some());
+            let before_run = before_run && !written;
+            if users.is_empty() && !(before_run && after_run) {
+                continue;
+            }
+            number[root] = table.bytes.len();
+            unit = unit.min(node.alignment);
+            users.iter().for_each(|&op| table.uses[op].push(table.bytes.len()));
+            table.bytes.push(Bytes { room: node.size, spare: 0, users, before_run, after_run });
+        }
+        let mut sum = 0_u64;
+        for bytes in &mut table.bytes {
+            let room = bytes.room.checked_next_multiple_of(unit);
+            let total = room.and_then(|room| sum.checked_add(room));
+            let (Some(room), Some(total)) = (room, total) else { return Err(Violation::OrderTooLarge) };
+            (bytes.spare, bytes.room, sum) = (room - bytes.room, room, total);
+            table.has_spare |= bytes.spare > 0;
+        }
+        for op in 0..n {
+            for &(input, output) in &graph.ops()[op].in_place {
+                let (from, to) = (number[tensors[input].root], number[tensors[output].root]);
+                if from == usize::MAX || to == usize::MAX || !may_lie_over(graph, op, input, output) {
+                    continue;
+                }
+                table.permits[op].push(Permit { ends: from, begins: to });
+            }
+        }
+        table.only_adds = (0..n).map(|op| table.adds(op)).collect();
+        Ok(table)
+    }
+
+    fn adds(&self, op: usize) -> bool {
+        let after = &self.after[op];
+        let used_again =
+            |at: &usize| after.iter().any(|next| self.bytes[*at].users.binary_search(next).is_ok());
+        !after.is_empty() && self.uses[op].iter().all(|at| self.bytes[*at].after_run || used_again(at))
+    }
+
+    /// The same with time backwards.
+    pub(super) fn turned(&self) -> Self {
+        let mut turned = self.clone();
+        core::mem::swap(&mut turned.before, &mut turned.after);
+        for bytes in &mut turned.bytes {
+            core::mem::swap(&mut bytes.before_run, &mut bytes.after_run);
+        }
+        for over in turned.permits.iter_mut().flatten() {
+            core::mem::swap(&mut over.ends, &mut over.begins);
+        }
+        turned.only_adds = (0..turned.after.len()).map(|op| turned.adds(op)).collect();
+        turned
+    }
+
+    /// Bytes that are live at an operator in every order.
+    pub(super) fn bytes_in_every_order(&self, op: usize) -> u64 {
+        let (earlier, later) = (reached(&self.before, op), reached(&self.after, op));
+        let live = |bytes: &&Bytes| {
+            let begun = bytes.before_run || bytes.users.iter().any(|&user| user == op || earlier[user]);
+            let open = bytes.after_run || bytes.users.iter().any(|&user| user == op || later[user]);
+            begun && open
+        };
+        let live = || self.bytes.iter().filter(live);
+        let saved = self.saved(op, |over| {
+            let ends = self.bytes[over.ends].users.iter().all(|&user| !later[user]);
+            ends && self.bytes[over.begins].users.iter().all(|&user| !earlier[user])
+        });
+        let sum: u64 = live().map(|bytes| bytes.room).sum();
+        sum.saturating_sub(saved).saturating_sub(live().map(|bytes| bytes.spare).max().unwrap_or(0))
+    }
+
+    /// The most that permits of an operator save, of those that are possible: a flow from the bytes
+    /// that end to the bytes that begin, through each at most its size.
+    fn saved(&self, op: usize, possible: impl Fn(&Permit) -> bool) -> u64 {
+        let over: Vec<Permit> = self.permits[op].iter().copied().filter(possible).collect();
+        let mut flow = alloc::vec![0_u64; over.len()];
+        let mut saved = 0;
+        let room = |at: usize, used: u64| self.bytes[at].room - used;
+        loop {
+            let out =
+                |at: usize| (0..over.len()).filter(|&k| over[k].ends == at).map(|k| flow[k]).sum::<u64>();
+            let into = |at: usize| (0..over.len()).filter(|&k| over[k].begins == at).map(|k| flow[k]).sum();
+            // The permit by which each permit was reached, from those with room at their beginning.
+            let mut from: Vec<Option<usize>> = alloc::vec![None; over.len()];
+            let mut open: Vec<usize> = Vec::new();
+            for k in 0..over.len() {
+                if room(over[k].ends, out(over[k].ends)) > 0 {
+                    from[k] = Some(k);
+                    open.push(k);
+                }
+            }
+            let mut at = 0;
+            let mut end = None;
+            while let Some(&k) = open.get(at) {
+                at += 1;
+                if room(over[k].begins, into(over[k].begins)) > 0 {
+                    end = Some(k);
+                    break;
+                }
+                // Another permit's flow into the same bytes may take another way from its source.
+                for back in (0..over.len()).filter(|&b| over[b].begins == over[k].begins && flow[b] > 0) {
+                    for next in (0..over.len()).filter(|&n| over[n].ends == over[back].ends && n != back) {
+                        if from[next].is_none() {
+                            from[next] = Some(k);
+                            open.push(next);
+                        }
+                    }
+                }
+            }
+            let Some(mut k) = end else { return saved };
+            let mut way = alloc::vec![k];
+            while let Some(earlier) = from[k].filter(|&earlier| earlier != k) {
+                way.push(earlier);
+                k = earlier;
+            }
+            way.reverse();
+            // Between two permits of the way, the flow that is taken back.
+            let backs: Vec<usize> = way
+                .windows(2)
+                .filter_map(|pair| {
+                    (0..over.len()).find(|&b| {
+                        over[b].begins == over[pair[0]].begins
+                            && over[b].ends == over[pair[1]].ends
+                            && flow[b] > 0
+                    })
+                })
+                .collect();
+            let first = room(over[way[0]].ends, out(over[way[0]].ends));
+            let last = over[way[way.len() - 1]].begins;
+            let more = backs.iter().map(|&b| flow[b]).fold(first.min(room(last, into(last))), u64::min);
+            way.iter().for_each(|&k| flow[k] += more);
+            backs.iter().for_each(|&b| flow[b] -= more);
+            saved += more;
+        }
+    }
+}
+
+/// The operators that a path from `op` along the lists reaches.
+fn reached(lists: &[Vec<usize>], op: usize) -> Vec<bool> {
+    let mut found = alloc::vec![false; lists.len()];
+    let mut open = alloc::vec![op];
+    while let Some(op) = open.pop() {
+        for &next in &lists[op] {
+            if !found[next] {
+                found[next] = true;
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+/// Whether some plan of some order has the output over the input: it fits, the caller does not read
+/// the input's root, the output's root begins with it, and the operator neither reads nor writes
+/// other bytes there without a permit.
+fn may_lie_over(graph: &Graph, op: usize, input: usize, output: usize) -> bool {
+    let tensors = graph.tensors();
+    let (from, to) = (&tensors[input], &tensors[output]);
+    let kept = |&member: &usize| tensors[member].is_output;
+    if to.size > from.size || from.root == to.root || to.root_offset != 0 {
+        return false;
+    }
+    if graph.family(from.root).iter().any(kept) {
+        return false;
+    }
+    let node = &graph.ops()[op];
+    // Places in the input's root.
+    let place = |tensor: usize| {
+        let shift = if tensors[tensor].root == to.root { from.root_offset } else { 0 };
+        let low = tensors[tensor].root_offset.saturating_add(shift);
+        (low, low.saturating_add(tensors[tensor].size))
+    };
+    let meets = |a: usize, b: usize| place(a).0.max(place(b).0) < place(a).1.min(place(b).1);
+    let of = |list: &[usize], root: usize| -> Vec<usize> {
+        list.iter().copied().filter(|&tensor| tensors[tensor].root == root).collect()
+    };
+    of(&node.outputs, to.root).into_iter().all(|written| {
+        let allowed = |read: usize| {
+            node.in_place.contains(&(read, written))
+                && place(read).0 == place(written).0
+                && tensors[written].size <= tensors[read].size
+        };
+        of(&node.inputs, from.root).into_iter().all(|read| !meets(read, written) || allowed(read))
+            && of(&node.outputs, from.root).into_iter().all(|other| !meets(other, written))
+    })
+}
+
+/// The operators that have run.
+#[derive(Clone, Debug)]
+pub(super) struct State<'t> {
+    pub(super) table: &'t Table,
+    pub(super) ran: Vec<bool>,
+    waits: Vec<usize>,
+    uses_left: Vec<usize>,
+    ready: Vec<usize>,
+    /// Bytes that are live between two operators.
+    pub(super) live: u64,
+}
+
+impl<'t> State<'t> {
+    pub(super) fn new(table: &'t Table) -> Self {
+        let waits: Vec<usize> = table.before.iter().map(Vec::len).collect();
+        Self {
+            table,
+            ran: alloc::vec![false; waits.len()],
+            ready: (0..waits.len()).filter(|&op| waits[op] == 0).collect(),
+            waits,
+            uses_left: table.bytes.iter().map(|bytes| bytes.users.len()).collect(),
+            live: table.bytes.iter().filter(|bytes| bytes.before_run).map(|bytes| bytes.room).sum(),
+        }
+    }
+
+    pub(super) fn may_run(&self, op: usize) -> bool {
+        !self.ran[op] && self.waits[op] == 0
+    }
+
+    /// Operators that may run next, in no order.
+    pub(super) fn ready(&self) -> &[usize] {
+        &self.ready
+    }
+
+    fn begun(&self, at: usize) -> bool {
+        let bytes = &self.table.bytes[at];
+        bytes.before_run || self.uses_left[at] < bytes.users.len()
+    }
+
+    /// Bytes that end when `op` has run.
+    fn ended_by(&self, op: usize) -> impl Iterator<Item = &Bytes> {
+        let last = self.table.uses[op].iter().filter(|&&at| self.uses_left[at] == 1);
+        last.map(|&at| &self.table.bytes[at]).filter(|bytes| !bytes.after_run)
+    }
+
+    /// Bytes that are not live before `op` runs.
+    fn begun_by(&self, op: usize) -> u64 {
+        let new = self.table.uses[op].iter().filter(|&&at| !self.begun(at));
+        new.map(|&at| self.table.bytes[at].room).sum()
+    }
+
+    /// Bytes that are live while `op` runs.
+    pub(super) fn bytes_at(&self, op: usize) -> u64 {
+        let saved = self.table.saved(op, |over| self.uses_left[over.ends] == 1 && !self.begun(over.begins));
+        let mut topmost = 0;
+        for (at, bytes) in self.table.bytes.iter().enumerate().filter(|_| self.table.has_spare) {
+            let live = self.begun(at) && (self.uses_left[at] > 0 || bytes.after_run);
+            if bytes.spare > topmost && (live || self.table.uses[op].contains(&at)) {
+                topmost = bytes.spare;
+            }
+        }
+        (self.live + self.begun_by(op)).saturating_sub(saved).saturating_sub(topmost)
+    }
+
+    pub(super) fn live_after(&self, op: usize) -> u64 {
+        self.live + self.begun_by(op) - self.ended_by(op).map(|bytes| bytes.room).sum::<u64>()
+    }
+
+    /// The largest spare of the bytes that end when `op` has run.
+    pub(super) fn spare_ended_by(&self, op: usize) -> u64 {
+        self.ended_by(op).map(|bytes| bytes.spare).max().unwrap_or(0)
+    }
+
+    pub(super) fn run(&mut self, op: usize) {
+        self.live = self.live_after(op);
+        self.ran[op] = true;
+        self.ready.retain(|&other| other != op);
+        let table = self.table;
+        table.uses[op].iter().for_each(|&at| self.uses_left[at] -= 1);
+        for &next in &table.after[op] {
+            self.waits[next] -= 1;
+            if self.waits[next] == 0 {
+                self.ready.push(next);
+            }
+        }
+    }
+
+    /// Takes back `op`, the last one that ran.
+    pub(super) fn undo(&mut self, op: usize) {
+        let table = self.table;
+        self.ran[op] = false;
+        table.uses[op].iter().for_each(|&at| self.uses_left[at] += 1);
+        for &next in &table.after[op] {
+            self.waits[next] += 1;
+        }
+        let waits = &self.waits;
+        self.ready.retain(|&other| waits[other] == 0);
+        self.ready.push(op);
+        self.live = self.live + self.ended_by(op).map(|bytes| bytes.room).sum::<u64>() - self.begun_by(op);
+    }
+}
