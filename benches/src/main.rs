@@ -31,6 +31,7 @@ type Bench = (&'static str, fn() -> Vec<Row>);
 const BENCHES: &[Bench] = &[
     ("backends", backends::rows),
     ("compile", compile::rows),
+    ("copies", python::copies),
     ("formats", formats::rows),
     ("interface", interface::rows),
     ("kernel", kernel::rows),

@@ -14,6 +14,11 @@ pub(crate) fn package() -> Vec<Row> {
     rows("python/package.py")
 }
 
+/// Copies of every layout, new arrays and waits.
+pub(crate) fn copies() -> Vec<Row> {
+    rows("python/copies.py")
+}
+
 /// The rows of a script of this crate, or none with the reason on a line. `USM_PYTHON` names a
 /// Python with the wheel.
 pub(crate) fn rows(script: &str) -> Vec<Row> {

@@ -25,7 +25,7 @@ use crate::index_record::report;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
 use crate::uses::Uses;
-use crate::{AllocKind, MemoryType};
+use crate::{AllocKind, BackendKind, DeviceType, MemoryType};
 
 enum Owner<B: Backend> {
     /// The context's backend allocated the block. This is the block's serial number in the ledger.
@@ -195,6 +195,26 @@ impl<B: Backend> Allocation<B> {
         self.block.kind
     }
 
+    /// Whether code of the device can read and write the memory. Of foreign host memory this is not
+    /// known: it may be memory of the process.
+    pub(crate) fn is_reached_by_device(&self) -> bool {
+        match self.block.kind {
+            AllocKind::Device | AllocKind::Shared => true,
+            AllocKind::Host => !self.is_foreign(),
+            AllocKind::Unknown => false,
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    fn is_foreign(&self) -> bool {
+        matches!(self.body.owner, Owner::Foreign(_))
+    }
+
+    #[cfg(not(feature = "alloc"))]
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
     /// Type of the memory, as statistics list it.
     #[must_use]
     pub fn memory_type(&self) -> MemoryType {
@@ -299,6 +319,26 @@ impl<B: Backend> Allocation<B> {
             true => alloc::vec::Vec::new(),
             false => self.body.uses.unreported(access),
         }
+    }
+
+    /// Whether the processor can read and write the memory for a copy. On a device that is the
+    /// processor, device memory is memory of the process: OpenCL's and SYCL's runtimes for CPUs
+    /// allocate it there, and their own copies are `memcpy`. Views of the program stay refused.
+    pub(crate) fn is_reached_by_processor(&self) -> bool {
+        let info = self.context.shared().info();
+        let is_of_processor = info.device_type == DeviceType::Cpu
+            && matches!(info.backend, BackendKind::OpenCl | BackendKind::Sycl);
+        self.block.kind.is_host_accessible() || (self.block.kind == AllocKind::Device && is_of_processor)
+    }
+
+    /// Blocks until the processor may copy from or to the memory. The caller has checked that
+    /// [it reaches it](Self::is_reached_by_processor), and keeps new work away.
+    pub(crate) fn processor_guard(&self, access: Access) -> Result<ViewGuard<'_>> {
+        if self.block.kind.is_host_accessible() {
+            return self.host_guard(access);
+        }
+        self.wait_within(access, self.context.shared().wait_limit())?;
+        Ok(ViewGuard::NONE)
     }
 
     pub(crate) fn host_guard(&self, access: Access) -> Result<ViewGuard<'_>> {

@@ -53,6 +53,8 @@ mod queue;
 mod queue_memory;
 #[cfg(feature = "alloc")]
 mod registry;
+#[cfg(feature = "std")]
+mod ring;
 mod runs;
 mod selector;
 mod source;

@@ -29,11 +29,20 @@ pub struct Queue<B: Backend> {
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     id: u64,
     order: QueueOrder,
+    #[cfg(feature = "std")]
+    ring: crate::ring::Ring<B>,
 }
 
 impl<B: Backend> Clone for Queue<B> {
     fn clone(&self) -> Self {
-        Self { raw: self.raw.clone(), context: self.context.clone(), id: self.id, order: self.order }
+        Self {
+            raw: self.raw.clone(),
+            context: self.context.clone(),
+            id: self.id,
+            order: self.order,
+            #[cfg(feature = "std")]
+            ring: self.ring.clone(),
+        }
     }
 }
 
@@ -57,7 +66,14 @@ impl<B: Backend> Queue<B> {
             QueueOrder::InOrder => next_id(),
             QueueOrder::OutOfOrder => 0,
         };
-        Self { raw, context: context.clone(), id, order }
+        Self {
+            raw,
+            context: context.clone(),
+            id,
+            order,
+            #[cfg(feature = "std")]
+            ring: crate::ring::Ring::default(),
+        }
     }
 
     /// The context.
@@ -70,6 +86,11 @@ impl<B: Backend> Queue<B> {
     #[must_use]
     pub fn order(&self) -> QueueOrder {
         self.order
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn ring(&self) -> &crate::ring::Ring<B> {
+        &self.ring
     }
 
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).

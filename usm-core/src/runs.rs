@@ -7,7 +7,8 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use crate::strided::{Axis, Plan};
+use crate::backend::StridedAxis as Axis;
+use crate::strided::Plan;
 
 /// # Safety
 /// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do

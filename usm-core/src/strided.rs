@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 
+use crate::backend::StridedAxis as Axis;
 use crate::error::{ErrorKind, Result};
 
 /// A layout inside an allocation: the offset of the first element, the bytes of an element, extents
@@ -82,6 +83,17 @@ impl<'s> Strided<'s> {
 }
 
 impl Strided<'_> {
+    /// Whether the elements follow each other in C order, without gaps.
+    pub(crate) fn is_dense(&self) -> bool {
+        let mut step = self.item;
+        self.shape.iter().zip(self.strides).rev().all(|(extent, stride)| {
+            let is_next = *extent == 1 || *stride == step as isize;
+            // Inside the range that `Strided::new` checked.
+            step *= extent;
+            is_next
+        })
+    }
+
     /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the
     /// axes.
     pub(crate) fn with_dense_layout<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
@@ -103,14 +115,6 @@ impl Strided<'_> {
 /// destination's bytes, and no address space has more than 2^48 bytes.
 const AXES: usize = 48;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Axis {
-    pub(crate) extent: usize,
-    /// Strides of destination and source. That of the destination is positive.
-    pub(crate) to: usize,
-    pub(crate) from: isize,
-}
-
 /// A copy as runs of bytes: an odometer over few axes, all in positive order of the destination,
 /// outermost first.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +124,8 @@ pub(crate) struct Plan {
     /// Bytes of a run.
     pub(crate) run: usize,
     /// Start of the first run: offsets into the two allocations.
-    to: usize,
-    from: usize,
+    pub(crate) to: usize,
+    pub(crate) from: usize,
     pub(crate) to_range: (usize, usize),
     pub(crate) from_range: (usize, usize),
 }

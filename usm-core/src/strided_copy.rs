@@ -5,16 +5,20 @@
 use crate::QueueOrder;
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, QueueOps, Rows};
+use crate::backend::{Backend, QueueOps, Rows, StridedCopy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage, check_same_context};
 use crate::runs::copy_runs;
+use crate::source::{MemorySource as _, Request};
 use crate::staging::staging;
 use crate::strided::{Plan, Strided};
+use crate::{AllocKind, DeviceType};
 
 /// Maximum number of runs that are submitted as one operation each.
 const FEW_RUNS: usize = 16;
+/// Bytes of a run from which on a few are better copied by the runtime than by code.
+const LONG_RUN: usize = 64 << 10;
 /// Number of bytes that the processor copies in the time of one operation of a runtime (about 3
 /// microseconds).
 const BYTES_AN_OPERATION: usize = 16 << 10;
@@ -125,11 +129,38 @@ impl<B: Backend> Queue<B> {
             return self.copy_through_temporary(ends, to, from, waiting);
         }
         let runs = plan.runs();
-        let reached = [ends.dst, ends.src].map(|end| end.kind().is_host_accessible());
-        if waiting && reached == [true; 2] && plan.run < BYTES_AN_OPERATION {
+        let both = [ends.dst, ends.src];
+        let reached = both.map(Allocation::is_reached_by_processor);
+        if waiting && reached == [true; 2] && self.is_for_host(ends, &plan) {
             return self.copy_on_host(ends, &plan);
         }
-        if runs <= FEW_RUNS || B::SYNCHRONOUS {
+        #[cfg(feature = "std")]
+        if waiting && runs == 1 {
+            let span = crate::ring::Span { to: plan.to, from: plan.from, len: plan.run };
+            if let Some(outcome) = self.copy_through_ring(ends.dst, ends.src, span) {
+                return outcome.map(|()| None);
+            }
+        }
+        let are_long = runs <= FEW_RUNS && plan.run >= LONG_RUN;
+        if runs == 1 || are_long || B::SYNCHRONOUS {
+            return self.copy_by_runs(ends, &plan).map(Some);
+        }
+        match both.map(Allocation::is_reached_by_device) {
+            [true, true] => {
+                if let Some(outcome) = self.copy_by_code(ends, &plan) {
+                    return outcome.map(Some);
+                }
+            }
+            [to_device, from_device] if runs > FEW_RUNS => {
+                let strided = (to_device && !to.is_dense()) || (from_device && !from.is_dense());
+                let packed = strided.then(|| self.copy_through_device(ends, to, from, waiting));
+                if let Some(outcome) = packed.flatten() {
+                    return outcome;
+                }
+            }
+            _ => {}
+        }
+        if runs <= FEW_RUNS {
             return self.copy_by_runs(ends, &plan).map(Some);
         }
         if let Some(outcome) = self.copy_by_rows(ends, &plan) {
@@ -156,6 +187,52 @@ impl<B: Backend> Queue<B> {
                 part(&mut |queue, after| unsafe { queue.copy(to, from, plan.run, after) })
             })
         })
+    }
+
+    /// Whether a copy that the processor can make and its caller waits for is best made by it: on a
+    /// device that is this processor, always. Memory that both share would move to the host and
+    /// back.
+    fn is_for_host(&self, ends: Ends<'_, B>, plan: &Plan) -> bool {
+        match self.context().info().device_type {
+            DeviceType::Cpu | DeviceType::Host => true,
+            _ => {
+                let are_shared = [ends.dst, ends.src].iter().all(|end| end.kind() == AllocKind::Shared);
+                plan.run < BYTES_AN_OPERATION && !are_shared
+            }
+        }
+    }
+
+    /// Copies by code that runs on the device. `None` if the runtime has none for this copy.
+    fn copy_by_code(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
+        let copy = StridedCopy {
+            dst: ends.dst.as_ptr().wrapping_add(plan.to),
+            src: ends.src.as_ptr().cast_const().wrapping_add(plan.from),
+            run: plan.run,
+            axes: plan.axes(),
+        };
+        // SAFETY: every run lies inside its checked range, the two do not overlap, the device
+        // reaches both allocations, and the usages keep them alive and ordered.
+        let call = |queue: &B::Queue, after: &[B::Event]| unsafe { queue.copy_strided(&copy, after) };
+        // SAFETY: the copy accesses what the usages declare, and the caller has exclusive access to
+        // the destination; after an error nothing was submitted.
+        match ends.with_usages(|usages| unsafe { self.submit(usages, &[], call) }) {
+            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// Copies between memory of the device and memory that its code does not reach through dense
+    /// memory of the device, so that bytes cross the bus in one run. `None` if there is no memory.
+    fn copy_through_device(
+        &self,
+        ends: Ends<'_, B>,
+        to: &Strided<'_>,
+        from: &Strided<'_>,
+        waiting: bool,
+    ) -> Option<Result<Option<Event<B>>>> {
+        let request = Request::new(AllocKind::Device, to.elements() * to.item());
+        let dense = self.context().allocate(&request).ok()?;
+        Some(self.copy_through(&dense, ends, to, from, waiting))
     }
 
     /// Copies the innermost axis by the runtime's own copy of rows. `None` if it has none or
@@ -198,8 +275,8 @@ impl<B: Backend> Queue<B> {
         {
             let (src, src_low) = near_src.as_ref().map_or((ends.src, 0), |near| (near, plan.from_range.0));
             let (dst, dst_low) = near_dst.as_ref().map_or((ends.dst, 0), |near| (near, plan.to_range.0));
-            let _reading = src.host_guard(Access::Read)?;
-            let _writing = dst.host_guard(Access::Write)?;
+            let _reading = src.processor_guard(Access::Read)?;
+            let _writing = dst.processor_guard(Access::Write)?;
             let (to, from) = (dst.as_ptr().wrapping_sub(dst_low), src.as_ptr().wrapping_sub(src_low));
             // SAFETY: every run lies inside live, host-accessible memory that does not overlap; the
             // guards waited for all conflicting work, the caller has exclusive access to the
@@ -220,7 +297,7 @@ impl<B: Backend> Queue<B> {
         (low, high): (usize, usize),
         filled: bool,
     ) -> Result<Option<Allocation<B>>> {
-        if memory.kind().is_host_accessible() {
+        if memory.is_reached_by_processor() {
             return Ok(None);
         }
         // SAFETY: only the host and the copies of spans access it.
@@ -265,9 +342,21 @@ impl<B: Backend> Queue<B> {
         let size = to.elements() * to.item();
         // SAFETY: only the host and these copies access it.
         let dense = unsafe { staging(self.context(), size) }?;
+        self.copy_through(&dense, ends, to, from, waiting)
+    }
+
+    /// Copies to dense memory of the elements in C order, and from there.
+    fn copy_through(
+        &self,
+        dense: &Allocation<B>,
+        ends: Ends<'_, B>,
+        to: &Strided<'_>,
+        from: &Strided<'_>,
+        waiting: bool,
+    ) -> Result<Option<Event<B>>> {
         to.with_dense_layout(|layout| {
-            let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
-            self.strided(Ends { dst: ends.dst, src: &dense }, to, layout, waiting)
+            let _ = self.strided(Ends { dst: dense, src: ends.src }, layout, from, waiting)?;
+            self.strided(Ends { dst: ends.dst, src: dense }, to, layout, waiting)
         })
     }
 }

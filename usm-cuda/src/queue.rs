@@ -11,11 +11,15 @@ use crate::memory::CudaContext;
 use crate::native::Current;
 use crate::table::{Code, Raw};
 use crate::{Cuda, error, pool};
+#[cfg(feature = "kernel")]
+use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;
 use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
 use usm_core::{AllocKind, ErrorKind, Result};
+#[cfg(feature = "kernel")]
+use usm_kernel::backend::driver::StridedCopies;
 
 /// Streams are in order. An out-of-order queue distributes its work over this many.
 const STREAMS_OUT_OF_ORDER: usize = 4;
@@ -42,6 +46,8 @@ pub(super) struct Inner {
     /// fail, because their own events would not report it. A fault at run time poisons the whole
     /// context in CUDA.
     unknown_outcome: OnceLock<(&'static str, Code)>,
+    #[cfg(feature = "kernel")]
+    copies: StridedCopies<Cuda>,
 }
 
 /// The queues of a context, and its work in flight.
@@ -146,6 +152,8 @@ impl CudaQueue {
             streams,
             next: AtomicUsize::new(0),
             unknown_outcome: OnceLock::new(),
+            #[cfg(feature = "kernel")]
+            copies: StridedCopies::default(),
         };
         let inner = Arc::new(inner);
         context.queue_list().insert(&inner);
@@ -248,6 +256,12 @@ impl QueueOps<Cuda> for CudaQueue {
         // SAFETY: the caller's promise.
         let call = |stream| unsafe { driver.copy_rows(rows, stream) };
         self.submit(driver.names().copy_rows, after, call)
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[CudaEvent]) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
     }
 
     unsafe fn fill(

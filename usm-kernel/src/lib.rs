@@ -49,6 +49,8 @@ pub mod sample;
 #[cfg(feature = "alloc")]
 mod shape;
 mod sharing;
+#[cfg(feature = "alloc")]
+mod strided;
 
 pub use usm_core;
 #[cfg(feature = "alloc")]

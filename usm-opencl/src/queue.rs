@@ -12,10 +12,14 @@ use crate::event::{OpenClEvent, UserEvents, user_events_of};
 use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
 use usm_core::Result;
+#[cfg(feature = "kernel")]
+use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{After, process};
+#[cfg(feature = "kernel")]
+use usm_kernel::backend::driver::StridedCopies;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
 /// `CL_QUEUE_PROFILING_ENABLE`.
@@ -45,6 +49,8 @@ pub(super) struct Inner {
     chain: Mutex<SubmissionChain>,
     /// Whether work may have been submitted to an out-of-order queue through this handle.
     used: AtomicBool,
+    #[cfg(feature = "kernel")]
+    copies: StridedCopies<OpenCl>,
 }
 
 /// The last operations of an in-order queue.
@@ -82,6 +88,8 @@ impl OpenClQueue {
             order,
             chain: Mutex::default(),
             used: AtomicBool::new(false),
+            #[cfg(feature = "kernel")]
+            copies: StridedCopies::default(),
         });
         context.queue_list().insert(&inner);
         Self(inner)
@@ -133,6 +141,12 @@ impl QueueOps<OpenCl> for OpenClQueue {
             // SAFETY: the caller's promise for the ranges.
             unsafe { (usm.copy)(queue, NON_BLOCKING, dst.cast(), src.cast(), len, count, list, event) }
         })
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
     }
 
     unsafe fn fill(

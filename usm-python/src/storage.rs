@@ -222,6 +222,12 @@ impl Storage {
         Ok(Turn(self.memory.turn.lock()?, None, inside))
     }
 
+    /// Calls `call` in the turn of the block.
+    pub(crate) fn with_turn<R>(&self, call: impl FnOnce() -> R) -> usm_core::Result<R> {
+        let _turn = self.turn()?;
+        Ok(call())
+    }
+
     /// Waits until all work on the memory is complete, for a consumer that does not know our
     /// events.
     pub(crate) fn wait_for_uses(&self) -> usm_core::Result<()> {

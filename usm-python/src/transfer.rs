@@ -53,6 +53,18 @@ impl Side {
         )))
     }
 
+    /// Calls `copy` with this side, memory of the process, as memory of the other side's context.
+    fn in_context_of<R>(&self, other: &Self, copy: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
+        let range = (self.storage.address() as *mut u8, self.storage.size());
+        let keeper = Box::new(self.storage.clone());
+        // SAFETY: the keeper keeps the bytes until the last copy is complete.
+        let storage = unsafe { Storage::of_process(other.stream.context(), range, keeper) }?;
+        let here = Self { storage, stream: Arc::clone(&other.stream), view: self.view.clone() };
+        // Refuses memory that a launch of the parent of this process had begun to write.
+        self.storage.with_turn(|| ())?;
+        copy(&here)
+    }
+
     /// The offset of this side's bytes from the storage's start, and their number.
     fn span(&self) -> (usize, usize) {
         let span = self.view.span();
@@ -83,6 +95,13 @@ pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
 fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
     // No queue can access the memory of two contexts.
     if dst.stream.context().id() != src.stream.context().id() {
+        // Memory of the process is an end of copies in every context.
+        if src.stream.is_host() {
+            return src.in_context_of(dst, |src| copy_sides(dst, src));
+        }
+        if dst.stream.is_host() {
+            return dst.in_context_of(src, |dst| copy_sides(dst, src));
+        }
         return store(dst, packed(src)?);
     }
     let copied = dst.view.strided(|to| {

@@ -12,11 +12,15 @@ use crate::error::{self, not_null};
 use crate::event::{self, DpctlEvent, Operation};
 use crate::loader::{Handle, Library, Raw};
 use crate::memory::DpctlContext;
+#[cfg(feature = "kernel")]
+use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 use usm_core::driver::rested::Rested;
 use usm_core::driver::sync::{AtomicBool, Ordering};
 use usm_core::driver::{After, process};
 use usm_core::{ErrorKind, Result};
+#[cfg(feature = "kernel")]
+use usm_kernel::backend::driver::StridedCopies;
 
 /// `DPCTL_ENABLE_PROFILING` and `DPCTL_IN_ORDER` of the C headers.
 pub(super) const TIMED: c_int = 1;
@@ -37,6 +41,8 @@ pub(super) struct Inner {
     lane: Option<Lane<Operation>>,
     /// Whether work may have been submitted through this handle.
     used: AtomicBool,
+    #[cfg(feature = "kernel")]
+    copies: StridedCopies<Dpctl>,
 }
 
 /// `more` are properties beside the order.
@@ -86,7 +92,16 @@ impl DpctlQueue {
     pub(super) fn from_handle(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
         let lane = (order == QueueOrder::InOrder).then(Lane::new);
         let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
-        let inner = Arc::new(Inner { handle, context: context.clone(), lane, used });
+        #[cfg(feature = "kernel")]
+        let copies = StridedCopies::default();
+        let inner = Arc::new(Inner {
+            handle,
+            context: context.clone(),
+            lane,
+            used,
+            #[cfg(feature = "kernel")]
+            copies,
+        });
         context.queue_list().insert(&inner);
         Self(inner)
     }
@@ -135,6 +150,12 @@ impl QueueOps<Dpctl> for DpctlQueue {
         };
         // SAFETY: it returns the event of the copy.
         unsafe { self.submit("DPCTLQueue_MemcpyWithEvents", after, call) }
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
     }
 
     unsafe fn fill(

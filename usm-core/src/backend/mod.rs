@@ -143,6 +143,30 @@ pub struct Rows {
     pub rows: usize,
 }
 
+/// A copy of runs of bytes along axes, for [`QueueOps::copy_strided`]. In bytes, except extents.
+#[derive(Clone, Copy, Debug)]
+pub struct StridedCopy<'c> {
+    /// First run of the destination.
+    pub dst: *mut u8,
+    /// First run of the source.
+    pub src: *const u8,
+    /// Bytes of a run.
+    pub run: usize,
+    /// The axes, outermost first: strides of the destination do not grow.
+    pub axes: &'c [StridedAxis],
+}
+
+/// An axis of a [`StridedCopy`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StridedAxis {
+    /// Number of runs along the axis.
+    pub extent: usize,
+    /// Stride of the destination.
+    pub to: usize,
+    /// Stride of the source.
+    pub from: isize,
+}
+
 /// Whether a queue orders its own operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueueOrder {

@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::{Backend, Block, EventStatus, NOT_TIMED, PointerInfo, QueueOrder, Rows};
+use super::{Backend, Block, EventStatus, NOT_TIMED, PointerInfo, QueueOrder, Rows, StridedCopy};
 use crate::context_state::ContextState;
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
@@ -130,6 +130,20 @@ pub trait QueueOps<B: Backend> {
     unsafe fn copy_rows(&self, rows: &Rows, after: &[B::Event]) -> Result<B::Event> {
         let _ = (rows, after);
         Err(ErrorKind::Unsupported { operation: "a copy of rows" }.into())
+    }
+
+    /// Copies runs along axes by code that runs on the device, in one operation.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for every run; the device can reach both ends, and the runs of
+    /// the destination do not overlap.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] if the runtime has no compiler or refuses these numbers: the copy
+    /// is then made otherwise. The runtime's.
+    unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[B::Event]) -> Result<B::Event> {
+        let _ = (copy, after);
+        Err(ErrorKind::Unsupported { operation: "a copy by code of the device" }.into())
     }
 
     /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.

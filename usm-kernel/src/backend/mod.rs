@@ -18,12 +18,13 @@ pub use host::NoModule;
 
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
 
-/// For backends: the sizes of argument lists, and strings that end in NUL.
+/// For backends: the sizes of argument lists, strings that end in NUL, and strided copies.
 #[doc(hidden)]
 pub mod driver {
     pub use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
     pub use crate::module::text;
     pub use crate::rounding::is_better_rounded;
+    pub use crate::strided::StridedCopies;
 }
 
 /// An index space for a runtime: the last dimension is the fastest one.

@@ -14,7 +14,7 @@ use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
     Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice,
-    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
+    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
 };
 use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
@@ -75,6 +75,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
 pub(super) enum Work<'a> {
     Copy(*mut u8, *const u8, usize),
     Rows(&'a Rows),
+    Strided(&'a StridedCopy<'a>),
     Fill(*mut u8, &'a [u8], usize),
     Barrier,
     Task(Task),
@@ -318,6 +319,7 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
             match work {
                 Work::Copy(dst, src, len) => queue.copy(dst, src, len, &after),
                 Work::Rows(rows) => queue.copy_rows(rows, &after),
+                Work::Strided(copy) => queue.copy_strided(copy, &after),
                 Work::Fill(dst, pattern, len) => queue.fill(dst, pattern, len, &after),
                 Work::Barrier => queue.barrier(&after),
                 Work::Task(task) => B::HostTasks::run(queue, &after, task),

@@ -23,7 +23,7 @@ use bound::{
 use crate::backend::ability::NATIVE_BYTES;
 use crate::backend::{
     Advice, Backend, Block, BufferWork, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks,
-    Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
+    Ipc, MemAdvice, Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows, StridedCopy,
 };
 use crate::context_state::ContextState;
 use crate::deferred::Deferred;
@@ -289,6 +289,11 @@ impl QueueOps<Dyn> for DynQueue {
     unsafe fn copy_rows(&self, rows: &Rows, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
         unsafe { self.0.submit(Work::Rows(rows), after) }
+    }
+
+    unsafe fn copy_strided(&self, copy: &StridedCopy<'_>, after: &[DynEvent]) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.submit(Work::Strided(copy), after) }
     }
 
     unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[DynEvent]) -> Result<DynEvent> {

@@ -5,7 +5,7 @@ A case that a backend cannot run raises `Skip` with the reason.
 
 import importlib
 
-ROOMS = ["objects", "memory", "transfer", "flight", "threads", "exchange"]
+ROOMS = ["objects", "memory", "transfer", "layouts", "flight", "threads", "exchange"]
 
 
 def _cases():

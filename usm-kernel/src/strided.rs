@@ -1,0 +1,247 @@
+//! Strided copies by code that runs on the device, for the queues of runtimes.
+//!
+//! Two kernels, for elements of 1, 2, 4 and 8 bytes. Where source and destination are dense along
+//! different axes, tiles pass through local memory, so that neighbouring items read and write
+//! neighbouring elements. Else each item copies one element from where its index says. Their text
+//! form is in the folder beside this file, with the Rust it was made from (`kernels.txt`); the
+//! writers of usm-kernel-ir make the device's code of it.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use spin::Mutex;
+#[cfg(feature = "std")]
+use usm_core::backend::ContextOps as _;
+use usm_core::backend::{StridedAxis, StridedCopy};
+use usm_core::{Error, ErrorKind};
+use usm_kernel_ir::{emit, text};
+
+use crate::backend::{Grid, Programmable, Slot};
+use crate::module::{BuildError, Code, Formats, text as with_nul};
+
+const GATHER: &str = include_str!("strided/gather.ir");
+const TILES: &str = include_str!("strided/tiles.ir");
+/// The type in these texts that stands for the elements'.
+const ELEMENT: &str = "i16";
+/// The elements' types: the one of 2^n bytes is at n.
+const TYPES: [&str; 4] = ["u8", "u16", "u32", "u64"];
+/// Axes of the first kernel.
+const GATHER_AXES: usize = 8;
+/// Axes of the second kernel beside the two of a tile.
+const TILE_AXES: usize = 3;
+/// Items of a group in both kernels.
+const GROUP: u64 = 256;
+/// Elements of a tile along each axis, and in local memory.
+const TILE: usize = 32;
+const TILE_ELEMENTS: usize = TILE * (TILE + 1);
+/// A shorter axis fills no tile.
+const SHORTEST_TILE_AXIS: usize = 8;
+
+/// `None` before the first use, `Some(None)` if the function cannot be built.
+type Built<B> = Option<Option<Arc<<B as Programmable>::Function>>>;
+
+/// The functions of a queue for strided copies, built at their first use.
+pub struct StridedCopies<B: Programmable> {
+    /// By kernel and type.
+    functions: [[Mutex<Built<B>>; TYPES.len()]; 2],
+}
+
+impl<B: Programmable> fmt::Debug for StridedCopies<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StridedCopies").finish_non_exhaustive()
+    }
+}
+
+impl<B: Programmable> Default for StridedCopies<B> {
+    fn default() -> Self {
+        let functions = [const { [const { Mutex::new(None) }; TYPES.len()] }; 2];
+        Self { functions }
+    }
+}
+
+impl<B: Programmable> StridedCopies<B> {
+    /// Copies by code of the device: [`QueueOps::copy_strided`](usm_core::backend::QueueOps).
+    ///
+    /// # Safety
+    /// As for that function. `queue` is of `context`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] without code, and for copies that no kernel takes; the runtime's.
+    pub unsafe fn copy(
+        &self,
+        context: &B::Context,
+        queue: &B::Queue,
+        copy: &StridedCopy<'_>,
+        after: &[B::Event],
+    ) -> usm_core::Result<B::Event> {
+        let work = Work::of(copy).ok_or_else(unsupported)?;
+        let function = self.function(context, &work).ok_or_else(unsupported)?;
+        let values: Vec<[u8; 8]> = work.values.iter().map(|value| value.to_ne_bytes()).collect();
+        let narrow = work.kernel.narrow_values();
+        let mut slots = Vec::with_capacity(values.len() + 3);
+        slots.push(Slot::Pointer(copy.dst as usize));
+        slots.push(Slot::Pointer(work.src));
+        let narrowed: Vec<[u8; 4]> =
+            work.values[..narrow].iter().map(|value| (*value as u32).to_ne_bytes()).collect();
+        slots.extend(narrowed.iter().map(|value| Slot::Value(value)));
+        slots.extend(values[narrow..].iter().map(|value| Slot::Value(value)));
+        if work.kernel == Kind::Tiles {
+            let width = 1 << work.width;
+            slots.push(Slot::Local { bytes: TILE_ELEMENTS * width, alignment: width });
+        }
+        let grid = Grid::new([work.groups * GROUP], Some([GROUP]));
+        // SAFETY: the caller's promise for the memory; the code of the kernel accesses the elements
+        // of the copy only.
+        unsafe { B::launch(queue, &function, &grid, &slots, after) }
+    }
+
+    /// The function, built if it is not yet; `None` if it cannot be.
+    fn function(&self, context: &B::Context, work: &Work) -> Option<Arc<B::Function>> {
+        let place = &self.functions[work.kernel as usize][work.width];
+        if let Some(built) = &*place.lock() {
+            return built.clone();
+        }
+        // Without the lock: two threads may build it, and no thread waits for the compiler.
+        let built = build::<B>(context, work.kernel, TYPES[work.width]).ok().map(Arc::new);
+        place.lock().get_or_insert(built).clone()
+    }
+}
+
+fn unsupported() -> Error {
+    ErrorKind::Unsupported { operation: "this copy by code of the device" }.into()
+}
+
+fn build<B: Programmable>(
+    context: &B::Context,
+    kernel: Kind,
+    element: &str,
+) -> Result<B::Function, BuildError> {
+    let refused = || BuildError::from(unsupported());
+    let source: String = kernel.text().replace(ELEMENT, element);
+    let parsed = text::parse(&source).map_err(|_| refused())?;
+    let taken = B::formats(context);
+    #[cfg(feature = "std")]
+    let _building = usm_core::ends::Build::begin(context.shared().info().backend)?;
+    let module = if taken.contains(Formats::OPENCL_C) {
+        B::build(context, &Code::OpenClC(&emit::opencl_c(&parsed)), "")
+    } else if taken.contains(Formats::CUDA_C) {
+        B::build(context, &Code::CudaC(&emit::cuda_c(&parsed)), "")
+    } else {
+        Err(refused())
+    }?;
+    let name = with_nul("name of the function", &emit::function(&parsed))?;
+    B::function(&module, &name).map(|(function, _)| function)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Gather,
+    Tiles,
+}
+
+impl Kind {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Gather => GATHER,
+            Self::Tiles => TILES,
+        }
+    }
+
+    /// The number of leading values of 32 bits.
+    const fn narrow_values(self) -> usize {
+        match self {
+            Self::Gather => 2 + GATHER_AXES - 1,
+            Self::Tiles => 0,
+        }
+    }
+}
+
+/// A launch: everything in elements.
+#[derive(Debug, PartialEq, Eq)]
+struct Work {
+    kernel: Kind,
+    /// The elements have 2^width bytes.
+    width: usize,
+    groups: u64,
+    /// The lowest element of the source: indices are not negative.
+    src: usize,
+    /// The kernel's values in the order of its parameters.
+    values: Vec<u64>,
+}
+
+impl Work {
+    fn of(copy: &StridedCopy<'_>) -> Option<Self> {
+        let bits = |bits: usize, axis: &StridedAxis| bits | axis.to | axis.from.unsigned_abs();
+        let all = copy.axes.iter().fold(copy.dst as usize | copy.src as usize | copy.run, bits);
+        let width = (all.trailing_zeros() as usize).min(TYPES.len() - 1);
+        let size = 1_usize << width;
+        let mut axes: Vec<StridedAxis> = copy
+            .axes
+            .iter()
+            .map(|axis| StridedAxis { to: axis.to >> width, from: axis.from >> width, ..*axis })
+            .collect();
+        if copy.run > size {
+            axes.push(StridedAxis { extent: copy.run >> width, to: 1, from: 1 });
+        }
+        let below = axes.iter().filter(|axis| axis.from < 0);
+        let first: usize = below.map(|axis| axis.from.unsigned_abs() * (axis.extent - 1)).sum();
+        let src = (copy.src as usize).checked_sub(first << width)?;
+        let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.extent))?;
+        let (kernel, groups, values) = tiles(&axes, first).or_else(|| gather(&axes, count, first))?;
+        Some(Self { kernel, width, groups, src, values })
+    }
+}
+
+/// A launch of a kernel: its groups and values.
+type Launch = (Kind, u64, Vec<u64>);
+
+fn gather(axes: &[StridedAxis], count: usize, first: usize) -> Option<Launch> {
+    let count = u32::try_from(count).ok().filter(|_| axes.len() <= GATHER_AXES)?;
+    // Innermost first: the kernel takes the others' indices off one by one. Its axis 0 is what
+    // remains, the outermost.
+    let mut inner: Vec<StridedAxis> = axes.iter().rev().copied().collect();
+    let outermost = inner.pop().unwrap_or(StridedAxis { extent: 1, to: 0, from: 0 });
+    let absent = StridedAxis { extent: 1, to: 0, from: 0 };
+    let used = inner.len() as u64 + 1;
+    inner.resize(GATHER_AXES - 1, absent);
+    let strides = |of: fn(&StridedAxis) -> u64| {
+        core::iter::once(of(&outermost)).chain(inner.iter().map(of)).collect::<Vec<_>>()
+    };
+    let mut values = Vec::with_capacity(2 + 3 * GATHER_AXES);
+    values.extend([u64::from(count), used]);
+    values.extend(inner.iter().map(|axis| axis.extent as u64));
+    values.push(first as u64);
+    values.extend(strides(|axis| axis.to as u64));
+    values.extend(strides(|axis| axis.from as u64));
+    Some((Kind::Gather, u64::from(count).div_ceil(GROUP), values))
+}
+
+fn tiles(axes: &[StridedAxis], first: usize) -> Option<Launch> {
+    let (columns, outer) = axes.split_last().filter(|(inner, _)| inner.to == 1 && inner.from != 1)?;
+    let place = outer.iter().position(|axis| axis.from == 1)?;
+    let rows = outer[place];
+    if columns.extent.min(rows.extent) < SHORTEST_TILE_AXIS || outer.len() - 1 > TILE_AXES {
+        return None;
+    }
+    let mut rest: Vec<StridedAxis> = outer.to_vec();
+    rest.remove(place);
+    let tiles = |axis: &StridedAxis| axis.extent.div_ceil(TILE) as u64;
+    let groups = rest
+        .iter()
+        .try_fold(tiles(columns).checked_mul(tiles(&rows))?, |groups, axis| {
+            groups.checked_mul(axis.extent as u64)
+        })
+        .filter(|groups| *groups <= i32::MAX as u64)?;
+    while rest.len() < TILE_AXES {
+        rest.insert(0, StridedAxis { extent: 1, to: 0, from: 0 });
+    }
+    let mut values = Vec::with_capacity(12);
+    values.extend([columns.extent as u64, rows.extent as u64, rows.to as u64, columns.from as u64]);
+    values.extend(rest[1..].iter().map(|axis| axis.extent as u64));
+    values.push(first as u64);
+    values.extend(rest.iter().map(|axis| axis.to as u64));
+    values.extend(rest.iter().map(|axis| axis.from as u64));
+    Some((Kind::Tiles, groups, values))
+}
