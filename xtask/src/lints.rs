@@ -1,8 +1,8 @@
 //! Clippy on all of our code.
 //!
 //! The compiler of the test programs is clippy's own, which generates code as rustc does: one pass
-//! over the source lints and compiles. A check of everything by `cargo clippy` took another tenth of
-//! the test run.
+//! over the source lints and compiles. A check of everything by `cargo clippy` took another tenth
+//! of the test run.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -132,8 +132,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Runs them, [`AT_A_TIME`], and reports a part for each package. When `alone` says that nothing
-    /// else runs any more, [`ALONE`] more.
+    /// Runs them, [`AT_A_TIME`], and reports a part for each package. When `alone` says that
+    /// nothing else runs any more, [`ALONE`] more.
     pub(crate) fn run(mut self, report: &mut Report, alone: &AtomicBool) {
         let rank = |program: &Program| LONGEST.iter().position(|name| *name == program.name);
         self.list.sort_by_key(|program| rank(program).unwrap_or(LONGEST.len()));
