@@ -189,10 +189,10 @@ fn round_trip<D: FailingDriver>(
 /// states the limit.
 pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(driver: &D) {
     let context = context(driver);
-    context.set_wait_limit(Duration::from_millis(10));
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let mut array = array(&queue);
     queue.wait().expect("idle");
+    context.set_wait_limit(Duration::from_millis(10));
     context.collect();
     let allocations = || driver.objects()[0];
     let before = allocations();

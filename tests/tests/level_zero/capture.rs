@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::time::{Duration, Instant};
 
-use usm_core::backend::DeviceOps;
+use usm_core::backend::{DeviceOps, Dyn};
 use usm_core::{
     AllocKind, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
 };
