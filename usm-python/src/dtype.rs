@@ -19,6 +19,7 @@ use crate::attribute;
 use crate::dictionary::{MAX_FIELDS, table};
 use crate::error::{Class, OrRaise};
 use crate::export;
+use crate::fork;
 use crate::pickled;
 use crate::view::View;
 
@@ -244,20 +245,19 @@ fn numpy_number(value: &Bound<'_, PyAny>) -> Option<Dtype> {
 /// Remembers NumPy's classes of numbers.
 fn remember_numbers(numpy: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = numpy.py();
-    if NUMBERS.get(py).is_some() {
-        return Ok(());
-    }
-    let mut known = Vec::new();
-    for (name, kind, size) in NAMES {
-        let Some(dtype) = Dtype::number(kind, size) else { continue };
-        // NumPy 1 has no class `bool`.
-        let name = if name == "bool" { "bool_" } else { name };
-        let class = numpy.getattr(name)?;
-        known.push((numpy.getattr(intern!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
-        known.push((class.unbind(), dtype));
-    }
-    let _ = NUMBERS.set(py, known);
-    Ok(())
+    fork::get_or_set(py, &NUMBERS, || {
+        let mut known = Vec::new();
+        for (name, kind, size) in NAMES {
+            let Some(dtype) = Dtype::number(kind, size) else { continue };
+            // NumPy 1 has no class `bool`.
+            let name = if name == "bool" { "bool_" } else { name };
+            let class = numpy.getattr(name)?;
+            known.push((numpy.getattr(intern!(py, "dtype"))?.call1((&class,))?.unbind(), dtype));
+            known.push((class.unbind(), dtype));
+        }
+        Ok(known)
+    })
+    .map(drop)
 }
 
 /// Members of a `numpy.dtype` and of their structures, which NumPy would list one by one. A type

@@ -108,6 +108,7 @@ const TABLE: &[(&str, &str, Reason)] = &[
     ("usm-python/src/array_travel.rs", "WARNED", Attached),
     ("usm-python/src/attribute.rs", "FOUND", Attached),
     ("usm-python/src/defaults.rs", "OPEN", Attached),
+    ("usm-python/src/dtype.rs", "NUMBERS", Attached),
     ("usm-python/src/error.rs", "CLASSES", Attached),
     ("usm-python/src/fork.rs", "PLACES", Free),
     ("usm-python/src/nrt_library.rs", "RUNTIME", Attached),
