@@ -25,6 +25,8 @@
 //! # Ok::<(), usm_core::Error>(())
 //! ```
 
+mod crew;
+
 use core::error::Error as _;
 use core::num::NonZeroUsize;
 use core::ops::{ControlFlow, Range};
@@ -33,9 +35,11 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
-use rayon_core::{Scope, ThreadPool, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
+use self::crew::Crew;
 use crate::error::{ErrorKind, Result};
 use crate::process::ForkOnce;
 
@@ -75,7 +79,8 @@ struct Pool {
 /// [`ErrorKind::BadSetting`] above [`MOST`].
 pub fn set(threads: NonZeroUsize) -> Result<()> {
     if threads.get() > MOST {
-        return Err(bad().into());
+        let wanted = WANTED;
+        return Err(ErrorKind::BadSetting { name: "the number of threads", wanted }.into());
     }
     STATED.store(threads.get(), Ordering::Relaxed);
     Ok(())
@@ -108,18 +113,34 @@ pub fn divide(
     mut alone: impl FnMut(Range<u64>) -> ControlFlow<()>,
     others: impl Fn(&Shares) + Sync,
 ) -> Result<u64> {
+    divide_if(count, threads, || true, |parts, _| alone(parts), others)
+}
+
+/// As [`divide`], if `may` says so: it is asked once, when other threads are worth waking. `alone`
+/// gets the shares too, to [stop the other threads for a while](Shares::while_others_wait).
+///
+/// # Errors
+/// As for [`divide`].
+pub fn divide_if(
+    count: u64,
+    threads: Option<NonZeroUsize>,
+    may: impl FnOnce() -> bool,
+    mut alone: impl FnMut(Range<u64>, &Shares) -> ControlFlow<()>,
+    others: impl Fn(&Shares) + Sync,
+) -> Result<u64> {
     let stated = stated()?;
+    let mut shares = Shares::new(count);
     if let Some(most) = threads {
         let most = most.get() as u64;
-        let shares = Shares::new(0..count, (count / 64 / most).max(1));
-        shares.run(most, stated, alone, others);
+        shares.grain = (count / 64 / most).max(1);
+        shares.run(most, stated, may, alone, others);
         return Ok(shares.done());
     }
     let (mut done, mut step) = (0, (count / 64).max(1));
     let start = Instant::now();
     while done < count {
         let end = done.saturating_add(step).min(count);
-        let flow = alone(done..end);
+        let flow = alone(done..end, &shares);
         done = end;
         if flow.is_break() {
             break;
@@ -128,9 +149,9 @@ pub fn divide(
         // The first parts may be the fastest ones, so the time is taken again.
         step = done.saturating_mul(3);
         if elapsed * u128::from(rest) > WORTHWHILE * u128::from(done) {
-            let grain = (u128::from(done) * GRAIN / elapsed).max(1) as u64;
-            let shares = Shares::new(done..count, grain);
-            shares.run(u64::MAX, stated, alone, others);
+            shares.next = AtomicU64::new(done);
+            shares.grain = (u128::from(done) * GRAIN / elapsed).max(1) as u64;
+            shares.run(u64::MAX, stated, may, alone, others);
             return Ok(shares.done());
         }
     }
@@ -144,18 +165,23 @@ pub struct Shares {
     end: AtomicU64,
     /// The least number that a thread takes.
     grain: u64,
-    threads: AtomicU64,
+    threads: u64,
+    /// `None` while the calling thread works alone.
+    crew: Option<Arc<Crew>>,
 }
 
 impl Shares {
-    fn new(parts: Range<u64>, grain: u64) -> Self {
-        let (next, end) = (AtomicU64::new(parts.start), AtomicU64::new(parts.end));
-        Self { next, end, grain, threads: AtomicU64::new(1) }
+    const fn new(count: u64) -> Self {
+        Self { next: AtomicU64::new(0), end: AtomicU64::new(count), grain: 1, threads: 1, crew: None }
     }
 
-    /// The next parts: fewer towards the end, so that all threads end together.
+    /// The next parts: fewer towards the end, so that all threads end together. Waits while the
+    /// calling thread wants to be alone.
     pub fn take(&self) -> Option<Range<u64>> {
-        let (end, threads) = (self.end.load(Ordering::Relaxed), self.threads.load(Ordering::Relaxed));
+        if let Some(crew) = &self.crew {
+            crew.wait_if_asked();
+        }
+        let (end, threads) = (self.end.load(Ordering::Relaxed), self.threads);
         let behind = |from: u64| {
             let rest = end.saturating_sub(from);
             (rest > 0).then(|| from + (rest / (2 * threads)).max(self.grain).min(rest))
@@ -177,6 +203,31 @@ impl Shares {
         self.end.store(0, Ordering::Relaxed);
     }
 
+    /// For other threads in the middle of a part: waits while the calling thread wants to be
+    /// alone. False once the work has ended early.
+    pub fn may_continue(&self) -> bool {
+        if let Some(crew) = &self.crew {
+            crew.wait_if_asked();
+        }
+        self.end.load(Ordering::Relaxed) != 0
+    }
+
+    /// For the calling thread: runs `work` while no other thread runs parts. Each of them ends its
+    /// share first, or asks whether it [may continue](Self::may_continue). `work` may fork the
+    /// process: the child has this thread alone, and [lacks](Self::is_forked) the others' parts.
+    pub fn while_others_wait<R>(&self, work: impl FnOnce() -> R) -> R {
+        match &self.crew {
+            Some(crew) => crew.stop_during(work),
+            None => work(),
+        }
+    }
+
+    /// Whether this process is a child that was forked during the work, where parts that other
+    /// threads had taken stay undone.
+    pub fn is_forked(&self) -> bool {
+        self.crew.as_ref().is_some_and(|crew| crew.is_forked())
+    }
+
     /// The number of the first part that nobody took.
     fn done(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
@@ -184,47 +235,50 @@ impl Shares {
 
     /// Runs all parts, on at most so many threads.
     fn run(
-        &self,
+        &mut self,
         most: u64,
         stated: Option<NonZeroUsize>,
-        mut alone: impl FnMut(Range<u64>) -> ControlFlow<()>,
+        may: impl FnOnce() -> bool,
+        mut alone: impl FnMut(Range<u64>, &Self) -> ControlFlow<()>,
         others: impl Fn(&Self) + Sync,
     ) {
+        let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        let useful = ((end - next) / self.grain).min(most);
+        let pool = if useful <= 1 || is_alone(stated) || !may() { None } else { pool(stated) };
+        let pool = pool.filter(|(_, size)| *size > 1);
+        let crew = pool.map(|_| Arc::new(Crew::new()));
+        if let Some((_, size)) = pool {
+            self.threads = useful.min(size as u64);
+        }
+        self.crew.clone_from(&crew);
+        let shares = &*self;
         let mut own = || {
-            while let Some(parts) = self.take() {
-                if alone(parts).is_break() {
-                    return self.close();
+            while let Some(parts) = shares.take() {
+                if alone(parts, shares).is_break() {
+                    return shares.close();
                 }
             }
         };
-        let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
-        let useful = ((end - next) / self.grain).min(most);
-        let pool = if useful <= 1 || is_alone(stated) { None } else { pool(stated) };
-        let Some((pool, size)) = pool.filter(|(_, size)| *size > 1) else { return own() };
-        let threads = useful.min(size as u64);
-        self.threads.store(threads, Ordering::Relaxed);
-        match pool {
-            Some(pool) => pool.in_place_scope(|scope| {
-                self.spawn(threads - 1, scope, &others);
-                own();
-            }),
-            None => rayon_core::in_place_scope(|scope| {
-                self.spawn(threads - 1, scope, &others);
-                own();
-            }),
-        }
-    }
-
-    fn spawn<'s>(&'s self, count: u64, scope: &Scope<'s>, run: &'s (impl Fn(&Self) + Sync)) {
-        for _ in 0..count {
-            scope.spawn(move |_| run(self));
+        match (pool, &crew) {
+            (Some((pool, _)), Some(crew)) => {
+                let spawn = |job: Box<dyn FnOnce() + Send>| match pool {
+                    Some(pool) => pool.spawn(job),
+                    None => rayon_core::spawn(job),
+                };
+                let help = || {
+                    // A share that was begun while the calling thread wants to be alone waits.
+                    if shares.may_continue() {
+                        others(shares);
+                    }
+                };
+                Crew::work_with(crew, shares.threads - 1, spawn, own, &help);
+            }
+            _ => own(),
         }
     }
 }
 
-const fn bad() -> ErrorKind {
-    ErrorKind::BadSetting { name: VARIABLE, wanted: "a number of threads from 1 to 4096" }
-}
+const WANTED: &str = "a number of threads from 1 to 4096";
 
 /// The number of threads that [`set`] or `USM_NUM_THREADS` states, if any. Starts nothing.
 ///
@@ -245,7 +299,7 @@ pub fn stated() -> Result<Option<NonZeroUsize>> {
         stated = STATED.compare_exchange(UNREAD, found, order, order).map_or_else(|set| set, |_| found);
     }
     match stated {
-        BAD => Err(bad().into()),
+        BAD => Err(ErrorKind::BadSetting { name: VARIABLE, wanted: WANTED }.into()),
         NONE => Ok(None),
         number => Ok(NonZeroUsize::new(number)),
     }

@@ -100,6 +100,39 @@ fn a_part_of_divided_work_divides_nothing() {
     assert!(inner.into_inner().unwrap().iter().all(|found| *found == (Ok(NonZeroUsize::MIN), 1)));
 }
 
+#[test]
+fn the_calling_thread_stops_the_others_for_a_while() {
+    let _turn = ONE_AT_A_TIME.lock();
+    threads::set(number(4)).unwrap();
+    let (running, stops) = (AtomicU8::new(0), AtomicU8::new(0));
+    let part = || {
+        running.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(Duration::from_micros(50));
+        running.fetch_sub(1, Ordering::SeqCst);
+    };
+    let alone = |_: Range<u64>, shares: &Shares| {
+        part();
+        shares.while_others_wait(|| {
+            assert_eq!(running.load(Ordering::SeqCst), 0, "another thread runs a part");
+            stops.fetch_add(1, Ordering::SeqCst);
+        });
+        ControlFlow::Continue(())
+    };
+    let others = |shares: &Shares| {
+        while shares.take().is_some() {
+            part();
+            if !shares.may_continue() {
+                return;
+            }
+        }
+    };
+    let done = threads::divide_if(300, Some(number(4)), || true, alone, others);
+    assert_eq!(done, Ok(300));
+    assert!(stops.into_inner() > 0);
+    let never = threads::divide_if(100, None, || false, |_, _| ControlFlow::Continue(()), |_| unreachable!());
+    assert_eq!(never, Ok(100));
+}
+
 /// The name of the variable with which this program runs itself.
 const CASE: &str = "USM_THREADS_CASE";
 

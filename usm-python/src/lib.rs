@@ -104,7 +104,7 @@ mod _usm {
     #[pymodule_export]
     use crate::dtype::{_rebuild_dtype, PyDtype};
     #[pymodule_export]
-    use crate::kernel::{PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished};
+    use crate::kernel::{PyKernel, PyKernelFunction, PyLaunch, PyModule, launch_finished, set_threads};
     #[pymodule_export]
     use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]

@@ -11,8 +11,8 @@ use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
-    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Value, ValueId, emit, length, text,
-    verify,
+    ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId,
+    emit, length, text, verify,
 };
 
 use super::argument::{Argument, Memory};
@@ -65,6 +65,8 @@ pub(crate) struct Answers {
     pub(crate) needs_groups: bool,
     /// [`Kernel::is_guarded`].
     guarded: bool,
+    /// Whether there are atomic operations on memory that groups share.
+    pub(crate) has_atomics: bool,
     /// Local arrays: the type of their elements, and their lengths.
     pub(crate) locals: Vec<(Scalar, Expr)>,
     /// The arrays whose lengths the code takes.
@@ -80,12 +82,24 @@ impl Answers {
         Self {
             needs_groups: ir.needs_groups(),
             guarded: ir.is_guarded(),
+            has_atomics: has_atomics(ir),
             locals: emit::locals(ir),
             lengths: ir.lengths(),
             checked_lengths: checked::lengths(ir, bounds),
             strides: ir.strides(),
         }
     }
+}
+
+fn has_atomics(ir: &Kernel) -> bool {
+    let mut found = ir.arrays.iter().any(|array| matches!(array.space, Space::Atomic));
+    let mut note = |stmt: &Stmt| {
+        if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+            found |= ir.array(*array).space.is_parameter();
+        }
+    };
+    ir.for_each(&mut note, &mut |_| ());
+    found
 }
 
 /// The number of a function's context, and which one it is.

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -33,7 +34,7 @@ pub(crate) enum Compiled {
 #[derive(Debug)]
 pub(crate) struct Given<'g> {
     /// Addresses of the arrays among the parameters, and of the record of code that checks.
-    pub(crate) arrays: &'g [usize],
+    pub(crate) arrays: &'g [*mut c_void],
     /// Bits of the scalars.
     pub(crate) values: &'g [u64],
     /// Lengths of all arrays, in elements.
@@ -42,68 +43,90 @@ pub(crate) struct Given<'g> {
     pub(crate) sizes: [u64; 12],
 }
 
-/// Divides a launch into parts of some groups, so that it can be interrupted between them.
-#[derive(Debug)]
+/// Divides a launch into numbered parts, so that threads share them and that it can be interrupted
+/// between them.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups {
     /// Three global sizes and three local ones, the fastest dimension first.
     sizes: [u64; 6],
+    /// Groups in each dimension.
     counts: [u64; 3],
     /// Groups of a part in each dimension.
     steps: [u64; 3],
-    /// The first group of the next part; `None` after the last part.
-    next: Option<[u64; 3]>,
+    /// Parts in each dimension.
+    parts: [u64; 3],
+    /// The most parts of a run.
+    most: u64,
 }
 
-/// The most items of a part, which has at least one group. A part takes less than a millisecond for
+/// The most items of a run, which has at least one group. It takes less than a millisecond for
 /// usual kernels, and much longer than a call.
-const PART: u64 = 1 << 16;
+const RUN: u64 = 1 << 16;
+/// The most items of a part, and the number of parts of a launch that has enough items.
+const PART: u64 = 1 << 13;
+const PARTS: u64 = 512;
+/// The least items of a part: those that our own compiler runs at once.
+const LEAST: u64 = 16;
+/// The most items that are one part, because a call takes as long as they do.
+const ALONE: u64 = 256;
 
 impl Groups {
     /// Sizes of a launch, the fastest dimension first. Without `local` the kernel needs no groups,
     /// and the last group of a dimension may be shorter.
     pub(crate) fn new(global: [u64; 3], local: Option<[u64; 3]>) -> Self {
-        let local = local.unwrap_or_else(|| fitting_part(global, 1));
-        let counts = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
-        let items = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
+        let all = global.iter().fold(1_u64, |all, size| all.saturating_mul(*size));
+        let items = if all <= ALONE { all } else { (all / PARTS).clamp(LEAST, PART) };
+        let local = local.unwrap_or_else(|| fitting_part(global, items));
+        let counts: [u64; 3] = std::array::from_fn(|axis| global[axis].div_ceil(local[axis].max(1)));
+        let of_group = local.iter().fold(1_u64, |all, size| all.saturating_mul(*size)).max(1);
+        let steps = fitting_part(counts, items / of_group);
+        let parts = std::array::from_fn(|axis| counts[axis].div_ceil(steps[axis]));
+        let of_part = steps.iter().fold(of_group, |all, step| all.saturating_mul(*step));
         let sizes = std::array::from_fn(|place| if place < 3 { global[place] } else { local[place - 3] });
-        let next = (!counts.contains(&0)).then_some([0; 3]);
-        Self { sizes, counts, steps: fitting_part(counts, items), next }
+        Self { sizes, counts, steps, parts, most: (RUN / of_part).max(1) }
+    }
+
+    /// Number of parts.
+    pub(crate) fn count(&self) -> u64 {
+        self.parts.iter().fold(1, |all, count| all.saturating_mul(*count))
+    }
+
+    /// Takes the parts of the next run from the front of `parts`: some of a row, or whole rows.
+    pub(crate) fn take_run(&self, parts: &mut Range<u64>) -> Option<[u64; 12]> {
+        let left = (parts.end.saturating_sub(parts.start)).min(self.most);
+        if left == 0 {
+            return None;
+        }
+        let [x, y, _] = self.parts;
+        let first = [parts.start % x, parts.start / x % y, parts.start / x / y];
+        let run = if first[0] != 0 || left < x {
+            [left.min(x - first[0]), 1, 1]
+        } else if first[1] != 0 || left / x < y {
+            [x, (left / x).min(y - first[1]), 1]
+        } else {
+            [x, y, left / x / y]
+        };
+        parts.start += run.iter().product::<u64>();
+        let start = |axis: usize| first[axis] * self.steps[axis];
+        let end =
+            |axis: usize| (first[axis] + run[axis]).saturating_mul(self.steps[axis]).min(self.counts[axis]);
+        Some(std::array::from_fn(|place| match place {
+            0..6 => self.sizes[place],
+            6..9 => start(place - 6),
+            _ => end(place - 9),
+        }))
     }
 }
 
-/// The part of these sizes, the fastest dimension first, that fits [`PART`] at `items` items each.
-fn fitting_part(sizes: [u64; 3], items: u64) -> [u64; 3] {
-    let mut left = PART / items.clamp(1, PART);
+/// The part of these sizes, the fastest dimension first, that has at most so many elements, and at
+/// least one.
+fn fitting_part(sizes: [u64; 3], most: u64) -> [u64; 3] {
+    let mut left = most.max(1);
     sizes.map(|size| {
         let taken = size.clamp(1, left);
         left = if taken == size { left / taken } else { 1 };
         taken
     })
-}
-
-impl Iterator for Groups {
-    type Item = [u64; 12];
-
-    fn next(&mut self) -> Option<[u64; 12]> {
-        let first = self.next?;
-        let end = |axis: usize| first[axis].saturating_add(self.steps[axis]).min(self.counts[axis]);
-        let part = std::array::from_fn(|place| match place {
-            0..6 => self.sizes[place],
-            6..9 => first[place - 6],
-            _ => end(place - 9),
-        });
-        let mut next = first;
-        // The first dimension that is not at its end advances; those before it restart.
-        self.next = (0..3).find_map(|axis| {
-            next[axis] = end(axis);
-            let goes_on = next[axis] < self.counts[axis];
-            if !goes_on {
-                next[axis] = 0;
-            }
-            goes_on.then_some(next)
-        });
-        Some(part)
-    }
 }
 
 /// How kernels run on the host.
@@ -220,15 +243,13 @@ impl Compiled {
     /// # Safety
     /// As [`run`](Self::run), unless `scratch` is null.
     unsafe fn call(&self, given: &Given<'_>, scratch: *mut u8, pause: *mut Pause) -> u64 {
-        let arrays: Vec<*mut c_void> = given.arrays.iter().map(|address| *address as *mut c_void).collect();
+        let arrays = given.arrays.as_ptr();
         let (values, lengths, sizes) = (given.values.as_ptr(), given.lengths.as_ptr(), given.sizes.as_ptr());
         match self {
             // SAFETY: the caller's promise.
-            Self::Compiler(run, _) => unsafe { run(arrays.as_ptr(), values, lengths, sizes, scratch, pause) },
+            Self::Compiler(run, _) => unsafe { run(arrays, values, lengths, sizes, scratch, pause) },
             // SAFETY: the caller's promise.
-            Self::Builtin(code) => unsafe {
-                code.run_while(arrays.as_ptr(), values, lengths, sizes, scratch, pause)
-            },
+            Self::Builtin(code) => unsafe { code.run_while(arrays, values, lengths, sizes, scratch, pause) },
         }
     }
 }

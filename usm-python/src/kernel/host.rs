@@ -1,8 +1,14 @@
 //! Launches on the host, and checked ones.
 
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use usm_core::ErrorKind;
+use usm_core::threads::{self, Shares};
 use usm_kernel::LaunchError;
 use usm_kernel_ir::emit::checked;
 use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Space, length};
@@ -11,7 +17,8 @@ use usm_kernel_jit::Pause;
 use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
-use crate::error::OrRaise;
+use crate::argument;
+use crate::error::{Class, OrRaise};
 use crate::storage::{Launched, Storage, Turns};
 
 /// The most statements of a checked launch in one order, for all items: about a minute.
@@ -26,6 +33,17 @@ const ROUNDS: u64 = 1 << 16;
 /// The most bytes of private arrays in use at a time: those of one work-item, or of a group with
 /// barriers.
 const MOST_PRIVATE: u64 = 1 << 28;
+
+/// Uses this number of threads for work on the host from now on, the calling one included, in place
+/// of the variable ``USM_NUM_THREADS`` and of the number of processors. In a child of a fork work
+/// runs on the calling thread alone, whatever is set.
+#[pyfunction]
+pub(crate) fn set_threads(#[pyo3(from_py_with = argument::threads)] threads: usize) -> PyResult<()> {
+    let threads = NonZeroUsize::new(threads).ok_or_else(|| {
+        Class::Request.error(format!("0 threads: a number of threads from 1 to {} is needed", threads::MOST))
+    })?;
+    threads::set(threads).or_raise()
+}
 
 /// Runs a launch, by code that checks these indices, and returns when it is complete.
 pub(crate) fn run(py: Python<'_>, prepared: &Prepared, open: Open) -> PyResult<()> {
@@ -91,12 +109,13 @@ fn check_limits(prepared: &Prepared) -> PyResult<()> {
     Ok(())
 }
 
-/// Runs machine code on the arrays themselves.
+/// Runs machine code on the arrays themselves, on several threads where items cannot race and the
+/// launch takes long enough.
 fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: Open) -> PyResult<()> {
     let code = &prepared.code;
     let values: Vec<u64> = prepared.values.iter().map(|value| value.bits).collect();
     let lengths = &prepared.lengths;
-    let mut record = [0_u32; checked::WORDS];
+    let failed = Mutex::new(None);
     let (mut addresses, mut storages) = (Vec::new(), Vec::new());
     for (source, _) in arrays(prepared) {
         addresses.push(match source {
@@ -109,47 +128,148 @@ fn run_compiled(py: Python<'_>, prepared: &Prepared, compiled: &Compiled, open: 
             }
         });
     }
-    if open != 0 {
-        addresses.push(record.as_mut_ptr() as usize);
-    }
     let three = |sizes: &[u64]| {
         let mut fastest_first = sizes.iter().rev().copied();
         [(); 3].map(|()| fastest_first.next().unwrap_or(1))
     };
-    let mut parts = Groups::new(three(&prepared.global), prepared.local.as_deref().map(three)).peekable();
-    let mut scratch: Option<Vec<u8>> = None;
-    // The turns are released before Python's signal handlers run, because these may use the arrays.
-    while parts.peek().is_some() {
-        let ran = py.detach(|| {
-            let mut watched = Watched::new(&storages)?;
-            while watched.goes_on && watched.start.elapsed() < SLICE {
-                let Some(sizes) = parts.next() else { break };
-                let given = Given { arrays: &addresses, values: &values, lengths, sizes };
-                let scratch = match &mut scratch {
-                    Some(scratch) => scratch,
-                    none => none.insert(compiled.scratch(&given).map_err(|reason| code.error(&reason))?),
-                };
-                let pause = (&raw mut watched).cast();
-                // SAFETY: the arrays live as long as their storages. No other work uses these:
-                // earlier work has finished, and the turns are held. Indices are inside, which was
-                // proven for this launch or is checked by the code. `watched` begins with a pause,
-                // and nothing else uses it meanwhile.
-                unsafe { compiled.run(&given, scratch, pause) };
+    let groups = Groups::new(three(&prepared.global), prepared.local.as_deref().map(three));
+    let run = Run { code: compiled, addresses, checks: open != 0, values, lengths, groups };
+    let (mut record, found) = ([0; checked::WORDS], Mutex::new([0; checked::WORDS]));
+    let ran = py.detach(|| {
+        let mut watched = Watched::new(&storages)?;
+        let mut worker = Worker::new(&run);
+        let alone = |parts, shares: &Shares| {
+            watched.shares = shares;
+            if let Err(error) = worker.run(parts, &mut watched) {
+                watched.end(Err(code.error(&error)));
             }
-            watched.signal
-        });
-        ran?;
-        py.check_signals()?;
+            if watched.goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let others = |shares: &Shares| {
+            let mut worker = Worker::new(&run);
+            let mut beside = Beside { pause: Pause { ask: Beside::ask, rounds: ROUNDS }, shares };
+            shares.for_each(|parts| {
+                if let Err(error) = worker.run(parts, &mut beside) {
+                    *lock(&failed) = Some(error);
+                    shares.close();
+                }
+            });
+            if worker.record[0] != 0 {
+                *lock(&found) = *worker.record;
+            }
+        };
+        let may = || prepared.may_be_divided();
+        threads::divide_if(groups.count(), None, may, alone, others).or_raise()?;
+        record = *worker.record;
+        watched.signal
+    });
+    ran?;
+    py.check_signals()?;
+    if let Some(error) = lock(&failed).take() {
+        return Err(code.error(&error));
+    }
+    if record[0] == 0 {
+        record = *lock(&found);
     }
     code.recorded(open, record, &prepared.arguments)
 }
 
-/// The state of a slice of a launch, which long loops of the code ask whether they may go on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A launch of machine code.
+struct Run<'r> {
+    code: &'r Compiled,
+    addresses: Vec<usize>,
+    /// Whether the code checks indices.
+    checks: bool,
+    values: Vec<u64>,
+    lengths: &'r [u64],
+    groups: Groups,
+}
+
+/// A thread of a launch.
+struct Worker<'r> {
+    launch: &'r Run<'r>,
+    arrays: Vec<*mut c_void>,
+    /// Memory for groups, from the first run on.
+    scratch: Option<Vec<u8>>,
+    /// The words in which code that checks records an index outside. In a box, whose address the
+    /// code has.
+    record: Box<[u32; checked::WORDS]>,
+}
+
+impl<'r> Worker<'r> {
+    fn new(launch: &'r Run<'r>) -> Self {
+        let mut record = Box::new([0; checked::WORDS]);
+        let last = launch.checks.then_some(record.as_mut_ptr() as usize);
+        let addresses = launch.addresses.iter().copied().chain(last);
+        let arrays = addresses.map(|address| address as *mut c_void).collect();
+        Self { launch, arrays, scratch: None, record }
+    }
+
+    /// Runs parts of the launch, each of which nobody else runs.
+    ///
+    /// # Errors
+    /// No memory for a group.
+    fn run(&mut self, mut parts: Range<u64>, watch: &mut impl Watch) -> Result<(), String> {
+        let Run { code, values, lengths, groups, .. } = self.launch;
+        while watch.may_continue() {
+            let Some(sizes) = groups.take_run(&mut parts) else { break };
+            let given = Given { arrays: &self.arrays, values, lengths, sizes };
+            if self.scratch.is_none() {
+                self.scratch = Some(code.scratch(&given)?);
+            }
+            let scratch = self.scratch.as_deref_mut().unwrap_or_default();
+            let pause = core::ptr::from_mut(watch).cast();
+            // SAFETY: the arrays live as long as their storages. No other work uses these: earlier
+            // work has finished, the turns are held, and other threads run other parts, which do
+            // not race. Indices are inside, which was proven for this launch or is checked by the
+            // code. `watch` begins with a pause, and nothing else uses it meanwhile.
+            unsafe { code.run(&given, scratch, pause) };
+        }
+        Ok(())
+    }
+}
+
+/// What a thread asks between runs and in long loops: a structure that begins with a [`Pause`].
+trait Watch {
+    fn may_continue(&mut self) -> bool;
+}
+
+/// The state of another thread of a launch.
+#[repr(C)]
+struct Beside<'w> {
+    pause: Pause,
+    shares: &'w Shares,
+}
+
+impl Watch for Beside<'_> {
+    fn may_continue(&mut self) -> bool {
+        self.shares.may_continue()
+    }
+}
+
+impl Beside<'_> {
+    /// Answers the code.
+    unsafe extern "C" fn ask(pause: *mut Pause) -> u64 {
+        // SAFETY: as for [`Watched::ask`].
+        let beside = unsafe { &mut *pause.cast::<Beside<'_>>() };
+        if beside.may_continue() { ROUNDS } else { 0 }
+    }
+}
+
+/// The state of a launch on the calling thread, which long loops of the code ask whether they may
+/// go on.
 #[repr(C)]
 struct Watched<'w> {
     pause: Pause,
     start: Instant,
     storages: &'w [&'w Storage],
+    /// Null before the first part. The calls of the code that ask are inside the work that these
+    /// are the shares of.
+    shares: *const Shares,
     /// Before the turns: it ends while these are held.
     _launched: Launched<'w>,
     turns: Turns<'w>,
@@ -165,7 +285,8 @@ impl<'w> Watched<'w> {
         storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
         let (pause, start) = (Pause { ask: Self::ask, rounds: ROUNDS }, Instant::now());
         let _launched = turns.begin_launch();
-        Ok(Self { pause, start, storages, _launched, turns, goes_on: true, signal: Ok(()) })
+        let (shares, signal) = (core::ptr::null(), Ok(()));
+        Ok(Self { pause, start, storages, shares, _launched, turns, goes_on: true, signal })
     }
 
     /// Answers the code.
@@ -176,21 +297,43 @@ impl<'w> Watched<'w> {
         if watched.may_continue() { ROUNDS } else { 0 }
     }
 
-    /// Whether no signal handler raised; asks every [`SLICE`].
+    fn end(&mut self, signal: PyResult<()>) {
+        (self.goes_on, self.signal) = (false, signal);
+    }
+}
+
+impl Watch for Watched<'_> {
+    /// Whether no signal handler raised; asks every [`SLICE`]. Meanwhile no thread runs the launch
+    /// and the turns are released, because handlers may use the arrays.
     fn may_continue(&mut self) -> bool {
-        if self.start.elapsed() < SLICE {
-            return true;
+        if self.start.elapsed() < SLICE || !self.goes_on {
+            return self.goes_on;
         }
-        // At the end of the interpreter there is nobody to ask.
-        let asked = self.turns.released(|| Python::try_attach(|py| py.check_signals())).or_raise();
-        self.goes_on = matches!(asked, Ok(Some(Ok(()))));
-        self.signal = asked.and_then(|signal| signal.unwrap_or(Ok(())));
-        if self.goes_on {
-            let waited = self.storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise();
-            self.goes_on = waited.is_ok();
-            self.signal = waited;
-        }
+        // SAFETY: null, or the shares of the work that this thread is in.
+        let shares = unsafe { self.shares.as_ref() };
+        let (turns, storages) = (&mut self.turns, self.storages);
+        let mut ask = || -> PyResult<bool> {
+            // At the end of the interpreter there is nobody to ask.
+            let asked = turns.released(|| Python::try_attach(|py| py.check_signals())).or_raise()?;
+            let Some(signal) = asked else { return Ok(false) };
+            signal?;
+            if shares.is_some_and(Shares::is_forked) {
+                return Err(usm_core::Error::from(ErrorKind::Forked)).or_raise();
+            }
+            storages.iter().try_for_each(|storage| storage.wait_for_uses()).or_raise()?;
+            Ok(true)
+        };
+        let asked = match shares {
+            Some(shares) => shares.while_others_wait(&mut ask),
+            None => ask(),
+        };
         self.start = Instant::now();
+        if !matches!(asked, Ok(true)) {
+            self.end(asked.map(drop));
+            if let Some(shares) = shares {
+                shares.close();
+            }
+        }
         self.goes_on
     }
 }
@@ -224,7 +367,7 @@ fn may_continue(start: &mut Instant, signal: &mut PyResult<()>) -> bool {
 /// The error of the interpreter, with a place in front.
 fn check_error(error: CheckError, prepared: &Prepared) -> PyErr {
     let code = &prepared.code;
-    let said = |text: String| crate::error::Class::Kernel.error(text);
+    let said = |text: String| Class::Kernel.error(text);
     match error {
         CheckError::Fault(ir::Fault::Outside { id, at, index, len, .. }) => {
             code.index_error((id, at.place), index, len, &prepared.arguments)

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
 use usm_core::{Event, Selector};
-use usm_kernel_ir::proof::Shape;
+use usm_kernel_ir::proof::{Claims, Shape};
 use usm_kernel_ir::{Literal, Parameter};
 
 use super::argument::{Argument, Memory, check_unmoved, move_to_device};
@@ -287,6 +287,14 @@ impl Prepared {
             }
         }
         None
+    }
+
+    /// Whether threads may run groups at once: it is proven that no two work-items touch an element
+    /// that one of them writes. Atomic operations of the host's code are those of one thread.
+    pub(crate) fn may_be_divided(&self) -> bool {
+        let claims = self.code.claims.as_ref().ok().filter(|_| !self.code.answers.has_atomics);
+        let free = |claims: &Claims| self.with_shape(|shape| claims.race(shape).is_none());
+        claims.is_some_and(free) && self.overlap().is_none()
     }
 
     /// `proven`, or the place and the condition that is not proven.

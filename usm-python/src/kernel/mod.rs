@@ -17,4 +17,5 @@ mod range;
 
 pub(crate) use finished::{PyKernel, PyModule, launch_finished};
 pub(crate) use function::PyKernelFunction;
+pub(crate) use host::set_threads;
 pub(crate) use launch::PyLaunch;
