@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import effort
 import usm
 import usm.memory
 import usm.nrt
@@ -23,7 +22,7 @@ from matrix.rows import FUNCTIONS, MEMBERS, WITHOUT_MEMORY
 
 WORKER = Path(__file__).with_name("matrix") / "worker.py"
 # One in so many of the cases two conversions deep; a prime, because kinds of sources come in turns.
-PARTS = int(os.environ.get("USM_MATRIX") or (7 if effort.EFFORT > 1 else 13))
+PARTS = int(os.environ.get("USM_MATRIX", "7"))
 
 
 def run(backend, environment, place, parts=PARTS):
