@@ -146,12 +146,12 @@ impl<B: Backend> Queue<B> {
                 let _turn = turn.lock();
                 let usages = [Usage::write(to_of), Usage::read(from_of)];
                 let copy = |queue: &B::Queue, after: &[B::Event]| {
-                    // SAFETY: a part of the device's memory that no other thread copies and the block of
-                    // this thread: live, apart, and ordered by the usages.
+                    // SAFETY: a part of the device's memory that no other thread copies, and the
+                    // thread's own block: live, apart, and ordered by the usages.
                     unsafe { queue.copy(to, from, len, after) }
                 };
-                // SAFETY: the copy accesses what the usages declare, and the caller has exclusive access
-                // to the destination.
+                // SAFETY: the copy accesses what the usages declare, and the caller has exclusive
+                // access to the destination.
                 unsafe { self.submit(&usages, &[], copy) }
             };
         let work = |block: &Allocation<B>| -> Result<()> {
