@@ -100,6 +100,25 @@ impl<B: Backend> Queue<B> {
         self.strided(Ends { dst, src }, to, from, true)
     }
 
+    /// As [`copy_strided_shared`](Self::copy_strided_shared), for callers that do not wait: the
+    /// copy may run until the event is complete.
+    ///
+    /// # Safety
+    /// As for that function; and code that uses the bytes without this crate does so only before
+    /// the call or after the event.
+    ///
+    /// # Errors
+    /// As for [`copy_strided`](Self::copy_strided).
+    pub unsafe fn submit_strided_shared(
+        &self,
+        dst: &Allocation<B>,
+        to: &Strided<'_>,
+        src: &Allocation<B>,
+        from: &Strided<'_>,
+    ) -> Result<Event<B>> {
+        self.strided_event(Ends { dst, src }, to, from)
+    }
+
     fn strided_event(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
         match self.strided(ends, to, from, false)? {
             Some(event) => Ok(event),

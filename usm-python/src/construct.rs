@@ -19,6 +19,7 @@ use crate::dtype::PyDtype;
 use crate::error::{Class, Failure, OrRaise};
 use crate::import;
 use crate::memory::Memory;
+use crate::queue::PyEvent;
 use crate::room;
 use crate::runtime::{self, Stream};
 use crate::scalar;
@@ -360,10 +361,27 @@ pub(crate) fn from_dlpack<'py>(
 /// >>> usm.copy(rows, usm.asarray([1, 2, 3], dtype="i4", device="host"))
 /// >>> rows.tolist()
 /// [[1, 2, 3], [1, 2, 3]]
+///
+/// With `wait=False` the copy may go on, and the result is its event. Later work on our arrays
+/// follows it. The memory of other objects is kept alive, but must not be written (`src`) or used
+/// (`dst`) before the event is complete.
+///
+/// >>> usm.copy(rows, usm.asarray([4, 5, 6], dtype="i4", device="host"), wait=False).wait()
+/// >>> rows[0].tolist()
+/// [4, 5, 6]
 #[pyfunction]
-pub(crate) fn copy(py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<()> {
+#[pyo3(signature = (dst, src, *, wait=true))]
+pub(crate) fn copy(
+    py: Python<'_>,
+    dst: &Bound<'_, PyAny>,
+    src: &Bound<'_, PyAny>,
+    wait: bool,
+) -> PyResult<Option<PyEvent>> {
     let (dst, src) = transfer::both_sides(dst, src)?;
-    transfer::copy(py, &dst, &src)
+    if wait {
+        return transfer::copy(py, &dst, &src).map(|()| None);
+    }
+    transfer::submit_copy(py, &dst, &src).map(|event| Some(PyEvent(event)))
 }
 
 /// A NumPy array: on the same memory if the host can access it, otherwise a copy.

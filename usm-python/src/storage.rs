@@ -382,6 +382,18 @@ pub(crate) fn copy_strided(
     Ok(unsafe { queue.copy_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
 }
 
+/// As [`copy_strided`], for callers that do not wait.
+pub(crate) fn submit_strided(
+    queue: &Queue<Dyn>,
+    (dst, to): (&Storage, &Strided<'_>),
+    (src, from): (&Storage, &Strided<'_>),
+) -> Result<Event<Dyn>> {
+    dst.writable()?;
+    let _turns = turns(dst, src)?;
+    // SAFETY: as in `copy_strided`; later submissions follow the copy by the records of the blocks.
+    Ok(unsafe { queue.submit_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
+}
+
 /// Holds the turns of all blocks while `submit` submits work on them. Each turn is taken once, in
 /// the order of addresses as in [`turns`]. Call it detached from the interpreter, as [`copy`].
 ///

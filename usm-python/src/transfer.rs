@@ -82,14 +82,54 @@ pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyRe
 
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    let Some(src) = prepare(dst, src)? else { return Ok(()) };
+    py.detach(|| copy_sides(dst, &src)).or_raise()
+}
+
+/// As [`copy`], without waiting where a queue can copy. Memory of the process is kept alive until
+/// the copy is complete.
+pub(crate) fn submit_copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<Event<Dyn>> {
+    let src = prepare(dst, src)?;
+    py.detach(|| match &src {
+        Some(src) => submit_sides(dst, src),
+        None => Ok(dst.stream.queue.barrier(&[])?),
+    })
+    .or_raise()
+}
+
+/// The source in the shape of `dst`, after the checks; `None` if there is nothing to copy.
+fn prepare(dst: &Side, src: &Side) -> PyResult<Option<Side>> {
     dst.storage.writable().or_raise()?;
     dst.same_type(&src.view)?;
     let view = src.view.broadcast_to(&dst.view.shape)?;
-    let src = Side { view, ..src.clone() };
-    if dst.view.nbytes() == 0 {
-        return Ok(());
+    Ok((dst.view.nbytes() != 0).then(|| Side { view, ..src.clone() }))
+}
+
+fn submit_sides(dst: &Side, src: &Side) -> Result<Event<Dyn>> {
+    if dst.stream.context().id() != src.stream.context().id() {
+        if src.stream.is_host() {
+            return src.in_context_of(dst, |src| submit_sides(dst, src));
+        }
+        if dst.stream.is_host() {
+            return dst.in_context_of(src, |dst| submit_sides(dst, src));
+        }
     }
-    py.detach(|| copy_sides(dst, &src)).or_raise()
+    let submitted = dst.view.strided(|to| {
+        src.view.strided(|from| {
+            storage::submit_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
+        })
+    });
+    match submitted {
+        // No queue takes these, so the copy is complete before its event.
+        Err(Failure::Core(Error {
+            kind: ErrorKind::DestinationAliases { .. } | ErrorKind::WrongContext { .. },
+            ..
+        })) => {
+            copy_sides(dst, src)?;
+            Ok(dst.stream.queue.barrier(&[])?)
+        }
+        submitted => submitted,
+    }
 }
 
 fn copy_sides(dst: &Side, src: &Side) -> Result<()> {

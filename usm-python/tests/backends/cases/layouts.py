@@ -1,5 +1,7 @@
 """Random copies between layouts, and large ones between NumPy's memory and ours."""
 
+import gc
+
 import numpy as np
 from effort import cases
 
@@ -44,6 +46,28 @@ def random_layouts_are_copied_as_by_numpy(b):
             expected[holes] = base[index].T if turned else base[index]
             place = (dtype, base.shape, index, turned, holes, from_ours, to_ours)
             assert target.tobytes() == expected.tobytes(), place
+
+
+def a_copy_without_a_wait_is_followed_by_later_work(b):
+    data = np.arange(1 << 16, dtype="<i4").reshape(256, 256)
+    for kind in KINDS:
+        source, target = b.array(data, kind), b.array(np.zeros_like(data), kind)
+        event = usm.copy(target, source.T, wait=False)
+        later = usm.copy(target[::2], target[1::2], wait=False)
+        later.wait()
+        event.wait()
+        expected = data.T.copy()
+        expected[::2] = expected[1::2]
+        assert target.tobytes() == expected.tobytes()
+        # NumPy's array lives until the event is complete.
+        event = usm.copy(target, data + 1, wait=False)
+        gc.collect()
+        event.wait()
+        assert target.tobytes() == (data + 1).tobytes()
+        back = np.zeros_like(data)
+        usm.copy(back[:, ::-1], target, wait=False).wait()
+        assert np.array_equal(back[:, ::-1], data + 1)
+        assert usm.copy(target, source) is None
 
 
 def large_arrays_go_to_every_kind_of_memory_and_back(b):
