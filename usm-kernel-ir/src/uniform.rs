@@ -129,10 +129,18 @@ impl Uniformity {
         apart
     }
 
-    /// The place of a condition or bound that differs between items: there they part, wherever the
+    /// The start of a condition or bound that differs between items: there they part, wherever the
     /// value began to differ.
     fn parts(&self, kernel: &Kernel, condition: &Expr) -> Option<Place> {
-        self.varies(kernel, condition).map(|_| condition.place)
+        self.varies(kernel, condition)?;
+        let mut first = condition.place;
+        condition.for_each(&mut |part| {
+            let (one, other) = (part.place, first);
+            if one.file == other.file && (one.line, one.column) < (other.line, other.column) {
+                first = one;
+            }
+        });
+        Some(first)
     }
 
     fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
