@@ -129,6 +129,20 @@ impl Uniformity {
         apart
     }
 
+    /// The start of a condition or bound that differs between items: there they part, wherever the
+    /// value began to differ.
+    fn parts(&self, kernel: &Kernel, condition: &Expr) -> Option<Place> {
+        self.varies(kernel, condition)?;
+        let mut first = condition.place;
+        condition.for_each(&mut |part| {
+            let (one, other) = (part.place, first);
+            if one.file == other.file && (one.line, one.column) < (other.line, other.column) {
+                first = one;
+            }
+        });
+        Some(first)
+    }
+
     fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
         let varying = &mut self.varying[variable.0 as usize];
         *varying = varying.or(reason);
@@ -172,17 +186,17 @@ impl Uniformity {
                 }
             }
             StmtKind::If(condition, then, other) => {
-                let control = control.or(self.varies(kernel, condition));
+                let control = control.or(self.parts(kernel, condition));
                 let mut parted = self.block(kernel, then, control, report);
                 parted.add(self.block(kernel, other, control, report));
                 return parted;
             }
             StmtKind::While(condition, body) => {
-                let reason = control.or(self.varies(kernel, condition));
+                let reason = control.or(self.parts(kernel, condition));
                 return self.rounds(kernel, (stmt, body), reason, report);
             }
             StmtKind::For(variable, start, end, step, body) => {
-                let bounds = [start, end, step].into_iter().find_map(|bound| self.varies(kernel, bound));
+                let bounds = [start, end, step].into_iter().find_map(|bound| self.parts(kernel, bound));
                 let reason = control.or(bounds);
                 self.set(*variable, reason);
                 return self.rounds(kernel, (stmt, body), reason, report);

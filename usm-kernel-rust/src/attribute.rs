@@ -88,6 +88,11 @@ impl Parse for Arguments {
 fn number(value: &Expr) -> Result<u64> {
     match value {
         Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse(),
+        Expr::Tuple(sizes) => {
+            let sizes: Vec<String> =
+                sizes.elems.iter().map(|one| one.to_token_stream().to_string()).collect();
+            Err(Error::new(value.span(), format!("a tuple: write `[{}]`", sizes.join(", "))))
+        }
         other => Err(Error::new(other.span(), "an attribute sees no values of other items: write a number")),
     }
 }

@@ -64,9 +64,32 @@ def unknown(a):
     a[0] = nowhere  # noqa: F821  # here
 
 
-@refused("a call of `print` is not for kernels")
+@refused("a call of `print` is not for kernels: write the value to an array, and print that after the launch")
 def prints(a):
     print(a[0])  # here
+
+
+@refused("a call of `np.random.rand` is not for kernels: make random numbers outside")
+def randoms(a):
+    a[0] = np.random.rand()  # here
+
+
+@refused("a call of `np.sum` is not for kernels: add in a loop")
+def sums(a):
+    a[0] = np.sum(a)  # here
+
+
+@refused("a call of `np.clip` is not for kernels: write `min\\(max\\(x, low\\), high\\)`")
+def clips(a):
+    a[0] = np.clip(a[0], 0, 1)  # here
+
+
+@refused("not all work-items of a group reach this barrier: they part at .*: ?.*; move it out")
+def waits_apart(a):
+    first = usm.get_local_id(0) == 0
+    a[0] = 1
+    if first:
+        usm.barrier()  # here
 
 
 @refused("a call of `helper`, a function of plain Python: decorate it with `@usm.device_func`")
@@ -150,7 +173,7 @@ def wide(a):
     a[0] = np.uint64(a[0]) + usm.get_global_id(0)  # here
 
 
-@refused("dimension 1 of a range with 1")
+@refused("dimension 1 of a range with 1: launch it over more, by `k\\[\\(n, m\\), None\\]` or `k\\[usm.Range\\(n, m\\)\\]`")
 def second_dimension(a):
     a[usm.get_global_id(1)] = 1  # here
 
@@ -370,10 +393,10 @@ def test_the_check_finds_what_is_wrong_and_where():
         outside.check[(2, 4),](a, 1)
     with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: race on element 1 of `a`: work-item \\[1\\] writes .* work-item \\[0\\] reads"):
         races.check[8](np.zeros(8, np.float32))
-    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `local` is read before it is written"):
+    with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `lm` is read before it is written"):
         unset.check[8](np.zeros(8, np.float32))
     for kernel in (counts_on, compares):
-        with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `local` is read before it is written"):
+        with pytest.raises(usm.KernelError, match=f"^{FILE}:\\d+:\\d+: element 0 of `lm` is read before it is written"):
             kernel.check[8](np.zeros(8, np.float32))
     begins.check[8](np.zeros(8, np.float32))
 
@@ -475,3 +498,39 @@ def test_the_proof_speaks_of_python():
             refuse(np.zeros(4))
         assert "use `usm.atomic`, put a barrier between, or launch it without `strict=True` (see " in str(found.value)
         assert "unsafe" not in str(found.value)
+
+
+def test_a_pair_of_numbers_that_meant_two_dimensions_says_how_to_write_them():
+    kernel = usm.kernel(second_dimension.__wrapped__)
+    with pytest.raises(usm.KernelError, match=r"does not divide 100 .*`k\[n, m\]` is a range of n items in groups of m: write `k\[\(n, m\), None\]`"):
+        kernel[100, 40]
+    with pytest.raises(usm.KernelError, match="does not divide") as raised:
+        kernel[(100, 4), (40, 4)]
+    assert "k[(n, m), None]" not in str(raised.value)
+
+
+def test_messages_name_arrays_of_the_kernel_by_their_variables():
+    with usm.device_context("host"), pytest.raises(usm.KernelError, match="`tile` is read before it is written"):
+        reads_early.check[8, 8](np.zeros(8))
+
+
+def test_the_check_knows_that_private_arrays_start_as_zeros():
+    with usm.device_context("host"):
+        a = np.full(8, 7.0)
+        counts_in_private.check[8](a)
+        counts_in_private[8](a)
+    assert (a == 2).all()
+
+
+@usm.kernel
+def counts_in_private(a):
+    p = usm.private.array((2, 3), np.int64)
+    for _ in range(2):
+        p[1, 2] += 1
+    a[usm.get_global_id(0)] = p[1, 2] + p[0, 0]
+
+
+@usm.kernel
+def reads_early(a):
+    tile = usm.local.array(8, np.float64)
+    a[usm.get_global_id(0)] = tile[usm.get_local_id(0)]

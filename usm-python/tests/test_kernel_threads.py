@@ -72,7 +72,7 @@ def tasks():
 
 
 def shares():
-    """The pool starts at the first launch that threads may share, and its results are those of one."""
+    """The pool starts at the first launch that threads may share; its results are those of one."""
     a = np.arange(1 << 18, dtype=np.float32)
     out, alone = np.zeros_like(a), np.zeros_like(a)
     before = tasks()

@@ -1,5 +1,6 @@
 //! Launches on the host, and checked ones.
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
@@ -11,7 +12,10 @@ use usm_core::ErrorKind;
 use usm_core::threads::{self, Shares};
 use usm_kernel::LaunchError;
 use usm_kernel_ir::emit::checked;
-use usm_kernel_ir::{self as ir, CheckError, Interpreter, Order, Parameter, Space, length};
+use usm_kernel_ir::{
+    self as ir, ArrayId, CheckError, Expr, Interpreter, Literal, Order, Parameter, Scalar, Space, Stmt,
+    StmtKind, VarId, Variable, length,
+};
 use usm_kernel_jit::Pause;
 
 use super::code::{Open, Source};
@@ -346,13 +350,35 @@ pub(crate) fn check(py: Python<'_>, prepared: &Prepared) -> PyResult<()> {
     let ones = vec![1; prepared.global.len()];
     let local = prepared.local.as_deref().unwrap_or(&ones);
     let code = &prepared.code;
+    let kernel = with_private_zeros(&code.ir);
     let checked = py.detach(|| {
         let (mut start, mut signal) = (Instant::now(), Ok(()));
         let mut go_on = || may_continue(&mut start, &mut signal);
-        let checked = ir::check_while(&code.ir, &prepared.global, local, &arguments, STEPS, &mut go_on);
+        let checked = ir::check_while(&kernel, &prepared.global, local, &arguments, STEPS, &mut go_on);
         signal.map(|()| checked)
     });
     checked?.map_err(|error| check_error(error, prepared))
+}
+
+/// The kernel with private arrays that an item sets to zero first, as `usm.private.array` states;
+/// to nodes they have no value.
+fn with_private_zeros(kernel: &ir::Kernel) -> Cow<'_, ir::Kernel> {
+    let mut zeroed = Cow::Borrowed(kernel);
+    for (number, array) in kernel.arrays.iter().enumerate() {
+        let Space::Private(len) = array.space else { continue };
+        let place = array.place;
+        let literal = |ty, value| Expr::literal(Literal::integer(ty, value), place);
+        let zeroed = zeroed.to_mut();
+        zeroed.variables.push(Variable { name: array.name.clone(), ty: Scalar::U64, place });
+        let index = VarId(zeroed.variables.len() as u32 - 1);
+        let (array, none) = (ArrayId(number as u32), literal(array.element, 0));
+        let store = StmtKind::Store(array, Expr::variable(index, Scalar::U64, place), none);
+        let bounds = [0, len, 1].map(|value| literal(Scalar::U64, value));
+        let [start, end, step] = bounds;
+        let fill = StmtKind::For(index, start, end, step, vec![Stmt::new(store, place)]);
+        zeroed.body.insert(0, Stmt::new(fill, place));
+    }
+    zeroed
 }
 
 /// Whether no signal handler raised; asks every [`SLICE`].

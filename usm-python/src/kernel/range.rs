@@ -40,7 +40,17 @@ impl Sizes {
             local.is_none() || !is_usual && local.hasattr(intern!(py, "_usm_default_local_size"))?;
         let empty = local.cast::<PyTuple>().is_ok_and(|sizes| sizes.is_empty());
         let local = if is_default || empty { None } else { Some(sizes(&local, "local")?) };
-        Self::new(sizes(&global, "global")?, local)
+        let is_number = |size: &Bound<'_, PyAny>| size.is_instance_of::<PyInt>();
+        let numbers = local.is_some() && is_number(&global) && is_number(&index.get_item(1)?);
+        Self::new(sizes(&global, "global")?, local).map_err(|error| match numbers {
+            // Other packages mean two dimensions.
+            true => Class::Kernel.error(format!(
+                "{}; `k[n, m]` is a range of n items in groups of m: write `k[(n, m), None]` or \
+                 `k[usm.Range(n, m)]` for two dimensions",
+                error.value(py)
+            )),
+            false => error,
+        })
     }
 
     fn new(global: Vec<u64>, local: Option<Vec<u64>>) -> PyResult<Self> {

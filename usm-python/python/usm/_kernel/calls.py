@@ -13,6 +13,29 @@ from .values import Method, Static
 from .work_items import QUERIES
 
 
+# Functions of other packages by their names, and what a kernel has instead.
+REMEDIES = {
+    "print": "write the value to an array, and print that after the launch; `k.check[..](..)` finds faults without it",
+    "where": "write `x if condition else y`",
+    "clip": "write `min(max(x, low), high)`",
+    "sign": "write `1 if x > 0 else (-1 if x < 0 else 0)`",
+    "square": "write `x * x`",
+    "sum": "add in a loop over `range(..)`; over the items of a group, `usm.group.reduce_add(value)`",
+    "prod": "multiply in a loop over `range(..)`",
+    "mean": "add in a loop over `range(..)`, and divide",
+    "dot": "add the products in a loop over `range(..)`",
+}
+RANDOM = "make random numbers outside, such as by `numpy.random`, and pass them as an array"
+
+
+def remedy_of(function):
+    """What a kernel has in place of a function of Python or NumPy; None if nothing is known."""
+    module = getattr(function, "__module__", None) or getattr(type(getattr(function, "__self__", None)), "__module__", "")
+    if module.partition(".")[0] in ("random", "numpy") and "random" in module:
+        return RANDOM
+    return REMEDIES.get(getattr(function, "__name__", None)) if module.partition(".")[0] in ("builtins", "numpy") else None
+
+
 class Calls:
     """Methods of the compiler that every call goes through."""
 
@@ -49,6 +72,9 @@ class Calls:
             if ty is not None:
                 return self.cast(self.one_argument(node), ty)
         text = ast.unparse(node.func)
+        remedy = remedy_of(function)
+        if remedy is not None:
+            raise self.error(node, f"a call of `{text}` is not for kernels: {remedy}")
         if hasattr(function, "__code__"):
             raise self.error(node, f"a call of `{text}`, a function of plain Python: decorate it with `@usm.device_func`")
         raise self.error(node, f"a call of `{text}` is not for kernels: `math`, `min`, `max`, `abs`, `pow`, casts and functions of usm are")

@@ -37,6 +37,12 @@ class Memory:
         text = f"(private {count})" if space == "private" else f"(local (lit u64 {count:#x} {self.at}))"
         return Arr(space, self.new_array(space, ty, text), ty, extents, space)
 
+    def name_array(self, name, found):
+        """Names an array that the kernel declares after its variable, in messages."""
+        if found.__class__ is Arr and found.kind in ("local", "private") and found.name == found.kind:
+            found.name = name
+            self.arrays[found.number] = (name, *self.arrays[found.number][1:])
+
     def private_array(self, node):
         """`kapi.PrivateArray`, which can begin with zeros."""
         zeros = None

@@ -104,6 +104,7 @@ class Statements:
             if self.depth or known is not None:
                 what = "an array" if found.__class__ is Arr else "what is no number"
                 raise self.error(target, f"`{name}` is {what}: bind it once, at the top of the function")
+            self.name_array(name, found)
             self.frame.names[name] = self.copied(found)
             return
         value = self.as_value(found, node)
