@@ -14,6 +14,8 @@ const REPORT: [&str; 15] = [
     "naive",
     "optimal",
     "optimality",
+    "order_optimal",
+    "order_bound",
     "feasible",
     "strategy",
     "seconds",

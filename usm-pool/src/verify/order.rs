@@ -10,12 +10,12 @@
 //! [`OrderCertificate::Sets`]: the checker walks through all sets of finished operators that an
 //! order within one byte less than the bound can pass, and never meets the last set. It leaves out
 //! what need not be walked. A list of operators within the limit, after which no more bytes are
-//! live than after any of its predecessor-closed parts, may come first: the live bytes are a submodular
-//! function of the finished operators, so every other operator then has at most the bytes that it
-//! had without the list. The certificate names such lists from both ends, and each is checked. In
-//! every set that it meets, the checker looks for chains of that kind itself. An operator after
-//! which nothing ends, because a successor or the caller uses all that it uses, only adds bytes. It comes
-//! right before the first successor.
+//! live than after any of its predecessor-closed parts, may come first: the live bytes are a
+//! submodular function of the finished operators, so every other operator then has at most the
+//! bytes that it had without the list. The certificate names such lists from both ends, and each is
+//! checked. In every set that it meets, the checker looks for chains of that kind itself. An
+//! operator after which nothing ends, because a successor or the caller uses all that it uses, only
+//! adds bytes. It comes right before the first successor.
 
 use alloc::vec::Vec;
 

@@ -8,8 +8,8 @@
 //! from here to the end, one that begins with the descent does too. The live bytes of a set are
 //! submodular: with the descent done first, every other operator finds at most the bytes that it
 //! found before. A permit that is lost that way is one whose target the descent has begun, and
-//! those bytes were counted. With alignments the topmost buffer needs no rounding, so the descent must
-//! also make up for the largest slack that it ends. The same holds with time backwards.
+//! those bytes were counted. With alignments the topmost buffer needs no rounding, so the descent
+//! must also make up for the largest slack that it ends. The same holds with time backwards.
 //!
 //! An operator that ends no life waits until a successor is about to run: it is a part of the
 //! successor's move. Until then the other operators find at most the bytes that they found before,
