@@ -52,11 +52,11 @@ typedef struct usm_plan_options {
 } usm_plan_options;
 
 typedef struct usm_plan_report {
-    uint64_t size;        /* sizeof(usm_plan_report), set by the caller; the library writes the rest */
-    uint64_t peak;        /* bytes of the arena */
-    uint64_t lower_bound; /* bytes that every plan needs */
-    uint64_t buffers;     /* placed blocks: views and results in place add none */
-    uint64_t optimal;     /* 1 if peak and lower_bound are equal */
+    uint64_t size;          /* sizeof(usm_plan_report), set by the caller; the library writes the rest */
+    uint64_t peak;          /* bytes of the arena */
+    uint64_t lower_bound;   /* bytes that every plan needs */
+    uint64_t buffers;       /* placed blocks: views and results in place add none */
+    uint64_t optimal;       /* 1 if peak and lower_bound are equal */
     uint64_t order_optimal; /* 1 if no other order of the operators has a lower peak */
     uint64_t order_bound;   /* bytes that every order needs; 0 without options.reorder */
 } usm_plan_report;
@@ -75,13 +75,54 @@ int usm_plan_buffers(const uint64_t *lower, const uint64_t *upper, const uint64_
  * otherwise the result of a search. */
 int usm_plan_graph(const char *json, size_t length, const usm_plan_options *options, usm_plan **plan);
 
+/* A graph that is told number by number, without a text. One thread at a time uses it. */
+typedef struct usm_plan_graph_numbers usm_plan_numbers;
+
+/* The kind of a tensor. */
+enum {
+    USM_PLAN_KIND_DEFAULT = 0,    /* an activation if an operator writes it, an input otherwise */
+    USM_PLAN_KIND_ACTIVATION = 1, /* in the arena; the others are elsewhere */
+    USM_PLAN_KIND_CONSTANT = 2,
+    USM_PLAN_KIND_STATE = 3,
+    USM_PLAN_KIND_INPUT = 4
+};
+
+/* Begins a graph without tensors and operators. The caller owns *graph until usm_plan_graph_end. */
+int usm_plan_graph_begin(usm_plan_numbers **graph);
+
+/* Adds a tensor of `size` bytes. Tensors are numbered from 0 in the order of these calls. With `alignment` 0, that of
+ * the options holds (1 for a view). */
+int usm_plan_graph_tensor(usm_plan_numbers *graph, uint64_t size, uint64_t alignment, uint64_t kind);
+
+/* Adds the next operator in processing order, with the tensors that it reads and writes, and the bytes that it needs
+ * while it runs. Operators are numbered from 0. Their workspaces have offsets too, after those of all tensors. */
+int usm_plan_graph_op(usm_plan_numbers *graph, const uint64_t *inputs, size_t input_count, const uint64_t *outputs,
+                      size_t output_count, uint64_t workspace);
+
+/* Permits an operator to write `output` over its dying `input`. */
+int usm_plan_graph_permit(usm_plan_numbers *graph, uint64_t op, uint64_t input, uint64_t output);
+
+/* Makes a tensor a view of another one, `offset` bytes into it. */
+int usm_plan_graph_view(usm_plan_numbers *graph, uint64_t tensor, uint64_t of, uint64_t offset);
+
+/* Keeps a tensor for the caller to read after the run. */
+int usm_plan_graph_output(usm_plan_numbers *graph, uint64_t tensor);
+
+/* Plans the graph. Frees it and sets *graph to NULL, on failure too. With `plan` NULL it only frees. The caller owns
+ * *plan until usm_plan_free. */
+int usm_plan_graph_end(usm_plan_numbers **graph, const usm_plan_options *options, usm_plan **plan);
+
+/* Writes the numbers of the operators in the order of the plan, which options.reorder may change, if `capacity` is
+ * enough. Returns how many there are; 0 for a plan for every value of some dimensions. */
+size_t usm_plan_order(const usm_plan *plan, uint64_t *operators, size_t capacity);
+
 /* Number of tensors with an offset: those in the arena, so none of kind constant, state or input, nor views of these.
  * 0 for NULL. */
 size_t usm_plan_count(const usm_plan *plan);
 
 /* Writes the offset of each of these tensors, in the order of the file's `tensors`, without a search. `offsets` has room
  * for `capacity`. `values` has `count` values, one for each of `dims`: NULL and 0 if the graph has none. `report` may be
- * NULL, which is faster for a graph with dimensions, because the report needs the bound of the values. */
+ * NULL. */
 int usm_plan_at(const usm_plan *plan, const uint64_t *values, size_t count, uint64_t *offsets, size_t capacity,
                 usm_plan_report *report);
 

@@ -208,7 +208,11 @@ impl File {
         }
         let mut over: HashMap<u64, u64> =
             self.tensors.iter().filter_map(|tensor| Some((tensor.id, tensor.over?))).collect();
-        for op in &self.ops {
+        for (index, op) in self.ops.iter().enumerate() {
+            if op.workspace > 0 && !dims.is_empty() {
+                let reason = "with dims, a tensor that nobody reads takes its place";
+                return Err(Error::bad(reason).in_field(format_args!("ops[{index}].workspace")));
+            }
             let mut described = Op::new(op.name.clone())
                 .inputs(op.inputs.iter().copied())
                 .outputs(op.outputs.iter().copied());

@@ -5,10 +5,11 @@
 //! search.
 
 use usm_pool::alias::InPlace;
+use usm_pool::bound::time_cut;
 use usm_pool::planner::given;
 use usm_pool::range::expression::parse;
 use usm_pool::range::{self, At, Dimension, Fault, Item, RangeError, Term, Unordered, evaluate, prove};
-use usm_pool::{Graph, Options, Plan, Problem, Queue};
+use usm_pool::{Buffer, Graph, Options, Plan, Problem, Queue};
 
 use crate::error::{Error, Result};
 use crate::table::number;
@@ -183,6 +184,8 @@ pub(crate) struct Tables {
     /// Size, alignment, root and offset in the root of each member of the problem.
     items: Vec<(Vec<Term>, u64, u32, Vec<Term>)>,
     plans: Vec<Vec<(u32, u32)>>,
+    /// The blocks for the values of the problem, each with the item that gives it its size.
+    blocks: Vec<(Buffer, u32)>,
     fits_by_order: bool,
 }
 
@@ -203,6 +206,18 @@ impl Tables {
     /// Whether these are values of the dimensions.
     pub(crate) fn fits(&self, values: &[u64]) -> Result<(), RangeError> {
         range::fits(&self.dimensions, values)
+    }
+
+    /// The bound in bytes for some values on an in-order queue, and the number of blocks, which are
+    /// those of all values.
+    pub(crate) fn bound(&self, values: &[u64]) -> Result<(u64, usize), RangeError> {
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for &(block, item) in &self.blocks {
+            let size = evaluate(&self.items[item as usize].0, values);
+            let size = size.map_err(|fault| RangeError::Expression { item: item as usize, fault })?;
+            blocks.push(Buffer { size, ..block });
+        }
+        Ok((time_cut(&blocks).bytes, blocks.len()))
     }
 
     /// Writes the offset of each tensor for some values. Up to [`FEW`] tensors need no heap.
@@ -377,7 +392,9 @@ impl Planned {
             // Uses the block's size expression for every tensor that fills its block.
             block.all(|(of, member)| items[of.2 as usize].0 == of.0 && member.tensor.size > 0)
         });
-        Ok(Tables { dimensions, ids, items, plans, fits_by_order })
+        let root = |buffer: &Buffer| (*buffer, item(buffer.id).unwrap_or(0) as u32);
+        let blocks = buffers.iter().map(root).collect();
+        Ok(Tables { dimensions, ids, items, plans, blocks, fits_by_order })
     }
 }
 

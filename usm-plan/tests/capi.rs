@@ -14,7 +14,7 @@ use usm_plan::usm_pool::{Options, Queue, Strategy};
 use usm_plan::{Hints, Input, graph_json, make, read};
 
 /// Maximum size of the library in bytes.
-const MOST: u64 = 1_000_000;
+const MOST: u64 = 1_100_000;
 
 /// The header compiles alone and included twice, in the oldest C and C++ that it promises.
 #[test]
@@ -48,7 +48,7 @@ fn the_library_has_what_the_header_declares() {
         .collect();
     declared.sort_unstable();
     assert_eq!(exported, declared);
-    assert_eq!(declared.len(), 6);
+    assert_eq!(declared.len(), 14);
 }
 
 #[test]

@@ -58,6 +58,29 @@ def test_a_table_is_planned():
         plan.verify()
 
 
+def test_the_best_order_has_a_proof():
+    sizes, reads = [1, 100, 289, 10], [[], [0], [0], [2]]
+    graph = {
+        "tensors": [{"id": i, "size": size} for i, size in enumerate(sizes)],
+        "ops": [{"name": f"op{i}", "inputs": inputs, "outputs": [i]} for i, inputs in enumerate(reads)],
+        "outputs": [1, 3],
+    }
+    given = usm.plan(graph, alignment=1)
+    assert (given.peak, given.optimal, given.order_optimal, given.order_bound) == (399, True, False, None)
+    best = usm.plan(graph, alignment=1, reorder=True)
+    assert (best.peak, best.optimal, best.order_optimal, best.order_bound) == (300, True, True, 300)
+    assert best.order == ["op0", "op2", "op3", "op1"]
+    assert best.to_dict()["order_bound"] == 300
+    # A workspace counts during its operator alone.
+    graph["ops"][1]["workspace"] = 500
+    assert usm.plan(graph, alignment=1, reorder=True).peak == 601
+    for options in [{"queue": "out-of-order"}, {"keep_order": True}]:
+        with pytest.raises(usm.RequestError, match="reorder: "):
+            usm.plan(graph, reorder=True, **options)
+    with pytest.raises(usm.RequestError, match="reorder: a table"):
+        usm.plan([(0, 1, 2)], reorder=True)
+
+
 def test_every_form_of_a_table_is_the_same_plan():
     rows = table(1, 30)
     lower, upper, size = (list(column) for column in zip(*rows))

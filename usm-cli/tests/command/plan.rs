@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 use crate::support::{Ran, file, folder, keys, shared, text, usm};
 
-const REPORT: [&str; 15] = [
+const REPORT: [&str; 17] = [
     "buffers",
     "lower_bound",
     "peak",
     "naive",
     "optimal",
     "optimality",
+    "order_optimal",
+    "order_bound",
     "feasible",
     "strategy",
     "seconds",

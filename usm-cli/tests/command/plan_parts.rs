@@ -151,6 +151,41 @@ fn another_order_is_one_that_the_data_allow_and_lowers_the_peak() {
 }
 
 #[test]
+fn the_best_order_is_told_apart_from_the_best_placement() {
+    let folder = folder("plan_best_order");
+    let graph = json!({
+        "tensors": [{"id": 0, "size": 1}, {"id": 1, "size": 100}, {"id": 2, "size": 289}, {"id": 3, "size": 10}],
+        "ops": [
+            {"name": "s", "outputs": [0]},
+            {"name": "b", "inputs": [0], "outputs": [1]},
+            {"name": "a1", "inputs": [0], "outputs": [2]},
+            {"name": "a2", "inputs": [2], "outputs": [3]},
+        ],
+        "outputs": [1, 3],
+    });
+    let input = file(&folder, "g.json", graph.to_string());
+    let options = ["plan", &input, "--alignment", "1"];
+    let given = done(&usm(&[&options[..], &["--json"]].concat()));
+    assert_eq!((&given["peak"], &given["optimal"]), (&json!(399), &json!(true)));
+    assert_eq!((&given["order_optimal"], &given["order_bound"]), (&json!(false), &json!(null)));
+    let best = done(&usm(&[&options[..], &["--json", "--reorder"]].concat()));
+    assert_eq!((&best["peak"], &best["order"]), (&json!(300), &json!(["s", "a1", "a2", "b"])));
+    assert_eq!((&best["order_optimal"], &best["order_bound"]), (&json!(true), &json!(300)));
+    assert!(usm(&options).stdout.contains("optimal (placement proven)"));
+    let said = usm(&[&options[..], &["--reorder"]].concat()).stdout;
+    assert!(said.contains("optimal (order and placement proven)"), "{said}");
+    // A workspace counts while its operator runs, so `b` is better early.
+    let mut graph = graph;
+    graph["ops"][1]["workspace"] = json!(500);
+    let input = file(&folder, "w.json", graph.to_string());
+    let best = done(&usm(&["plan", &input, "--alignment", "1", "--json", "--reorder"]));
+    assert_eq!((&best["peak"], &best["order_bound"]), (&json!(601), &json!(601)));
+    graph["dims"] = json!([{"name": "n", "low": 1, "high": 2}]);
+    let input = file(&folder, "d.json", graph.to_string());
+    usm(&["plan", &input, "--dim", "n=1"]).refused(&["ops[1].workspace"]);
+}
+
+#[test]
 fn strategies_are_compared_and_none_is_below_the_automatic_one() {
     let folder = folder("plan_compare");
     let rows = ["id,lower,upper,size", "0,0,4,10", "1,1,3,7", "2,2,6,5", "3,3,6,9", "4,5,8,8", "5,0,2,6"];

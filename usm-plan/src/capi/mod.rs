@@ -1,5 +1,6 @@
 //! The C interface: the functions of `usm_plan.h`, whose comments define their contracts.
 
+mod build;
 mod error;
 mod export;
 mod memory;
@@ -16,6 +17,7 @@ use crate::graph_json::RangePlan;
 use crate::outcome::{Outcome, make};
 use crate::{Hints, Input, graph_json};
 
+pub use build::*;
 use error::guarded;
 use export::export;
 use memory::{bytes, check_array, copied, into_c, write};
@@ -60,14 +62,13 @@ impl Kind {
             Self::One(made) => given(0).map(|()| made.clone()),
             Self::Every(plan) => {
                 given(plan.dims().len())?;
-                if report {
-                    let options = usm_pool::Options::default();
-                    let outcome = plan.outcome(values, &options, Path::new(GRAPH))?;
-                    return Ok(Made::of(&outcome.plan));
-                }
                 let mut offsets = vec![0; plan.ids().len()];
-                plan.at(values, &mut offsets)?;
-                Ok(Made { offsets, report: Report::default() })
+                let at = plan.at(values, &mut offsets)?;
+                let report = match report {
+                    true => Report::at(plan, values, at.peak)?,
+                    false => Report::default(),
+                };
+                Ok(Made { offsets, order: Vec::new(), report })
             }
         }
     }
@@ -77,12 +78,15 @@ impl Kind {
 #[derive(Clone, Debug)]
 struct Made {
     offsets: Vec<u64>,
+    /// Operators by their number in the caller's graph, in the order of the plan.
+    order: Vec<u64>,
     report: Report,
 }
 
 impl Made {
     fn of(plan: &Plan) -> Self {
-        Self { offsets: plan.rows.iter().map(|row| row.offset).collect(), report: Report::of(plan) }
+        let offsets = plan.rows.iter().map(|row| row.offset).collect();
+        Self { offsets, order: Vec::new(), report: Report::of(plan) }
     }
 }
 
@@ -247,14 +251,18 @@ fn planned(input: Input, wanted: &Wanted, file: &Path) -> Result<Made> {
     let outcome = make(input, &options, &Limits::new(None, None), wanted.reorder, file)?;
     outcome.check()?;
     let order_optimal = u64::from(outcome.is_best_order());
-    let Outcome { plan, every_order, .. } = outcome;
+    let Outcome { plan, graph, every_order, reordered, .. } = outcome;
+    let order = match (reordered, graph) {
+        (Some(found), _) => found.order.into_iter().map(|op| op as u64).collect(),
+        (None, graph) => (0..graph.map_or(0, |graph| graph.ops().len()) as u64).collect(),
+    };
     if let Some(capacity) = plan.capacity.filter(|_| !plan.feasible()) {
         return Err(Error::unable(format!(
             "no plan within {capacity} bytes was found: the best has {}, and none has less than {}",
             plan.peak, plan.lower_bound
         )));
     }
-    let mut made = Made::of(&plan);
+    let mut made = Made { order, ..Made::of(&plan) };
     made.report.order_optimal = order_optimal;
     made.report.order_bound = every_order.map_or(0, |bound| bound.bytes);
     Ok(made)

@@ -7,6 +7,7 @@ use std::time::Instant;
 use usm_pool::{Plan, Queue, Strategy};
 
 use crate::error::{Error, Result};
+use crate::graph_json::RangePlan;
 use crate::outcome;
 use crate::units;
 
@@ -124,6 +125,13 @@ impl Report {
             buffers: plan.buffers() as u64,
             optimal: u64::from(plan.optimal()),
         }
+    }
+
+    /// The report of a plan for every value, for some of them.
+    pub(super) fn at(plan: &RangePlan, values: &[u64], peak: u64) -> Result<Self> {
+        let (lower_bound, buffers) = plan.bound(values)?;
+        let optimal = u64::from(peak == lower_bound);
+        Ok(Self { peak, lower_bound, buffers: buffers as u64, optimal, ..Self::default() })
     }
 
     /// Number of known words in the caller's report; 0 for null.

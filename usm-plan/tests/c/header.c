@@ -6,8 +6,9 @@
 
 ASSERT(options, sizeof(usm_plan_options) == 7 * 8);
 ASSERT(reorder, offsetof(usm_plan_options, reorder) == 6 * 8);
-ASSERT(report, sizeof(usm_plan_report) == 5 * 8);
+ASSERT(report, sizeof(usm_plan_report) == 7 * 8);
 ASSERT(optimal, offsetof(usm_plan_report, optimal) == 4 * 8);
+ASSERT(order_bound, offsetof(usm_plan_report, order_bound) == 6 * 8);
 
 /* Uses what it declares, so that nothing is unused. */
 size_t use_all(usm_plan *plan);
@@ -16,5 +17,7 @@ size_t use_all(usm_plan *plan) {
     assert_reorder *b = 0;
     assert_report *c = 0;
     assert_optimal *d = 0;
-    return usm_plan_count(plan) + (a || b || c || d || USM_PLAN_BAD_INPUT != 2 || USM_PLAN_SEARCH != 4);
+    assert_order_bound *e = 0;
+    return usm_plan_count(plan) + (a || b || c || d || e || USM_PLAN_BAD_INPUT != 2 || USM_PLAN_SEARCH != 4) +
+           USM_PLAN_KIND_INPUT;
 }

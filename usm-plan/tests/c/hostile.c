@@ -29,7 +29,7 @@ static const char GRAPH[] = "{\"tensors\": [{\"id\": 7, \"size\": 100}, {\"id\":
 static int arrays(void) {
     uint64_t offsets[3] = {77, 77, 77};
     uint64_t other[3];
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0};
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
     CHECK(usm_plan_buffers(NULL, UPPER, SIZE, NULL, 3, NULL, offsets, &report) == USM_PLAN_BAD_INPUT);
     CHECK(says("lower: null"));
     CHECK(usm_plan_buffers(LOWER, NULL, SIZE, NULL, 3, NULL, offsets, &report) == 2 && says("upper: null"));
@@ -61,7 +61,7 @@ static int arrays(void) {
 
 static int records(void) {
     uint64_t offsets[3];
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0};
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
     usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
 #define PLAN(count) usm_plan_buffers(LOWER, UPPER, SIZE, NULL, count, &options, offsets, &report)
     options.size = 0;
@@ -115,13 +115,13 @@ static int records(void) {
     longer.newer[1] = 1;
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, &longer.known, offsets, &report) == 2);
     CHECK(says("options: byte 64 is part of a field which this library does not know, so it must be 0"));
-    struct { usm_plan_report known; uint64_t newer; } wider = {{sizeof wider, 0, 0, 0, 0}, 0};
+    struct { usm_plan_report known; uint64_t newer; } wider = {{sizeof wider, 0, 0, 0, 0, 0, 0}, 0};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == USM_PLAN_DONE);
     CHECK(wider.known.peak == 50 && wider.newer == 0 && wider.known.size == sizeof wider);
     wider.newer = 3;
-    CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == 2 && says("report: byte 40"));
+    CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &wider.known) == 2 && says("report: byte 56"));
     /* An older, shorter struct gets only its own fields. */
-    usm_plan_report older = {offsetof(usm_plan_report, lower_bound), 0, 5, 6, 7};
+    usm_plan_report older = {offsetof(usm_plan_report, lower_bound), 0, 5, 6, 7, 0, 0};
     CHECK(usm_plan_buffers(LOWER, UPPER, SIZE, NULL, 3, NULL, offsets, &older) == USM_PLAN_DONE);
     CHECK(older.peak == 50 && older.lower_bound == 5 && older.buffers == 6 && older.optimal == 7);
     older.size = 8;
@@ -133,7 +133,7 @@ static int graphs(void) {
     usm_plan *plan = (usm_plan *)&plan;
     uint64_t offsets[2] = {77, 77};
     const uint64_t value = 3;
-    usm_plan_report report = {sizeof report, 0, 0, 0, 0};
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
     CHECK(usm_plan_graph(GRAPH, sizeof GRAPH - 1, NULL, NULL) == 2 && says("plan: null"));
     CHECK(usm_plan_graph(NULL, 5, NULL, &plan) == 2 && says("json: null") && plan == NULL);
     CHECK(usm_plan_graph(GRAPH, 0, NULL, &plan) == 2 && says("graph:1: EOF") && plan == NULL);
@@ -198,8 +198,54 @@ static int texts(void) {
     return 0;
 }
 
+/* A result, a branch of 100 bytes, and one of 289 bytes that leaves 10: that one is better first. */
+static int numbers(void) {
+    static const uint64_t BYTES[] = {1, 100, 289, 10}, READ[] = {0, 0, 0, 2};
+    const uint64_t far[] = {0, 4};
+    usm_plan_numbers *graph = NULL;
+    usm_plan *plan = NULL;
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0, 0, 0};
+    usm_plan_options options = {sizeof options, 0, 0, 0, 1, 0, 0};
+    uint64_t offsets[6], order[4] = {9, 9, 9, 9};
+    CHECK(usm_plan_graph_begin(NULL) == 2 && says("graph: null"));
+    CHECK(usm_plan_graph_tensor(NULL, 1, 0, 0) == 2 && says("graph: null"));
+    CHECK(usm_plan_graph_end(NULL, NULL, NULL) == 2 && usm_plan_graph_end(&graph, NULL, &plan) == 2);
+    for (int reorder = 0; reorder < 2; reorder++) {
+        CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE);
+        CHECK(usm_plan_graph_op(graph, far, 1, NULL, 0, 0) == 2 && says("inputs[0]: 0 is none of 0 tensors"));
+        CHECK(usm_plan_graph_tensor(graph, 1, 0, 5) == 2 && says("kind: exceeds 4"));
+        for (int i = 0; i < 4; i++) CHECK(usm_plan_graph_tensor(graph, BYTES[i], 0, 0) == USM_PLAN_DONE);
+        CHECK(usm_plan_graph_op(graph, NULL, 0, far, 2, 0) == 2 && says("outputs[1]: 4 is none of 4 tensors"));
+        CHECK(usm_plan_graph_op(graph, NULL, 1, far, 1, 0) == 2 && says("inputs: null"));
+        CHECK(usm_plan_graph_permit(graph, 0, 0, 1) == 2 && says("op: 0 is none of 0 operators"));
+        CHECK(usm_plan_graph_view(graph, 1, 4, 0) == 2 && says("of: 4 is none of 4 tensors"));
+        CHECK(usm_plan_graph_output(graph, UINT64_MAX) == 2 && says("tensor: "));
+        for (uint64_t i = 0; i < 4; i++)
+            CHECK(usm_plan_graph_op(graph, READ + i, i > 0, &i, 1, i == 1 ? 7 : 0) == USM_PLAN_DONE);
+        CHECK(usm_plan_graph_output(graph, 1) == USM_PLAN_DONE && usm_plan_graph_output(graph, 3) == USM_PLAN_DONE);
+        options.reorder = reorder;
+        CHECK(usm_plan_graph_end(&graph, &options, &plan) == USM_PLAN_DONE && graph == NULL);
+        CHECK(usm_plan_graph_end(&graph, &options, &plan) == 2 && says("graph: null"));
+        /* The workspace of seven bytes has the last offset. */
+        CHECK(usm_plan_count(plan) == 5 && usm_plan_at(plan, NULL, 0, offsets, 6, &report) == USM_PLAN_DONE);
+        CHECK(report.peak == (reorder ? 300 : 399) && report.optimal == 1 && report.order_optimal == (uint64_t)reorder);
+        CHECK(report.order_bound == (reorder ? 300 : 0));
+        CHECK(usm_plan_order(plan, order, 3) == 4 && order[0] == (reorder ? 0 : 9));
+        CHECK(usm_plan_order(plan, order, 4) == 4 && order[1] == (reorder ? 2 : 1) && order[3] == (reorder ? 1 : 3));
+        usm_plan_free(plan);
+    }
+    /* Views that lead back to themselves, and a graph that nobody plans. */
+    CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE);
+    CHECK(usm_plan_graph_tensor(graph, 8, 0, 0) == 0 && usm_plan_graph_tensor(graph, 8, 0, 0) == 0);
+    CHECK(usm_plan_graph_view(graph, 0, 1, 0) == 0 && usm_plan_graph_view(graph, 1, 0, 0) == 0);
+    CHECK(usm_plan_graph_end(&graph, NULL, &plan) == 2 && says("alias_of leads back") && plan == NULL && graph == NULL);
+    CHECK(usm_plan_graph_begin(&graph) == USM_PLAN_DONE && usm_plan_graph_end(&graph, NULL, NULL) == USM_PLAN_DONE);
+    CHECK(usm_plan_order(NULL, order, 4) == 0);
+    return 0;
+}
+
 int main(void) {
-    if (arrays() || records() || graphs() || texts()) return 1;
+    if (arrays() || records() || graphs() || numbers() || texts()) return 1;
     puts("OK");
     return 0;
 }

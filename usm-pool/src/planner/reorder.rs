@@ -8,6 +8,7 @@ mod forced;
 mod improve;
 mod lists;
 mod lives;
+mod parts;
 mod permits;
 mod reach;
 mod seen;

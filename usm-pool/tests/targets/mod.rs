@@ -187,10 +187,19 @@ pub fn graph(data: &[u8]) {
     }
     if let Ok(found) = reorder(&graph, InPlace::SameSize) {
         assert!(found.bound <= found.given);
-        graph
-            .reordered(&found.order)
-            .map(drop)
-            .unwrap_or_else(|error| assert!(!graph.loops().is_empty(), "{error}"));
+        match graph.reordered(&found.order) {
+            Ok(ordered) => {
+                let bound = found.every_order.expect("a bound without loops");
+                verify::order_bound(&ordered, &bound)
+                    .unwrap_or_else(|wrong| panic!("{wrong}: {bound:?} {ordered:#?}"));
+                let mut options = Options::default();
+                options.nodes = NODES;
+                if let Ok((_, plan)) = plan_graph(&ordered, &options) {
+                    assert!(bound.bytes <= plan.peak, "{} above {}", bound.bytes, plan.peak);
+                }
+            }
+            Err(error) => assert!(!graph.loops().is_empty(), "{error}"),
+        }
     }
 }
 

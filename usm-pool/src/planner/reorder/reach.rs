@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::lives::Lives;
+use super::parts::Parts;
 use super::seen::Seen;
 use super::walk::Walk;
 
@@ -425,64 +426,6 @@ impl<'l> Side<'l> {
             left: PARTS,
         };
         parts.compare(&mut self.walk) && end + slack <= parts.second
-    }
-}
-
-/// Compares all predecessor-closed parts of a path.
-struct Parts<'p> {
-    path: &'p [u32],
-    best: (u64, Reverse<usize>),
-    set: Vec<bool>,
-    /// The fewest bytes of a part that is not the whole path.
-    second: u64,
-    left: usize,
-}
-
-impl Parts<'_> {
-    /// Takes and leaves out each operator in turn; false if there are too many parts.
-    fn compare(&mut self, walk: &mut Walk<'_>) -> bool {
-        // An explicit stack: a path may be as long as the graph.
-        let mut decided: Vec<bool> = Vec::new();
-        loop {
-            if decided.len() == self.path.len() {
-                if self.left == 0 {
-                    for (&op, &taken) in self.path.iter().zip(&decided).rev() {
-                        if taken {
-                            walk.take_back(op);
-                        }
-                    }
-                    return false;
-                }
-                self.left -= 1;
-                let count = decided.iter().filter(|&&taken| taken).count();
-                if count < self.path.len() {
-                    self.second = self.second.min(walk.level);
-                }
-                if count > 0 && (walk.level, Reverse(count)) < self.best {
-                    self.best = (walk.level, Reverse(count));
-                    self.set.clone_from(&decided);
-                }
-                // Back to the last operator that was taken, and leaves it out.
-                loop {
-                    match decided.pop() {
-                        Some(true) => {
-                            walk.take_back(self.path[decided.len()]);
-                            decided.push(false);
-                            break;
-                        }
-                        Some(false) => {}
-                        None => return true,
-                    }
-                }
-                continue;
-            }
-            let op = self.path[decided.len()];
-            let ready = walk.is_ready(op);
-            if ready {
-                walk.run(op);
-            }
-            decided.push(ready);
-        }
     }
 }
 
