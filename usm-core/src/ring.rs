@@ -147,13 +147,8 @@ impl<B: Backend> Queue<B> {
                 let _turn = turn.lock();
                 let usages = [Usage::write(to_of), Usage::read(from_of)];
                 let copy = |queue: &B::Queue, after: &[B::Event]| {
-<<<<<<< HEAD
-                    // SAFETY: a part of the device's memory that no other thread copies and the
-                    // block of this thread: live, apart, and ordered by the usages.
-=======
                     // SAFETY: a part of the device's memory that no other thread copies, and the
                     // thread's own block: live, apart, and ordered by the usages.
->>>>>>> copies
                     unsafe { queue.copy(to, from, len, after) }
                 };
                 // SAFETY: the copy accesses what the usages declare, and the caller has exclusive

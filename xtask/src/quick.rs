@@ -91,7 +91,7 @@ fn python(report: &mut Report) {
         return report.missing("Python tests", "no virtual environment: cargo xtask setup makes it");
     }
     test::drivers(report);
-    if report.check("wheel without optimisation", || wheel::install_unoptimised().map(drop)) {
+    if report.check("wheel for tests", || wheel::install_for_tests().map(drop)) {
         let mut pytest = test::pytest();
         pytest.args(["tests", "-x", "--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"]);
         pytest.args(SLOW_IN_PYTHON.iter().map(|name| format!("--ignore=tests/test_{name}.py")));

@@ -156,24 +156,15 @@ fn install_file(wheel: &Path) -> Result<(), String> {
     )
 }
 
-/// Builds a wheel for tests and installs it into the virtual environment: the code that users get,
-/// but compiled and linked in a fraction of the time, by the system's compiler, for this machine
-/// alone.
+/// Builds a wheel for tests and installs it into the virtual environment: the sources that users
+/// get, compiled as tests are, with overflow checks, in a fraction of the time. `cargo xtask ci`
+/// runs the Python tests on the shipped wheel.
 pub(crate) fn install_for_tests() -> Result<PathBuf, String> {
-    install_with("draft")
-}
-
-/// As [`install_for_tests`], compiled as tests are, in seconds after a small edit.
-pub(crate) fn install_unoptimised() -> Result<PathBuf, String> {
-    install_with("dev")
-}
-
-fn install_with(profile: &str) -> Result<PathBuf, String> {
     let package = environment::root().join("usm-python/python/usm");
     ship(&nrt::build()?, &package.join("lib"))?;
     ship(&nrt::header(), &package.join("include"))?;
     let wheels = environment::setup_dir().join("test-wheels");
-    let mut maturin = maturin(profile, &wheels);
+    let mut maturin = maturin("dev", &wheels);
     succeed(maturin.args(["--compression-level", "1"])).map_err(|status| format!("maturin: {status}"))?;
     let wheel = only_wheel(&wheels)?;
     install_file(&wheel)?;

@@ -2,13 +2,8 @@
 
 import builtins
 import os
-<<<<<<< HEAD
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, final
-=======
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, final, overload
->>>>>>> copies
 
 from typing_extensions import CapsuleType, disjoint_base
 
