@@ -59,8 +59,7 @@ impl<B: Backend> Ring<B> {
         })
     }
 
-    /// At least `count` blocks, which [`give`](Self::give) takes back; `None` if there is no
-    /// memory.
+    /// At least `count` blocks, for [`give`](Self::give) to take back; `None` without memory.
     fn take(&self, context: &Context<B>, count: usize) -> Option<Vec<Allocation<B>>> {
         let mut blocks = core::mem::take(&mut *self.0.blocks.lock());
         while blocks.len() < count {

@@ -121,22 +121,17 @@ unsafe fn value(object: *mut ffi::PyObject, values: Values) -> Option<u64> {
     if unsafe { ffi::PyLong_CheckExact(object) } == 0 {
         return None;
     }
-    // SAFETY: an integer.
-    let value = unsafe { ffi::PyLong_AsLongLong(object) };
-    // SAFETY: the interpreter is attached.
-    if value == -1 && !unsafe { ffi::PyErr_Occurred() }.is_null() {
-        // SAFETY: as above. The general walk raises it again.
-        unsafe { ffi::PyErr_Clear() };
-        return None;
-    }
-    Some(value as u64)
+    let mut overflow = 0;
+    // SAFETY: an integer, and space for the flag.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object, &raw mut overflow) };
+    (overflow == 0).then_some(value as u64)
 }
 
 /// A list or tuple, not of a derived class.
 struct Sequence {
     object: *mut ffi::PyObject,
     len: isize,
-    item: unsafe extern "C" fn(*mut ffi::PyObject, isize) -> *mut ffi::PyObject,
+    is_list: bool,
 }
 
 impl Sequence {
@@ -147,13 +142,13 @@ impl Sequence {
         if unsafe { ffi::PyList_CheckExact(object) } != 0 {
             // SAFETY: a list.
             let len = unsafe { ffi::PyList_Size(object) };
-            return Some(Self { object, len, item: ffi::PyList_GetItem });
+            return Some(Self { object, len, is_list: true });
         }
         // SAFETY: a live object.
         if unsafe { ffi::PyTuple_CheckExact(object) } != 0 {
             // SAFETY: a tuple.
             let len = unsafe { ffi::PyTuple_Size(object) };
-            return Some(Self { object, len, item: ffi::PyTuple_GetItem });
+            return Some(Self { object, len, is_list: false });
         }
         None
     }
@@ -163,7 +158,11 @@ impl Sequence {
     /// # Safety
     /// An index below the length, which has not changed.
     unsafe fn item(&self, index: isize) -> *mut ffi::PyObject {
-        // SAFETY: the caller's promise.
-        unsafe { (self.item)(self.object, index) }
+        if self.is_list {
+            // SAFETY: the caller's promise.
+            return unsafe { ffi::PyList_GetItem(self.object, index) };
+        }
+        // SAFETY: as above.
+        unsafe { ffi::PyTuple_GetItem(self.object, index) }
     }
 }
