@@ -53,7 +53,7 @@ mod queue;
 mod queue_memory;
 #[cfg(feature = "alloc")]
 mod registry;
-#[cfg(feature = "std")]
+#[cfg(feature = "driver")]
 mod ring;
 mod runs;
 mod selector;

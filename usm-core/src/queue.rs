@@ -29,7 +29,7 @@ pub struct Queue<B: Backend> {
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     id: u64,
     order: QueueOrder,
-    #[cfg(feature = "std")]
+    #[cfg(feature = "driver")]
     ring: crate::ring::Ring<B>,
 }
 
@@ -40,7 +40,7 @@ impl<B: Backend> Clone for Queue<B> {
             context: self.context.clone(),
             id: self.id,
             order: self.order,
-            #[cfg(feature = "std")]
+            #[cfg(feature = "driver")]
             ring: self.ring.clone(),
         }
     }
@@ -71,7 +71,7 @@ impl<B: Backend> Queue<B> {
             context: context.clone(),
             id,
             order,
-            #[cfg(feature = "std")]
+            #[cfg(feature = "driver")]
             ring: crate::ring::Ring::default(),
         }
     }
@@ -88,7 +88,7 @@ impl<B: Backend> Queue<B> {
         self.order
     }
 
-    #[cfg(feature = "std")]
+    #[cfg(feature = "driver")]
     pub(crate) fn ring(&self) -> &crate::ring::Ring<B> {
         &self.ring
     }

@@ -153,7 +153,7 @@ impl<B: Backend> Queue<B> {
         if waiting && reached == [true; 2] && self.is_for_host(ends, &plan) {
             return self.copy_on_host(ends, &plan);
         }
-        #[cfg(feature = "std")]
+        #[cfg(feature = "driver")]
         if waiting && runs == 1 {
             let span = crate::ring::Span { to: plan.to, from: plan.from, len: plan.run };
             if let Some(outcome) = self.copy_through_ring(ends.dst, ends.src, span) {
