@@ -409,7 +409,7 @@ pub(super) mod tests {
 
         const CHILDREN: usize = 200;
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on = AtomicBool::new(true);
+        let goes_on = core::sync::atomic::AtomicBool::new(true);
         let ended = thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
