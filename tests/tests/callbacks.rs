@@ -72,7 +72,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-python/src/capsule.rs", "delete_queue delete_context", Below::OurOwn),
     ("usm-python/src/dlpack/capsule.rs", "delete", Below::Frames),
     ("usm-python/src/dlpack/exchange.rs", "from_object to_object borrow work_stream allocate", Below::OurOwn),
-    ("usm-python/src/kernel/host.rs", "ask", Below::OurOwn),
+    ("usm-python/src/kernel/host.rs", "ask ask", Below::OurOwn),
     ("usm-python/src/nrt.rs", "release_object release_view", Below::OurOwn),
     ("usm-python/src/fork.rs", "before parent child", Below::OurOwn),
     ("usm-python/src/nrt_route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),
