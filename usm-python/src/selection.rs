@@ -7,6 +7,7 @@ use pyo3::types::{PyList, PyTuple};
 use crate::array::Array;
 use crate::array_operators::host_view;
 use crate::attribute;
+use crate::construct;
 use crate::import;
 use crate::transfer::{self, Side};
 
@@ -39,9 +40,18 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
     let py = array.py();
     let sign = "an index of values";
     let view = host_view(array, sign)?;
-    let of_host = |key: Bound<'_, PyAny>| match key.cast::<Array>() {
-        Ok(array) => host_view(array, sign).map(Bound::unbind),
-        Err(_) => Ok(key.unbind()),
+    let of_host = |key: Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
+        if let Ok(array) = key.cast::<Array>() {
+            return host_view(array, sign).map(Bound::unbind);
+        }
+        match key.cast::<PyList>() {
+            // Our walk refuses a short text of lists that stands for more values than memory holds.
+            Ok(list) if !list.is_empty() => {
+                let values = Bound::new(py, Array::new(construct::of_values(list.as_any(), None)?))?;
+                host_view(&values, sign).map(Bound::unbind)
+            }
+            _ => Ok(key.unbind()),
+        }
     };
     let key = match key.cast::<PyTuple>() {
         Ok(keys) => {

@@ -224,7 +224,7 @@ def threads_in_values():
         for call in itertools.cycle(calls[turn:] + calls[:turn]):
             try:
                 call()
-            except (usm.Error, TypeError, ValueError, AttributeError, IndexError):
+            except (usm.Error, TypeError, ValueError, AttributeError, IndexError, OSError):
                 pass
             begun.add(turn)
 
