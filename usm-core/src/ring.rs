@@ -8,7 +8,6 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::OnceLock;
 use std::thread;
 
 use crate::access::Access;
@@ -34,12 +33,11 @@ pub(crate) struct Ring<B: Backend>(Arc<State<B>>);
 struct State<B: Backend> {
     /// The blocks that no copy uses now.
     blocks: Mutex<Vec<Allocation<B>>>,
-    threads: OnceLock<usize>,
 }
 
 impl<B: Backend> Default for Ring<B> {
     fn default() -> Self {
-        Self(Arc::new(State { blocks: Mutex::new(Vec::new()), threads: OnceLock::new() }))
+        Self(Arc::new(State { blocks: Mutex::new(Vec::new()) }))
     }
 }
 
@@ -49,16 +47,17 @@ impl<B: Backend> Clone for Ring<B> {
     }
 }
 
-impl<B: Backend> Ring<B> {
-    /// Threads of a copy: those of the machine, or of `USM_NUM_THREADS`.
-    fn threads(&self) -> usize {
-        *self.0.threads.get_or_init(|| {
-            let stated = std::env::var("USM_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
-            let all = || thread::available_parallelism().map_or(1, usize::from);
-            stated.unwrap_or_else(all).min(MOST_THREADS)
-        })
-    }
+/// Threads of a copy: as many as of other work, else as processors. One, and so no ring, where the
+/// number that a user stated is none: the work that must refuse it does.
+fn count_threads() -> usize {
+    #[cfg(feature = "threads")]
+    let count = crate::threads::count().map_or(1, usize::from);
+    #[cfg(not(feature = "threads"))]
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    count.min(MOST_THREADS)
+}
 
+impl<B: Backend> Ring<B> {
     /// At least `count` blocks, for [`give`](Self::give) to take back; `None` without memory.
     fn take(&self, context: &Context<B>, count: usize) -> Option<Vec<Allocation<B>>> {
         let mut blocks = core::mem::take(&mut *self.0.blocks.lock());
@@ -116,10 +115,11 @@ impl<B: Backend> Queue<B> {
             && !process.is_reached_by_device()
             && span.len >= LEAST
             && self.context().info().device_type == DeviceType::Gpu;
-        if !fits || self.ring().threads() < 2 {
+        let threads = if fits { count_threads() } else { 1 };
+        if threads < 2 {
             return None;
         }
-        let blocks = self.ring().take(self.context(), self.ring().threads().min(span.len / BLOCK))?;
+        let blocks = self.ring().take(self.context(), threads.min(span.len / BLOCK))?;
         let outcome = self.copy_by_threads(&blocks, (dst, src), span, is_up);
         if outcome.is_ok() {
             self.ring().give(blocks);

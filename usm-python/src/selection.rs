@@ -60,8 +60,8 @@ pub(crate) fn copy(array: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult
         }
         Err(_) => of_host(key.clone())?,
     };
-    let found = py.import(intern!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
-    let side = import::require_side(&found)?;
+    let selection = py.import(intern!(py, "numpy"))?.getattr("asarray")?.call1((view.get_item(key)?,))?;
+    let side = import::require_side(&selection)?;
     let holding = array.get().holding();
     transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)
 }

@@ -53,12 +53,12 @@ pub(crate) fn call<'py>(
     }
     let answer = ufunc.getattr(method)?.call(views(inputs)?, Some(&options))?;
     let Some(out) = out else { return Ok(answer) };
-    let given = |(place, answer): (usize, Bound<'py, PyAny>)| match out.get_item(place) {
-        Ok(given) if given.is_instance_of::<Array>() => given,
+    let result = |(place, answer): (usize, Bound<'py, PyAny>)| match out.get_item(place) {
+        Ok(output) if output.is_instance_of::<Array>() => output,
         _ => answer,
     };
     match answer.cast::<PyTuple>() {
-        Ok(answers) => Ok(PyTuple::new(py, answers.iter().enumerate().map(given))?.into_any()),
-        Err(_) => Ok(given((0, answer))),
+        Ok(answers) => Ok(PyTuple::new(py, answers.iter().enumerate().map(result))?.into_any()),
+        Err(_) => Ok(result((0, answer))),
     }
 }
