@@ -204,6 +204,9 @@ pub enum ErrorKind {
         /// Entries of the table.
         limit: usize,
     },
+    /// Work of an earlier owner of the memory failed and may still touch it. Nothing was
+    /// submitted, so the failure does not spread: drop the allocation and allocate again.
+    EarlierOwnerFailed,
     /// The device is lost: no work or memory on it is usable any more.
     DeviceLost,
     /// The process ends: its exit handlers run, and asynchronous runtimes accept no new work.
@@ -358,6 +361,9 @@ impl fmt::Display for ErrorKind {
             Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
+            Self::EarlierOwnerFailed => f.write_str(
+                "work of an earlier owner of this memory failed and may still touch it; nothing was submitted",
+            ),
             Self::DeviceLost => f.write_str("the device is lost"),
             Self::ProcessEnds => f.write_str("the process ends: runtimes accept no more calls"),
             Self::Forked => f.write_str(
