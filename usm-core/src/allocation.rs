@@ -266,11 +266,7 @@ impl<B: Backend> Allocation<B> {
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
         let id = self.context.id();
-        if self.context.shared().is_synchronous() {
-            Pending::none()
-        } else {
-            self.body.uses.pending(id)
-        }
+        if self.context.shared().is_synchronous() { Pending::none() } else { self.body.uses.pending(id) }
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources

@@ -14,11 +14,11 @@ use crate::context_state::ContextState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
 use crate::limits::Fallback;
+#[cfg(feature = "alloc")]
+use crate::pending::Pending;
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 use crate::stats::Stats;
-#[cfg(feature = "alloc")]
-use crate::pending::Pending;
 use crate::{AllocKind, DeviceInfo, MemoryType};
 
 /// A context over one device. Cloning it gives another handle to the same context.

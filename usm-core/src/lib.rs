@@ -46,13 +46,13 @@ mod lazy_box;
 mod ledger;
 mod lender;
 pub mod limits;
+mod pending;
 #[cfg(feature = "std")]
 #[cfg_attr(
     not(feature = "driver"),
     allow(dead_code, unreachable_pub, reason = "without a runtime there are no calls to mark")
 )]
 mod process;
-mod pending;
 mod queue;
 mod queue_memory;
 #[cfg(feature = "alloc")]
@@ -60,6 +60,9 @@ mod registry;
 #[cfg(feature = "driver")]
 mod ring;
 mod runs;
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub mod segment;
 mod selector;
 mod source;
 mod staging;

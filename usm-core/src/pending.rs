@@ -211,11 +211,13 @@ impl<B: Backend> Pending<B> {
         gone
     }
 
-    /// Whether every operation is one of this in-order queue, so that its next operation waits for
-    /// none of them by an event. An empty list is.
+    /// The id of the in-order queue that all operations are of, whose next operation waits for none
+    /// of them by an event; 0 of several queues or one that orders nothing; `None` without any.
+    #[doc(hidden)]
     #[must_use]
-    pub fn is_ordered_by(&self, queue: &crate::Queue<B>) -> bool {
-        let id = queue.id();
-        self.uses.as_slice().iter().all(|earlier| id != 0 && earlier.position.queue == id)
+    pub fn only_queue(&self) -> Option<u64> {
+        let (first, others) = self.uses.as_slice().split_first()?;
+        let queue = first.position.queue;
+        Some(if others.iter().all(|other| other.position.queue == queue) { queue } else { 0 })
     }
 }

@@ -10,9 +10,9 @@ use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::limits;
-use crate::sync::next_id;
 #[cfg(feature = "alloc")]
 use crate::pending::{Pending, QueueClock};
+use crate::sync::next_id;
 
 mod usage;
 
@@ -101,7 +101,9 @@ impl<B: Backend> Queue<B> {
 
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     #[cfg(feature = "alloc")]
-    pub(crate) fn id(&self) -> u64 {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn id(&self) -> u64 {
         self.id
     }
 

@@ -228,11 +228,9 @@ pub(crate) mod ordered {
         };
         match free(slice::from_ref(&allocated)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
-            Err(_) => release_after(
-                context,
-                Release::Removed(block),
-                Pending::of_events(context.id(), [allocated]),
-            ),
+            Err(_) => {
+                release_after(context, Release::Removed(block), Pending::of_events(context.id(), [allocated]))
+            }
         }
     }
 

@@ -210,12 +210,7 @@ impl<B: Backend> Uses<B> {
     /// # Errors
     /// [`ErrorKind::EarlierOwnerFailed`].
     #[inline]
-    pub(crate) fn dependencies(
-        &self,
-        access: Access,
-        queue: u64,
-        after: &mut Vec<B::Event>,
-    ) -> Result<u64> {
+    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> Result<u64> {
         if B::SYNCHRONOUS {
             return Ok(0);
         }
@@ -237,9 +232,8 @@ impl<B: Backend> Uses<B> {
     fn ask_inherited(&self, list: &Mutex<InFlight<B>>, queue: u64) -> Result<()> {
         let earlier: Vec<(u64, B::Event)> = {
             let list = list.lock();
-            let of_others = |earlier: &&Use<B>| {
-                earlier.inherited && (queue == 0 || earlier.position.queue != queue)
-            };
+            let of_others =
+                |earlier: &&Use<B>| earlier.inherited && (queue == 0 || earlier.position.queue != queue);
             let all = list.uses.as_slice().iter().filter(of_others);
             all.map(|earlier| (earlier.serial, earlier.event.clone())).collect()
         };

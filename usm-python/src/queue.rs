@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_core::backend::EventOps;
 use usm_core::backend::Dyn;
+use usm_core::backend::EventOps;
 use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::argument;
@@ -224,9 +224,7 @@ pub(crate) fn wait(
             let error = reported(error);
             let wait_for_others = || {
                 let others = limit.in_slices(py, &pending)?;
-                others
-                    .map(|others| limit.outcome(py, &others))
-                    .map_or(Ok(()), |ended| ended.map(drop))
+                others.map(|others| limit.outcome(py, &others)).map_or(Ok(()), |ended| ended.map(drop))
             };
             wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
             Err(error)

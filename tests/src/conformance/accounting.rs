@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::history::Operation;
 use usm_core::{
-    AllocKind, Allocation, Backend, BackendKind, Block, Context, Counters, Device, Host, MemorySource,
-    Lender, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
+    AllocKind, Allocation, Backend, BackendKind, Block, Context, Counters, Device, Host, Lender,
+    MemorySource, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
 use super::contexts::between_views;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::backend::{Block, HostTasks};
 use usm_core::{
-    Access, AllocKind, Allocation, Backend, Context, Error, ErrorKind, EventStatus, Fallback, Host,
-    Lender, MemorySource, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
+    Access, AllocKind, Allocation, Backend, Context, Error, ErrorKind, EventStatus, Fallback, Host, Lender,
+    MemorySource, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
 mod without_concurrent_access;

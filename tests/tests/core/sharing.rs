@@ -9,8 +9,8 @@ use usm_core::backend::Dyn;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::ipc::IpcHandle;
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, Lender, MemorySource, Pending, QueueOrder,
-    Request, UsmVec,
+    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, Lender, MemorySource, Pending,
+    QueueOrder, Request, UsmVec,
 };
 
 #[test]
