@@ -8,6 +8,9 @@ use super::space::{Order, Owner, Space, Travel};
 /// Candidates whose operations are asked before the best of them is followed.
 const ASKED: usize = 64;
 
+/// Candidates that are asked because they fit better than a ready block.
+const BETTER: usize = 4;
+
 /// Bytes: growth is at least the first, and at most the second unless the request is larger.
 const GROWTH: (u64, u64) = (2 << 20, 32 << 20);
 
@@ -96,7 +99,10 @@ type Answer<G> = Result<Given<<G as Ground>::Uses>, Refusal<<G as Ground>::Error
 
 /// Gives a block, or says why not.
 pub(crate) fn allocate<G: Ground>(ground: &G, wish: &Wish) -> Answer<G> {
-    if let Some(given) = ready(ground, wish) {
+    let at_once = ready(ground, wish, true)
+        .or_else(|| follow(ground, wish, BETTER, Reuse::Ready))
+        .or_else(|| ready(ground, wish, false));
+    if let Some(given) = at_once {
         return Ok(given);
     }
     for _ in 0..PATIENCE {
@@ -138,18 +144,20 @@ impl<G: Ground> Drop for Growing<'_, G> {
 
 /// Any block that fits, without more memory.
 fn search<G: Ground>(ground: &G, wish: &Wish) -> Option<Given<G::Uses>> {
-    if let Some(given) = follow(ground, wish) {
+    let follow = || follow(ground, wish, ASKED, wish.reuse);
+    if let Some(given) = follow() {
         return Some(given);
     }
     collect(ground);
-    ready(ground, wish).or_else(|| follow(ground, wish))
+    ready(ground, wish, false).or_else(follow)
 }
 
-/// A block whose operations are none, or of the wish's own queue.
-fn ready<G: Ground>(ground: &G, wish: &Wish) -> Option<Given<G::Uses>> {
+/// A block whose operations are none, or of the wish's own queue. With `asks` none, if a smaller one
+/// may be complete.
+fn ready<G: Ground>(ground: &G, wish: &Wish, asks: bool) -> Option<Given<G::Uses>> {
     let mut gone = Vec::new();
     let (slot, uses, given) = ground.with(|space| {
-        let slot = space.detach_ready(wish.queue, wish.size, wish.alignment)?;
+        let slot = space.detach_ready(wish.queue, wish.size, wish.alignment, asks)?;
         let uses = space.take_uses(slot);
         let (address, has_front, has_back) = space.cut(slot, wish.size, wish.alignment);
         let at_once = uses.order() == Order::Idle || !(has_front || has_back);
@@ -177,9 +185,10 @@ fn give<G: Ground>(ground: &G, wish: &Wish, slot: u32, uses: G::Uses) -> Given<G
     Given { slot, address, uses }
 }
 
-/// A block that other work has used: one whose work is complete, else the smallest.
-fn follow<G: Ground>(ground: &G, wish: &Wish) -> Option<Given<G::Uses>> {
-    let waiting = ground.with(|space| space.detach_waiting(wish.size, wish.alignment, ASKED));
+/// A block that other work has used: of `count` the smallest whose work is complete; else, where
+/// `reuse` allows it, the smallest.
+fn follow<G: Ground>(ground: &G, wish: &Wish, count: usize, reuse: Reuse) -> Option<Given<G::Uses>> {
+    let waiting = ground.with(|space| space.detach_waiting(wish.size, wish.alignment, count));
     let (mut chosen, mut others) = (None, Vec::new());
     let mut complete = Vec::new();
     for (slot, uses) in waiting {
@@ -192,7 +201,7 @@ fn follow<G: Ground>(ground: &G, wish: &Wish) -> Option<Given<G::Uses>> {
         }
     }
     let mut waits = false;
-    if chosen.is_none() && wish.reuse == Reuse::Follow {
+    if chosen.is_none() && reuse == Reuse::Follow {
         if let Some(first) = others.iter().position(|(.., status)| *status == Status::Pending) {
             let (slot, uses, _) = others.remove(first);
             chosen = Some((slot, uses));

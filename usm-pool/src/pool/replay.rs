@@ -10,6 +10,7 @@ use core::fmt;
 use super::choice::{self, Ground, Refusal, Reuse, Status, Wish};
 use super::space::{Order, Owner, Space, State, Travel};
 use super::{BlockPart, BlockState, PoolSegment};
+use crate::snapshot::{self, Event};
 
 /// What a line of a trace does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,10 +108,12 @@ pub struct ReplayOptions {
     pub reuse: Reuse,
     /// Bytes of a segment; 0 for what suits.
     pub segment: u64,
+    /// Whether [`Replay::events`] is filled.
+    pub history: bool,
 }
 
 /// What a trace took. Sizes in bytes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Replay {
     /// Allocations.
@@ -129,6 +132,10 @@ pub struct Replay {
     pub waits: u64,
     /// The segments when the pool last grew to its peak.
     pub segments: Vec<PoolSegment>,
+    /// Allocations and frees, with the line of the trace as their time.
+    pub events: Vec<Event>,
+    /// Events until the pool last grew to its peak.
+    pub events_to_peak: usize,
 }
 
 /// Positions on streams that are not known to be complete.
@@ -164,6 +171,16 @@ struct Field {
     /// Lines so far, by stream.
     lines: RefCell<BTreeMap<u32, u64>>,
     delay: u64,
+}
+
+impl Field {
+    fn event(&self, step: &Step, action: snapshot::Action, address: u64, size: u64) -> Event {
+        let current = self.with(|space| space.counters.live);
+        let queue = u64::from(step.stream);
+        let origin = snapshot::Origin { queue, frames: Vec::new() };
+        let time = step.line as u64;
+        Event { action, address, size, time, kind: "device", current, in_segment: true, origin }
+    }
 }
 
 impl Ground for Field {
@@ -205,6 +222,8 @@ impl Ground for Field {
 
 struct Live {
     slot: u32,
+    address: u64,
+    bytes: u64,
     uses: Uses,
 }
 
@@ -262,7 +281,11 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                     Refusal::Memory(never) => match never {},
                 })?;
                 replay.pairs += 1;
-                live.insert(step.id, Live { slot: given.slot, uses: Uses::NONE });
+                let (slot, address, bytes) = (given.slot, given.address, step.size);
+                live.insert(step.id, Live { slot, address, bytes, uses: Uses::NONE });
+                if options.history {
+                    replay.events.push(field.event(step, snapshot::Action::Allocate, address, bytes));
+                }
                 field.with(|space| {
                     if space.counters.peak_reserved > before {
                         let (idle, pending) = space.free_bytes();
@@ -270,6 +293,7 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                         let largest = space.largest_free() as f64;
                         replay.fragmentation = if free == 0 { 0.0 } else { 1.0 - largest / free as f64 };
                         replay.segments = segments_of(space);
+                        replay.events_to_peak = replay.events.len();
                     }
                 });
             }
@@ -278,10 +302,13 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                 let _ = used.uses.join(Uses(alloc::vec![(step.stream, now)]));
             }
             Action::Free => {
-                let Live { slot, mut uses } = live.remove(&step.id).ok_or_else(unknown)?;
+                let Live { slot, address, bytes, mut uses } = live.remove(&step.id).ok_or_else(unknown)?;
                 let _ = uses.join(Uses(alloc::vec![(step.stream, now)]));
                 let mut gone = Vec::new();
                 field.with(|space| space.take_back(slot, uses, &mut gone));
+                if options.history {
+                    replay.events.push(field.event(step, snapshot::Action::Free, address, bytes));
+                }
             }
             Action::Mark => {}
         }
@@ -294,6 +321,21 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
     }
     (replay.waits, replay.cross_queue_reuses) = (counters.waits, counters.cross_queue);
     Ok(replay)
+}
+
+impl PoolSegment {
+    /// The segment for viewers: blocks that an owner has, or unfinished work uses.
+    #[must_use]
+    pub fn for_viewers(&self, kind: &'static str) -> snapshot::Segment {
+        let used = self.blocks.iter().filter(|block| block.state != BlockState::Cached);
+        let block = |block: &BlockPart| snapshot::Block {
+            address: block.address,
+            size: block.size,
+            is_pending: block.state != BlockState::Live,
+            origin: snapshot::Origin::default(),
+        };
+        snapshot::Segment { address: self.address, size: self.size, kind, blocks: used.map(block).collect() }
+    }
 }
 
 /// The segments of a space by address, and the blocks that tile each.

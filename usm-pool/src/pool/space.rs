@@ -26,6 +26,17 @@ pub(crate) enum Order {
     Several,
 }
 
+impl Order {
+    /// Whether free neighbours merge at once: a block that nothing uses becomes part of one that a
+    /// queue's work may still use, because that work is complete soon. Work of two queues joins
+    /// only before the pool grows.
+    fn joins(self, other: Self) -> bool {
+        self == other
+            || self == Self::Idle && other != Self::Several
+            || other == Self::Idle && self != Self::Several
+    }
+}
+
 /// The unfinished operations on a block, which travel with its bytes.
 pub(crate) trait Travel: Sized {
     const NONE: Self;
@@ -211,15 +222,27 @@ impl<U: Travel, H> Space<U, H> {
         self.detached += 1;
     }
 
-    /// The smallest block that an operation of `queue` need not wait for, detached. Its operations
-    /// are in the descriptor.
-    pub(crate) fn detach_ready(&mut self, queue: Order, size: u64, alignment: u64) -> Option<u32> {
+    /// The smallest block that an operation of `queue` need not wait for, detached; unless a smaller
+    /// one may be complete, which [`detach_waiting`](Self::detach_waiting) gives. Its operations are
+    /// in the descriptor.
+    pub(crate) fn detach_ready(
+        &mut self,
+        queue: Order,
+        size: u64,
+        alignment: u64,
+        asks: bool,
+    ) -> Option<u32> {
         let mut best = self.fit(Order::Idle, size, alignment).map(|key| (key, Order::Idle));
         if let Order::Queue(_) = queue {
             let of_queue = self.fit(queue, size, alignment).map(|key| (key, queue));
             best = [best, of_queue].into_iter().flatten().min();
         }
         let (key, order) = best?;
+        let is_other = |order: &&Order| **order != Order::Idle && **order != queue;
+        let smaller = |order: &Order| self.fit(*order, size, alignment).is_some_and(|other| other.0 < key.0);
+        if asks && self.free.keys().filter(is_other).any(smaller) {
+            return None;
+        }
         self.detach(order, key);
         Some(key.2)
     }
@@ -270,20 +293,20 @@ impl<U: Travel, H> Space<U, H> {
         self.counters.leaked += self.blocks[slot as usize].size;
     }
 
-    /// Puts a block into its list, merged with free neighbours of the same order.
+    /// Puts a block into its list, merged with free neighbours as far as their orders join.
     fn settle(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
-        let order = self.at(slot).uses.order();
         let mut slot = slot;
         loop {
-            let Block { before, after, .. } = self.blocks[slot as usize];
+            let Block { before, after, ref uses, .. } = self.blocks[slot as usize];
+            let order = uses.order();
             let joins = |other: u32| {
-                let other = self.blocks.get(other as usize)?;
-                (other.state == State::Free && other.uses.order() == order).then_some(())
+                let other = self.blocks.get(other as usize).filter(|other| other.state == State::Free)?;
+                order.joins(other.uses.order()).then(|| other.uses.order())
             };
-            if joins(after).is_some() {
+            if let Some(order) = joins(after) {
                 self.unlist(after, order);
                 self.swallow(slot, after, gone);
-            } else if joins(before).is_some() {
+            } else if let Some(order) = joins(before) {
                 self.unlist(before, order);
                 self.swallow(before, slot, gone);
                 slot = before;
@@ -291,7 +314,6 @@ impl<U: Travel, H> Space<U, H> {
                 break;
             }
         }
-        // Operations of several queues may have become one queue's.
         let block = self.at(slot);
         block.state = State::Free;
         let (order, key) = (block.uses.order(), (block.size, block.address, slot));
@@ -591,9 +613,9 @@ impl<U: Travel, H> Space<U, H> {
                         listed += 1;
                         let next = self.blocks.get(block.after as usize);
                         let joins = next.is_some_and(|next| {
-                            next.state == State::Free && next.uses.order() == block.uses.order()
+                            next.state == State::Free && next.uses.order().joins(block.uses.order())
                         });
-                        assert!(!joins, "slot {slot} and the next are free in one order");
+                        assert!(!joins, "slot {slot} and the next are free, and join");
                     }
                     State::Live => live += block.owner.bytes,
                     State::Quarantined => leaked += block.size,
