@@ -26,17 +26,6 @@ pub(crate) enum Order {
     Several,
 }
 
-impl Order {
-    /// Whether free neighbours merge at once: a block that nothing uses becomes part of one that a
-    /// queue's work may still use, because that work is complete soon. Work of two queues joins
-    /// only before the pool grows.
-    fn joins(self, other: Self) -> bool {
-        self == other
-            || self == Self::Idle && other != Self::Several
-            || other == Self::Idle && self != Self::Several
-    }
-}
-
 /// The unfinished operations on a block, which travel with its bytes.
 pub(crate) trait Travel: Sized {
     const NONE: Self;
@@ -74,6 +63,29 @@ pub(crate) struct Block<U> {
     pub(crate) uses: U,
     /// What the owner asked for.
     pub(crate) owner: Owner,
+}
+
+impl<U: Travel> Block<U> {
+    /// Whether free neighbours merge at once. A block that nothing uses becomes part of a larger one
+    /// that a queue's work still uses, but no large block waits for the work of a small part, unless
+    /// only that queue asks. Work of two queues joins only before the pool grows.
+    fn joins(&self, other: &Self, callers: Callers) -> bool {
+        let one_queue = matches!(callers, Callers::One(_));
+        match (self.uses.order(), other.uses.order()) {
+            (ours, theirs) if ours == theirs => true,
+            (Order::Idle, Order::Queue(_)) => one_queue || self.size <= other.size,
+            (Order::Queue(_), Order::Idle) => one_queue || other.size <= self.size,
+            _ => false,
+        }
+    }
+}
+
+/// For which queues blocks were asked so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    None,
+    One(Order),
+    Many,
 }
 
 /// An owner's part of a live block.
@@ -130,6 +142,7 @@ pub(crate) struct Space<U, H> {
     pub(crate) counters: Counters,
     /// Blocks that are detached now.
     pub(crate) detached: usize,
+    callers: Callers,
     /// Whether a caller is about to add a segment, which may serve others too.
     pub(crate) growing: bool,
     /// Whether no more blocks will be asked for: the last one that comes back ends the pool.
@@ -166,6 +179,7 @@ impl<U: Travel, H> Space<U, H> {
                 misuses: 0,
             },
             detached: 0,
+            callers: Callers::None,
             growing: false,
             closed: false,
         }
@@ -232,6 +246,11 @@ impl<U: Travel, H> Space<U, H> {
         alignment: u64,
         asks: bool,
     ) -> Option<u32> {
+        self.callers = match self.callers {
+            Callers::None if queue != Order::Idle => Callers::One(queue),
+            Callers::One(known) if known == queue => self.callers,
+            _ => Callers::Many,
+        };
         let mut best = self.fit(Order::Idle, size, alignment).map(|key| (key, Order::Idle));
         if let Order::Queue(_) = queue {
             let of_queue = self.fit(queue, size, alignment).map(|key| (key, queue));
@@ -297,11 +316,11 @@ impl<U: Travel, H> Space<U, H> {
     fn settle(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
         let mut slot = slot;
         loop {
-            let Block { before, after, ref uses, .. } = self.blocks[slot as usize];
-            let order = uses.order();
+            let block = &self.blocks[slot as usize];
+            let (before, after) = (block.before, block.after);
             let joins = |other: u32| {
                 let other = self.blocks.get(other as usize).filter(|other| other.state == State::Free)?;
-                order.joins(other.uses.order()).then(|| other.uses.order())
+                block.joins(other, self.callers).then(|| other.uses.order())
             };
             if let Some(order) = joins(after) {
                 self.unlist(after, order);
@@ -612,9 +631,8 @@ impl<U: Travel, H> Space<U, H> {
                         assert!(is_listed, "slot {slot} is in no list");
                         listed += 1;
                         let next = self.blocks.get(block.after as usize);
-                        let joins = next.is_some_and(|next| {
-                            next.state == State::Free && next.uses.order().joins(block.uses.order())
-                        });
+                        let joins = next
+                            .is_some_and(|next| next.state == State::Free && block.joins(next, self.callers));
                         assert!(!joins, "slot {slot} and the next are free, and join");
                     }
                     State::Live => live += block.owner.bytes,
