@@ -2,11 +2,12 @@
 //! finishes in any order and fails midway, limits, ends.
 
 #![cfg(feature = "std")]
+#![allow(clippy::std_instead_of_alloc, reason = "a test of threads: std is there")]
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};

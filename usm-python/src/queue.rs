@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_core::backend::Dyn;
 use usm_core::backend::EventOps;
+use usm_core::backend::{Dyn, DynEvent};
 use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::argument;
@@ -213,7 +213,7 @@ pub(crate) fn wait(
         _ => error,
     };
     let outcome = match limit.in_slices(py, &pending)? {
-        Ok(pending) => limit.outcome(py, &pending)?.map_err(|error| match is_timeout(&error) {
+        Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
             true => error,
             false => reported(error),
         }),
@@ -224,7 +224,9 @@ pub(crate) fn wait(
             let error = reported(error);
             let wait_for_others = || {
                 let others = limit.in_slices(py, &pending)?;
-                others.map(|others| limit.outcome(py, &others)).map_or(Ok(()), |ended| ended.map(drop))
+                others
+                    .map(|others| limit.outcome(py, others.events()))
+                    .map_or(Ok(()), |ended| ended.map(drop))
             };
             wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
             Err(error)
@@ -259,9 +261,13 @@ impl Limit {
 
     /// Waits for all of `events`. Returns the first failure after all others have been waited for.
     /// The outer error is a signal's exception.
-    fn outcome(&self, py: Python<'_>, pending: &Pending<Dyn>) -> PyResult<Result<()>> {
+    fn outcome<'e>(
+        &self,
+        py: Python<'_>,
+        events: impl IntoIterator<Item = &'e DynEvent>,
+    ) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
-        for event in pending.events() {
+        for event in events {
             outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);
         }
         Ok(outcome)

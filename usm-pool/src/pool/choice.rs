@@ -66,7 +66,7 @@ pub(crate) trait Ground {
     fn pause(&self);
 }
 
-pub(crate) struct Wish {
+pub(crate) struct Demand {
     /// A multiple of the unit, in bytes.
     pub(crate) size: u64,
     pub(crate) alignment: u64,
@@ -98,15 +98,15 @@ pub(crate) enum Refusal<E> {
 type Answer<G> = Result<Given<<G as Ground>::Uses>, Refusal<<G as Ground>::Error>>;
 
 /// Gives a block, or says why not.
-pub(crate) fn allocate<G: Ground>(ground: &G, wish: &Wish) -> Answer<G> {
-    let at_once = ready(ground, wish, true)
-        .or_else(|| follow(ground, wish, BETTER, Reuse::Ready))
-        .or_else(|| ready(ground, wish, false));
+pub(crate) fn allocate<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
+    let at_once = ready(ground, demand, true)
+        .or_else(|| follow(ground, demand, BETTER, Reuse::Ready))
+        .or_else(|| ready(ground, demand, false));
     if let Some(given) = at_once {
         return Ok(given);
     }
     for _ in 0..PATIENCE {
-        if let Some(given) = search(ground, wish) {
+        if let Some(given) = search(ground, demand) {
             return Ok(given);
         }
         let first = ground.with(|space| !core::mem::replace(&mut space.growing, true));
@@ -116,20 +116,20 @@ pub(crate) fn allocate<G: Ground>(ground: &G, wish: &Wish) -> Answer<G> {
         ground.pause();
     }
     let _growing = Growing(ground);
-    let refusal = match grow(ground, wish) {
+    let refusal = match grow(ground, demand) {
         Ok(given) => return Ok(given),
         Err(refusal) => refusal,
     };
-    if wish.reuse == Reuse::Follow && matches!(refusal, Refusal::Exhausted) {
+    if demand.reuse == Reuse::Follow && matches!(refusal, Refusal::Exhausted) {
         // What does not fit beside pending blocks may fit in their place. One wait for all.
         let waiting = ground.with(Space::detach_all_waiting);
         ground.wait(&waiting);
-        settle(ground, waiting);
+        attach_all(ground, waiting);
         collect(ground);
-        if let Some(given) = search(ground, wish) {
+        if let Some(given) = search(ground, demand) {
             return Ok(given);
         }
-        return grow(ground, wish);
+        return grow(ground, demand);
     }
     Err(refusal)
 }
@@ -143,43 +143,43 @@ impl<G: Ground> Drop for Growing<'_, G> {
 }
 
 /// Any block that fits, without more memory.
-fn search<G: Ground>(ground: &G, wish: &Wish) -> Option<Given<G::Uses>> {
-    let follow = || follow(ground, wish, ASKED, wish.reuse);
+fn search<G: Ground>(ground: &G, demand: &Demand) -> Option<Given<G::Uses>> {
+    let follow = || follow(ground, demand, ASKED, demand.reuse);
     if let Some(given) = follow() {
         return Some(given);
     }
     collect(ground);
-    ready(ground, wish, false).or_else(follow)
+    ready(ground, demand, false).or_else(follow)
 }
 
-/// A block whose operations are none, or of the wish's own queue. With `asks` none, if a smaller one
+/// A block whose operations are none, or of the demand's own queue. With `asks` none, if a smaller one
 /// may be complete.
-fn ready<G: Ground>(ground: &G, wish: &Wish, asks: bool) -> Option<Given<G::Uses>> {
+fn ready<G: Ground>(ground: &G, demand: &Demand, asks: bool) -> Option<Given<G::Uses>> {
     let mut gone = Vec::new();
     let (slot, uses, given) = ground.with(|space| {
-        let slot = space.detach_ready(wish.queue, wish.size, wish.alignment, asks)?;
+        let slot = space.detach_ready(demand.queue, demand.size, demand.alignment, asks)?;
         let uses = space.take_uses(slot);
-        let (address, has_front, has_back) = space.cut(slot, wish.size, wish.alignment);
+        let (address, has_front, has_back) = space.cut(slot, demand.size, demand.alignment);
         let at_once = uses.order() == Order::Idle || !(has_front || has_back);
         if at_once {
-            space.give(slot, wish.size, wish.alignment, wish.owner, || Travel::NONE, &mut gone);
+            space.give(slot, demand.size, demand.alignment, demand.owner, || Travel::NONE, &mut gone);
         }
         Some((slot, uses, at_once.then_some(address)))
     })?;
     match given {
         Some(address) => Some(Given { slot, address, uses }),
-        None => Some(give(ground, wish, slot, uses)),
+        None => Some(give(ground, demand, slot, uses)),
     }
 }
 
 /// Gives a detached block. What is cut off keeps copies of its operations.
-fn give<G: Ground>(ground: &G, wish: &Wish, slot: u32, uses: G::Uses) -> Given<G::Uses> {
+fn give<G: Ground>(ground: &G, demand: &Demand, slot: u32, uses: G::Uses) -> Given<G::Uses> {
     let mut rest = [Some(ground.copy(&uses)), Some(ground.copy(&uses))].into_iter().flatten();
     let mut gone = Vec::new();
     let address = ground.with(|space| {
-        let (address, ..) = space.cut(slot, wish.size, wish.alignment);
+        let (address, ..) = space.cut(slot, demand.size, demand.alignment);
         let next = || rest.next().unwrap_or(Travel::NONE);
-        space.give(slot, wish.size, wish.alignment, wish.owner, next, &mut gone);
+        space.give(slot, demand.size, demand.alignment, demand.owner, next, &mut gone);
         address
     });
     Given { slot, address, uses }
@@ -187,8 +187,8 @@ fn give<G: Ground>(ground: &G, wish: &Wish, slot: u32, uses: G::Uses) -> Given<G
 
 /// A block that other work has used: of `count` the smallest whose work is complete; else, where
 /// `reuse` allows it, the smallest.
-fn follow<G: Ground>(ground: &G, wish: &Wish, count: usize, reuse: Reuse) -> Option<Given<G::Uses>> {
-    let waiting = ground.with(|space| space.detach_waiting(wish.size, wish.alignment, count));
+fn follow<G: Ground>(ground: &G, demand: &Demand, count: usize, reuse: Reuse) -> Option<Given<G::Uses>> {
+    let waiting = ground.with(|space| space.detach_waiting(demand.size, demand.alignment, count));
     let (mut chosen, mut others) = (None, Vec::new());
     let mut complete = Vec::new();
     for (slot, uses) in waiting {
@@ -220,19 +220,19 @@ fn follow<G: Ground>(ground: &G, wish: &Wish, count: usize, reuse: Reuse) -> Opt
         }
     });
     let (slot, uses) = chosen?;
-    Some(give(ground, wish, slot, uses))
+    Some(give(ground, demand, slot, uses))
 }
 
 /// Asks all operations on free blocks, and merges neighbours.
 pub(crate) fn collect<G: Ground>(ground: &G) {
     let waiting = ground.with(Space::detach_all_waiting);
-    settle(ground, waiting);
+    attach_all(ground, waiting);
     let mut gone = Vec::new();
     ground.with(|space| space.merge_all(&mut gone));
 }
 
 /// Attaches detached blocks again, each by what its operations are doing.
-fn settle<G: Ground>(ground: &G, waiting: Vec<(u32, G::Uses)>) {
+fn attach_all<G: Ground>(ground: &G, waiting: Vec<(u32, G::Uses)>) {
     let asked: Vec<_> = waiting
         .into_iter()
         .map(|(slot, uses)| {
@@ -272,28 +272,28 @@ pub(crate) fn release<G: Ground>(ground: &G, keep: u64) -> u64 {
 }
 
 /// More memory: the segment's size, then less, down to the request.
-fn grow<G: Ground>(ground: &G, wish: &Wish) -> Answer<G> {
+fn grow<G: Ground>(ground: &G, demand: &Demand) -> Answer<G> {
     release(ground, 0);
     let reserved = ground.with(|space| space.counters.reserved);
-    let usual = match wish.segment {
+    let usual = match demand.segment {
         0 => (reserved / 8).clamp(GROWTH.0, GROWTH.1) & !(GROWTH.0 - 1),
         bytes => bytes.next_multiple_of(super::space::UNIT),
     };
-    let mut bytes = match wish.size <= usual {
+    let mut bytes = match demand.size <= usual {
         true => usual,
-        false => wish.size.checked_next_multiple_of(GROWTH.0).unwrap_or(wish.size),
+        false => demand.size.checked_next_multiple_of(GROWTH.0).unwrap_or(demand.size),
     };
-    let alignment = wish.alignment.max(SEGMENT_ALIGNMENT);
+    let alignment = demand.alignment.max(SEGMENT_ALIGNMENT);
     let mut last = Refusal::Exhausted;
     loop {
-        if ground.with(|space| space.reserve(bytes, wish.limit)) {
+        if ground.with(|space| space.reserve(bytes, demand.limit)) {
             match ground.grow(bytes, alignment) {
                 Ok((address, memory)) => {
                     let mut gone = Vec::new();
                     let slot = ground.with(|space| {
                         let slot = space.add_segment(address, bytes, memory);
                         let none = || Travel::NONE;
-                        space.give(slot, wish.size, wish.alignment, wish.owner, none, &mut gone);
+                        space.give(slot, demand.size, demand.alignment, demand.owner, none, &mut gone);
                         slot
                     });
                     return Ok(Given { slot, address, uses: Travel::NONE });
@@ -308,9 +308,9 @@ fn grow<G: Ground>(ground: &G, wish: &Wish) -> Answer<G> {
                 }
             }
         }
-        if bytes == wish.size {
+        if bytes == demand.size {
             return Err(last);
         }
-        bytes = (bytes / 2).next_multiple_of(super::space::UNIT).max(wish.size);
+        bytes = (bytes / 2).next_multiple_of(super::space::UNIT).max(demand.size);
     }
 }

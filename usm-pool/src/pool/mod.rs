@@ -39,7 +39,7 @@ use usm_core::{
 use crate::sync::{Mutex, in_arena};
 
 pub use choice::Reuse;
-use choice::{Given, Ground, Refusal, Status, Wish};
+use choice::{Demand, Given, Ground, Refusal, Status};
 use space::{Order, Owner, Space, State, Travel};
 
 /// How a pool grows and what it keeps. Sizes in bytes.
@@ -440,18 +440,18 @@ impl<B: Backend> Pool<B> {
     }
 
     /// A block, after the callback if none is left.
-    fn choose(&self, wish: &Wish) -> core::result::Result<Given<Pending<B>>, Error> {
+    fn choose(&self, demand: &Demand) -> core::result::Result<Given<Pending<B>>, Error> {
         let shared = self.shared();
         let mut error = Error::from(ErrorKind::SizeOverflow);
         for _ in 0..=3 {
-            error = match choice::allocate(shared, wish) {
+            error = match choice::allocate(shared, demand) {
                 Ok(given) => return Ok(given),
-                Err(Refusal::Exhausted) => self.exhausted(wish.owner.bytes),
+                Err(Refusal::Exhausted) => self.exhausted(demand.owner.bytes),
                 Err(Refusal::Memory(error)) => error,
             };
             let callback = shared.callback.lock().clone();
             match callback {
-                Some(free) if free(wish.owner.bytes) => {}
+                Some(free) if free(demand.owner.bytes) => {}
                 _ => break,
             }
         }
@@ -478,7 +478,7 @@ impl<B: Backend> MemorySource<B> for Pool<B> {
             return Err(ErrorKind::WrongContext { expected, found: self.queue_context }.into());
         }
         let size = Space::<Pending<B>, Segment<B>>::round(layout.size() as u64);
-        let wish = Wish {
+        let demand = Demand {
             size: size.ok_or(ErrorKind::SizeOverflow)?,
             alignment: layout.align() as u64,
             queue: self.queue,
@@ -487,7 +487,7 @@ impl<B: Backend> MemorySource<B> for Pool<B> {
             limit: shared.options.limit.map_or(u64::MAX, |limit| limit as u64),
             segment: shared.options.segment as u64,
         };
-        let given = match self.choose(&wish) {
+        let given = match self.choose(&demand) {
             Ok(given) => given,
             Err(_) if request.fallback == Fallback::Host && kind != AllocKind::Host => {
                 let mut of_host = *request;

@@ -7,7 +7,7 @@ use core::cell::{Cell, RefCell};
 use core::convert::Infallible;
 use core::fmt;
 
-use super::choice::{self, Ground, Refusal, Reuse, Status, Wish};
+use super::choice::{self, Demand, Ground, Refusal, Reuse, Status};
 use super::space::{Order, Owner, Space, State, Travel};
 use super::{BlockPart, BlockState, PoolSegment};
 use crate::snapshot::{self, Event};
@@ -267,7 +267,7 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                     return Err(refuse("size", "no addresses are left"));
                 }
                 let before = field.with(|space| space.counters.peak_reserved);
-                let wish = Wish {
+                let demand = Demand {
                     size,
                     alignment: super::space::UNIT,
                     queue: Order::Queue(u64::from(step.stream)),
@@ -276,7 +276,7 @@ pub fn replay(steps: &[Step], options: &ReplayOptions) -> Result<Replay, TraceEr
                     limit: ADDRESSES,
                     segment: options.segment,
                 };
-                let given = choice::allocate(&field, &wish).map_err(|refusal| match refusal {
+                let given = choice::allocate(&field, &demand).map_err(|refusal| match refusal {
                     Refusal::Exhausted => refuse("size", "the live blocks exceed the address space"),
                     Refusal::Memory(never) => match never {},
                 })?;

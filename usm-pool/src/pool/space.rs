@@ -301,7 +301,7 @@ impl<U: Travel, H> Space<U, H> {
     pub(crate) fn attach(&mut self, slot: u32, uses: U, gone: &mut Gone<U>) {
         self.at(slot).uses = uses;
         self.detached -= 1;
-        self.settle(slot, gone);
+        self.enlist(slot, gone);
     }
 
     /// Keeps a detached block, whose work failed, from everyone.
@@ -313,7 +313,7 @@ impl<U: Travel, H> Space<U, H> {
     }
 
     /// Puts a block into its list, merged with free neighbours as far as their orders join.
-    fn settle(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
+    fn enlist(&mut self, slot: u32, gone: &mut Gone<U>) -> u32 {
         let mut slot = slot;
         loop {
             let block = &self.blocks[slot as usize];
@@ -415,12 +415,12 @@ impl<U: Travel, H> Space<U, H> {
         if has_front {
             let front = self.split_front(slot, address);
             self.at(front).uses = rest();
-            self.settle(front, gone);
+            self.enlist(front, gone);
         }
         if has_back {
             let back = self.split_back(slot, size);
             self.at(back).uses = rest();
-            self.settle(back, gone);
+            self.enlist(back, gone);
         }
         let id = self.counters.allocations + 1;
         let block = self.at(slot);
@@ -504,7 +504,7 @@ impl<U: Travel, H> Space<U, H> {
         let bytes = core::mem::take(&mut block.owner).bytes;
         self.counters.live -= bytes;
         self.counters.blocks -= 1;
-        self.settle(slot, gone);
+        self.enlist(slot, gone);
         true
     }
 
