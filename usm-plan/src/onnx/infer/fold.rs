@@ -350,11 +350,11 @@ fn reduce(call: &Call<'_>, op: &str, data_type: i32, dims: &[u64]) -> Option<Val
     }
     if let Some(numbers) = value.integers() {
         let result = |row: &Vec<usize>| -> Option<i128> {
-            let each = row.iter().map(|&at| i128::from(numbers[at]));
+            let mut each = row.iter().map(|&at| i128::from(numbers[at]));
             match op {
                 "ReduceMax" => each.max(),
                 "ReduceMin" => each.min(),
-                "ReduceProd" => each.fold(Some(1_i128), |all, next| all?.checked_mul(next)),
+                "ReduceProd" => each.try_fold(1_i128, i128::checked_mul),
                 "ReduceSum" => Some(each.sum()),
                 _ => None,
             }
