@@ -1,5 +1,5 @@
-//! Shapes and constants beside ONNX's own tests of its operators, which come with the Python package
-//! `onnx`: each has a model, inputs, and the true results.
+//! Shapes and constants beside ONNX's own tests of its operators, which come with the Python
+//! package `onnx`: each has a model, inputs, and the true results.
 //!
 //! `USM_PYTHON` is the interpreter that has the package.
 #![allow(clippy::std_instead_of_alloc, reason = "models: std is always there")]

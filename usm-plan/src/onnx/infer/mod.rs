@@ -1,7 +1,7 @@
 //! Shapes and constants of a model, before anything runs.
 //!
-//! One walk along the operators, in their order. A rule (`rules/`) gives the types and extents of an
-//! operator's results. Where the elements of small tensors are known, the results' are computed
+//! One walk along the operators, in their order. A rule (`rules/`) gives the types and extents of
+//! an operator's results. Where the elements of small tensors are known, the results' are computed
 //! (`fold.rs`): exporters compute shapes by operators. Branches that a known condition excludes are
 //! removed, and the walk begins anew.
 //!

@@ -40,7 +40,10 @@ fn reshape(call: &Call<'_>) -> Answer<Vec<Extent>> {
             0 => match from.get(axis) {
                 Some(&dim) => dim,
                 None => {
-                    return wrong(format!("the extent {axis} is that of the input, which has {}", from.len()));
+                    return wrong(format!(
+                        "the extent {axis} is that of the input, which has {}",
+                        from.len()
+                    ));
                 }
             },
             -1 if rest.is_none() => {
