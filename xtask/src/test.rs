@@ -195,7 +195,7 @@ fn fewer_cases(test: &mut Command) -> &mut Command {
 pub(crate) fn pytest() -> Command {
     let mut pytest = command(environment::venv_python());
     pytest
-        .args(["-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider"])
+        .args(["-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", "--timeout", "900"])
         .current_dir(environment::root().join("usm-python"));
     pytest
 }
