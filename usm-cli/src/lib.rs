@@ -5,8 +5,6 @@ mod backends;
 mod cfg_json;
 mod demo;
 mod devices;
-#[cfg(feature = "onnx")]
-mod infer;
 mod interface;
 mod interrupt;
 mod kernel;
@@ -22,14 +20,12 @@ mod temporary;
 mod threads;
 
 use std::ffi::OsString;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::aot::{Shell, generate};
 
-use usm_plan::onnx::infer::Inferred;
 use usm_plan::{error, input, shown};
 
 use error::{Error, Exit, Result};
@@ -75,10 +71,6 @@ enum Command {
     },
     /// Run a sample kernel, check it against a plain loop and time both.
     Run(run::Arguments),
-    /// Part of `plan model.onnx`; not for use by hand.
-    #[cfg(feature = "onnx")]
-    #[command(hide = true, name = infer::CHILD)]
-    InferShapes,
 }
 
 /// The shells that are documented and tested.
@@ -90,29 +82,9 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
     })
 }
 
-/// Infers the shapes of a model from its bytes.
-pub type Inference = fn(&[u8]) -> Inferred;
-
-/// The embedding program's shape inference, and the remedy to print without one.
-static INFERENCE: OnceLock<(Option<Inference>, &'static str)> = OnceLock::new();
-
-/// Sets the function that infers shapes that an ONNX file does not state. With `None`, `remedy`
-/// ends the refusal of such a file, as in "pip install onnx does". The first call counts. A build
-/// with the feature `onnx` uses neither.
-pub fn infer_shapes_with(inference: Option<Inference>, remedy: &'static str) {
-    INFERENCE.get_or_init(|| (inference, remedy));
-}
-
-/// The remedies in errors of the file readers.
+/// Remarks of the file readers go to standard error.
 fn hints() -> input::Hints<'static> {
-    #[cfg(feature = "onnx")]
-    let (infer, remedy) = (Some(&infer::infer_shapes as &dyn Fn(&[u8]) -> Inferred), "");
-    #[cfg(not(feature = "onnx"))]
-    let (infer, remedy) = match INFERENCE.get() {
-        Some((infer, remedy)) => (infer.as_ref().map(|infer| infer as &dyn Fn(&[u8]) -> Inferred), *remedy),
-        None => (None, "this build does: cargo run --release --features onnx --bin usm -- plan model.onnx"),
-    };
-    input::Hints { remark: Some(&|remark| output::warning(remark)), infer, remedy, ..input::Hints::default() }
+    input::Hints { remark: Some(&|remark| output::warning(remark)), ..input::Hints::default() }
 }
 
 fn completions(shell: Shell) -> Result<Exit> {
@@ -165,7 +137,5 @@ fn run(cli: &Cli, start: Instant) -> Result<Exit> {
         Command::Kernel(arguments) => kernel::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
         Command::Completions { shell } => completions(*shell),
-        #[cfg(feature = "onnx")]
-        Command::InferShapes => infer::run_child(),
     }
 }

@@ -18,12 +18,15 @@ mod valgrind;
 
 #[cfg(all(not(loom), feature = "driver"))]
 pub use core::sync::atomic::AtomicBool;
-#[cfg(not(loom))]
+#[cfg(all(not(loom), target_has_atomic = "ptr"))]
 pub use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use model as sleeping;
 #[cfg(loom)]
 pub use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
+/// Atomics of a target without compare-and-swap.
+#[cfg(all(not(loom), not(target_has_atomic = "ptr")))]
+pub use portable_atomic::{AtomicU32, AtomicUsize, Ordering};
 #[cfg(usm_valgrind)]
 pub(crate) use pthread as sleeping;
 #[cfg(usm_valgrind)]

@@ -25,6 +25,7 @@ pub trait AtomicElement: Sealed + Pod + Send + Sync {
     unsafe fn view<'v>(raw: &RawSlice<Self>) -> &'v [Self::Atomic];
 }
 
+#[cfg(target_has_atomic = "32")]
 macro_rules! atomic_elements {
     ($($integer:ident $atomic:ident),+) => {$(
         impl Sealed for $integer {}
@@ -49,6 +50,7 @@ atomic_elements!(u32 AtomicU32, i32 AtomicI32);
 #[cfg(all(target_has_atomic = "64", target_pointer_width = "64"))]
 atomic_elements!(u64 AtomicU64, i64 AtomicI64);
 
+#[cfg(target_has_atomic = "32")]
 macro_rules! atomic_floats {
     ($($float:ident $atomic:ident $name:ident),+) => {$(
         /// A floating-point number with atomic operations like those of [`core::sync::atomic`].

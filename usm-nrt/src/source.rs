@@ -1,11 +1,11 @@
 //! Blocks in memory of a usm-core backend: of any kind, from any [`MemorySource`] (contexts,
 //! arenas, pools).
 
-use alloc::sync::{Arc, Weak};
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
 
 use usm_core::backend::Backend;
 use usm_core::{Access, AllocKind, Allocation, MemorySource, Request as UsmRequest};
@@ -16,6 +16,7 @@ use crate::external::ExternalAllocator;
 use crate::handle::MemRef;
 use crate::meminfo::MemInfo;
 use crate::panics;
+use crate::sync::lasting::{Arc, AtomicUsize, Weak};
 
 impl MemRef {
     /// Makes a block around an allocation, which lives as long as the block. The header lies on the
@@ -95,15 +96,15 @@ fn refusal(kind: AllocKind) -> crate::external::ReallocFn {
 }
 
 /// One static per kind, so that the linker cannot merge the two functions.
-static REFUSED: [core::sync::atomic::AtomicUsize; 2] = [const { core::sync::atomic::AtomicUsize::new(0) }; 2];
+static REFUSED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 unsafe extern "C" fn refuse_host(_: *mut c_void, _: usize, _: *mut c_void) -> *mut c_void {
-    REFUSED[0].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    REFUSED[0].fetch_add(1, Ordering::Relaxed);
     ptr::null_mut()
 }
 
 unsafe extern "C" fn refuse_shared(_: *mut c_void, _: usize, _: *mut c_void) -> *mut c_void {
-    REFUSED[1].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    REFUSED[1].fetch_add(1, Ordering::Relaxed);
     ptr::null_mut()
 }
 

@@ -3,13 +3,28 @@
 
 #[cfg(all(feature = "std", not(loom)))]
 pub(crate) use core::sync::atomic::AtomicBool;
-#[cfg(not(loom))]
+#[cfg(all(not(loom), target_has_atomic = "ptr"))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+/// Atomics of a target without compare-and-swap.
+#[cfg(all(not(loom), not(target_has_atomic = "ptr")))]
+pub(crate) use portable_atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 
 #[cfg(not(loom))]
 pub(crate) use spin::Mutex;
+
+/// Counted owners and the atomics of statics, which outlive every model.
+pub(crate) mod lasting {
+    #[cfg(target_has_atomic = "ptr")]
+    pub(crate) use alloc::sync::{Arc, Weak};
+    #[cfg(target_has_atomic = "ptr")]
+    pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize};
+    #[cfg(not(target_has_atomic = "ptr"))]
+    pub(crate) use portable_atomic::{AtomicU32, AtomicUsize};
+    #[cfg(not(target_has_atomic = "ptr"))]
+    pub(crate) use portable_atomic_util::{Arc, Weak};
+}
 
 /// Loom's lock with the interface of this crate's.
 #[cfg(loom)]

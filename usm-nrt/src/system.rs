@@ -1,9 +1,10 @@
 //! Switches of the whole runtime: statistics, thread cache, shutdown.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 #[cfg(feature = "std")]
 use crate::local;
+use crate::sync::lasting::AtomicU32;
 
 const STATS: u32 = 1;
 const CACHE: u32 = 2;

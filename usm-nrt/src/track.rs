@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use spin::Mutex;
@@ -21,6 +21,7 @@ use crate::meminfo::MemInfo;
 use crate::misuse;
 use crate::spread::Spread;
 use crate::stats::Event;
+use crate::sync::lasting::AtomicUsize;
 use crate::system::{self, Switches};
 
 /// A live block.

@@ -65,7 +65,6 @@ mod room;
 mod runtime;
 mod scalar;
 mod selection;
-mod shapes;
 mod snapshot;
 mod stats;
 mod storage;

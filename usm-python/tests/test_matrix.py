@@ -18,11 +18,12 @@ import usm.memory
 import usm.nrt
 from backends.configurations import CONFIGURATIONS, Missing
 from conftest import lacking, require
+from effort import EFFORT
 from matrix.rows import FUNCTIONS, MEMBERS, WITHOUT_MEMORY
 
 WORKER = Path(__file__).with_name("matrix") / "worker.py"
 # One in so many of the cases two conversions deep; a prime, because kinds of sources come in turns.
-PARTS = int(os.environ.get("USM_MATRIX", "7"))
+PARTS = int(os.environ.get("USM_MATRIX", "31" if EFFORT == 1 else "7"))
 
 
 def run(backend, environment, place, parts=PARTS):

@@ -308,12 +308,8 @@ def test_the_bytes_of_a_model_are_planned():
         usm.plan(model(stated=True))
 
 
-def test_shapes_come_from_the_package_onnx(monkeypatch):
+def test_shapes_need_no_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match="\"h\".*pip install onnx"):
-        usm.plan(model(stated=False), dims={"N": 4})
-    monkeypatch.undo()
-    require("onnx", "infers shapes")
     assert usm.plan(model(stated=False), dims={"N": 4}).peak == 1024
 
 
@@ -392,7 +388,6 @@ def test_a_value_outside_of_the_plan_is_refused():
 
 
 def test_a_model_is_planned_for_every_value():
-    require("onnx", "infers shapes")
     plan = usm.plan(model(stated=False), dims={"N": "1..64"})
     for n in (1, 5, 64):
         one = usm.plan(model(stated=False), dims={"N": n})

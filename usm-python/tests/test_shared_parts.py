@@ -120,7 +120,8 @@ def test_shared_parts_are_not_walked_twice(call, expected):
         [sys.executable, "-c", f"{HEAD}\nprint(outcome(lambda: {call}))"],
         capture_output=True,
         text=True,
-        timeout=15,
+        # What is walked twice 60 times over never ends.
+        timeout=150,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert expected in done.stdout

@@ -68,7 +68,6 @@ const OPENS_IN_PYTHON: [&str; 8] =
 const TABLE: &[(&str, usize, Reason)] = &[
     ("level-zero-sys/src/loader.rs", 1, Named),
     ("usm-cli/src/demo.rs", 2, Temporary),
-    ("usm-cli/src/infer.rs", 1, Package),
     ("usm-cli/src/lib.rs", 1, Package),
     ("usm-cli/src/temporary.rs", 3, Temporary),
     ("usm-core/src/backend/host/heap.rs", 1, System),

@@ -7,12 +7,9 @@ mod devices;
 mod hostile;
 mod interface;
 mod kernel;
-#[cfg(feature = "onnx")]
 mod onnx;
-#[cfg(feature = "onnx")]
 mod onnx_control;
 mod onnx_files;
-#[cfg(feature = "onnx")]
 mod onnx_quantised;
 mod onnx_stated;
 mod onnx_views;

@@ -152,8 +152,8 @@ fn search<G: Ground>(ground: &G, demand: &Demand) -> Option<Given<G::Uses>> {
     ready(ground, demand, false).or_else(follow)
 }
 
-/// A block whose operations are none, or of the demand's own queue. With `asks` none, if a smaller one
-/// may be complete.
+/// A block whose operations are none, or of the demand's own queue. With `asks` none, if a smaller
+/// one may be complete.
 fn ready<G: Ground>(ground: &G, demand: &Demand, asks: bool) -> Option<Given<G::Uses>> {
     let mut gone = Vec::new();
     let (slot, uses, given) = ground.with(|space| {

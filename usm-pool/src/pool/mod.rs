@@ -424,7 +424,7 @@ impl<B: Backend> Pool<B> {
         owners.into_iter().map(block).collect()
     }
 
-    /// Panics if the books are wrong: for tests.
+    /// Panics if the descriptors contradict each other: for tests.
     #[doc(hidden)]
     pub fn check(&self) {
         self.shared().with(|space| space.check());

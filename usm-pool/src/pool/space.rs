@@ -66,9 +66,9 @@ pub(crate) struct Block<U> {
 }
 
 impl<U: Travel> Block<U> {
-    /// Whether free neighbours merge at once. A block that nothing uses becomes part of a larger one
-    /// that a queue's work still uses, but no large block waits for the work of a small part, unless
-    /// only that queue asks. Work of two queues joins only before the pool grows.
+    /// Whether free neighbours merge at once. A block that nothing uses becomes part of a larger
+    /// one that a queue's work still uses, but no large block waits for the work of a small part,
+    /// unless only that queue asks. Work of two queues joins only before the pool grows.
     fn joins(&self, other: &Self, callers: Callers) -> bool {
         let one_queue = matches!(callers, Callers::One(_));
         match (self.uses.order(), other.uses.order()) {
@@ -236,9 +236,9 @@ impl<U: Travel, H> Space<U, H> {
         self.detached += 1;
     }
 
-    /// The smallest block that an operation of `queue` need not wait for, detached; unless a smaller
-    /// one may be complete, which [`detach_waiting`](Self::detach_waiting) gives. Its operations are
-    /// in the descriptor.
+    /// The smallest block that an operation of `queue` need not wait for, detached; unless a
+    /// smaller one may be complete, which [`detach_waiting`](Self::detach_waiting) gives. Its
+    /// operations are in the descriptor.
     pub(crate) fn detach_ready(
         &mut self,
         queue: Order,
@@ -612,7 +612,7 @@ impl<U: Travel, H> Space<U, H> {
         all
     }
 
-    /// Panics with what is wrong with the books.
+    /// Panics with what is wrong.
     pub(crate) fn check(&self) {
         let (mut listed, mut bytes, mut leaked, mut live) = (0, 0, 0, 0);
         for (index, segment) in self.segments() {
