@@ -34,11 +34,13 @@ pub struct Model {
     pub every_order: Option<OrderBound>,
     /// The plans in the file, if it has them. Nothing is searched then.
     pub planned: Option<Planned>,
+    /// The place of an operator without a cost, if others have one: its time is not known.
+    pub missing_cost: Option<String>,
 }
 
 impl From<Graph> for Model {
     fn from(graph: Graph) -> Self {
-        Self { graph, reordered: None, every_order: None, planned: None }
+        Self { graph, reordered: None, every_order: None, planned: None, missing_cost: None }
     }
 }
 

@@ -252,6 +252,13 @@ fn a_block_of_failed_work_is_never_given_out() {
 }
 
 #[test]
+#[cfg(target_pointer_width = "64")]
+fn owners_have_few_bytes() {
+    assert_eq!(size_of::<Allocation<HostHeap>>(), 72);
+    assert_eq!(size_of::<Allocation<usm_core::backend::Dyn>>(), 72);
+}
+
+#[test]
 fn limits_are_exact() {
     let context = HostHeap::new().context();
     let pool = Pool::with(&context, AllocKind::Shared, options(|o| o.limit = Some(1024)));

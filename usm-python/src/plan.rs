@@ -217,25 +217,25 @@ fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>,
 }
 
 /// An error of the caller's input.
-fn refused(error: Error) -> PyErr {
+pub(crate) fn refused(error: Error) -> PyErr {
     Class::Request.error(error.with_field_named("--dim", "dims").to_string())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Ends a search at its time limit, or when Python has a signal.
-struct Watch {
-    clock: Clock<'static>,
+pub(crate) struct Watch {
+    pub(crate) clock: Clock<'static>,
     /// The caller's thread. Only the main thread can check for signals.
-    thread: ThreadId,
+    pub(crate) thread: ThreadId,
     /// The time of the last check, and the exception that it raised.
-    asked: Mutex<(Instant, Option<PyErr>)>,
+    pub(crate) asked: Mutex<(Instant, Option<PyErr>)>,
 }
 
 impl Watch {
-    fn must_stop(&self) -> bool {
+    pub(crate) fn must_stop(&self) -> bool {
         if self.clock.must_stop() {
             return true;
         }
@@ -441,6 +441,10 @@ impl PyPlan {
             true => format!("no plan can fit in {capacity} bytes, because the lower bound is {bound}"),
             false => format!("no plan was found that fits in {capacity} bytes; the best has {peak}"),
         })
+    }
+
+    pub(crate) fn outcome(&self) -> &Outcome {
+        &self.outcome
     }
 
     pub(crate) fn title(&self) -> &str {

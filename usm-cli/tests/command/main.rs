@@ -17,6 +17,7 @@ mod page;
 mod plan;
 mod plan_parts;
 mod plan_proof;
+mod plan_recompute;
 mod plan_run;
 #[path = "../../../usm-plan/src/onnx/proto.rs"]
 mod proto;
