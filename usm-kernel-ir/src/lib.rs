@@ -9,6 +9,7 @@ mod build;
 pub mod emit;
 mod error;
 mod inline;
+pub mod inspect;
 mod interpret;
 mod kernel;
 mod lower;

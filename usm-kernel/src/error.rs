@@ -4,6 +4,7 @@ use core::fmt;
 
 use usm_core::Name;
 
+use crate::proof::ShownRace;
 use crate::range::RangeError;
 
 /// An argument or a local array that is shorter than the kernel needs. Elements.
@@ -105,7 +106,9 @@ pub enum LaunchError {
         /// The error.
         error: ArgumentError,
     },
-    /// Two work-items may touch one element between two barriers, and one of them writes.
+    /// Two work-items may touch one element between two barriers, and one of them writes. An
+    /// inspection of the launch could not tell: an index follows from the contents of an array, or
+    /// there are too many accesses.
     Race {
         /// Name of the kernel.
         kernel: &'static str,
@@ -115,6 +118,15 @@ pub enum LaunchError {
         write: &'static str,
         /// Place of the other read or write.
         other: &'static str,
+        /// The condition under which none do, in the words of the source.
+        why: &'static str,
+    },
+    /// Two work-items touch one element between two barriers, and one of them writes.
+    ShownRace {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// The element and the two work-items.
+        race: ShownRace,
     },
     /// An index that range, lengths and values do not prove to be inside, in device code without
     /// checks, or in a launch that [requires a proof](crate::Launch::require_proof).
@@ -208,10 +220,11 @@ impl fmt::Display for LaunchError {
                 write!(f, "argument {argument} has {found} bytes, the function's parameter has {needed}")
             }
             Self::Argument { kernel, error } => write!(f, "kernel {kernel}: {error}"),
-            Self::Race { kernel, array, write, other } => write!(
+            Self::Race { kernel, array, write, other, why } => write!(
                 f,
-                "kernel {kernel}: two work-items of this range may touch one element of `{array}`, at {write} and at {other}"
+                "kernel {kernel}: two work-items of this range may touch one element of `{array}`, at {write} and at {other}: proven if {why}"
             ),
+            Self::ShownRace { kernel, race } => write!(f, "kernel {kernel}: a race of this launch on {race}"),
             Self::Unproven { kernel, index, why } => write!(
                 f,
                 "kernel {kernel}: for this range and these arguments the index at {index} is not proven to be inside of its array: {why}"

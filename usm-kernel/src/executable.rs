@@ -15,11 +15,12 @@ use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
 use crate::generated::CheckedCode;
-use crate::kernel::{Description, Kernel, LocalLengths, Proof};
+use crate::kernel::{Description, Kernel, LocalLengths};
 use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
+use crate::proof::Bounds;
 use crate::range::NdRange;
 use crate::rounding::is_better_rounded;
 
@@ -325,7 +326,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let proof = launch.check_launch(&description, &kernel, elements.as_ref(), &values)?;
         let scalar = Executable::<K, B, D>::has_zero_stride(&raw, function.context());
         let (guarded, sizes) = executable.guard(scalar, &mut space);
-        if let Proof::Unproven { index, why } = proof {
+        if let Bounds::Checked { index, why } = proof.bounds {
             let built = executable.variant(Variant { checked: true, scalar, guarded });
             let built = built.map_err(|_| LaunchError::CheckedCode { kernel: K::NAME })?;
             let (Some(function), Some(code)) = (built, K::CHECKED) else {

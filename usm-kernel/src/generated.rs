@@ -6,9 +6,10 @@ use core::convert::identity;
 use crate::DeviceCode;
 use crate::argument::Signature;
 use crate::group::Group;
-use crate::kernel::{Kernel, LocalLengths, LocalViews, Proof, Values, Views};
+use crate::kernel::{Kernel, LocalLengths, LocalViews, Values, Views};
 use crate::local::LocalSignature;
 use crate::order::{InOrder, Order};
+use crate::proof::{Bounds, Proof};
 use crate::range::NdRange;
 use crate::sharing::{Concurrent, Exclusive};
 pub use crate::sharing::{Elements, Sharing};
@@ -44,7 +45,7 @@ pub struct CheckedCode {
 /// only other kernels implement them by hand.
 ///
 /// # Safety
-/// Where `proof` returns [`Proof::Proven`], the body and the code keep the promise of
+/// Where `proof` returns [`Proof::PROVEN`], the body and the code keep the promise of
 /// [`DeviceCode`](crate::DeviceCode). Only the attribute implements this trait.
 pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
     /// As of [`Kernel`].
@@ -72,6 +73,19 @@ pub unsafe trait Written<const D: usize>: Sized + Send + Sync + 'static {
 
     /// As of [`Kernel`].
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof;
+
+    /// As of [`Kernel`].
+    const NODES: Option<&'static str> = None;
+
+    /// As of [`Kernel`].
+    fn bounds(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Bounds {
+        self.proof(range, lengths, values).bounds
+    }
+
+    /// As of [`Kernel`].
+    fn scalars(&self, values: &Values<Self::Arguments>, each: &mut dyn FnMut(u64)) {
+        let _ = (values, each);
+    }
 
     /// As of [`Kernel`]. False for an `unsafe fn`, for which its author vouches without a proof.
     const CONCURRENT: bool;
@@ -211,6 +225,21 @@ macro_rules! launched {
                 values: &Values<Self::Arguments>,
             ) -> Proof {
                 <K as Written<D>>::proof($kernel(self), range, lengths, values)
+            }
+
+            const NODES: Option<&'static str> = <K as Written<D>>::NODES;
+
+            fn bounds(
+                &self,
+                range: &NdRange<D>,
+                lengths: &[usize],
+                values: &Values<Self::Arguments>,
+            ) -> Bounds {
+                <K as Written<D>>::bounds($kernel(self), range, lengths, values)
+            }
+
+            fn scalars(&self, values: &Values<Self::Arguments>, each: &mut dyn FnMut(u64)) {
+                <K as Written<D>>::scalars($kernel(self), values, each);
             }
 
             #[inline]

@@ -35,7 +35,7 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         Self { range, id: start, order, proven: true, kernel: PhantomData }
     }
 
-    /// Whether the launch found [`Proof::Proven`](crate::Proof).
+    /// Whether the launch found [`Proof::is_proven`](crate::Proof::is_proven).
     #[inline]
     #[must_use]
     pub fn is_proven(&self) -> bool {

@@ -7,6 +7,7 @@ use crate::error::{ArgumentError, LaunchError};
 use crate::group::Group;
 use crate::local::{LocalSignature, LocalSize};
 use crate::order::{InOrder, Order};
+use crate::proof::{Bounds, ItemOrder, Proof};
 use crate::range::NdRange;
 use crate::sharing::{Concurrent, Exclusive};
 
@@ -109,7 +110,23 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// its own indices.
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
         let _ = (range, lengths, values);
-        Proof::None
+        Proof::NONE
+    }
+
+    /// The kernel in the text form, for an inspection of a launch whose proof is undecided.
+    #[doc(hidden)]
+    const NODES: Option<&'static str> = None;
+
+    /// The proof without the question of order, for a launch that an inspection frees.
+    #[doc(hidden)]
+    fn bounds(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Bounds {
+        self.proof(range, lengths, values).bounds
+    }
+
+    /// The bits of each scalar among the values.
+    #[doc(hidden)]
+    fn scalars(&self, values: &Values<Self::Arguments>, each: &mut dyn FnMut(u64)) {
+        let _ = (values, each);
     }
 
     /// The body, for one group. Groups run in any order.
@@ -139,33 +156,6 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         let _ = (group, arguments, local);
         unreachable!("only a kernel that is CONCURRENT runs beside others")
     }
-}
-
-/// The proof of a launch about a kernel's indices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Proof {
-    /// No proof: the body is written by hand and checks its own indices.
-    None,
-    /// Every index is inside, and no two items access one element between two barriers, unless both
-    /// read or both are atomic. Unchecked code runs.
-    Proven,
-    /// Items do not race, but an index may be outside: checked code runs.
-    Unproven {
-        /// The first index without a proof: `file:line:column`.
-        index: &'static str,
-        /// The condition that this launch violates, in the words of the source.
-        why: &'static str,
-    },
-    /// Two items may access one element: such a launch is refused.
-    Race {
-        /// The array.
-        array: &'static str,
-        /// Place of the write: `file:line:column`.
-        write: &'static str,
-        /// Place of the other read or write.
-        other: &'static str,
-    },
 }
 
 /// The properties of a kernel and a range before a launch.
@@ -217,23 +207,28 @@ impl<const D: usize> Description<D> {
         range: &NdRange<D>,
         lengths: &[usize],
         values: &Values<K::Arguments>,
+        inspects: bool,
     ) -> Result<Proof, LaunchError> {
-        match self.proof(kernel, range, lengths, values)? {
-            Proof::Race { array, write, other } => {
-                Err(LaunchError::Race { kernel: K::NAME, array, write, other })
+        let proof = self.proof(kernel, range, lengths, values, inspects)?;
+        match proof.order {
+            ItemOrder::Undecided { array, write, other, why } => {
+                Err(LaunchError::Race { kernel: K::NAME, array, write, other, why })
             }
-            proof => Ok(proof),
+            ItemOrder::Race(race) => Err(LaunchError::ShownRace { kernel: K::NAME, race }),
+            _ => Ok(proof),
         }
     }
 
     /// Checks the kernel's own requirements: its local size and its arguments' lengths. Returns the
-    /// proof.
+    /// proof, after an inspection where the order of items is undecided, or, if `inspects`, where
+    /// indices are.
     pub(crate) fn proof<K: Kernel<D>>(
         &self,
         kernel: &K,
         range: &NdRange<D>,
         lengths: &[usize],
         values: &Values<K::Arguments>,
+        inspects: bool,
     ) -> Result<Proof, LaunchError> {
         let local = range.local().sizes();
         if let Some(required) = self.required_group {
@@ -247,6 +242,41 @@ impl<const D: usize> Description<D> {
         kernel
             .check(range, lengths, values)
             .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })?;
-        Ok(kernel.proof(range, lengths, values))
+        let proof = kernel.proof(range, lengths, values);
+        #[cfg(feature = "alloc")]
+        if let Some(nodes) = K::NODES {
+            let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
+            if is_undecided || (inspects && matches!(proof.bounds, Bounds::Checked { .. })) {
+                return Ok(inspected(proof, nodes, kernel, range, lengths, values));
+            }
+        }
+        let _ = inspects;
+        Ok(proof)
+    }
+}
+
+/// The proof of a launch whose order is undecided, after an inspection.
+#[cfg(feature = "alloc")]
+#[cold]
+fn inspected<K: Kernel<D>, const D: usize>(
+    proof: Proof,
+    nodes: &'static str,
+    kernel: &K,
+    range: &NdRange<D>,
+    lengths: &[usize],
+    values: &Values<K::Arguments>,
+) -> Proof {
+    let mut scalars = alloc::vec::Vec::new();
+    kernel.scalars(values, &mut |bits| scalars.push(bits));
+    let sizes = (range.global().sizes(), range.local().sizes());
+    let is_undecided = matches!(proof.order, ItemOrder::Undecided { .. });
+    let bounds = if is_undecided { kernel.bounds(range, lengths, values) } else { proof.bounds };
+    let answers = crate::inspection::answers(nodes, (&sizes.0, &sizes.1), lengths, &scalars);
+    match answers {
+        Some((order, are_inside)) => Proof {
+            order: if is_undecided { order } else { proof.order },
+            bounds: if are_inside && bounds != Bounds::Proven { Bounds::Inspected } else { bounds },
+        },
+        None => proof,
     }
 }

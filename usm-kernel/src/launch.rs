@@ -10,8 +10,9 @@ use crate::error::LaunchError;
 use crate::host::phased;
 #[cfg(feature = "threads")]
 use crate::host::threads::Divided;
-use crate::kernel::{Description, Kernel, LocalLengths, Proof, Values};
+use crate::kernel::{Description, Kernel, LocalLengths, Values};
 use crate::order::{InOrder, Order};
+use crate::proof::{Bounds, Proof};
 use crate::range::{NdRange, Range};
 use crate::sharing::Exclusive;
 
@@ -151,7 +152,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     ///
     /// By default a launch that would take more than about 50 us more uses the whole pool, whose
     /// size is `USM_NUM_THREADS` or what [`set`](usm_core::threads::set) states, else rayon's. Only
-    /// a [proven](Proof::Proven) launch is divided, so the number of threads changes no result,
+    /// a [proven](Proof::is_proven) launch is divided, so the number of threads changes no result,
     /// except that of atomic operations whose order matters, such as sums of floating-point
     /// numbers. On one thread run launches of kernels that are written by hand or `unsafe`,
     /// launches in another [`order`](Self::order) or with [`local_memory`](Self::local_memory), and
@@ -163,7 +164,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
     }
 
     /// The proof of the kernel for this range and these arguments, without running it.
-    /// [`Proof::Unproven`] names the first index without a proof, and the condition that it lacks.
+    /// [`Bounds::Checked`] names the first index without a proof, and the condition that it lacks.
+    /// A launch whose order no condition decides is [inspected](crate::ItemOrder::Inspected).
     ///
     /// # Errors
     /// The kernel's own refusals: its local size, lengths of arguments.
@@ -176,7 +178,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
         let range = self.default_groups(&kernel)?.unwrap_or(self.range);
         let description = Description::new(&kernel, &range, &values)?;
-        description.proof(&kernel, &range, elements.as_ref(), &values)
+        description.proof(&kernel, &range, elements.as_ref(), &values, true)
     }
 
     /// The groups of a launch that states none; `None` if it states some, or the runtime chooses.
@@ -208,12 +210,13 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         lengths: &[usize],
         values: &Values<K::Arguments>,
     ) -> Result<Proof, LaunchError> {
-        match description.check_and_prove(kernel, &self.range, lengths, values)? {
-            Proof::Unproven { index, why } if self.needs_proof => {
+        let proof = description.check_and_prove(kernel, &self.range, lengths, values, self.needs_proof)?;
+        match proof.bounds {
+            Bounds::Checked { index, why } if self.needs_proof => {
                 Err(LaunchError::Unproven { kernel: K::NAME, index, why })
             }
-            Proof::None if self.needs_proof => Err(LaunchError::NoProof { kernel: K::NAME }),
-            proof => Ok(proof),
+            Bounds::None if self.needs_proof => Err(LaunchError::NoProof { kernel: K::NAME }),
+            _ => Ok(proof),
         }
     }
 
@@ -247,7 +250,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         #[cfg(feature = "threads")]
         let is_divided = K::CONCURRENT
             && !O::NOISE
-            && proof == Proof::Proven
+            && proof.is_proven()
             && launch.region.is_none()
             && launch.threads.is_none_or(|threads| threads.get() > 1)
             && usm_core::threads::stated()?.is_none_or(|threads| threads.get() > 1);
@@ -293,7 +296,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
             // event of this task is complete; `Bind` proved the rest.
             let views = unsafe { K::Arguments::views::<Exclusive>(&raw) };
-            phased::groups(&kernel, &range, views, local, order, proof == Proof::Proven);
+            phased::groups(&kernel, &range, views, local, order, proof.is_proven());
         };
         let submit = |usages: &[Usage<'_, B>]| {
             #[cfg(feature = "alloc")]

@@ -32,6 +32,8 @@ mod executable;
 pub mod generated;
 mod group;
 pub mod host;
+#[cfg(feature = "alloc")]
+mod inspection;
 mod kernel;
 mod launch;
 mod local;
@@ -41,6 +43,7 @@ mod order;
 #[cfg(feature = "macros")]
 pub mod prelude;
 mod private;
+mod proof;
 mod range;
 #[cfg(feature = "alloc")]
 mod rounding;
@@ -82,13 +85,14 @@ pub use generated::{CheckedCode, Vouched};
 #[doc(hidden)]
 pub use group::Axis;
 pub use group::{Group, Items};
-pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Values, Views};
+pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Values, Views};
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 #[cfg(feature = "alloc")]
 pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module};
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use private::{Private, PrivateArrays};
+pub use proof::{Bounds, ItemOrder, Proof, RaceDeed, RaceSide, ShownRace};
 pub use range::{Id, Item, NdRange, Range, RangeError};
 #[cfg(feature = "alloc")]
 pub use shape::Shape;

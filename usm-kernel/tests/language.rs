@@ -6,7 +6,7 @@
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
-use usm_kernel::{InOrder, Kernel, Proof, Reversed, Shuffled};
+use usm_kernel::{Bounds, InOrder, Kernel, Proof, Reversed, Shuffled};
 
 #[path = "common/language.rs"]
 mod language;
@@ -68,7 +68,7 @@ fn a_group_collects() {
         let a = &array(queue, &values);
         let plain = language::collect_plain(&values);
         let range = NdRange::new([144], [48]).unwrap();
-        assert_eq!(language::collect.proof(&range, &[144; 5], &((), (), (), (), ())), Proof::Proven);
+        assert_eq!(language::collect.proof(&range, &[144; 5], &((), (), (), (), ())), Proof::PROVEN);
         let zeros = || array(queue, &[0_i32; 144]);
         every_order!(
             queue,
@@ -247,11 +247,11 @@ fn functions_of_numbers() {
 #[test]
 fn a_length_given_by_a_scalar_is_proven() {
     let range = NdRange::new([64], [16]).unwrap();
-    assert_eq!(language::rotate.proof(&range, &[1, 64], &(3, ())), Proof::Proven);
-    assert_eq!(language::rotate.proof(&range, &[1, 64], &(16, ())), Proof::Proven);
-    assert!(matches!(language::rotate.proof(&range, &[1, 63], &(3, ())), Proof::Unproven { .. }));
+    assert_eq!(language::rotate.proof(&range, &[1, 64], &(3, ())), Proof::PROVEN);
+    assert_eq!(language::rotate.proof(&range, &[1, 64], &(16, ())), Proof::PROVEN);
+    assert!(matches!(language::rotate.proof(&range, &[1, 63], &(3, ())).bounds, Bounds::Checked { .. }));
     // The sum for the length wraps.
-    assert_ne!(language::rotate.proof(&range, &[1, 64], &(u64::MAX - 3, ())), Proof::Proven);
+    assert_ne!(language::rotate.proof(&range, &[1, 64], &(u64::MAX - 3, ())), Proof::PROVEN);
 }
 
 #[test]

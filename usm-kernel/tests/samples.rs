@@ -162,15 +162,15 @@ proptest! {
 fn every_sample_is_proven_for_its_usual_range() {
     let range = line(16, 256);
     let n = 16 * 256;
-    assert_eq!(reverse.proof(&range, &[n], &((),)), Proof::Proven);
-    assert_eq!(saxpy.proof(&range, &[1, n, n], &(0.5, (), ())), Proof::Proven);
-    assert_eq!(reduce.proof(&range, &[10 * n, 16], &((), ())), Proof::Proven);
-    assert_eq!(histogram.proof(&range, &[10 * n, BINS], &((), ())), Proof::Proven);
-    assert_eq!(scan.proof(&range, &[n - 5, n - 5, 16], &((), (), ())), Proof::Proven);
-    assert_eq!(add_carries.proof(&range, &[16, n - 5], &((), ())), Proof::Proven);
+    assert_eq!(reverse.proof(&range, &[n], &((),)), Proof::PROVEN);
+    assert_eq!(saxpy.proof(&range, &[1, n, n], &(0.5, (), ())), Proof::PROVEN);
+    assert_eq!(reduce.proof(&range, &[10 * n, 16], &((), ())), Proof::PROVEN);
+    assert_eq!(histogram.proof(&range, &[10 * n, BINS], &((), ())), Proof::PROVEN);
+    assert_eq!(scan.proof(&range, &[n - 5, n - 5, 16], &((), (), ())), Proof::PROVEN);
+    assert_eq!(add_carries.proof(&range, &[16, n - 5], &((), ())), Proof::PROVEN);
     let tiles = NdRange::covering([100, 70], [16, 16]).unwrap();
     let lengths = [1, 1, 1, 100 * 33, 33 * 70, 100 * 70];
-    assert_eq!(matmul.proof(&tiles, &lengths, &(100, 33, 70, (), (), ())), Proof::Proven);
+    assert_eq!(matmul.proof(&tiles, &lengths, &(100, 33, 70, (), (), ())), Proof::PROVEN);
 }
 
 #[test]

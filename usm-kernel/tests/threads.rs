@@ -207,7 +207,7 @@ impl<const C: bool> Kernel<1> for Witness<C> {
     type Local = ();
 
     fn proof(&self, _: &NdRange<1>, _: &[usize], _: &Values<Self::Arguments>) -> Proof {
-        Proof::Proven
+        Proof::PROVEN
     }
 
     fn group<O: Order>(&self, group: &mut Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
@@ -280,7 +280,7 @@ impl Kernel<1> for Slow {
     type Local = ();
 
     fn proof(&self, _: &NdRange<1>, _: &[usize], _: &Values<Self::Arguments>) -> Proof {
-        Proof::Proven
+        Proof::PROVEN
     }
 
     fn group<O: Order>(&self, _: &mut Group<'_, Self, 1, O>, _: (&mut [u32],), (): ()) {

@@ -164,7 +164,8 @@ pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let graph = file.graph(&dims, &values, hints)?;
     file.count_plans()?;
     let planned = if file.plans.is_empty() { None } else { Some(file.planned(dims, values)?) };
-    Ok(Model { planned, ..Model::from(graph) })
+    let missing_cost = file.missing_cost();
+    Ok(Model { planned, missing_cost, ..Model::from(graph) })
 }
 
 /// Whether the sizes of a text depend on dimensions; then, whether it has plans for every value.
@@ -187,6 +188,12 @@ impl File {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The place of an operator without a cost, if others have one.
+    fn missing_cost(&self) -> Option<String> {
+        let missing = self.ops.iter().position(|op| op.cost.is_none())?;
+        self.ops.iter().any(|op| op.cost.is_some()).then(|| format!("ops[{missing}].cost"))
     }
 
     fn dimensions(&self) -> Result<Vec<NamedDimension>> {
@@ -305,12 +312,14 @@ pub(crate) fn text_with_dims(
 impl File {
     fn of(graph: &Graph) -> Self {
         let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors()[t].id).collect::<Vec<_>>();
+        // All costs or none, as a reader cannot know what an absent one among others means.
+        let has_costs = graph.ops().iter().any(|node| node.cost != 1);
         let op = |node: &OpNode| JsonOp {
             name: node.name.clone(),
             inputs: ids(&node.inputs),
             outputs: ids(&node.outputs),
             in_place: node.in_place.iter().map(|&(from, to)| (ids(&[from])[0], ids(&[to])[0])).collect(),
-            cost: (node.cost != 1).then_some(node.cost),
+            cost: has_costs.then_some(node.cost),
             // The graph has a tensor for it.
             workspace: 0,
         };

@@ -8,7 +8,6 @@ use usm_pool::planner::reorder::Reordered;
 use usm_pool::{Graph, OrderBound, Problem};
 
 use crate::error::{Error, Result};
-use crate::onnx::infer::Inferred;
 use crate::ranged::Planned;
 use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
@@ -35,16 +34,15 @@ pub struct Model {
     pub every_order: Option<OrderBound>,
     /// The plans in the file, if it has them. Nothing is searched then.
     pub planned: Option<Planned>,
+    /// The place of an operator without a cost, if others have one: its time is not known.
+    pub missing_cost: Option<String>,
 }
 
 impl From<Graph> for Model {
     fn from(graph: Graph) -> Self {
-        Self { graph, reordered: None, every_order: None, planned: None }
+        Self { graph, reordered: None, every_order: None, planned: None, missing_cost: None }
     }
 }
-
-/// Returns the shapes of the operators' results for the bytes of a model without weights.
-pub type Infer = dyn Fn(&[u8]) -> Inferred;
 
 /// The user's hints about a file.
 #[derive(Clone, Default)]
@@ -59,17 +57,12 @@ pub struct Hints<'a> {
     pub keep_order: bool,
     /// Sets of operators that a search for the order may visit, if not the usual number.
     pub order_sets: Option<u64>,
-    /// Whether every tensor of an ONNX file has bytes of its own.
+    /// Whether every result of an ONNX file has bytes of its own: no views, and no constants.
     pub no_views: bool,
     /// Whether the plan is for a queue without order, so that none is chosen.
     pub out_of_order: bool,
     /// Receives remarks: unused columns and keys, lifetimes that differ.
     pub remark: Option<&'a dyn Fn(&str)>,
-    /// Infers the shapes that an ONNX file does not state, from the bytes of a model without
-    /// weights.
-    pub infer: Option<&'a Infer>,
-    /// The remedy for an unstated shape, if there is no inference.
-    pub remedy: &'a str,
 }
 
 impl Hints<'_> {

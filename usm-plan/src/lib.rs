@@ -20,6 +20,7 @@ pub mod proof;
 pub mod ranged;
 mod rehearsal;
 pub mod report;
+pub mod request;
 pub mod shown;
 mod table;
 #[cfg(any(test, fuzzing))]

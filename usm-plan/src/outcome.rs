@@ -75,6 +75,8 @@ pub struct Outcome {
     pub reordered: Option<Reordered>,
     /// A bound on the peak of every order of the operators, if one was searched for.
     pub every_order: Option<OrderBound>,
+    /// The place of an operator without a cost in the input, if others have one.
+    pub missing_cost: Option<String>,
     /// Peak against edges, if requested.
     pub curve: Option<Vec<Tradeoff>>,
     /// Every strategy, if requested.
@@ -97,7 +99,7 @@ pub fn make(
 ) -> Result<Outcome> {
     let start = Instant::now();
     let named = |error| Error::bad(error).in_file(file);
-    let (mut reordered, mut every_order) = (None, None);
+    let (mut reordered, mut every_order, mut missing_cost) = (None, None, None);
     let (graph, problem, plan) = match input {
         Input::Buffers(problem) => {
             let plan = plan_within(&problem, options, limits).map_err(named)?;
@@ -118,6 +120,7 @@ pub fn make(
         Input::Graph(model) => {
             let ordered = ordered(model, again, options, file)?;
             (reordered, every_order) = (ordered.reordered, ordered.every_order);
+            missing_cost = ordered.missing_cost;
             let graph = ordered.graph;
             let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(named)?;
             (Some(graph), problem, plan)
@@ -125,7 +128,19 @@ pub fn make(
     };
     let seconds = start.elapsed().as_secs_f64();
     let (stopped, curve, compared, proven) = (None, None, None, None);
-    Ok(Outcome { graph, problem, plan, seconds, stopped, reordered, every_order, curve, compared, proven })
+    Ok(Outcome {
+        graph,
+        problem,
+        plan,
+        seconds,
+        stopped,
+        reordered,
+        every_order,
+        missing_cost,
+        curve,
+        compared,
+        proven,
+    })
 }
 
 /// The model in the order for planning.
@@ -139,7 +154,7 @@ pub(crate) fn ordered(model: Model, again: bool, options: &Options<'_>, file: &P
     let mut found = found.map_err(|error| Error::bad(error).in_file(file))?;
     let every_order = found.every_order.take();
     let graph = model.graph.reordered(&found.order).map_err(Error::unable)?;
-    Ok(Model { reordered: Some(found), every_order, ..Model::from(graph) })
+    Ok(Model { reordered: Some(found), every_order, missing_cost: model.missing_cost, ..Model::from(graph) })
 }
 
 impl Outcome {

@@ -61,7 +61,7 @@ fn model(channels: i64) -> Vec<u8> {
         ..GraphProto::default()
     };
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 13 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(graph) }.encode_to_vec()
+    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
 }
 
 #[test]

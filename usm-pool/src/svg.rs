@@ -4,12 +4,15 @@
 //! the bound. Every element has a tooltip.
 
 pub(crate) mod axis;
+mod curve;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
+
+pub use self::curve::recompute_curve;
 
 use self::axis::{Unit, ticks};
 use crate::dependency::Queue;

@@ -3,7 +3,8 @@
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
 //! plans in `O(n log n)` with a heap. [`plan()`] computes every number of a plan anew, [`graph()`]
 //! everything from the operator graph. [`bound_proof`] replays why nothing below a bound is
-//! possible, [`order_bound`] why no order of the operators is.
+//! possible, [`order_bound`] why no order of the operators is. [`recomputed`] replays a graph whose
+//! operators run again beside the given one.
 
 #[cfg(feature = "alloc")]
 mod graph;
@@ -16,6 +17,8 @@ mod plan;
 #[cfg(feature = "alloc")]
 mod proof;
 #[cfg(feature = "alloc")]
+mod recompute;
+#[cfg(feature = "alloc")]
 mod sweep;
 
 #[cfg(feature = "alloc")]
@@ -26,6 +29,8 @@ pub use order::order_bound;
 pub use plan::plan;
 #[cfg(feature = "alloc")]
 pub use proof::{ProofError, ProofFault, bound_proof};
+#[cfg(feature = "alloc")]
+pub use recompute::recomputed;
 #[cfg(feature = "alloc")]
 pub use sweep::sweep;
 
@@ -82,6 +87,19 @@ pub enum Violation {
     OrderTooLarge,
     /// A bound on every order of a graph with loops, which keeps its order.
     OrderOfLoops,
+    /// A changed graph with an operator that has no source, other sizes, another cost or a further
+    /// permit, or that runs again although its effect is not its results alone.
+    ChangedOperator { op: usize },
+    /// A changed graph whose operator `op` reads other values than `of` does in the given graph.
+    ChangedInput { op: usize, of: usize },
+    /// A changed graph that runs an operator of the given graph for the first time so many times.
+    ChangedRuns { op: usize, runs: usize },
+    /// A changed graph that lacks a tensor, or has another size, kind or output.
+    ChangedTensor { id: u64 },
+    /// A changed graph with another content of an output or of state at the end.
+    ChangedResult { id: u64 },
+    /// A changed graph, or the given one, with loops.
+    ChangedLoop,
 }
 
 impl fmt::Display for Violation {
@@ -143,6 +161,23 @@ impl fmt::Display for Violation {
             Self::OrderBelow { limit } => write!(f, "order bound: some order keeps within {limit} bytes"),
             Self::OrderTooLarge => f.write_str("order bound: too many sets of operators to replay"),
             Self::OrderOfLoops => f.write_str("order bound: a graph with loops keeps its order"),
+            Self::ChangedOperator { op } => write!(
+                f,
+                "changed graph: op {op} has no source, other sizes, another cost or permit, or must not run again"
+            ),
+            Self::ChangedInput { op, of } => {
+                write!(f, "changed graph: op {op} reads other values than op {of} of the given graph")
+            }
+            Self::ChangedRuns { op, runs } => {
+                write!(f, "changed graph: op {op} of the given graph runs for the first time {runs} times")
+            }
+            Self::ChangedTensor { id } => {
+                write!(f, "changed graph: tensor {id} is missing, or has another size, kind or output")
+            }
+            Self::ChangedResult { id } => {
+                write!(f, "changed graph: tensor {id} has another content at the end")
+            }
+            Self::ChangedLoop => f.write_str("changed graph: a graph with loops has no changes"),
         }
     }
 }

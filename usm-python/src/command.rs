@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 use crate::argument;
-use crate::shapes;
 
 /// Runs the command with these arguments, of which the first is its name, without the interpreter.
 /// Returns its exit code. Output goes to the process's own standard output and error, and Ctrl-C is
@@ -14,7 +13,5 @@ use crate::shapes;
 #[pyfunction]
 pub(crate) fn _run_command(py: Python<'_>, arguments: &Bound<'_, PyAny>) -> PyResult<u8> {
     let arguments: Vec<OsString> = argument::items(arguments, usize::MAX, |word| word.extract())?;
-    let inference = shapes::is_installed().then_some(shapes::infer as usm_cli::Inference);
-    usm_cli::infer_shapes_with(inference, "the package onnx does: pip install onnx");
     Ok(py.detach(|| usm_cli::run_command(arguments)))
 }

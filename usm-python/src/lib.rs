@@ -60,12 +60,12 @@ mod plan_arena;
 mod plan_input;
 mod plan_pictures;
 mod plan_progress;
+mod plan_recompute;
 mod queue;
 mod room;
 mod runtime;
 mod scalar;
 mod selection;
-mod shapes;
 mod snapshot;
 mod stats;
 mod storage;
@@ -122,6 +122,8 @@ mod _usm {
     use crate::plan::{PyPlan, plan};
     #[pymodule_export]
     use crate::plan_arena::PyArena;
+    #[pymodule_export]
+    use crate::plan_recompute::PyRecomputeCurve;
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyImportError, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyRange, PyRangeMethods as _, PyString};
 use usm_plan::clock::Clock;
-use usm_plan::error::Exit;
 use usm_plan::graph_json::RangePlan;
 use usm_plan::outcome;
 use usm_plan::ranged::{NamedDimension, Wanted};
@@ -25,7 +24,6 @@ use crate::error::Class;
 use crate::plan_input::Given;
 use crate::plan_progress::Line;
 use crate::queue::PyQueue;
-use crate::shapes;
 
 /// The interval at which a search checks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -48,8 +46,7 @@ pub(crate) struct PyPlan {
 /// in seconds, and `threads` is the number of threads that search. With `reorder`, the operators of
 /// a graph run in the order with the lowest peak that is found; those of an ONNX model do unless
 /// `keep_order`. Raises `usm.RequestError` for an
-/// input or option that is not valid, `TypeError` for an input of another form, and `ImportError`
-/// where shapes must be inferred and the package `onnx` is missing.
+/// input or option that is not valid, and `TypeError` for an input of another form.
 ///
 /// >>> plan = usm.plan([(0, 2, 1024), (1, 3, 2048), (2, 4, 1024)])
 /// >>> plan.offsets.tolist(), plan.peak, plan.optimal
@@ -143,8 +140,6 @@ pub(crate) fn plan(
             no_views: !views,
             out_of_order: queue == Queue::OutOfOrder,
             remark: Some(&remark),
-            infer: shapes::is_installed().then_some(&shapes::infer as &usm_plan::input::Infer),
-            remedy: "pip install onnx",
         };
         let stop = || {
             line.tick();
@@ -221,32 +216,26 @@ fn wanted_dims(dims: Option<&Bound<'_, PyAny>>) -> PyResult<(Vec<(String, u64)>,
     Ok((ones, ranges))
 }
 
-/// An unknown shape is an `ImportError`, as a package could infer it; other errors are the
-/// caller's.
-fn refused(error: Error) -> PyErr {
-    let error = error.with_field_named("--dim", "dims");
-    let text = error.to_string();
-    match error.exit() {
-        Exit::Unable if text.ends_with("pip install onnx") => PyImportError::new_err(text),
-        _ => Class::Request.error(text),
-    }
+/// An error of the caller's input.
+pub(crate) fn refused(error: Error) -> PyErr {
+    Class::Request.error(error.with_field_named("--dim", "dims").to_string())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Ends a search at its time limit, or when Python has a signal.
-struct Watch {
-    clock: Clock<'static>,
+pub(crate) struct Watch {
+    pub(crate) clock: Clock<'static>,
     /// The caller's thread. Only the main thread can check for signals.
-    thread: ThreadId,
+    pub(crate) thread: ThreadId,
     /// The time of the last check, and the exception that it raised.
-    asked: Mutex<(Instant, Option<PyErr>)>,
+    pub(crate) asked: Mutex<(Instant, Option<PyErr>)>,
 }
 
 impl Watch {
-    fn must_stop(&self) -> bool {
+    pub(crate) fn must_stop(&self) -> bool {
         if self.clock.must_stop() {
             return true;
         }
@@ -452,6 +441,10 @@ impl PyPlan {
             true => format!("no plan can fit in {capacity} bytes, because the lower bound is {bound}"),
             false => format!("no plan was found that fits in {capacity} bytes; the best has {peak}"),
         })
+    }
+
+    pub(crate) fn outcome(&self) -> &Outcome {
+        &self.outcome
     }
 
     pub(crate) fn title(&self) -> &str {

@@ -45,6 +45,7 @@ FITS = {
     "on": True,
     "other": 8,
     "path": "/nowhere/file",
+    "point": 0,
     "peer": lambda: usm.Context("host"),
     "pointer": 4096,
     "records": 0,
@@ -65,6 +66,7 @@ INSTANCES = {
     "MemoryUSMHost": lambda: usm.memory.MemoryUSMHost(8, queue="host"),
     "Plan": lambda: usm.plan(GRAPH),
     "Queue": lambda: usm.Queue("host"),
+    "RecomputeCurve": lambda: usm.plan(GRAPH).recompute_curve(),
     "Snapshot": usm.snapshot,
 }
 # Kernels have a table of their own (test_kernel_refusals.py).
@@ -103,7 +105,7 @@ def public():
 
 
 CASES = {f"{name}({parameter.name})": (name, function, parameter) for name, function, parameter in public()}
-NUMBERS = {"address", "alignment", "capacity", "keep", "pointer", "records", "size", "threads", "time_limit", "timeout"}
+NUMBERS = {"address", "alignment", "budget", "bytes_per_cost", "capacity", "keep", "point", "pointer", "records", "size", "threads", "time_limit", "timeout"}
 
 
 def call(function, parameter, value):

@@ -308,12 +308,8 @@ def test_the_bytes_of_a_model_are_planned():
         usm.plan(model(stated=True))
 
 
-def test_shapes_come_from_the_package_onnx(monkeypatch):
+def test_shapes_need_no_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match="\"h\".*pip install onnx"):
-        usm.plan(model(stated=False), dims={"N": 4})
-    monkeypatch.undo()
-    require("onnx", "infers shapes")
     assert usm.plan(model(stated=False), dims={"N": 4}).peak == 1024
 
 
@@ -392,7 +388,6 @@ def test_a_value_outside_of_the_plan_is_refused():
 
 
 def test_a_model_is_planned_for_every_value():
-    require("onnx", "infers shapes")
     plan = usm.plan(model(stated=False), dims={"N": "1..64"})
     for n in (1, 5, 64):
         one = usm.plan(model(stated=False), dims={"N": n})
@@ -407,3 +402,60 @@ def test_the_last_value_of_a_range_is_one_of_its_values(values):
         assert plan.at(**{name: plan.dims[0]["high"]}).peak == plan.peak
         with pytest.raises(usm.RequestError, match=f"^dims: {name}=8 is none of 1.."):
             plan.at(**{name: 8})
+
+
+RECOMPUTED = {
+    "tensors": [{"id": id, "size": size} for id, size in enumerate([4096, 64, 4096, 64, 64])],
+    "ops": [
+        {"name": "make", "outputs": [0], "cost": 50},
+        {"name": "sum", "inputs": [0], "outputs": [1], "cost": 10},
+        {"name": "grow", "inputs": [1], "outputs": [2], "cost": 10},
+        {"name": "shrink", "inputs": [2], "outputs": [3], "cost": 10},
+        {"name": "join", "inputs": [0, 3], "outputs": [4], "cost": 10},
+    ],
+    "outputs": [4],
+}
+
+
+def test_a_curve_of_recompute_has_graphs(tmp_path):
+    plan = usm.plan(RECOMPUTED)
+    curve = plan.recompute_curve()
+    assert (len(curve), curve.bound) == (2, 4224)
+    assert curve.points == [
+        {"peak": 8256, "time": 0, "repeated": [], "copies": []},
+        {"peak": 4224, "time": 50, "repeated": ["make.again"], "copies": []},
+    ]
+    point = usm.plan(curve.graph(1))
+    assert (point.peak, point.order[-2:]) == (4224, ["make.again", "join"])
+    copied = plan.recompute_curve(bytes_per_cost=1024)
+    assert copied.points[1]["time"] == 8 and len(copied.points[1]["copies"]) == 2
+    assert [it["peak"] for it in plan.recompute_curve(budget=5000, time_limit=5).points] == [4224]
+    curve.to_svg(tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").read_text() == curve._repr_svg_()
+    assert repr(curve) == "<usm.RecomputeCurve: 2 points, peaks from 8256 down to 4224 bytes>"
+
+
+def test_a_curve_of_recompute_refuses_bad_input():
+    plan = usm.plan(RECOMPUTED)
+    for options, words in (
+        ({"budget": 4000}, ["budget", "least found is 4224"]),
+        ({"bytes_per_cost": 0}, ["bytes_per_cost", "above 0"]),
+        ({"bytes_per_cost": float("nan")}, ["bytes_per_cost", "above 0"]),
+        ({"time_limit": -1}, ["time_limit"]),
+    ):
+        with pytest.raises(usm.RequestError) as refused:
+            plan.recompute_curve(**options)
+        assert all(word in str(refused.value) for word in words), refused.value
+    with pytest.raises(IndexError, match="2 of 2 points"):
+        plan.recompute_curve().graph(2)
+    with pytest.raises(usm.RequestError, match="input: buffers have no operators"):
+        usm.plan([(0, 1, 8)]).recompute_curve()
+    with pytest.raises(usm.RequestError, match="queue: "):
+        usm.plan(RECOMPUTED, queue="out-of-order").recompute_curve()
+    for cost, words in ((-1, "cost"), (float("nan"), "ops.0..cost"), (None, "ops.0..cost is absent")):
+        ops = [dict(op) for op in RECOMPUTED["ops"]]
+        ops[0]["cost"] = cost
+        if cost is None:
+            del ops[0]["cost"]
+        with pytest.raises(usm.RequestError, match=words):
+            usm.plan({**RECOMPUTED, "ops": ops}).recompute_curve()

@@ -162,7 +162,7 @@ pub(crate) fn drivers(report: &mut Report) {
     report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
 }
 
-/// The command built with `panic = "abort"` and the default features, so without shape inference.
+/// The command built with `panic = "abort"` and the default features.
 /// The earlier tests run again with this binary: with the machine's runtimes, with one, none and
 /// broken ones, and on ONNX models.
 pub(crate) fn without_unwinding(report: &mut Report) {
@@ -183,10 +183,7 @@ pub(crate) fn without_unwinding(report: &mut Report) {
         "runtimes::",
         "onnx_stated::",
     ]);
-    report.command(
-        "panic=abort: runtimes, and models without shape inference",
-        test.env("USM_CLI_BINARY", binary),
-    );
+    report.command("panic=abort: runtimes, and models", test.env("USM_CLI_BINARY", binary));
 }
 
 /// The random tests run in full with all features. A build with fewer features compiles the same

@@ -346,18 +346,18 @@ fn launches(queue: &Queue<HostHeap>) -> Vec<Row> {
     let tree = grid(1 << 16, 256);
     let sums = nanoseconds(Box::new(|| {
         let proof = reduce.proof(black_box(&tree), black_box(&[1 << 16, 1 << 8]), &((), ()));
-        assert_eq!(black_box(proof), Proof::Proven);
+        assert_eq!(black_box(proof), Proof::PROVEN);
     }));
     let square = NdRange::new([256, 256], [16, 16]).expect("the sizes divide");
     let points = nanoseconds(Box::new(|| {
         let lengths = [1, 1, 1 << 16, 1 << 16];
         let proof = stencil.proof(black_box(&square), black_box(&lengths), black_box(&(256, 256, (), ())));
-        assert_eq!(black_box(proof), Proof::Proven);
+        assert_eq!(black_box(proof), Proof::PROVEN);
     }));
     let products = nanoseconds(Box::new(|| {
         let lengths = [1, 1 << 16, 1 << 16, 1 << 16];
         let proof = matmul.proof(black_box(&square), black_box(&lengths), black_box(&(256, (), (), ())));
-        assert_eq!(black_box(proof), Proof::Proven);
+        assert_eq!(black_box(proof), Proof::PROVEN);
     }));
     vec![
         Row::new("launch", "limit", "ns", plain, 50.0),

@@ -15,7 +15,7 @@ impl Kernel<1> for copy {
     type Local = ();
 
     fn proof(&self, _: &NdRange<1>, _: &[usize], _: &Values<Self::Arguments>) -> Proof {
-        Proof::Proven
+        Proof::PROVEN
     }
 
     fn group<O: Order>(

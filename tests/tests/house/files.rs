@@ -68,8 +68,8 @@ const OPENS_IN_PYTHON: [&str; 8] =
 const TABLE: &[(&str, usize, Reason)] = &[
     ("level-zero-sys/src/loader.rs", 1, Named),
     ("usm-cli/src/demo.rs", 2, Temporary),
-    ("usm-cli/src/infer.rs", 1, Package),
     ("usm-cli/src/lib.rs", 1, Package),
+    ("usm-cli/src/plan/recompute.rs", 1, Named),
     ("usm-cli/src/temporary.rs", 3, Temporary),
     ("usm-core/src/backend/host/heap.rs", 1, System),
     ("usm-core/src/driver/library.rs", 2, Named),
@@ -89,6 +89,7 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-python/src/kernel/folder.rs", 9, Own),
     ("usm-python/src/nrt_library.rs", 1, Package),
     ("usm-python/src/plan_pictures.rs", 3, Temporary),
+    ("usm-python/src/plan_recompute.rs", 1, Named),
     ("usm-python/src/snapshot.rs", 1, Named),
     ("usm-sycl/src/loader.rs", 2, Named),
 ];

@@ -79,6 +79,22 @@ pub(crate) struct Arguments {
     /// input.
     #[arg(long)]
     pub(super) no_views: bool,
+    /// Print a curve of peak against time, each point a graph of its own: operators run again, and
+    /// with --bytes-per-cost tensors are copied to another memory and back, for a lower peak. The
+    /// order of the operators stays. Times are in the unit of the operators' cost.
+    #[arg(long)]
+    pub(super) curve_recompute: bool,
+    /// With --curve-recompute: only the graph of the least time that fits in this many bytes; exit
+    /// code 1 and the least peak if none was found.
+    #[arg(long, value_name = "BYTES", requires = "curve_recompute", value_parser = units::bytes, allow_negative_numbers = true)]
+    pub(super) budget: Option<u64>,
+    /// With --curve-recompute: bytes that a copy to another memory, or back, moves in one unit of
+    /// cost. Without it there are no copies.
+    #[arg(long, value_name = "RATE", requires = "curve_recompute", allow_negative_numbers = true)]
+    pub(super) bytes_per_cost: Option<f64>,
+    /// With --curve-recompute: write each point as graph.json in this folder.
+    #[arg(long, value_name = "DIR", requires = "curve_recompute")]
+    pub(super) output_dir: Option<PathBuf>,
     /// Print the peak of every strategy beside that of the plan.
     #[arg(long)]
     pub(super) compare: bool,

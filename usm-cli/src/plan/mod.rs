@@ -4,6 +4,7 @@ mod arguments;
 mod execute;
 mod proof;
 mod range;
+mod recompute;
 mod text;
 
 use std::path::PathBuf;
@@ -41,6 +42,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool, start: Instant) -> Result<E
             return Err(Error::bad("a run is for one value of each dimension").in_field("--run"));
         }
         return range::run(arguments, json, start);
+    }
+    if arguments.curve_recompute {
+        return recompute::run(arguments, json, start);
     }
     proof::refuse(arguments)?;
     let input = read(arguments)?;
@@ -129,6 +133,7 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
         ("--graph", arguments.graph.is_some()),
         ("--dependencies", arguments.dependencies.is_some()),
         ("--run", arguments.run),
+        ("--curve-recompute", arguments.curve_recompute),
     ];
     match needs_operators.into_iter().find(|(_, given)| *given) {
         Some((field, _)) => Err(Error::bad("buffers have no operators; give a graph")
@@ -280,8 +285,13 @@ fn clock(arguments: &Arguments, start: Instant, part: u32) -> Clock<'static> {
 }
 
 fn count_parts(arguments: &Arguments) -> u32 {
-    let more =
-        [arguments.curve, arguments.compare, arguments.proof.is_some(), arguments.compare_with.is_some()];
+    let more = [
+        arguments.curve,
+        arguments.curve_recompute,
+        arguments.compare,
+        arguments.proof.is_some(),
+        arguments.compare_with.is_some(),
+    ];
     1 + more.into_iter().map(u32::from).sum::<u32>()
 }
 

@@ -7,12 +7,9 @@ mod devices;
 mod hostile;
 mod interface;
 mod kernel;
-#[cfg(feature = "onnx")]
 mod onnx;
-#[cfg(feature = "onnx")]
 mod onnx_control;
 mod onnx_files;
-#[cfg(feature = "onnx")]
 mod onnx_quantised;
 mod onnx_stated;
 mod onnx_views;
@@ -20,11 +17,13 @@ mod page;
 mod plan;
 mod plan_parts;
 mod plan_proof;
+mod plan_recompute;
 mod plan_run;
 #[path = "../../../usm-plan/src/onnx/proto.rs"]
 mod proto;
 mod prune;
 mod range_plan;
+mod replay;
 mod run;
 mod run_devices;
 mod runtimes;

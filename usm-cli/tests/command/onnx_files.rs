@@ -60,7 +60,7 @@ pub(crate) fn int64s(name: &str, values: &[i64]) -> TensorProto {
 
 pub(crate) fn bytes(graph: GraphProto) -> Vec<u8> {
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 13 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(graph) }.encode_to_vec()
+    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
 }
 
 /// x[N, 8] -> MatMul(w[8, 16]) -> Relu -> Reshape(0, 4, 4) -> y: no shape between input and output

@@ -1,11 +1,9 @@
-//! `usm plan model.onnx` in every build: models with stated shapes, and the error for others in a
-//! build without inference.
+//! `usm plan model.onnx` of models with stated shapes.
 
 use serde_json::json;
 
 use crate::onnx_files::{FLOAT, chain, node, plan, plan_bytes, value};
 use crate::proto::NodeProto;
-use crate::support::infers_shapes;
 
 #[test]
 fn shapes_in_the_file_count_and_need_no_inference() {
@@ -27,24 +25,6 @@ fn symbolic_dimensions_of_stated_shapes_get_their_values() {
     let report = plan("onnx_stated_symbols", graph.clone(), &["--dim", "N=10"]).json();
     assert_eq!((&report["naive"], &report["peak"]), (&json!(3 * 640), &json!(2 * 640)));
     plan("onnx_stated_unknown", graph, &[]).refused(&["model.onnx", "`N`", "--dim N=VALUE"]);
-}
-
-#[test]
-fn a_missing_shape_names_the_build_that_infers_it() {
-    let ran = plan("onnx_not_stated", chain(), &["--dim", "N=10"]);
-    if infers_shapes() {
-        assert_eq!((ran.code, &ran.json()["peak"]), (0, &json!(2 * 640)));
-        return;
-    }
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
-    for part in [
-        "model.onnx",
-        "node 0 (MatMul)",
-        "\"a\"",
-        "cargo run --release --features onnx --bin usm -- plan model.onnx",
-    ] {
-        assert!(ran.stderr.contains(part), "{part:?} is not in {:?}", ran.stderr);
-    }
 }
 
 #[test]

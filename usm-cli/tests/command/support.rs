@@ -18,11 +18,6 @@ pub(crate) struct Ran {
 /// Another build of the command to test instead of cargo's.
 const BINARY: &str = "USM_CLI_BINARY";
 
-/// Whether the tested command infers shapes. Another build is made without inference.
-pub(crate) fn infers_shapes() -> bool {
-    cfg!(feature = "onnx") && std::env::var_os(BINARY).is_none()
-}
-
 /// Runs `usm` with arguments and standard input.
 pub(crate) fn usm_with(arguments: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Ran {
     let binary = std::env::var_os(BINARY).unwrap_or_else(|| env!("CARGO_BIN_EXE_usm").into());

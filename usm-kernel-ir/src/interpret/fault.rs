@@ -14,6 +14,10 @@ pub struct WorkItem {
 }
 
 impl WorkItem {
+    pub(crate) const fn new(ids: [u64; 3], dimensions: u8) -> Self {
+        Self { ids, dimensions }
+    }
+
     /// The global ids, dimension 0 first.
     #[must_use]
     pub fn ids(&self) -> &[u64] {

@@ -5,13 +5,13 @@ use crate::kernel::Place;
 
 /// An access.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
+pub(crate) struct Touch {
     /// Linear number of the item, group after group.
-    pub(super) item: u32,
-    pub(super) group: u32,
+    pub(crate) item: u32,
+    pub(crate) group: u32,
     /// Number of the interval between two barriers, over all groups.
-    pub(super) phase: u32,
-    pub(super) place: Place,
+    pub(crate) phase: u32,
+    pub(crate) place: Place,
 }
 
 impl Touch {
@@ -51,21 +51,21 @@ impl Shared {
 
 /// The accesses to an element.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Element {
+pub(crate) struct Element {
     write: Option<Touch>,
     reads: Shared,
     atomics: Shared,
     /// Whether the element has a value.
-    pub(super) written: bool,
+    pub(crate) written: bool,
 }
 
 impl Element {
-    pub(super) fn with_value() -> Self {
+    pub(crate) fn with_value() -> Self {
         Self { written: true, ..Self::default() }
     }
 
     /// Records an access. Returns an earlier one that races with it.
-    pub(super) fn record_access(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
+    pub(crate) fn record_access(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
         let write = self.write.filter(|write| write.unordered(&touch)).map(|write| (write, Deed::Write));
         let read = || self.reads.find_unordered(&touch).map(|read| (read, Deed::Read));
         let atomic = || self.atomics.find_unordered(&touch).map(|atomic| (atomic, Deed::Atomic));

@@ -66,7 +66,7 @@ pub struct Race {
     pub write: Place,
     /// The place of the other access.
     pub other: Place,
-    /// The conditions; `None` if the claim never holds.
+    /// The condition; `None` if only an [inspection](crate::inspect) can decide the claim.
     pub condition: Option<Condition>,
 }
 
@@ -202,6 +202,23 @@ impl Claims {
         self.races
             .iter()
             .find(|race| !race.condition.as_ref().is_some_and(|condition| condition.holds(shape)))
+    }
+
+    /// The arrays of all pairs of accesses that may conflict.
+    #[must_use]
+    pub fn open_arrays(&self, shape: &Shape<'_>) -> Vec<ArrayId> {
+        let mut arrays = Vec::new();
+        if shape.global.contains(&0) {
+            return arrays;
+        }
+        for race in &self.races {
+            let holds = || race.condition.as_ref().is_some_and(|condition| condition.holds(shape));
+            if !arrays.contains(&race.array) && !holds() {
+                arrays.push(race.array);
+            }
+        }
+        arrays.sort_unstable();
+        arrays
     }
 
     /// Whether everything is proven for a launch. A range without items proves everything.

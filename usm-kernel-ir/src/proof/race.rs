@@ -6,12 +6,14 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::claim::{Condition, Digit, Race};
+use super::claim::{Condition, Digit, Race, Shape};
 use super::linear::{Atom, Linear};
 use super::number::Number;
 use super::walk::{Access, Guard, Info, Kind, Needs, Walker, hull, unknown};
 use crate::error::Refusal;
-use crate::kernel::Space;
+use crate::inspect::{Doubt, Verdict, inspect};
+use crate::kernel::{ArrayId, Kernel, Space};
+use crate::scalar::{Literal, Scalar};
 
 /// Maximum number of conditions on a launch.
 const RACES: usize = 1024;
@@ -44,7 +46,7 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
         let meet = !grouped && are_neighbours(walker, write, other);
         let condition = disjointness(walker, write, other, grouped);
         let condition = condition.filter(|condition| !meet || condition.known() == Some(true));
-        let Some(condition) = condition else {
+        if condition.is_none() && is_doomed(walker.kernel, one.array) {
             let name = &walker.kernel.array(one.array).name;
             return Err(Refusal::with(
                 write.place,
@@ -55,22 +57,46 @@ pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
                     walker.kernel.locate(other.place)
                 ),
             ));
-        };
+        }
         if races.len() >= RACES {
             return Err(Refusal::new(write.place, TOO_MANY));
         }
-        if condition.known() != Some(true)
-            && !races.iter().any(|race| race.condition.as_ref() == Some(&condition))
-        {
-            races.push(Race {
-                array: one.array,
-                write: write.place,
-                other: other.place,
-                condition: Some(condition),
-            });
+        let is_known = condition.as_ref().and_then(Condition::known) == Some(true);
+        if !is_known && !races.iter().any(|race| race.array == one.array && race.condition == condition) {
+            races.push(Race { array: one.array, write: write.place, other: other.place, condition });
         }
     }
     Ok(races)
+}
+
+/// Sizes, scalars and lengths of the launches that [`is_doomed`] tries.
+const TRIALS: [(u64, u64, u64); 6] =
+    [(2, 8, 1 << 12), (2, 3, 1 << 12), (3, 33, 1 << 14), (3, 1, 1 << 10), (2, 0, 1 << 10), (4, 70, 1 << 16)];
+
+/// Nodes that the items of a trial compute: some milliseconds.
+const TRIAL_STEPS: u64 = 1 << 20;
+
+/// Whether no inspection will accept launches of a kernel whose accesses to an array have no
+/// condition: indices follow from memory, or all launches that are tried have a race.
+fn is_doomed(kernel: &Kernel, array: ArrayId) -> bool {
+    let dimensions = usize::from(kernel.dimensions);
+    TRIALS.iter().all(|(times, value, len)| {
+        let own = |d: usize| kernel.group.as_ref().and_then(|group| group.get(d)).copied().unwrap_or(0);
+        let local: Vec<u64> =
+            (0..dimensions).map(|d| if own(d) == 0 { 4 / dimensions as u64 + 1 } else { own(d) }).collect();
+        let global: Vec<u64> = local.iter().map(|size| size.saturating_mul(*times)).collect();
+        let values: Vec<Literal> = (kernel.values.iter())
+            .map(|one| match one.ty {
+                Scalar::F32 => Literal::f32(1.0),
+                Scalar::F64 => Literal::f64(1.0),
+                ty => Literal::integer(ty, *value),
+            })
+            .collect();
+        let lengths = alloc::vec![*len; kernel.arrays.len()];
+        let shape = Shape { global: &global, local: &local, lengths: &lengths, values: &values };
+        let verdict = inspect(kernel, &[array], &shape, TRIAL_STEPS);
+        !matches!(verdict, Verdict::Free | Verdict::Undecided(Doubt::Long))
+    })
 }
 
 /// Whether each item accesses the element of the next one, so that only a range of one item has no

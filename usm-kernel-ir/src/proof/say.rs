@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::claim::{Bound, Condition};
+use super::claim::{Bound, Condition, Digit, Race, Shape};
 use super::number::Number;
 use crate::kernel::Kernel;
 
@@ -17,6 +17,67 @@ impl Bound {
             None => "nothing that is known before the launch bounds it".into(),
         }
     }
+}
+
+impl Race {
+    /// The condition on a launch under which the two accesses do not meet, in the words of the
+    /// kernel's source.
+    #[must_use]
+    pub fn needs(&self, kernel: &Kernel) -> String {
+        match &self.condition {
+            Some(Condition::Any(lists)) => match &lists[..] {
+                [list] => all(list, kernel),
+                _ => self.condition.as_ref().map_or_else(String::new, |condition| say(condition, kernel)),
+            },
+            Some(condition) => say(condition, kernel),
+            None => "no condition is known that suffices: only an inspection of the launch can tell".into(),
+        }
+    }
+
+    /// The shortest condition that this launch lacks, in the words of the kernel's source; the
+    /// conditions of one way that it fulfils are left out.
+    #[must_use]
+    pub fn lacks(&self, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
+        let lists = match self.condition.as_ref()? {
+            Condition::Any(lists) => lists.clone(),
+            condition => alloc::vec![alloc::vec![condition.clone()]],
+        };
+        let texts = lists.iter().map(|list| {
+            let mut parts: Vec<String> = Vec::new();
+            for one in list.iter().filter(|one| !one.holds(shape)) {
+                let part = match one {
+                    Condition::Distinct(digits, shift) => lacking(digits, shift, kernel, shape),
+                    _ => None,
+                };
+                let part = part.unwrap_or_else(|| say(one, kernel));
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            parts.join(" and ")
+        });
+        texts.filter(|text| !text.is_empty()).min_by_key(String::len)
+    }
+}
+
+/// The first weight of an index, in ascending order, that does not exceed what is below it.
+fn lacking(digits: &[Digit], shift: &Number, kernel: &Kernel, shape: &Shape<'_>) -> Option<String> {
+    let mut sorted: Vec<(i64, &Digit)> = Vec::new();
+    for digit in digits {
+        if digit.extent.of(shape)? > 1 {
+            sorted.push((digit.weight.of(shape)?, digit));
+        }
+    }
+    sorted.sort_by_key(|(weight, _)| weight.unsigned_abs());
+    let mut below = shift.clone();
+    for (weight, digit) in sorted {
+        if weight.checked_abs()? <= below.of(shape)? {
+            let (low, high) = (number(&below, kernel, 0), number(&digit.weight, kernel, 0));
+            return Some(format!("{low} < {high}"));
+        }
+        below = below.add(digit.weight.clone().mul(digit.extent.clone().sub(Number::ONE)));
+    }
+    None
 }
 
 fn all(conditions: &[Condition], kernel: &Kernel) -> String {
@@ -36,7 +97,11 @@ fn say(condition: &Condition, kernel: &Kernel) -> String {
             let (low, high) = balanced(low, high);
             format!("{} <= {}", number(&low, kernel, 0), number(&high, kernel, 0))
         }
-        Condition::Distinct(..) => "items that have different indices".into(),
+        Condition::Distinct(digits, _) => {
+            let weights = digits.iter().map(|digit| format!("`{}`", number(&digit.weight, kernel, 0)));
+            let weights = weights.collect::<Vec<_>>().join(", ");
+            format!("items that have different indices (weights {weights})")
+        }
         Condition::Any(lists) => {
             let lists = lists.iter().map(|list| format!("({})", all(list, kernel)));
             lists.collect::<Vec<_>>().join(" or ")

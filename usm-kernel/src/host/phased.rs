@@ -7,7 +7,7 @@
 use crate::argument::Signature;
 use crate::error::LaunchError;
 use crate::group::Group;
-use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Views};
+use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Views};
 use crate::local::LocalSignature;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -42,12 +42,12 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     let (elements, values) = (K::Arguments::view_lengths(&arguments), K::Arguments::view_values(&arguments));
     let lengths = kernel.local(range, &values);
     let description = Description::with_lengths(kernel, range, &lengths)?;
-    let proof = description.check_and_prove(kernel, range, elements.as_ref(), &values)?;
+    let proof = description.check_and_prove(kernel, range, elements.as_ref(), &values, false)?;
     let needed = description.local.region as u64;
     let available = region.len() as u64;
     let local =
         carve::<D, K>(range, region, &lengths).ok_or(LaunchError::ArenaTooSmall { needed, available })?;
-    groups(kernel, range, arguments, local, order, proof == Proof::Proven);
+    groups(kernel, range, arguments, local, order, proof.is_proven());
     Ok(())
 }
 

@@ -30,7 +30,7 @@ use super::{Shape, is_standard, node_title, shape};
 use crate::error::{Error, Result};
 
 /// The domain of our own operators, and the beginning of their results' names.
-const DOMAIN: &str = "usm.control";
+pub(crate) const DOMAIN: &str = "usm.control";
 
 /// Maximum nesting of bodies.
 const DEEPEST: usize = 16;
@@ -72,12 +72,12 @@ struct Choice {
 }
 
 impl Control {
-    /// Removes branches that cannot run from the graphs. Returns whether there was one. Their nodes
+    /// Removes branches that cannot run from the graph. Returns whether there was one. Their nodes
     /// become unnamed constants, so that other nodes keep their positions.
     pub(crate) fn remove_dead_branches(
         &mut self,
         truths: &HashMap<String, bool>,
-        graphs: [&mut GraphProto; 2],
+        graph: &mut GraphProto,
     ) -> bool {
         let mut dead: HashSet<String> = HashSet::new();
         self.choices.retain_mut(|choice| match truths.get(&choice.condition) {
@@ -87,14 +87,12 @@ impl Control {
             }
             None => true,
         });
-        for graph in graphs {
-            for node in &mut graph.node {
-                let read = node.input.iter().any(|name| dead.contains(name));
-                if node.output.iter().any(|name| dead.contains(name)) || (node.output.is_empty() && read) {
-                    *node = NodeProto { op_type: "Constant".to_owned(), ..NodeProto::default() };
-                } else if node.domain == DOMAIN {
-                    node.input.retain(|name| !dead.contains(name));
-                }
+        for node in &mut graph.node {
+            let read = node.input.iter().any(|name| dead.contains(name));
+            if node.output.iter().any(|name| dead.contains(name)) || (node.output.is_empty() && read) {
+                *node = NodeProto { op_type: "Constant".to_owned(), ..NodeProto::default() };
+            } else if node.domain == DOMAIN {
+                node.input.retain(|name| !dead.contains(name));
             }
         }
         self.same.retain(|(_, _, names)| !names.iter().any(|name| dead.contains(name)));
@@ -109,6 +107,17 @@ impl Control {
     /// The tensors whose shapes are not inferred: [`Self::add_shapes`] adds them.
     pub(crate) fn known_later(&self) -> HashSet<String> {
         self.held.keys().chain(self.overwritten.keys()).cloned().collect()
+    }
+
+    /// The tensor, and its axis, of which a result of `Next` is a row.
+    pub(crate) fn row_of(&self, result: &str) -> Option<(&str, i64)> {
+        let over = self.overwritten.get(result)?;
+        Some((over.of.as_str(), over.row?))
+    }
+
+    /// What a result of `Next` overwrites.
+    pub(crate) fn overwrites(&self, result: &str) -> Option<&String> {
+        self.overwritten.get(result).map(|over| &over.of)
     }
 
     /// Adds the shapes of the results of `Next` and `Hold`.
@@ -566,66 +575,4 @@ fn check_count(what: &str, found: usize, expected: usize) -> Result<()> {
 
 fn at_most(what: &str, found: usize, most: usize) -> Result<()> {
     if found <= most { Ok(()) } else { Err(Error::bad(format!("{found} {what}, and {most} at most"))) }
-}
-
-/// Replaces our operators by standard ones of the same shapes, for shape inference. No value passes
-/// through one that may have another value in another branch or iteration.
-pub(crate) fn standard(graph: &mut GraphProto) {
-    /// The index of an element, and a condition: inputs, so that their values are unknown.
-    const INDEX: &str = "usm.control/index";
-    const CONDITION: &str = "usm.control/condition";
-    let known: HashMap<String, _> = graph
-        .value_info
-        .iter()
-        .chain(&graph.output)
-        .map(|value| (value.name.clone(), value.clone()))
-        .collect();
-    let mut given = Vec::new();
-    graph.node.retain_mut(|node| {
-        if node.domain != DOMAIN {
-            // Constants of removed branches.
-            return !node.output.is_empty() || !is_standard(node, "Constant");
-        }
-        node.domain.clear();
-        match node.op_type.as_str() {
-            "Element" => {
-                node.op_type = "Gather".to_owned();
-                node.input.push(INDEX.to_owned());
-                true
-            }
-            _ if node.output.is_empty() => false,
-            // Their shapes are known from the values that they are about.
-            "Next" | "Hold" => false,
-            "Collect" | "Number" => {
-                given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
-                false
-            }
-            _ if node.input.is_empty() => {
-                given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
-                false
-            }
-            // A Join with one result left has one input more, its condition.
-            "Join" if node.input.len() < 3 => to_identity(node),
-            "Enter" | "Join" => {
-                node.op_type = "Where".to_owned();
-                let value = node.input[0].clone();
-                node.input = vec![CONDITION.to_owned(), value.clone(), value];
-                true
-            }
-            _ => to_identity(node),
-        }
-    });
-    // Only fully known shapes are stated; the others stay unknown.
-    graph.input.extend(given.into_iter().filter(|value| shape::known(value).is_some()));
-    let used: HashSet<&String> = graph.node.iter().flat_map(|node| &node.input).collect();
-    let unknown = [(INDEX, INT64), (CONDITION, BOOL)].map(|(name, data_type)| {
-        used.contains(&name.to_owned()).then(|| shape::value_info(name, data_type, &[]))
-    });
-    graph.input.extend(unknown.into_iter().flatten());
-}
-
-fn to_identity(node: &mut NodeProto) -> bool {
-    node.op_type = "Identity".to_owned();
-    node.input.truncate(1);
-    true
 }

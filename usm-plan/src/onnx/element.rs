@@ -1,5 +1,20 @@
 //! Element types of ONNX: `TensorProto.DataType` of the ONNX standard.
 
+/// 32-bit floats.
+pub(crate) const FLOAT: i32 = 1;
+/// 8-bit integers without sign.
+pub(crate) const UINT8: i32 = 2;
+/// 32-bit integers.
+pub(crate) const INT32: i32 = 6;
+/// 64-bit integers.
+pub(crate) const INT64: i32 = 7;
+/// Strings, which have no fixed size.
+pub(crate) const STRING: i32 = 8;
+/// Truth values.
+pub(crate) const BOOL: i32 = 9;
+/// 64-bit floats.
+pub(crate) const DOUBLE: i32 = 11;
+
 /// Bits of one element; `None` for strings and unknown types, which have no fixed size.
 pub(crate) fn bits(data_type: i32) -> Option<u64> {
     Some(match data_type {

@@ -10,6 +10,7 @@ use usm_pool::range::Dimension;
 use usm_pool::{Graph, TensorKind};
 
 use super::fit::{Fit, Points};
+use super::infer::Constancy;
 use super::multiple::is_multiple;
 use super::{Reading, Shape, decode};
 use crate::error::{Error, Result};
@@ -42,7 +43,8 @@ pub fn with_dims(bytes: &[u8], hints: &Hints<'_>, ranges: &[(String, Dimension)]
         let hints = Hints { dims, remark, ..hints.clone() };
         let shown =
             || said.clone().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ");
-        Reading::of(model.clone(), &hints).map_err(|error| error.in_field(format_args!("--dim {}", shown())))
+        Reading::of(model.clone(), &hints, Constancy::OfFile)
+            .map_err(|error| error.in_field(format_args!("--dim {}", shown())))
     };
     let mut readings: Vec<Reading> = Vec::new();
     let mut graph = None;

@@ -1,21 +1,20 @@
 //! `model.onnx`: the topology from the file, sizes from the stated shapes, and the others from
-//! shape inference.
+//! shape inference. Results that do not depend on the data are constants.
 
 mod allow;
 mod choose;
 mod control;
-mod correct;
 mod element;
 mod every_value;
 mod fit;
-pub mod infer;
+mod functions;
+mod infer;
 mod multiple;
 pub(crate) mod proto;
-mod quantised;
 mod shape;
 mod slice;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use prost::Message as _;
@@ -26,6 +25,8 @@ use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use allow::{Allowed, Facts, Join};
 use control::Control;
 pub use every_value::with_dims;
+use infer::{Constancy, Inferred};
+pub use infer::{Known, Value};
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 pub use shape::Shape;
 
@@ -37,11 +38,64 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
 /// Reads the bytes of a file. Ids of activations count in the order of their operators; ids of
 /// inputs and constants follow.
 pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
-    Reading::of(decode(bytes)?, hints)?.model(hints)
+    // All extents have values, so results of extents are constants too.
+    Reading::of(decode(bytes)?, hints, Constancy::OfExtents)?.model(hints)
+}
+
+/// What is known of every value of a model before anything runs, by name: inputs, constants, and
+/// the results of operators. Nothing is planned. Of the hints the values of dimensions and inputs
+/// count.
+///
+/// # Errors
+/// Files that are no ONNX model; dimensions of inputs without a value.
+pub fn known_values(bytes: &[u8], hints: &Hints<'_>) -> Result<BTreeMap<String, Known>> {
+    let mut model = decode(bytes)?;
+    let mut inference = Inference::of(&mut model, hints)?;
+    let inferred = inference.run(&model, hints);
+    let graph = &inference.graph;
+    let inputs = graph.input.iter().map(|input| &input.name);
+    let constants = graph.initializer.iter().map(|tensor| &tensor.name);
+    let results = graph.node.iter().flat_map(|node| &node.output);
+    let names = inputs.chain(constants).chain(results).filter(|name| !name.is_empty());
+    Ok(names.filter_map(|name| Some((name.clone(), inferred.known(name)?))).collect())
 }
 
 fn decode(bytes: &[u8]) -> Result<ModelProto> {
     ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))
+}
+
+/// The flat graph of a file, with values for its dimensions.
+struct Inference {
+    graph: Box<GraphProto>,
+    control: Control,
+    /// Inputs that the caller must provide, in order.
+    inputs: Vec<String>,
+    shapes: HashMap<String, Shape>,
+}
+
+impl Inference {
+    /// Takes the graph out of the model.
+    fn of(model: &mut ModelProto, hints: &Hints<'_>) -> Result<Self> {
+        let Some(mut graph) = model.graph.take().map(Box::new) else {
+            return Err(Error::bad("not an ONNX file: there is no graph in it"));
+        };
+        functions::inline(&mut graph, &model.functions)?;
+        let control = control::flatten(&mut graph)?;
+        set(&mut graph, &hints.values)?;
+        let Names { inputs } = Names::of(&graph)?;
+        shape::bind(&mut graph, &inputs, &hints.dims)?;
+        let mut shapes = stated_shapes(&graph);
+        control.add_shapes(&mut shapes);
+        Ok(Self { graph, control, inputs, shapes })
+    }
+
+    fn run(&mut self, frame: &ModelProto, hints: &Hints<'_>) -> Inferred {
+        let Self { graph, control, shapes, .. } = self;
+        let remark = |remark| hints.report_remark(Some(remark));
+        let inferred = infer::complete(frame, graph, control, shapes, &remark);
+        control.add_shapes(shapes);
+        inferred
+    }
 }
 
 /// The content of a file for some values of its dimensions.
@@ -50,55 +104,42 @@ struct Reading {
     outside: Outside,
     shapes: HashMap<String, Shape>,
     allowed: Allowed,
-    /// Why shape inference stopped, if it did.
-    complaint: Option<String>,
+    inferred: Inferred,
 }
 
 impl Reading {
-    fn of(mut model: ModelProto, hints: &Hints<'_>) -> Result<Self> {
-        let graph = model.graph.take();
-        let Some(graph) = &mut graph.map(Box::new) else {
-            return Err(Error::bad("not an ONNX file: there is no graph in it"));
-        };
-        let mut control = control::flatten(graph)?;
-        set(graph, &hints.values)?;
-        let names = Names::of(graph)?;
-        shape::bind(graph, &names.inputs, &hints.dims)?;
-        let outside = outside_inputs(graph, &names)?;
-        let mut shapes = stated_shapes(graph);
-        control.add_shapes(&mut shapes);
-        let mut complaint = None;
-        let mut described = Description::of(graph, &control);
-        if described.activations().any(|name| !shapes.contains_key(name)) {
-            complaint = match hints.infer {
-                Some(infer) => {
-                    let remark = |remark| hints.report_remark(Some(remark));
-                    infer::complete(&model, graph, &mut control, &mut shapes, infer, &remark)
-                }
-                None => None,
-            };
-            control.add_shapes(&mut shapes);
-            described = Description::of(graph, &control);
-        }
+    /// `constants`: what results are constants, if views are allowed.
+    fn of(mut model: ModelProto, hints: &Hints<'_>, constants: Constancy) -> Result<Self> {
+        let mut inference = Inference::of(&mut model, hints)?;
+        // What is wrong with an input or a constant is said before what follows from it.
+        outside_inputs(&inference.graph, &inference.inputs)?;
+        let inferred = inference.run(&model, hints);
+        let Inference { mut graph, control, inputs, mut shapes } = inference;
         control.check(|name| shapes.get(name)?.bytes().ok())?;
-        let facts = Facts::of(graph, &shapes);
-        allow::check(graph, &facts)?;
+        // A contradiction is refused before its operators become constants.
+        allow::check(&graph, &Facts::of(&graph, &shapes))?;
+        if !hints.no_views {
+            inferred.fold(&mut graph, constants);
+        }
+        let outside = outside_inputs(&graph, &inputs)?;
+        let described = Description::of(&graph, &control);
+        let facts = Facts::of(&graph, &shapes);
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
         let allowed = if hints.no_views {
             Allowed::default().must(&control)
         } else {
-            Allowed::of(graph, &facts, alignment, &control)
+            Allowed::of(&graph, &facts, alignment, &control)
         };
         drop(facts);
-        let inputs = graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
-        shapes.extend(inputs);
-        Ok(Self { described, outside, shapes, allowed, complaint })
+        let known = graph.input.iter().filter_map(|input| Some((input.name.clone(), shape::known(input)?)));
+        shapes.extend(known);
+        Ok(Self { described, outside, shapes, allowed, inferred })
     }
 
     /// The graph, in the order and with the concatenations in place that give the lowest peak.
     fn model(&self, hints: &Hints<'_>) -> Result<Model> {
         let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
-        let unknown = |name: &str| unknown_shape(name, self.complaint.as_deref(), hints);
+        let unknown = |name: &str| unknown_shape(name, &self.inferred);
         let Self { described, outside, shapes, allowed, .. } = self;
         let build = |joins: &[&Join]| described.build(outside, shapes, &unknown, alignment, allowed, joins);
         choose::choose(build, &allowed.joins, hints)
@@ -208,12 +249,12 @@ struct Outside {
     tensors: Vec<(String, TensorKind, u64)>,
 }
 
-fn outside_inputs(graph: &GraphProto, names: &Names) -> Result<Outside> {
+fn outside_inputs(graph: &GraphProto, inputs: &[String]) -> Result<Outside> {
     let mut tensors = Vec::new();
-    for input in graph.input.iter().filter(|input| names.inputs.contains(&input.name)) {
+    for input in graph.input.iter().filter(|input| inputs.contains(&input.name)) {
         let place = || format!("input {:?}", input.name);
-        let tensor =
-            shape::tensor_type(input).ok_or_else(|| Error::bad("is not a tensor").in_field(place()))?;
+        let tensor = shape::tensor_type(input)
+            .ok_or_else(|| Error::bad(shape::other_type(input)).in_field(place()))?;
         if tensor.shape.is_none() {
             return Err(Error::bad("has no shape").in_field(place()));
         }
@@ -287,11 +328,6 @@ impl Description {
         }
     }
 
-    /// Names of the nodes' results, in order.
-    fn activations(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().flat_map(|(_, node)| outputs(node))
-    }
-
     fn build(
         &self,
         outside: &Outside,
@@ -355,11 +391,9 @@ fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
 }
 
 /// The error for an activation without a shape.
-fn unknown_shape(name: &str, complaint: Option<&str>, hints: &Hints<'_>) -> Error {
-    let of = format!("the shape of its output {name:?} is not in the file");
-    if hints.infer.is_none() {
-        return Error::unable(format!("{of}, and nothing here infers it; {}", hints.remedy));
-    }
-    let why = complaint.unwrap_or("it depends on the data");
-    Error::bad(format!("{of} and could not be inferred: {why}"))
+fn unknown_shape(name: &str, inferred: &Inferred) -> Error {
+    let why = inferred.why(name).unwrap_or("nothing is known of it");
+    Error::bad(format!(
+        "the shape of its output {name:?} is not in the file and could not be inferred: {why}"
+    ))
 }

@@ -1,8 +1,5 @@
 //! The messages of an ONNX file: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>, without
-//! documentation, training and functions.
-//!
-//! Planning reads a few of the fields. The others are for shape inference, which receives the graph
-//! again: prost drops unknown fields.
+//! documentation and training.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -14,6 +11,26 @@ pub(crate) struct ModelProto {
     pub(crate) opset_import: Vec<OperatorSetIdProto>,
     #[prost(message, optional, tag = "7")]
     pub(crate) graph: Option<GraphProto>,
+    #[prost(message, repeated, tag = "25")]
+    pub(crate) functions: Vec<FunctionProto>,
+}
+
+/// An operator whose body is in the file.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FunctionProto {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(string, repeated, tag = "4")]
+    pub(crate) input: Vec<String>,
+    #[prost(string, repeated, tag = "5")]
+    pub(crate) output: Vec<String>,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) node: Vec<NodeProto>,
+    #[prost(string, tag = "10")]
+    pub(crate) domain: String,
+    /// Attributes with a default value.
+    #[prost(message, repeated, tag = "11")]
+    pub(crate) attribute_proto: Vec<AttributeProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -84,6 +101,11 @@ pub(crate) struct AttributeProto {
     pub(crate) tensors: Vec<TensorProto>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) graphs: Vec<GraphProto>,
+    /// In a function's body: the attribute of the caller that this one is.
+    #[prost(string, tag = "21")]
+    pub(crate) ref_attr_name: String,
+    #[prost(message, optional, tag = "22")]
+    pub(crate) sparse_tensor: Option<SparseTensorProto>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
@@ -138,6 +160,8 @@ pub(crate) struct TensorProto {
 pub(crate) struct SparseTensorProto {
     #[prost(message, optional, tag = "1")]
     pub(crate) values: Option<TensorProto>,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) dims: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -150,16 +174,28 @@ pub(crate) struct ValueInfoProto {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TypeProto {
-    #[prost(oneof = "Type", tags = "1")]
+    #[prost(oneof = "Type", tags = "1, 4, 5, 8, 9")]
     pub(crate) value: Option<Type>,
 }
 
-/// The type of a value. Sequences, maps and optional values have no size and are read as no type.
+/// The type of a value. Only tensors have a size; of the others only the kind is read.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Type {
     #[prost(message, tag = "1")]
     Tensor(TensorType),
+    #[prost(message, tag = "4")]
+    Sequence(Unread),
+    #[prost(message, tag = "5")]
+    Map(Unread),
+    #[prost(message, tag = "8")]
+    SparseTensor(Unread),
+    #[prost(message, tag = "9")]
+    Optional(Unread),
 }
+
+/// A message whose fields do not count.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
+pub(crate) struct Unread {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorType {

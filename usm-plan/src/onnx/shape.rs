@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::element;
 use super::proto::{
     Dim, Dimension, GraphProto, TensorShapeProto, TensorType, Type, TypeProto, ValueInfoProto,
@@ -11,7 +9,7 @@ use super::proto::{
 use crate::error::{Error, Result};
 
 /// Element type and extents of a tensor.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Bits of one element.
     pub bits: u64,
@@ -43,7 +41,28 @@ impl Shape {
 pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&TensorType> {
     match value.r#type.as_ref()?.value.as_ref()? {
         Type::Tensor(tensor) => Some(tensor),
+        _ => None,
     }
+}
+
+/// What a value without a tensor's type is.
+pub(crate) fn other_type(value: &ValueInfoProto) -> &'static str {
+    match value.r#type.as_ref().and_then(|r#type| r#type.value.as_ref()) {
+        Some(Type::Sequence(_)) => "is a sequence, which has no fixed size",
+        Some(Type::Map(_)) => "is a map, which has no fixed size",
+        Some(Type::SparseTensor(_)) => "is a sparse tensor, whose size depends on the data",
+        Some(Type::Optional(_)) => "is an optional value, which has no fixed size",
+        Some(Type::Tensor(_)) | None => "is not a tensor",
+    }
+}
+
+/// The extents of a shape; `None` for unknown ones.
+pub(crate) fn extents(shape: &TensorShapeProto) -> Vec<Option<u64>> {
+    let extent = |dim: &Dimension| match dim.value {
+        Some(Dim::Value(extent)) => u64::try_from(extent).ok(),
+        _ => None,
+    };
+    shape.dim.iter().map(extent).collect()
 }
 
 /// The shape of a value, if the file states all of it.

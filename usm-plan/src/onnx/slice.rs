@@ -13,8 +13,6 @@ pub(super) struct Bounds {
 
 /// What a Slice selects of its input.
 pub(super) struct Selection {
-    /// As the file states them.
-    pub(super) said: Bounds,
     /// Bounds of the same elements, inside of the input. A step is not 1 only where more than one
     /// element is selected.
     pub(super) inside: Bounds,
@@ -63,7 +61,7 @@ impl Selection {
             inside.axes.push(axis);
             inside.steps.push(step);
         }
-        Some(Self { said, inside, dims: left })
+        Some(Self { inside, dims: left })
     }
 }
 

@@ -25,7 +25,8 @@ use reference::Values;
 
 fn bytes(model: &Model) -> Vec<u8> {
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(model.graph.clone()) }.encode_to_vec()
+    ModelProto { ir_version: 8, opset_import, graph: Some(model.graph.clone()), ..ModelProto::default() }
+        .encode_to_vec()
 }
 
 /// What is wrong with the outputs.
@@ -58,7 +59,7 @@ fn check(seed: u64, counts: &mut HashMap<&str, u64>) -> Result<(), String> {
         plan.verify(&problem).map_err(|error| format!("{}: {error}", place()))?;
         verify::graph(&read.graph, options.queue, &plan.ordering_edges, &plan.rows)
             .map_err(|error| format!("{}: {error}", place()))?;
-        let (outside, facts) = (&model.inputs, Facts::of(&model, &read.graph));
+        let (outside, facts) = (&reference::outside(&model), Facts::of(&model, &read.graph));
         let apart = planned::apart(&read.graph, &plan.rows);
         let (found, order) = planned::in_order(&facts, &apart, outside);
         if let Some(wrong) = wrong(&found, &right) {

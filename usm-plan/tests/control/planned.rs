@@ -128,7 +128,10 @@ impl<'m> Machine<'m> {
         let node = self.node(tensor);
         let Some(row) = self.rows[tensor] else {
             // A view of an input or a constant has all or a part of its numbers.
-            let all = &self.outside[self.node(node.root).name.as_deref().expect("a name")];
+            let name = self.node(node.root).name.as_deref().expect("a name");
+            // A constant of a body has the body's name before its own.
+            let own = name.rsplit_once('/').map_or(name, |(_, own)| own);
+            let all = self.outside.get(name).unwrap_or_else(|| &self.outside[own]);
             let (from, count) = (node.root_offset as usize / 8, (node.size as usize).div_ceil(8));
             return all[from..from + count].to_vec();
         };

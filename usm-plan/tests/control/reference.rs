@@ -26,6 +26,36 @@ pub(crate) fn apply(op_type: &str, about: Option<&About>, inputs: &[Vec<i64>]) -
     }
 }
 
+/// The inputs, and all values that follow from the constants among them, in bodies too.
+pub(crate) fn outside(model: &Model) -> Values {
+    let mut constants = Values::new();
+    let named =
+        |graph: &GraphProto| graph.initializer.iter().map(|tensor| tensor.name.clone()).collect::<Vec<_>>();
+    constants.extend(
+        named(&model.graph)
+            .into_iter()
+            .filter_map(|name| model.inputs.get_key_value(&name))
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    follow(model, &model.graph, &mut constants);
+    constants.extend(model.inputs.iter().map(|(name, value)| (name.clone(), value.clone())));
+    constants
+}
+
+fn follow(model: &Model, graph: &GraphProto, constants: &mut Values) {
+    for node in &graph.node {
+        for body in node.attribute.iter().filter_map(|attribute| attribute.g.as_ref()) {
+            follow(model, body, constants);
+        }
+        let inputs: Option<Vec<Vec<i64>>> =
+            node.input.iter().map(|name| constants.get(name).cloned()).collect();
+        let bodies = node.attribute.iter().any(|attribute| attribute.g.is_some());
+        let Some(inputs) = inputs.filter(|inputs| !bodies && !inputs.is_empty()) else { continue };
+        let results = apply(&node.op_type, model.about.get(&node.name), &inputs);
+        constants.extend(node.output.iter().cloned().zip(results));
+    }
+}
+
 /// All values of the model's outer graph. A collected result has as many rows as there were
 /// iterations.
 pub(crate) fn run(model: &Model) -> Values {

@@ -11,6 +11,7 @@ mod peak_first;
 pub mod pool_rules;
 mod portfolio;
 mod prove;
+pub mod recompute;
 pub mod reorder;
 pub mod search;
 mod time_tree;

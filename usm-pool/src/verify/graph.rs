@@ -204,7 +204,7 @@ fn is_filled(graph: &Graph, tensor: usize, by: impl Fn(&usize) -> bool) -> bool 
 
 /// Whether an operator writes the tensor: it has a byte that the operator does not read in the same
 /// block. Otherwise the operator makes a view and writes nothing.
-fn is_written(graph: &Graph, tensor: usize) -> bool {
+pub(super) fn is_written(graph: &Graph, tensor: usize) -> bool {
     let tensors = graph.tensors();
     let node = &tensors[tensor];
     let Some(op) = node.producer else { return false };

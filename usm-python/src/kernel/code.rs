@@ -1,6 +1,6 @@
 //! A kernel for arguments of certain types: nodes, proofs, and device code.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -9,6 +9,7 @@ use usm_core::{Context, DeviceType};
 use usm_kernel::backend::driver::is_better_rounded;
 use usm_kernel::{BuildError, Code as Text, Formats, Function, Module};
 use usm_kernel_ir::emit::checked;
+use usm_kernel_ir::inspect::{Inspector, Verdict};
 use usm_kernel_ir::proof::{Claims, Shape, bounds, claims};
 use usm_kernel_ir::{
     ArrayId, Expr, Kernel, Literal, Parameter, Place, Refusal, Scalar, Space, Stmt, StmtKind, Value, ValueId,
@@ -48,6 +49,8 @@ pub(crate) struct Code {
     pub(crate) bounds: Claims,
     /// The conditions for `bounds` and for the absence of races, or the reason why there are none.
     pub(crate) claims: Result<Claims, Refusal>,
+    /// The answers about launches that these conditions leave undecided.
+    inspector: Mutex<Inspector>,
     /// Whether no two arrays share memory.
     apart: bool,
     /// Whether the kernel writes each parameter.
@@ -89,6 +92,11 @@ impl Answers {
             strides: ir.strides(),
         }
     }
+}
+
+fn inspector_of(ir: &Kernel, bounds: &Claims, claims: &Result<Claims, Refusal>) -> Inspector {
+    let races = claims.as_ref().map_or_else(|_| Vec::new(), |claims| claims.races.clone());
+    Inspector::new(ir.clone(), Claims { bounds: bounds.bounds.clone(), races })
 }
 
 fn has_atomics(ir: &Kernel) -> bool {
@@ -165,7 +173,8 @@ impl Code {
         if sources.len() != ir.parameters.len() {
             return Err(Class::Kernel.error("nodes: as many sources as parameters are needed"));
         }
-        let bounds = bounds(&ir);
+        let (bounds, claims) = (bounds(&ir), claims(&ir));
+        let inspector = Mutex::new(inspector_of(&ir, &bounds, &claims));
         Ok(Self {
             written,
             apart,
@@ -173,7 +182,8 @@ impl Code {
             bounded,
             answers: Answers::of(&ir, &bounds),
             bounds,
-            claims: claims(&ir),
+            claims,
+            inspector,
             functions: Replaced::default(),
             host: Replaced::default(),
             sources,
@@ -224,15 +234,34 @@ impl Code {
     }
 
     /// The indices that a launch leaves open; 0 where all are inside for any contents of the
-    /// arrays.
-    pub(crate) fn open(&self, shape: &Shape<'_>) -> Open {
-        if shape.global.contains(&0) {
+    /// arrays. Without `first`, launches are inspected from the second time on, since an inspection
+    /// may take longer than the launch.
+    pub(crate) fn open(&self, shape: &Shape<'_>, first: bool) -> Open {
+        if self.bounds.unproven(shape).is_none() || shape.global.contains(&0) {
             return 0;
         }
-        let all = self.bounds.bounds.iter().enumerate();
-        all.filter(|(_, bound)| !bound.holds(shape)).fold(0, |open, (place, _)| match place {
+        let open = self.inspected(|inspector| inspector.open_bounds(shape, first));
+        open.into_iter().fold(0, |open, place| match place {
             0..63 => open | 1 << place,
             _ => ALL,
+        })
+    }
+
+    /// Asks the inspector. A thread that finds it in use asks a new one, so nobody waits.
+    fn inspected<R>(&self, ask: impl FnOnce(&mut Inspector) -> R) -> R {
+        match self.inspector.try_lock() {
+            Ok(mut inspector) => ask(&mut inspector),
+            Err(_) => ask(&mut inspector_of(&self.ir, &self.bounds, &self.claims)),
+        }
+    }
+
+    /// The verdict about a launch whose claims leave the order of items undecided. Without `first`,
+    /// `None` at the first question, since an inspection may take longer than the launch.
+    pub(crate) fn verdict(&self, shape: &Shape<'_>, first: bool) -> Option<Verdict> {
+        self.claims.as_ref().ok()?;
+        self.inspected(|inspector| match first {
+            true => Some(inspector.verdict(shape)),
+            false => inspector.verdict_if_repeated(shape),
         })
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn run(
     record: Option<&Storage>,
     after: &[Event<Dyn>],
 ) -> PyResult<Event<Dyn>> {
-    let Prepared { code, arguments, stream, global, local, values, lengths } = prepared;
+    let Prepared { code, arguments, stream, global, local, values, lengths, .. } = prepared;
     let scalar = code.has_zero_stride(stream, (values, arguments));
     let (guarded, rounded) = code.guard(stream.context(), global, local.is_some());
     let function = code.function(py, stream, Variant { checks: record.is_some(), scalar, guarded })?;

@@ -84,9 +84,10 @@ impl PyKernelFunction {
         slf.get().with_mode(py, Mode::Check)
     }
 
-    /// ``k.proof[global, local](*arguments)`` runs nothing. It returns ``"proven"``, or the
-    /// unproven part of this launch: an index that is checked as it runs, or two items that may
-    /// race.
+    /// ``k.proof[global, local](*arguments)`` runs nothing. It returns ``"proven"``;
+    /// ``"inspected"``, if all indices of this launch had to be computed and compared; or the
+    /// unproven part: an index that is checked as it runs, with the missing condition, or two
+    /// items that race or may race.
     #[getter]
     fn proof(slf: Py<Self>, py: Python<'_>) -> Self {
         slf.get().with_mode(py, Mode::Proof)

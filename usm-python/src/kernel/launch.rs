@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use usm_core::backend::Dyn;
 use usm_core::{Event, Selector};
+use usm_kernel_ir::inspect::Verdict;
 use usm_kernel_ir::proof::{Claims, Shape};
 use usm_kernel_ir::{Literal, Parameter};
 
@@ -49,6 +50,8 @@ pub(crate) struct Prepared {
     pub(crate) values: Vec<Literal>,
     /// The length of each array of the nodes.
     pub(crate) lengths: Vec<u64>,
+    /// Whether the kernel refuses launches without a proof.
+    strict: bool,
 }
 
 impl PyLaunch {
@@ -150,7 +153,8 @@ impl PyLaunch {
         let local = self.local(&code, &stream)?;
         let (values, lengths) = (code.values(&arguments)?, code.lengths(&arguments)?);
         let global = self.sizes.global.clone();
-        Ok(Prepared { code, arguments, stream, global, local, values, lengths })
+        let strict = function.strict;
+        Ok(Prepared { code, arguments, stream, global, local, values, lengths, strict })
     }
 
     fn check_unmoved(&self, given: &Bound<'_, PyTuple>, arguments: &[Argument]) -> PyResult<()> {
@@ -207,7 +211,7 @@ impl PyLaunch {
         let (py, function) = (given.py(), self.function.get());
         if function.strict {
             let said = prepared.proof();
-            if said != "proven" {
+            if said != "proven" && said != "inspected" {
                 return Err(Class::Kernel.error(said));
             }
         }
@@ -237,7 +241,7 @@ impl PyLaunch {
 impl Prepared {
     /// The indices that may be outside, for some contents of the arrays.
     fn open(&self) -> Open {
-        self.with_shape(|shape| self.code.open(shape))
+        self.with_shape(|shape| self.code.open(shape, self.strict))
     }
 
     fn with_shape<R>(&self, ask: impl FnOnce(&Shape<'_>) -> R) -> R {
@@ -293,18 +297,31 @@ impl Prepared {
     /// that one of them writes. Atomic operations of the host's code are those of one thread.
     pub(crate) fn may_be_divided(&self) -> bool {
         let claims = self.code.claims.as_ref().ok().filter(|_| !self.code.answers.has_atomics);
-        let free = |claims: &Claims| self.with_shape(|shape| claims.race(shape).is_none());
+        let free = |claims: &Claims| {
+            self.with_shape(|shape| {
+                let inspected = || self.code.verdict(shape, false) == Some(Verdict::Free);
+                claims.race(shape).is_none() || inspected()
+            })
+        };
         claims.is_some_and(free) && self.overlap().is_none()
     }
 
-    /// `proven`, or the place and the condition that is not proven.
+    /// `proven`, `inspected`, or the place and the condition that is not proven.
     fn proof(&self) -> String {
         let ir = &self.code.ir;
         let overlap = self.overlap();
         self.with_shape(|shape| {
-            if let Some(bound) = self.code.bounds.unproven(shape).filter(|_| !shape.global.contains(&0)) {
+            let open = self.code.open(shape, true);
+            let is_inspected = self.code.bounds.unproven(shape).is_some();
+            if let Some(bound) = self.code.claims_of(open).bounds.first() {
                 let (place, name) = (ir.locate(bound.place), &ir.array(bound.array).name);
-                return format!("{place}: that the index of `{name}` is inside is not proven: it is checked as it runs");
+                let missing = match &bound.conditions {
+                    Some(_) => format!("; proven if {}", bound.needs(ir)),
+                    None => String::new(),
+                };
+                return format!(
+                    "{place}: that the index of `{name}` is inside is not proven: it is checked as it runs{missing}"
+                );
             }
             match &self.code.claims {
                 Err(refusal) => {
@@ -320,14 +337,32 @@ impl Prepared {
                     format!("{}: {fault}{}", ir.locate(refusal.place), other.unwrap_or_default())
                 }
                 Ok(claims) => match claims.race(shape).filter(|_| !shape.global.contains(&0)) {
-                    Some(race) => format!(
-                        "{}: two work-items may touch one element of `{}`, here and at {}: that they do not is not \
-                         proven",
-                        ir.locate(race.write),
-                        ir.array(race.array).name,
-                        ir.locate(race.other)
-                    ),
-                    None => overlap.filter(|_| !shape.global.contains(&0)).unwrap_or_else(|| "proven".to_owned()),
+                    Some(race) => match self.code.verdict(shape, true) {
+                        Some(Verdict::Free) => overlap.unwrap_or_else(|| "inspected".to_owned()),
+                        Some(Verdict::Race(clash)) => {
+                            let place = ir.locate(race.write);
+                            format!("{place}: two work-items touch one element, a race: {}", clash.say(ir))
+                        }
+                        verdict => {
+                            let missing = race.lacks(ir, shape).map(|lacks| format!("; proven if {lacks}"));
+                            let doubt = match verdict {
+                                Some(Verdict::Undecided(doubt)) => format!("; {}", doubt.say(ir)),
+                                _ => String::new(),
+                            };
+                            format!(
+                                "{}: two work-items may touch one element of `{}`, here and at {}: that they do not \
+                                 is not proven{}{doubt}",
+                                ir.locate(race.write),
+                                ir.array(race.array).name,
+                                ir.locate(race.other),
+                                missing.unwrap_or_default()
+                            )
+                        }
+                    },
+                    None => overlap.filter(|_| !shape.global.contains(&0)).unwrap_or_else(|| {
+                        let is_inspected = is_inspected && !shape.global.contains(&0);
+                        if is_inspected { "inspected" } else { "proven" }.to_owned()
+                    }),
                 },
             }
         })

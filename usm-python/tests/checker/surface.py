@@ -206,6 +206,10 @@ def plans() -> None:
     assert_type((plan.dims, plan.range_plan), tuple[list[dict[str, Any]], str | None])
     if plan.dims:
         assert_type(plan.at(width=64), usm.Plan)
+    curve = plan.recompute_curve(budget=4096, bytes_per_cost=0.5, time_limit=1)
+    assert_type((curve, len(curve)), tuple[usm.RecomputeCurve, int])
+    assert_type((curve.points, curve.graph(0), curve.bound), tuple[list[dict[str, Any]], dict[str, Any], int])
+    curve.to_svg("curve.svg")
     plan.verify()
     assert_type(plan._repr_svg_(), str)
     plan.to_html(os.devnull)

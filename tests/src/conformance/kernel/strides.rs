@@ -21,8 +21,8 @@ impl Kernel<1> for Told {
 
     fn proof(&self, range: &NdRange<1>, lengths: &[usize], _: &Values<Self::Arguments>) -> Proof {
         match range.global().items() <= lengths[0] as u64 {
-            true => Proof::Proven,
-            false => Proof::Unproven { index: "here", why: "the range is longer" },
+            true => Proof::PROVEN,
+            false => Proof::checked("here", "the range is longer"),
         }
     }
 

@@ -9,31 +9,88 @@ use alloc::vec::Vec;
 use super::Writer;
 use crate::kernel::{Kernel, Parameter};
 use crate::proof::{Claims, Condition, Number};
+use crate::scalar::Scalar;
 
 impl Writer<'_> {
     pub(super) fn proof(&mut self, claims: &Claims) {
         let (kernel, path) = (self.kernel, self.path);
-        let d = kernel.dimensions;
-        self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
-        self.line(&format!(
-            "fn proof(&self, __range: &{path}::NdRange<{d}>, __lengths: &[usize], __values: &{path}::Values<Self::Arguments>) -> {path}::Proof {{"
-        ));
         if kernel.trusted || (claims.bounds.is_empty() && claims.races.is_empty()) {
-            self.line(&format!("{path}::Proof::Proven\n}}"));
+            self.function("proof", "Proof");
+            self.line(&format!("{path}::Proof::PROVEN\n}}"));
             return;
         }
-        self.line(&format!("if __range.global().items() == 0 {{ return {path}::Proof::Proven; }}"));
+        self.function("proof", "Proof");
+        self.claims(claims, "Proof", "Proof::PROVEN", &|index, why| {
+            format!("Proof::checked({index}, {why})")
+        });
+        // What an inspection of a launch needs.
+        let d = kernel.dimensions;
+        self.line(&format!(
+            "const NODES: ::core::option::Option<&'static str> = <Self as {path}::generated::Written<{d}>>::IR;"
+        ));
+        if !claims.races.is_empty() {
+            self.function("bounds", "Bounds");
+            if claims.bounds.is_empty() {
+                self.line(&format!("{path}::Bounds::Proven\n}}"));
+            } else {
+                let bounds = Claims { bounds: claims.bounds.clone(), races: Vec::new() };
+                self.claims(&bounds, "Bounds", "Bounds::Proven", &|index, why| {
+                    format!("Bounds::Checked {{ index: {index}, why: {why} }}")
+                });
+            }
+        }
+        if kernel.values.is_empty() {
+            return;
+        }
+        self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!(
+            "fn scalars(&self, __values: &{path}::Values<Self::Arguments>, __each: &mut dyn ::core::ops::FnMut(u64)) {{"
+        ));
+        for (place, parameter) in kernel.parameters.iter().enumerate() {
+            let Parameter::Value(id) = parameter else { continue };
+            self.line(&match kernel.value(*id).ty {
+                Scalar::F32 | Scalar::F64 => format!("__each(__values.{place}.to_bits() as u64);"),
+                _ => format!("__each(__values.{place} as u64);"),
+            });
+        }
+        self.line("}");
+    }
+
+    /// The head of a function about a launch.
+    fn function(&mut self, name: &str, result: &str) {
+        let (d, path) = (self.kernel.dimensions, self.path);
+        self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!(
+            "fn {name}(&self, __range: &{path}::NdRange<{d}>, __lengths: &[usize], __values: &{path}::Values<Self::Arguments>) -> {path}::{result} {{"
+        ));
+    }
+
+    /// The body of a function that evaluates claims and returns `proven`, or the first fault.
+    fn claims(
+        &mut self,
+        claims: &Claims,
+        result: &str,
+        proven: &str,
+        checked: &dyn Fn(String, String) -> String,
+    ) {
+        let (kernel, path) = (self.kernel, self.path);
+        self.line(&format!("if __range.global().items() == 0 {{ return {path}::{proven}; }}"));
         self.line("let (__global, __local, __groups) = (__range.global().sizes(), __range.local().sizes(), __range.groups().sizes());");
         let mut numbers = Numbers::new(kernel);
         let mut faults = Vec::new();
-        for race in &claims.races {
+        for (place, race) in claims.races.iter().enumerate() {
+            // What one array needs, another may need too.
+            if claims.races[..place].iter().any(|other| other.condition == race.condition) {
+                continue;
+            }
             numbers.begin(faults.len());
             let condition =
                 race.condition.as_ref().map_or("false".to_string(), |condition| numbers.condition(condition));
             self.line(&numbers.claim(&condition));
             let (array, write, other) =
                 (&kernel.array(race.array).name, kernel.locate(race.write), kernel.locate(race.other));
-            faults.push(format!("Race {{ array: {array:?}, write: {write:?}, other: {other:?} }}"));
+            let why = race.needs(kernel);
+            faults.push(format!("Proof::undecided({array:?}, {write:?}, {other:?}, {why:?})"));
         }
         for bound in &claims.bounds {
             numbers.begin(faults.len());
@@ -43,13 +100,13 @@ impl Writer<'_> {
             };
             self.line(&numbers.claim(&condition));
             let (index, why) = (kernel.locate(bound.place), bound.needs(kernel));
-            faults.push(format!("Unproven {{ index: {index:?}, why: {why:?} }}"));
+            faults.push(checked(format!("{index:?}"), format!("{why:?}")));
         }
-        self.line(&format!("return {path}::Proof::Proven;"));
-        self.line(&format!("#[cold]\nfn __fault(claim: u32) -> {path}::Proof {{\nmatch claim {{"));
+        self.line(&format!("return {path}::{proven};"));
+        self.line(&format!("#[cold]\nfn __fault(claim: u32) -> {path}::{result} {{\nmatch claim {{"));
         for (claim, fault) in faults.iter().enumerate() {
             let claim = if claim + 1 == faults.len() { "_".to_string() } else { claim.to_string() };
-            self.line(&format!("{claim} => {path}::Proof::{fault},"));
+            self.line(&format!("{claim} => {path}::{fault},"));
         }
         self.line("}\n}\n}");
     }

@@ -21,7 +21,7 @@ macro_rules! every_way {
             for order in 0..3 {
                 let mut $arrays = $start;
                 let proof = Launch::new(&$queue, $range).proof($kernel, $arguments).expect("a launch");
-                assert_eq!(proof == Proof::Proven, $proven, "{proof:?}");
+                assert_eq!(proof == Proof::PROVEN, $proven, "{proof:?}");
                 let launch = Launch::new(&$queue, $range);
                 let event = match order {
                     0 => launch.run_on(&ready, $kernel, $arguments),

@@ -1,0 +1,503 @@
+//! The elements of small results, where the elements of all inputs are known: exporters compute
+//! shapes with such operators.
+//!
+//! An operator that is missing here has results without known elements, and nothing else. All
+//! arithmetic wraps around or rounds as the element type does.
+
+use super::call::{Call, Made, place};
+use super::rules::shape_range;
+use super::value::{MOST_ELEMENTS, Value, is_integer};
+use crate::onnx::element::{BOOL, DOUBLE, FLOAT, INT64};
+use crate::onnx::slice::Selection;
+
+/// The elements of the results. `None` if they are not known.
+pub(super) fn values(call: &Call<'_>, made: &[Made]) -> Option<Vec<Value>> {
+    if !matches!(call.node.domain.as_str(), "" | "ai.onnx") {
+        return None;
+    }
+    let op = call.node.op_type.as_str();
+    // These read no element.
+    match op {
+        "Shape" => {
+            let dims = call.extents(0).ok()?;
+            let dims = dims.get(shape_range(call, dims.len()))?.iter().map(|&dim| i128::from(dim));
+            return Some(vec![Value::from_integers(INT64, dims)?]);
+        }
+        "Size" => {
+            let count = call.extents(0).ok()?.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim))?;
+            return Some(vec![Value::from_integers(INT64, [i128::from(count)].into_iter())?]);
+        }
+        _ => {}
+    }
+    let results: Vec<Vec<u64>> =
+        made.iter().map(|(_, dims)| dims.iter().copied().collect()).collect::<Option<_>>()?;
+    let small = |dims: &Vec<u64>| {
+        dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim)).is_some_and(|n| n <= MOST_ELEMENTS)
+    };
+    let known = call.inputs.iter().flatten().all(|fact| fact.value.is_some());
+    if !known || call.inputs.is_empty() || !results.iter().all(small) {
+        return None;
+    }
+    if op == "Split" {
+        return split(call, &results);
+    }
+    let (data_type, dims) = (made.first()?.0, results.first()?);
+    let value = match op {
+        "Identity" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => call.value(0).ok()?.clone(),
+        "Concat" => concat(call, data_type, dims)?,
+        "ConstantOfShape" => {
+            let count = dims.iter().product::<u64>() as usize;
+            let element = match call.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
+                Some(tensor) => Value::of(tensor)?.at(&[0])?,
+                None => Value::Reals(vec![0.0]),
+            };
+            element.at(&vec![0; count])?
+        }
+        "Range" => range(call, data_type, dims)?,
+        "Where" => select(call, dims)?,
+        "Cast" | "CastLike" => cast(call, data_type)?,
+        "CumSum" => running_sum(call, data_type, dims)?,
+        "ScatterND" => scatter(call)?,
+        "NonZero" => non_zero(call, dims)?,
+        "ReduceMax" | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSum" => {
+            reduce(call, op, data_type, dims)?
+        }
+        _ => match places(call, op, dims) {
+            Some(places) => call.value(0).ok()?.at(&places)?,
+            None if call.inputs.len() == 1 => unary(call, op, data_type)?,
+            None => fold_all(call, op, data_type, dims)?,
+        },
+    };
+    Some(vec![value])
+}
+
+/// Operators whose inputs are broadcast.
+const BROADCAST: [&str; 20] = [
+    "Add",
+    "And",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Div",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Or",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Xor",
+];
+
+/// The strides in elements of these extents.
+fn strides(dims: &[u64]) -> Vec<usize> {
+    let mut strides = vec![1; dims.len()];
+    for axis in (1..dims.len()).rev() {
+        strides[axis - 1] = strides[axis] * dims[axis] as usize;
+    }
+    strides
+}
+
+/// Every index of these extents, in row-major order.
+fn indices(dims: &[u64]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    let steps = strides(dims);
+    let count = dims.iter().product::<u64>() as usize;
+    (0..count).map(move |flat| {
+        dims.iter().zip(&steps).map(|(&dim, &step)| flat / step.max(1) % (dim as usize).max(1)).collect()
+    })
+}
+
+/// The place of an element for an index of extents to which the input is broadcast.
+fn broadcast_place(own: &[u64], index: &[usize]) -> usize {
+    let first = index.len().saturating_sub(own.len());
+    let steps = strides(own);
+    (0..own.len()).map(|axis| if own[axis] == 1 { 0 } else { index[first + axis] * steps[axis] }).sum()
+}
+
+/// A number that may count from the end, as a place among `count`.
+fn from_end(at: i64, count: u64) -> Option<usize> {
+    let at = if at < 0 { at.checked_add(i64::try_from(count).ok()?)? } else { at };
+    usize::try_from(at).ok().filter(|&at| (at as u64) < count)
+}
+
+/// For operators whose results are elements of the first input: their places there.
+fn places(call: &Call<'_>, op: &str, dims: &[u64]) -> Option<Vec<usize>> {
+    let own = call.extents(0).ok()?;
+    let steps = strides(&own);
+    let flat = |index: &[usize]| -> usize { index.iter().zip(&steps).map(|(at, step)| at * step).sum() };
+    Some(match op {
+        "Expand" => indices(dims).map(|index| broadcast_place(&own, &index)).collect(),
+        "Tile" => {
+            let wrapped = |index: Vec<usize>| {
+                index.iter().zip(&own).map(|(&at, &dim)| at % (dim as usize).max(1)).collect::<Vec<_>>()
+            };
+            indices(dims).map(|index| flat(&wrapped(index))).collect()
+        }
+        "Transpose" => {
+            let rank = own.len();
+            let reverse: Vec<i64> = (0..rank as i64).rev().collect();
+            let order = call.list("perm").unwrap_or(&reverse);
+            let order: Vec<usize> =
+                order.iter().map(|&axis| place(axis, rank).ok()).collect::<Option<_>>()?;
+            indices(dims)
+                .map(|index| order.iter().zip(&index).map(|(&axis, &at)| steps[axis] * at).sum())
+                .collect()
+        }
+        "Slice" => {
+            let numbers = |name: &str| {
+                let at = call.node.input.iter().skip(1).position(|input| input == name)?;
+                call.integers(at + 1).ok().map(<[i64]>::to_vec)
+            };
+            let Selection { inside, .. } = Selection::of(call.node, &own, numbers)?;
+            let (mut starts, mut by) = (vec![0_i64; own.len()], vec![1_i64; own.len()]);
+            for (at, &axis) in inside.axes.iter().enumerate() {
+                let axis = usize::try_from(axis).ok()?;
+                (*starts.get_mut(axis)?, *by.get_mut(axis)?) = (inside.starts[at], inside.steps[at]);
+            }
+            let moved = |index: Vec<usize>| -> Option<usize> {
+                let each = index.iter().enumerate().map(|(axis, &at)| {
+                    usize::try_from(starts[axis] + by[axis] * at as i64).ok().map(|at| at * steps[axis])
+                });
+                each.sum()
+            };
+            indices(dims).map(moved).collect::<Option<_>>()?
+        }
+        "Gather" => {
+            let axis = place(call.number("axis", 0), own.len()).ok()?;
+            let (chosen, shape) = (call.integers(1).ok()?, call.extents(1).ok()?);
+            let inner = strides(&shape);
+            let of = |index: Vec<usize>| {
+                let (before, rest) = index.split_at(axis);
+                let (middle, after) = rest.split_at(shape.len());
+                let at: usize = middle.iter().zip(&inner).map(|(at, step)| at * step).sum();
+                let at = from_end(*chosen.get(at)?, own[axis])?;
+                Some(flat(&[before, &[at], after].concat()))
+            };
+            indices(dims).map(of).collect::<Option<_>>()?
+        }
+        "GatherElements" => {
+            let axis = place(call.number("axis", 0), own.len()).ok()?;
+            let chosen = call.integers(1).ok()?;
+            let of = |(mut index, &chosen): (Vec<usize>, &i64)| {
+                *index.get_mut(axis)? = from_end(chosen, own[axis])?;
+                Some(flat(&index))
+            };
+            indices(dims).zip(chosen).map(of).collect::<Option<_>>()?
+        }
+        "Compress" if call.attribute("axis").is_none() => {
+            let chosen = call.integers(1).ok()?.iter().enumerate();
+            chosen.filter(|&(_, &chosen)| chosen != 0).map(|(at, _)| at).collect()
+        }
+        _ => return None,
+    })
+}
+
+fn concat(call: &Call<'_>, data_type: i32, dims: &[u64]) -> Option<Value> {
+    let axis = place(call.number("axis", 1), dims.len()).ok()?;
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for at in 0..call.inputs.len() {
+        let own = call.extents(at).ok()?;
+        parts.push((begin, strides(&own), call.value(at).ok()?));
+        begin += own[axis] as usize;
+    }
+    let element = |mut index: Vec<usize>| {
+        let (begin, steps, value) = parts.iter().rev().find(|(begin, ..)| *begin <= index[axis])?;
+        index[axis] -= begin;
+        let at: usize = index.iter().zip(steps).map(|(at, step)| at * step).sum();
+        (at < value.len()).then_some((at, *value))
+    };
+    let found: Vec<(usize, &Value)> = indices(dims).map(element).collect::<Option<_>>()?;
+    gathered(data_type, &found)
+}
+
+/// Elements of several values.
+fn gathered(data_type: i32, found: &[(usize, &Value)]) -> Option<Value> {
+    if is_integer(data_type) {
+        let number = |&(at, value): &(usize, &Value)| value.integers()?.get(at).copied();
+        return Some(Value::Integers(found.iter().map(number).collect::<Option<_>>()?));
+    }
+    matches!(data_type, FLOAT | DOUBLE)
+        .then(|| Value::Reals(found.iter().map(|&(at, value)| value.real(at)).collect()))
+}
+
+fn split(call: &Call<'_>, results: &[Vec<u64>]) -> Option<Vec<Value>> {
+    let (own, value) = (call.extents(0).ok()?, call.value(0).ok()?);
+    let axis = place(call.number("axis", 0), own.len()).ok()?;
+    let steps = strides(&own);
+    let mut begin = 0;
+    let part = |dims: &Vec<u64>| {
+        let first = begin * steps[axis];
+        begin += dims[axis] as usize;
+        let places: Vec<usize> = indices(dims)
+            .map(|index| first + index.iter().zip(&steps).map(|(at, step)| at * step).sum::<usize>())
+            .collect();
+        value.at(&places)
+    };
+    results.iter().map(part).collect()
+}
+
+fn range(call: &Call<'_>, data_type: i32, dims: &[u64]) -> Option<Value> {
+    let count = *dims.first()?;
+    let (start, step) = (call.value(0).ok()?, call.value(2).ok()?);
+    if let (Some(&[start]), Some(&[step])) = (start.integers(), step.integers()) {
+        let numbers = (0..count).map(|at| i128::from(start) + i128::from(at) * i128::from(step));
+        return Value::from_integers(data_type, numbers);
+    }
+    let (start, step) = (start.real(0), step.real(0));
+    Value::from_reals(data_type, (0..count).map(|at| start + at as f64 * step))
+}
+
+fn select(call: &Call<'_>, dims: &[u64]) -> Option<Value> {
+    let condition = call.integers(0).ok()?;
+    let (condition_dims, shapes) = (call.extents(0).ok()?, [call.extents(1).ok()?, call.extents(2).ok()?]);
+    let values = [call.value(1).ok()?, call.value(2).ok()?];
+    let element = |index: Vec<usize>| {
+        let from = usize::from(*condition.get(broadcast_place(&condition_dims, &index))? == 0);
+        Some((broadcast_place(&shapes[from], &index), values[from]))
+    };
+    let found: Vec<_> = indices(dims).map(element).collect::<Option<_>>()?;
+    gathered(call.data_type(1), &found)
+}
+
+fn cast(call: &Call<'_>, data_type: i32) -> Option<Value> {
+    let value = call.value(0).ok()?;
+    match value {
+        // Any number but 0 is true.
+        Value::Reals(numbers) if data_type == BOOL => {
+            Some(Value::Integers(numbers.iter().map(|&number| i64::from(number != 0.0)).collect()))
+        }
+        // What becomes of numbers without a place is the runtime's choice.
+        Value::Reals(numbers)
+            if is_integer(data_type) && numbers.iter().any(|n| !(-9.2e18..9.2e18).contains(n)) =>
+        {
+            None
+        }
+        Value::Reals(numbers) => Value::from_reals(data_type, numbers.iter().copied()),
+        Value::Integers(numbers) => Value::from_integers(data_type, numbers.iter().map(|&n| i128::from(n))),
+    }
+}
+
+fn running_sum(call: &Call<'_>, data_type: i32, dims: &[u64]) -> Option<Value> {
+    if call.flag("exclusive") || call.flag("reverse") {
+        return None;
+    }
+    let axis = place(call.integer(1).ok()?, dims.len()).ok()?;
+    let (numbers, steps) = (call.integers(0).ok()?, strides(dims));
+    let mut sums: Vec<i128> = Vec::new();
+    for (flat, index) in indices(dims).enumerate() {
+        let before = if index[axis] == 0 { 0 } else { sums[flat - steps[axis]] };
+        sums.push(before + i128::from(*numbers.get(flat)?));
+    }
+    Value::from_integers(data_type, sums.into_iter())
+}
+
+fn scatter(call: &Call<'_>) -> Option<Value> {
+    if !matches!(call.text("reduction"), "" | "none") {
+        return None;
+    }
+    let (own, lists) = (call.extents(0).ok()?, call.extents(1).ok()?);
+    let (chosen, updates) = (call.integers(1).ok()?, call.value(2).ok()?);
+    let depth = usize::try_from(*lists.last()?).ok().filter(|&depth| depth <= own.len())?;
+    let steps = strides(&own);
+    let row = own[depth..].iter().product::<u64>() as usize;
+    let count = lists[..lists.len() - 1].iter().product::<u64>() as usize;
+    let value = call.value(0).ok()?;
+    let mut from: Vec<(usize, &Value)> = (0..value.len()).map(|at| (at, value)).collect();
+    for list in 0..count {
+        let index = chosen.get(list * depth..(list + 1) * depth)?;
+        let places = index.iter().enumerate().map(|(axis, &at)| Some(from_end(at, own[axis])? * steps[axis]));
+        let first = places.sum::<Option<usize>>()?;
+        for at in 0..row {
+            *from.get_mut(first + at)? = (list * row + at, updates);
+        }
+    }
+    from.iter().all(|&(at, value)| at < value.len()).then(|| gathered(call.data_type(0), &from))?
+}
+
+fn non_zero(call: &Call<'_>, dims: &[u64]) -> Option<Value> {
+    let (own, value) = (call.extents(0).ok()?, call.value(0).ok()?);
+    let found: Vec<Vec<usize>> =
+        indices(&own).enumerate().filter(|(at, _)| value.real(*at) != 0.0).map(|(_, index)| index).collect();
+    if dims.get(1) != Some(&(found.len() as u64)) {
+        return None;
+    }
+    Some(Value::Integers(
+        (0..own.len()).flat_map(|axis| found.iter().map(move |index| index[axis] as i64)).collect(),
+    ))
+}
+
+fn reduce(call: &Call<'_>, op: &str, data_type: i32, dims: &[u64]) -> Option<Value> {
+    let (own, value) = (call.extents(0).ok()?, call.value(0).ok()?);
+    let axes = call.list_or_input("axes", 1).ok()?.filter(|axes| !axes.is_empty());
+    let axes: Vec<usize> = match axes {
+        Some(axes) => axes.iter().map(|&axis| place(axis, own.len()).ok()).collect::<Option<_>>()?,
+        None if call.flag("noop_with_empty_axes") => return Some(value.clone()),
+        None => (0..own.len()).collect(),
+    };
+    let left: Vec<u64> =
+        own.iter().enumerate().map(|(at, &dim)| if axes.contains(&at) { 1 } else { dim }).collect();
+    let count = dims.iter().product::<u64>() as usize;
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (flat, index) in indices(&own).enumerate() {
+        rows.get_mut(broadcast_place(&left, &index))?.push(flat);
+    }
+    if let Some(numbers) = value.integers() {
+        let result = |row: &Vec<usize>| -> Option<i128> {
+            let mut each = row.iter().map(|&at| i128::from(numbers[at]));
+            match op {
+                "ReduceMax" => each.max(),
+                "ReduceMin" => each.min(),
+                "ReduceProd" => each.try_fold(1_i128, i128::checked_mul),
+                "ReduceSum" => Some(each.sum()),
+                _ => None,
+            }
+        };
+        let results: Vec<i128> = rows.iter().map(result).collect::<Option<_>>()?;
+        return Value::from_integers(data_type, results.into_iter());
+    }
+    let result = |row: &Vec<usize>| -> Option<f64> {
+        let each = row.iter().map(|&at| value.real(at));
+        match op {
+            "ReduceMax" => each.reduce(f64::max),
+            "ReduceMin" => each.reduce(f64::min),
+            "ReduceProd" => Some(each.product()),
+            "ReduceSum" => Some(each.sum()),
+            // A mean of sums in 64 bits is not the runtime's to the last bit.
+            _ => None,
+        }
+    };
+    let results: Vec<f64> = rows.iter().map(result).collect::<Option<_>>()?;
+    Value::from_reals(data_type, results.into_iter())
+}
+
+fn unary(call: &Call<'_>, op: &str, data_type: i32) -> Option<Value> {
+    let value = call.value(0).ok()?;
+    if let Some(numbers) = value.integers() {
+        let of: fn(i128) -> i128 = match op {
+            "Neg" => |n| -n,
+            "Abs" => i128::abs,
+            "Not" => |n| i128::from(n == 0),
+            "Relu" => |n| n.max(0),
+            "Sign" => i128::signum,
+            "Max" | "Min" | "Sum" | "Mean" => |n| n,
+            _ => return None,
+        };
+        return Value::from_integers(data_type, numbers.iter().map(|&number| of(i128::from(number))));
+    }
+    // Only what every processor computes alike.
+    let of: fn(f64) -> f64 = match op {
+        "Neg" => |n| -n,
+        "Abs" => f64::abs,
+        "Floor" => f64::floor,
+        "Ceil" => f64::ceil,
+        "Round" => f64::round_ties_even,
+        "Sqrt" => f64::sqrt,
+        "Reciprocal" => |n| 1.0 / n,
+        "Relu" => |n| n.max(0.0),
+        "Sign" => |n| {
+            if n > 0.0 {
+                1.0
+            } else if n < 0.0 {
+                -1.0
+            } else {
+                0.0
+            }
+        },
+        "Max" | "Min" | "Sum" | "Mean" => |n| n,
+        _ => return None,
+    };
+    Value::from_reals(data_type, (0..value.len()).map(|at| of(value.real(at))))
+}
+
+/// Operators of two inputs, or of many that are taken one after the other.
+fn fold_all(call: &Call<'_>, op: &str, data_type: i32, dims: &[u64]) -> Option<Value> {
+    // The oldest sets align the second input by an axis.
+    if !BROADCAST.contains(&op) || call.version < 7 && call.flag("broadcast") {
+        return None;
+    }
+    if !matches!(op, "Max" | "Min" | "Sum") && call.inputs.len() != 2 {
+        return None;
+    }
+    let shapes: Vec<Vec<u64>> =
+        (0..call.inputs.len()).map(|at| call.extents(at).ok()).collect::<Option<_>>()?;
+    let values: Vec<&Value> = (0..call.inputs.len()).map(|at| call.value(at).ok()).collect::<Option<_>>()?;
+    let lists: Option<Vec<&[i64]>> = values.iter().map(|value| value.integers()).collect();
+    if let Some(lists) = lists {
+        let element = |index: Vec<usize>| {
+            let mut each = lists
+                .iter()
+                .zip(&shapes)
+                .map(|(list, own)| list.get(broadcast_place(own, &index)).map(|&number| i128::from(number)));
+            let first = each.next()??;
+            each.try_fold(first, |all, next| integer(call, op, all, next?))
+        };
+        let all: Vec<i128> = indices(dims).map(element).collect::<Option<_>>()?;
+        return Value::from_integers(data_type, all.into_iter());
+    }
+    let narrow = call.data_type(0) == FLOAT;
+    let element = |index: Vec<usize>| {
+        let mut each =
+            values.iter().zip(&shapes).map(|(value, own)| value.real(broadcast_place(own, &index)));
+        let first = each.next()?;
+        each.try_fold(first, |all, next| {
+            let result = real(op, all, next)?;
+            Some(if narrow { f64::from(result as f32) } else { result })
+        })
+    };
+    let all: Vec<f64> = indices(dims).map(element).collect::<Option<_>>()?;
+    Value::from_reals(data_type, all.into_iter())
+}
+
+fn integer(call: &Call<'_>, op: &str, one: i128, other: i128) -> Option<i128> {
+    Some(match op {
+        "Add" | "Sum" => one + other,
+        "Sub" => one - other,
+        "Mul" => one.checked_mul(other)?,
+        "Div" => one.checked_div(other)?,
+        // The sign is the divisor's, or with `fmod` the dividend's.
+        "Mod" if call.flag("fmod") => one.checked_rem(other)?,
+        "Mod" => {
+            let rest = one.checked_rem(other)?;
+            if rest != 0 && (rest < 0) != (other < 0) { rest + other } else { rest }
+        }
+        "Pow" => one.checked_pow(u32::try_from(other).ok()?)?,
+        "Max" => one.max(other),
+        "Min" => one.min(other),
+        "And" => i128::from(one != 0 && other != 0),
+        "Or" => i128::from(one != 0 || other != 0),
+        "Xor" => i128::from((one != 0) != (other != 0)),
+        "Equal" => i128::from(one == other),
+        "Greater" => i128::from(one > other),
+        "GreaterOrEqual" => i128::from(one >= other),
+        "Less" => i128::from(one < other),
+        "LessOrEqual" => i128::from(one <= other),
+        "BitwiseAnd" => one & other,
+        "BitwiseOr" => one | other,
+        "BitwiseXor" => one ^ other,
+        _ => return None,
+    })
+}
+
+fn real(op: &str, one: f64, other: f64) -> Option<f64> {
+    Some(match op {
+        "Add" | "Sum" => one + other,
+        "Sub" => one - other,
+        "Mul" => one * other,
+        "Div" => one / other,
+        "Max" => one.max(other),
+        "Min" => one.min(other),
+        "Equal" => f64::from(one == other),
+        "Greater" => f64::from(one > other),
+        "GreaterOrEqual" => f64::from(one >= other),
+        "Less" => f64::from(one < other),
+        "LessOrEqual" => f64::from(one <= other),
+        _ => return None,
+    })
+}
