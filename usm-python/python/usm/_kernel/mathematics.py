@@ -77,7 +77,7 @@ class Mathematics:
         return self.expr(ast.copy_location(ast.IfExp(*node.args), node))
 
     def clipped(self, node):
-        """`clip` of NumPy: a number, but at least the second and at most the third. A NaN stays one."""
+        """`clip` of NumPy: at least the second number and at most the third. A NaN stays one."""
         value, low, high = self.given_arguments(node, 3)
         return self.propagating("min", self.propagating("max", value, low, node), high, node)
 
