@@ -5,6 +5,7 @@
 use core::any::Any;
 use core::ffi::c_void;
 use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::panic::catch_unwind;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use usm_core::backend::host::HostHeap;
 use usm_core::history::{Operation, Record};
-use usm_core::{AllocKind, Allocation, Block, Context, MemorySource, Pending, Reclaim, Request};
+use usm_core::{AllocKind, Allocation, Block, Context, Lender, MemorySource, Pending, Request};
 use usm_interface::dlpack::abi::{self, Managed};
 use usm_interface::dlpack::{Device, Tensor};
 use usm_interface::{Field, Policy, dict};
@@ -395,8 +396,11 @@ impl MemorySource<HostHeap> for Source {
         let block = *whole.block();
         // Leaked, because returning it panics.
         core::mem::forget(whole);
+        let lender = NonNull::from(Box::leak(Box::new(Refuses(self.context.clone()))));
+        // SAFETY: the lender ends with the block, and the context with the lender.
+        let context = unsafe { &lender.as_ref().0 };
         // SAFETY: live and unowned: its owner was forgotten.
-        Ok(unsafe { Allocation::carved(self.context.clone(), block, std::sync::Arc::new(Refuses)) })
+        Ok(unsafe { Allocation::from_lender(context, block, Pending::none(), lender, 0) })
     }
 
     fn context(&self) -> &Context<HostHeap> {
@@ -413,15 +417,14 @@ impl Drop for Source {
 }
 
 /// Panics whenever a block is returned to it.
-struct Refuses;
+struct Refuses(Context<HostHeap>);
 
-impl Reclaim<HostHeap> for Refuses {
-    fn reclaim(&self, _: Block, _: Pending<HostHeap>) {
+// SAFETY: gives the block to no one.
+unsafe impl Lender<HostHeap> for Refuses {
+    unsafe fn take_back(lender: NonNull<Self>, _: u32, _: &Block, _: Pending<HostHeap>) {
+        // SAFETY: boxed for this one block.
+        let _itself = unsafe { Box::from_raw(lender.as_ptr()) };
         planned("reclaimed")
-    }
-
-    fn is_of_queue(&self) -> bool {
-        false
     }
 }
 

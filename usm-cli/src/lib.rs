@@ -12,6 +12,7 @@ mod output;
 mod plan;
 mod progress;
 mod prune;
+mod replay;
 mod run;
 #[cfg(test)]
 mod target;
@@ -58,6 +59,8 @@ enum Command {
     /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a
     /// record.
     Prune(prune::Arguments),
+    /// Replay a trace of allocations through the run-time pool: how much memory it takes.
+    Replay(replay::Arguments),
     /// Print the code of a kernel: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
     Kernel(kernel::Arguments),
     /// Print the script with which a shell completes this command's arguments.
@@ -130,6 +133,7 @@ fn run(cli: &Cli, start: Instant) -> Result<Exit> {
         Command::Plan(arguments) => plan::run(arguments, cli.json, start),
         Command::Interface(arguments) => interface::run(arguments),
         Command::Prune(arguments) => prune::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments, cli.json),
         Command::Kernel(arguments) => kernel::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
         Command::Completions { shell } => completions(*shell),

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::mem::ManuallyDrop;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
 
 #[cfg(feature = "alloc")]
@@ -9,8 +10,6 @@ use {
     crate::deferred::Release,
     crate::index_record::Outcome,
     crate::queue_memory::ordered::{self, OfQueue},
-    crate::source::Reclaim,
-    crate::uses::Pending,
     alloc::{boxed::Box, sync::Arc},
     core::any::Any,
 };
@@ -22,6 +21,8 @@ use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
 #[cfg(feature = "alloc")]
 use crate::index_record::report;
+use crate::lender::{Lender, Lent};
+use crate::pending::Pending;
 #[cfg(feature = "alloc")]
 use crate::queue::check_same_context;
 use crate::uses::Uses;
@@ -35,23 +36,23 @@ enum Owner<B: Backend> {
     Record(u64, Arc<Outcome>),
     /// A queue allocated it and takes it back in its order.
     #[cfg(feature = "alloc")]
-    Queue(OfQueue<B>),
-    /// A source carved the block from a larger one.
+    Queue(Box<OfQueue<B>>),
+    /// The context allocated it because its queue could not. It leaves the ledger like memory of
+    /// the queue.
     #[cfg(feature = "alloc")]
-    Source(Arc<dyn Reclaim<B>>),
+    QueueOfContext(u64),
+    /// A lender takes it back, which keeps the context alive: this one is a copy by its bits.
+    Lent(Lent<B>),
     /// Foreign memory, kept alive by this value.
     #[cfg(feature = "alloc")]
     Foreign(Option<Box<dyn Any + Send + Sync>>),
-    #[cfg(not(feature = "alloc"))]
-    #[allow(dead_code, reason = "gives the parameter a use without alloc")]
-    Never(core::convert::Infallible, core::marker::PhantomData<fn() -> B>),
 }
 
 /// The one owner of a block of USM memory. Dropping it gives the block back after every operation
 /// that uses it.
 pub struct Allocation<B: Backend> {
-    /// Dropped last, by the compiler.
-    context: Context<B>,
+    /// Dropped last, by hand: a lent block has a copy that nobody counts.
+    context: ManuallyDrop<Context<B>>,
     block: Block,
     /// Dropped by hand: the usual end of an allocation has nothing to drop in it.
     body: ManuallyDrop<Body<B>>,
@@ -81,6 +82,7 @@ impl<B: Backend> Allocation<B> {
 
     #[inline]
     fn new(context: Context<B>, block: Block, uses: Uses<B>, owner: Owner<B>) -> Self {
+        let context = ManuallyDrop::new(context);
         Self { context, block, body: ManuallyDrop::new(Body { uses, owner }) }
     }
 
@@ -88,14 +90,14 @@ impl<B: Backend> Allocation<B> {
     /// uses begin with the allocation.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_queue(context: Context<B>, block: Block, uses: Uses<B>, of_queue: OfQueue<B>) -> Self {
-        Self::new(context, block, uses, Owner::Queue(of_queue))
+        Self::new(context, block, uses, Owner::Queue(Box::new(of_queue)))
     }
 
     /// The same for memory that the context allocated. Other memory keeps its owner.
     #[cfg(feature = "alloc")]
-    pub(crate) fn into_of_queue(mut self, of_queue: impl FnOnce(u64) -> OfQueue<B>) -> Self {
+    pub(crate) fn into_of_queue(mut self) -> Self {
         if let Owner::Context(serial) = self.body.owner {
-            self.body.owner = Owner::Queue(of_queue(serial));
+            self.body.owner = Owner::QueueOfContext(serial);
         }
         self
     }
@@ -121,24 +123,38 @@ impl<B: Backend> Allocation<B> {
     pub fn is_of_queue(&self) -> bool {
         match &self.body.owner {
             #[cfg(feature = "alloc")]
-            Owner::Queue(_) => true,
-            #[cfg(feature = "alloc")]
-            Owner::Source(source) => source.is_of_queue(),
+            Owner::Queue(_) | Owner::QueueOfContext(_) => true,
+            Owner::Lent(lent) => lent.of_queue,
             _ => false,
         }
     }
 
-    /// A part of a larger allocation, given back to `source` when dropped.
+    /// A block of a larger one, given back to `lender` under `slot` when it is dropped. `uses` are
+    /// the operations that earlier owners of these bytes left in flight, the allocation of the
+    /// larger block by a queue among them: a submission that would wait for one that failed is
+    /// refused ([`ErrorKind::EarlierOwnerFailed`]). Counts neither lender nor context.
     ///
     /// # Safety
-    /// `block` is live memory of `context`, disjoint from every other allocation that is live, and
-    /// stays so until it is handed to [`Reclaim::reclaim`]. Operations that are
-    /// [pending](Self::pending) for the larger one, its allocation by a queue among them, are
-    /// finished, or [absorbed](Self::absorb) before the part is used.
-    #[cfg(feature = "alloc")]
+    /// - `block` is live memory of `context`, disjoint from every other allocation that is live,
+    ///   and stays so until the lender takes it back.
+    /// - `uses` has every unfinished operation that touches these bytes.
+    /// - `lender` and the original of `context` live until then. The original does not move its
+    ///   state: see point 14 of the [contract](crate::backend).
+    #[doc(hidden)]
+    #[inline(always)]
     #[must_use]
-    pub unsafe fn carved(context: Context<B>, block: Block, source: Arc<dyn Reclaim<B>>) -> Self {
-        Self::new(context, block, Uses::new(), Owner::Source(source))
+    pub unsafe fn from_lender<L: Lender<B>>(
+        context: &Context<B>,
+        block: Block,
+        uses: Pending<B>,
+        lender: NonNull<L>,
+        slot: u32,
+    ) -> Self {
+        // SAFETY: a copy that is not dropped, of an original that lives for longer.
+        let context = unsafe { ptr::read(context) };
+        // SAFETY: the caller's promise.
+        let lent = unsafe { Lent::new(lender, slot) };
+        Self::new(context, block, Uses::inherited(uses), Owner::Lent(lent))
     }
 
     /// Foreign memory that `owner` keeps alive. Dropping the allocation drops `owner` after every
@@ -250,11 +266,7 @@ impl<B: Backend> Allocation<B> {
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
         let id = self.context.id();
-        if self.context.shared().is_synchronous() {
-            Pending::of(id, alloc::vec::Vec::new())
-        } else {
-            self.body.uses.pending(id)
-        }
+        if self.context.shared().is_synchronous() { Pending::none() } else { self.body.uses.pending(id) }
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources
@@ -265,7 +277,7 @@ impl<B: Backend> Allocation<B> {
     /// then.
     #[cfg(feature = "alloc")]
     pub fn absorb(&self, pending: Pending<B>) -> Result<()> {
-        if !pending.events().is_empty() {
+        if !pending.is_empty() {
             check_same_context(self.context.id(), pending.context())?;
             self.body.uses.absorb(pending);
         }
@@ -375,61 +387,72 @@ impl<B: Backend> Drop for Allocation<B> {
     fn drop(&mut self) {
         let Body { uses, owner } = &mut *self.body;
         match owner {
-            // SAFETY: the block came from this context's backend, its owner is being dropped, and
-            // nothing uses it.
-            Owner::Context(serial) if uses.is_untouched() => unsafe {
-                free_now(&self.context, &self.block, *serial);
-            },
+            Owner::Context(serial) if uses.is_untouched() => {
+                // SAFETY: counted, and nothing reads it afterwards.
+                let context = unsafe { ManuallyDrop::take(&mut self.context) };
+                // SAFETY: the block came from this context's backend, its owner is being dropped,
+                // and nothing uses it.
+                unsafe { free_now(&context, &self.block, *serial) };
+            }
+            Owner::Lent(lent) if uses.is_untouched() => {
+                let lent = *lent;
+                self.give_back(lent, Pending::none());
+            }
             _ => self.drop_in_use(),
         }
     }
 }
 
 impl<B: Backend> Allocation<B> {
+    #[inline]
+    fn give_back(&self, lent: Lent<B>, uses: Pending<B>) {
+        #[cfg(feature = "alloc")]
+        self.context.shared().end_exports(self.block.address(), self.block.size);
+        // SAFETY: the owner is being dropped, and reads neither lender nor context afterwards.
+        unsafe { lent.give_back(&self.block, uses) };
+    }
+
     /// Drops an allocation that has uses or another owner than the context.
     #[inline(never)]
     fn drop_in_use(&mut self) {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
         let Body { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.body) };
-        #[cfg(feature = "alloc")]
-        if let Owner::Queue(of_queue) = &owner {
-            return ordered::free(&self.context, self.block, of_queue, &mut uses);
+        if let Owner::Lent(lent) = owner {
+            return self.give_back(lent, uses.take(self.context.id()));
         }
-        let pending = match &owner {
-            #[cfg(feature = "alloc")]
-            Owner::Source(_) => uses.take_with_names(self.context.id()),
-            _ => uses.take(self.context.id()),
-        };
+        // SAFETY: counted, and nothing reads it afterwards.
+        let context = unsafe { ManuallyDrop::take(&mut self.context) };
+        #[cfg(feature = "alloc")]
+        match &owner {
+            Owner::Queue(of_queue) => {
+                return ordered::free(&context, self.block, Some(of_queue), of_queue.serial(), &mut uses);
+            }
+            Owner::QueueOfContext(serial) => {
+                return ordered::free(&context, self.block, None, *serial, &mut uses);
+            }
+            _ => {}
+        }
+        let pending = uses.take(context.id());
         match owner {
             #[cfg(feature = "alloc")]
-            Owner::Context(serial) if pending.events().is_empty() => {
+            Owner::Context(serial) if pending.is_empty() => {
                 // SAFETY: as in `drop`.
-                unsafe { free_now(&self.context, &self.block, serial) };
+                unsafe { free_now(&context, &self.block, serial) };
             }
             #[cfg(feature = "alloc")]
-            Owner::Context(serial) => {
-                release_after(&self.context, Release::Block(self.block, serial), pending)
-            }
+            Owner::Context(serial) => release_after(&context, Release::Block(self.block, serial), pending),
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
             #[cfg(feature = "alloc")]
             Owner::Record(serial, outcome) => {
-                release_after(&self.context, Release::Record(self.block, serial, outcome), pending)
+                release_after(&context, Release::Record(self.block, serial, outcome), pending)
             }
             #[cfg(feature = "alloc")]
-            Owner::Queue(_) => {}
+            Owner::Foreign(Some(owner)) => release_after(&context, Release::Owner(owner), pending),
             #[cfg(feature = "alloc")]
-            Owner::Source(source) => {
-                self.context.shared().end_exports(self.block.address(), self.block.size);
-                source.reclaim(self.block, pending);
-            }
-            #[cfg(feature = "alloc")]
-            Owner::Foreign(Some(owner)) => release_after(&self.context, Release::Owner(owner), pending),
-            #[cfg(feature = "alloc")]
-            Owner::Foreign(None) => {}
-            #[cfg(not(feature = "alloc"))]
-            Owner::Never(never, _) => match never {},
+            Owner::Queue(_) | Owner::QueueOfContext(_) | Owner::Foreign(None) => {}
+            Owner::Lent(_) => {}
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::context_state::ContextState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
 use crate::limits::Fallback;
+#[cfg(feature = "alloc")]
+use crate::pending::Pending;
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 use crate::stats::Stats;
-#[cfg(feature = "alloc")]
-use crate::uses::Pending;
 use crate::{AllocKind, DeviceInfo, MemoryType};
 
 /// A context over one device. Cloning it gives another handle to the same context.
@@ -439,7 +439,7 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().ask()?;
         let mut events = alloc::vec::Vec::new();
         self.raw.for_each_pending(limit, &mut |event| events.push(event))?;
-        Ok(Pending::of(self.id(), events))
+        Ok(Pending::of_events(self.id(), events))
     }
 
     /// Frees blocks whose owners were dropped and whose operations are complete. Allocating does it

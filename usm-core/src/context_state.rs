@@ -18,6 +18,9 @@ use crate::sync::{AtomicU32, Ordering, next_id};
 
 mod accounting;
 
+#[cfg(feature = "alloc")]
+pub(crate) use accounting::Unrecorded;
+
 /// Default time limit of waits in a context.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 

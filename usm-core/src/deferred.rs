@@ -13,7 +13,7 @@ use crate::backend::{Backend, Block, Buffers, ContextOps};
 use crate::context_state::ContextState;
 use crate::deadline::Deadline;
 use crate::index_record::Outcome;
-use crate::uses::Pending;
+use crate::pending::Pending;
 
 /// Memory to release once the events are complete.
 pub(crate) enum Release<B: Backend> {

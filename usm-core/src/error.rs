@@ -199,11 +199,29 @@ pub enum ErrorKind {
     },
     /// No device answers the selector.
     NoDevice,
+    /// A pool has no block for the request and may not, or cannot, take more memory. Bytes.
+    PoolExhausted {
+        /// Requested bytes.
+        requested: u64,
+        /// The pool's limit; `u64::MAX` of none.
+        limit: u64,
+        /// Bytes that owners hold, as they asked for them.
+        live: u64,
+        /// Bytes that the pool holds.
+        reserved: u64,
+        /// Free bytes that unfinished operations still use.
+        pending: u64,
+        /// The largest free block.
+        largest: u64,
+    },
     /// The table of live blocks of a fixed arena is full.
     TooManyBlocks {
         /// Entries of the table.
         limit: usize,
     },
+    /// Work of an earlier owner of the memory failed and may still touch it. Nothing was
+    /// submitted, so the failure does not spread: drop the allocation and allocate again.
+    EarlierOwnerFailed,
     /// The device is lost: no work or memory on it is usable any more.
     DeviceLost,
     /// The process ends: its exit handlers run, and asynchronous runtimes accept no new work.
@@ -357,7 +375,15 @@ impl fmt::Display for ErrorKind {
             }
             Self::BadSetting { name, wanted } => write!(f, "{name} has no such value: {wanted} is needed"),
             Self::NoDevice => f.write_str("no such device"),
+            Self::PoolExhausted { requested, limit, live, reserved, pending, largest } => write!(
+                f,
+                "requested {requested} bytes of a pool with limit {limit}: {live} live, {reserved} reserved, \
+                 {pending} pending, {largest} in the largest free block"
+            ),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
+            Self::EarlierOwnerFailed => f.write_str(
+                "work of an earlier owner of this memory failed and may still touch it; nothing was submitted",
+            ),
             Self::DeviceLost => f.write_str("the device is lost"),
             Self::ProcessEnds => f.write_str("the process ends: runtimes accept no more calls"),
             Self::Forked => f.write_str(

@@ -4,7 +4,7 @@ use alloc::vec::{self, Vec};
 use core::{iter, mem, slice};
 
 /// A list in insertion order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Few<T> {
     /// Empty.
     None,

@@ -13,10 +13,10 @@ use crate::deferred::Release;
 use crate::error::{Error, ErrorKind, IndexPlace, Result};
 use crate::event::Event;
 use crate::kind::Device;
+use crate::pending::Pending;
 use crate::queue::{Queue, Usage};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::typed::UsmVec;
-use crate::uses::Pending;
 
 /// Device memory of five words. The first is the number of a place, from 1, or 0 as long as all
 /// indices are inside. The index and the length of the array follow, 64 bits each, the low word

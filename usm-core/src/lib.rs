@@ -40,9 +40,13 @@ mod host_memory;
 mod index_record;
 pub mod ipc;
 pub mod kind;
+#[cfg(feature = "alloc")]
+mod lazy_box;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod ledger;
+mod lender;
 pub mod limits;
+mod pending;
 #[cfg(feature = "std")]
 #[cfg_attr(
     not(feature = "driver"),
@@ -56,6 +60,9 @@ mod registry;
 #[cfg(feature = "driver")]
 mod ring;
 mod runs;
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub mod segment;
 mod selector;
 mod source;
 mod staging;
@@ -116,16 +123,16 @@ pub use gate::ViewGuard;
 #[cfg(feature = "alloc")]
 pub use index_record::IndexRecord;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
+#[doc(hidden)]
+pub use lender::Lender;
 pub use limits::Fallback;
+pub use pending::Pending;
 pub use queue::{Queue, Usage};
 #[cfg(feature = "alloc")]
 pub use registry::Registry;
 pub use selector::{Selector, SelectorError};
-#[cfg(feature = "alloc")]
-pub use source::Reclaim;
 pub use source::{MemorySource, Request};
 pub use stats::{Counters, Stats};
 pub use strided::Strided;
 pub use typed::{UninitVec, UsmVec};
-pub use uses::Pending;
 pub use view::{ReadView, WriteView};

@@ -10,9 +10,9 @@ use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::limits;
-use crate::sync::next_id;
 #[cfg(feature = "alloc")]
-use crate::uses::Pending;
+use crate::pending::{Pending, QueueClock};
+use crate::sync::next_id;
 
 mod usage;
 
@@ -29,6 +29,8 @@ pub struct Queue<B: Backend> {
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     id: u64,
     order: QueueOrder,
+    #[cfg(feature = "alloc")]
+    clock: QueueClock,
     #[cfg(feature = "driver")]
     ring: crate::ring::Ring<B>,
 }
@@ -40,6 +42,8 @@ impl<B: Backend> Clone for Queue<B> {
             context: self.context.clone(),
             id: self.id,
             order: self.order,
+            #[cfg(feature = "alloc")]
+            clock: self.clock.clone(),
             #[cfg(feature = "driver")]
             ring: self.ring.clone(),
         }
@@ -71,6 +75,8 @@ impl<B: Backend> Queue<B> {
             context: context.clone(),
             id,
             order,
+            #[cfg(feature = "alloc")]
+            clock: QueueClock::new(id),
             #[cfg(feature = "driver")]
             ring: crate::ring::Ring::default(),
         }
@@ -95,8 +101,15 @@ impl<B: Backend> Queue<B> {
 
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).
     #[cfg(feature = "alloc")]
-    pub(crate) fn id(&self) -> u64 {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn id(&self) -> u64 {
         self.id
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn clock(&self) -> &QueueClock {
+        &self.clock
     }
 
     /// The backend's own queue.
@@ -119,7 +132,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
-    /// or the runtime's.
+    /// [`ErrorKind::EarlierOwnerFailed`], or the runtime's.
     pub unsafe fn submit(
         &self,
         usages: &[Usage<'_, B>],
@@ -180,9 +193,9 @@ impl<B: Backend> Queue<B> {
             events.extend(after.iter().map(|event| event.raw.clone()));
         }
         let [only] = usages else { return self.submit_ordered_many(usages, events, run) };
-        let known = only.dependencies(self.id, &mut events);
-        let event = run(&self.raw, &events)?;
-        only.record(self.id, event.clone(), known);
+        let known = only.dependencies(self.id, &mut events)?;
+        let (event, position) = self.clock.position(|| run(&self.raw, &events))?;
+        only.record(position, event.clone(), known);
         Ok(event)
     }
 
@@ -202,11 +215,11 @@ impl<B: Backend> Queue<B> {
             &mut *many
         };
         for (usage, known) in usages.iter().zip(&mut *known) {
-            *known = usage.dependencies(self.id, &mut events);
+            *known = usage.dependencies(self.id, &mut events)?;
         }
-        let event = run(&self.raw, &events)?;
+        let (event, position) = self.clock.position(|| run(&self.raw, &events))?;
         for (usage, known) in usages.iter().zip(&*known) {
-            usage.record(self.id, event.clone(), *known);
+            usage.record(position, event.clone(), *known);
         }
         Ok(event)
     }
@@ -391,7 +404,7 @@ impl<B: Backend> Queue<B> {
             return Ok(Pending::none());
         }
         let _entered = self.context.shared().ask()?;
-        Ok(Pending::of(self.context.id(), alloc::vec![self.end_event()?]))
+        Ok(Pending::of_events(self.context.id(), [self.end_event()?]))
     }
 
     /// An event after all work submitted before.

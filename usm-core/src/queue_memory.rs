@@ -95,14 +95,13 @@ pub(crate) mod ordered {
     use crate::backend::{Block, QueueMemory};
     use crate::deferred::Release;
     use crate::error::{Error, ErrorKind};
-    use crate::uses::{Pending, Uses};
+    use crate::pending::{Pending, Position};
+    use crate::uses::Uses;
     use crate::{AllocKind, MemoryType};
 
     /// How memory from a queue is freed.
     pub(crate) struct OfQueue<B: Backend> {
-        /// Set if the runtime allocated it in order and so takes it back in order. Other memory
-        /// does not need the queue, and would keep it alive for nothing.
-        queue: Option<B::Queue>,
+        queue: B::Queue,
         /// Id of the queue, 0 when out of order: see [`Uses`].
         id: u64,
         /// Serial number of the block in the ledger.
@@ -110,8 +109,12 @@ pub(crate) mod ordered {
     }
 
     impl<B: Backend> OfQueue<B> {
-        fn new(queue: &Queue<B>, serial: u64, native: bool) -> Self {
-            Self { queue: native.then(|| queue.raw().clone()), id: queue.id(), serial }
+        fn new(queue: &Queue<B>, serial: u64) -> Self {
+            Self { queue: queue.raw().clone(), id: queue.id(), serial }
+        }
+
+        pub(crate) fn serial(&self) -> u64 {
+            self.serial
         }
     }
 
@@ -125,12 +128,12 @@ pub(crate) mod ordered {
             return allocate_reserved(queue, request, layout);
         }
         context.collect();
-        let (block, event) = match native(queue, layout) {
+        let ((block, event), position) = match native(queue, layout) {
             Ok(given) => given,
             Err(error) => return allocate_after_refusal(queue, request, error),
         };
         if let Some(serial) = shared.allocated_within(&block) {
-            return Ok(allocated(queue, block, serial, event));
+            return Ok(allocated(queue, block, serial, event, position));
         }
         give_back(queue, block, event);
         // Other threads took the rest of the memory.
@@ -151,9 +154,9 @@ pub(crate) mod ordered {
             return context.allocate(&Request { kind, ..*request });
         }
         match native(queue, layout) {
-            Ok((block, event)) => {
+            Ok(((block, event), position)) => {
                 let (serial, made) = context.shared().allocated(&block);
-                let allocation = allocated(queue, block, serial, event);
+                let allocation = allocated(queue, block, serial, event, position);
                 context.shared().record_allocation(made);
                 Ok(allocation)
             }
@@ -165,19 +168,27 @@ pub(crate) mod ordered {
     }
 
     #[inline]
-    fn native<B: Backend>(queue: &Queue<B>, layout: Layout) -> Result<(Block, B::Event)> {
+    #[allow(clippy::type_complexity, reason = "one caller takes it apart")]
+    fn native<B: Backend>(queue: &Queue<B>, layout: Layout) -> Result<((Block, B::Event), Position)> {
         let _gate = queue.context().shared().submit()?;
-        let (pointer, event) = B::QueueMemory::allocate(queue.raw(), layout)?;
+        let ((pointer, event), position) =
+            queue.clock().position(|| B::QueueMemory::allocate(queue.raw(), layout))?;
         let (size, alignment) = (layout.size(), layout.align());
-        Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
+        Ok(((Block { pointer, size, alignment, kind: AllocKind::Device }, event), position))
     }
 
     /// The ledger has the block.
     #[inline]
-    fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
+    fn allocated<B: Backend>(
+        queue: &Queue<B>,
+        block: Block,
+        serial: u64,
+        event: B::Event,
+        position: Position,
+    ) -> Allocation<B> {
         // Recorded as a write: uses from other queues start after it.
-        let uses = Uses::with_first_use(Access::Write, queue.id(), event);
-        Allocation::of_queue(queue.context().clone(), block, uses, OfQueue::new(queue, serial, true))
+        let uses = Uses::with_first_use(Access::Write, position, event);
+        Allocation::of_queue(queue.context().clone(), block, uses, OfQueue::new(queue, serial))
     }
 
     #[cold]
@@ -198,7 +209,7 @@ pub(crate) mod ordered {
     fn allocate_from_context<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
         let allocation = MemorySource::allocate(queue.context(), request)?;
         Ok(match allocation.kind() {
-            AllocKind::Device => allocation.into_of_queue(|serial| OfQueue::new(queue, serial, false)),
+            AllocKind::Device => allocation.into_of_queue(),
             _ => allocation,
         })
     }
@@ -217,33 +228,34 @@ pub(crate) mod ordered {
         };
         match free(slice::from_ref(&allocated)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
-            Err(_) => release_after(
-                context,
-                Release::Removed(block),
-                Pending::of(context.id(), alloc::vec![allocated]),
-            ),
+            Err(_) => {
+                release_after(context, Release::Removed(block), Pending::of_events(context.id(), [allocated]))
+            }
         }
     }
 
-    /// Frees the block after its uses.
+    /// Frees the block after its uses. Only memory that the runtime allocated in order goes back in
+    /// order (`of_queue`).
     pub(crate) fn free<B: Backend>(
         context: &Context<B>,
         block: Block,
-        of_queue: &OfQueue<B>,
+        of_queue: Option<&OfQueue<B>>,
+        serial: u64,
         uses: &mut Uses<B>,
     ) {
         let submit = || {
-            let (Some(queue), Ok(_admitted)) = (&of_queue.queue, context.shared().submit()) else {
+            let (Some(OfQueue { queue, id, .. }), Ok(_admitted)) = (of_queue, context.shared().submit())
+            else {
                 return false;
             };
             // SAFETY: allocated in order, and its one owner is being dropped: freed once, and no
             // use is submitted any more. `uses` knows the submitted ones, except those submitted
             // earlier to this in-order queue.
             let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
-            uses.with_events_of_others(of_queue.id, free).is_ok()
+            uses.with_events_of_others(*id, free).is_ok()
         };
         let memory_type = MemoryType::of(block.kind);
-        if !context.shared().remove(memory_type, &block, of_queue.serial, submit) {
+        if !context.shared().remove(memory_type, &block, serial, submit) {
             release_after(context, Release::Removed(block), uses.take(context.id()));
         }
     }
@@ -262,7 +274,7 @@ pub(crate) mod ordered {
             let queue = context.queue(QueueOrder::InOrder).expect("a queue");
             let array = crate::UsmVec::<u8, crate::Shared, _>::zeroed(&queue, 8).expect("an array");
             let layout = Layout::from_size_align(256, 64).expect("a layout");
-            let (block, event) = native(&queue, layout).expect("memory");
+            let ((block, event), _) = native(&queue, layout).expect("memory");
             let view = array.read().expect("a view");
             give_back(&queue, block, event);
             assert!(!mock.calls().iter().any(|call| call.operation == Operation::FreeInOrder));
@@ -281,7 +293,7 @@ pub(crate) mod ordered {
                 let context = mock.context();
                 let queue = context.queue(QueueOrder::InOrder).expect("a queue");
                 let layout = Layout::from_size_align(256, 64).expect("a layout");
-                let (block, event) = native(&queue, layout).expect("memory");
+                let ((block, event), _) = native(&queue, layout).expect("memory");
                 if refuses {
                     let error = Error::from(ErrorKind::Native { operation: "the driver's call" });
                     mock.inject(Fault { operation: Operation::FreeInOrder, skip: 0, error, late: false });

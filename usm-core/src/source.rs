@@ -5,13 +5,9 @@ use core::alloc::Layout;
 use crate::AllocKind;
 use crate::allocation::Allocation;
 use crate::backend::Backend;
-#[cfg(feature = "alloc")]
-use crate::backend::Block;
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::limits::Fallback;
-#[cfg(feature = "alloc")]
-use crate::uses::Pending;
 
 /// An allocation request. Sizes in bytes.
 ///
@@ -99,15 +95,4 @@ pub trait MemorySource<B: Backend> {
 
     /// The context that the memory belongs to.
     fn context(&self) -> &Context<B>;
-}
-
-/// Takes back the blocks of a source that carves them from larger allocations.
-#[cfg(feature = "alloc")]
-pub trait Reclaim<B: Backend>: Send + Sync {
-    /// Takes back a block of this source. `pending` are the operations that still use it: the
-    /// source may reuse or free the memory only after them.
-    fn reclaim(&self, block: Block, pending: Pending<B>);
-
-    /// [`Allocation::is_of_queue`] of the larger allocation, which its parts return too.
-    fn is_of_queue(&self) -> bool;
 }

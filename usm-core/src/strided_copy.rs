@@ -435,7 +435,7 @@ impl<B: Backend> Queue<B> {
             })
         });
         if outcome.is_err() && !B::SYNCHRONOUS {
-            let pending = crate::uses::Pending::of(self.context().id(), events);
+            let pending = crate::pending::Pending::of_events(self.context().id(), events);
             ends.dst.absorb(pending.clone())?;
             ends.src.absorb(pending)?;
         }

@@ -72,19 +72,42 @@ pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) ->
     gone
 }
 
-/// A process-wide counter of ids, 64 bits on every target. Never returns 0 or the same id twice.
+/// A counter that threads share, 64 bits on every target.
 #[cfg(target_has_atomic = "64")]
-pub fn next_id() -> u64 {
-    // Outlives every loom model, and no model depends on the ids.
-    static NEXT: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+pub(crate) struct Counter(core::sync::atomic::AtomicU64);
+
+#[cfg(target_has_atomic = "64")]
+impl Counter {
+    pub(crate) const fn new(first: u64) -> Self {
+        Self(core::sync::atomic::AtomicU64::new(first))
+    }
+
+    /// The next number. Whoever gets a later one sees what came before this call.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::AcqRel)
+    }
 }
 
 /// As above, for targets without a 64-bit atomic.
 #[cfg(not(target_has_atomic = "64"))]
+pub(crate) struct Counter(spin::Mutex<u64>);
+
+#[cfg(not(target_has_atomic = "64"))]
+impl Counter {
+    pub(crate) const fn new(first: u64) -> Self {
+        Self(spin::Mutex::new(first))
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        let mut next = self.0.lock();
+        *next += 1;
+        *next - 1
+    }
+}
+
+/// A process-wide counter of ids, 64 bits on every target. Never returns 0 or the same id twice.
 pub fn next_id() -> u64 {
-    static NEXT: spin::Mutex<u64> = spin::Mutex::new(0);
-    let mut last = NEXT.lock();
-    *last += 1;
-    *last
+    // Outlives every loom model, and no model depends on the ids.
+    static NEXT: Counter = Counter::new(1);
+    NEXT.next()
 }

@@ -1,124 +1,47 @@
 //! The uses of an allocation in flight: the events that decide when the host may touch it and when
 //! it may be freed.
 
-use core::fmt;
 use core::time::Duration;
 
 use crate::access::Access;
-use crate::backend::{Backend, EventOps};
+use crate::backend::Backend;
+#[cfg(feature = "alloc")]
+use crate::backend::EventOps;
+#[cfg(feature = "alloc")]
 use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
 use {
-    crate::few::Few, crate::index_record::Outcome, crate::sync::Mutex, crate::sync::helgrind::Marks,
-    crate::sync::next_id, alloc::boxed::Box, alloc::sync::Arc, alloc::vec::Vec, core::slice,
+    crate::error::{Error, ErrorKind},
+    crate::few::Few,
+    crate::index_record::Outcome,
+    crate::lazy_box::LazyBox,
+    crate::pending::{PendingUse, Position},
+    crate::sync::Mutex,
+    crate::sync::helgrind::Marks,
+    crate::sync::next_id,
+    alloc::boxed::Box,
+    alloc::sync::Arc,
+    alloc::vec::Vec,
+    core::slice,
 };
 
-#[cfg(feature = "alloc")]
-type Events<E> = Vec<E>;
-/// Without a heap a submission waits for its event before it returns.
-#[cfg(not(feature = "alloc"))]
-type Events<E> = [E; 0];
-
-/// The events of unfinished operations of one context.
-pub struct Pending<B: Backend> {
-    /// Id of the context; 0 of none.
-    context: u64,
-    events: Events<B::Event>,
-    /// Names of the events, or none. A list recognises an event that reaches it a second time.
-    #[cfg(feature = "alloc")]
-    names: Vec<u64>,
-}
-
-/// A clone serves memory that several later allocations reuse in parts: each of them waits.
-impl<B: Backend> Clone for Pending<B> {
-    fn clone(&self) -> Self {
-        Self {
-            context: self.context,
-            events: self.events.clone(),
-            #[cfg(feature = "alloc")]
-            names: self.names.clone(),
-        }
-    }
-}
-
-impl<B: Backend> fmt::Debug for Pending<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").field("events", &self.events().len()).finish()
-    }
-}
-
-impl<B: Backend> Pending<B> {
-    /// No work in flight.
-    #[must_use]
-    pub const fn none() -> Self {
-        #[cfg(feature = "alloc")]
-        let events = Vec::new();
-        #[cfg(not(feature = "alloc"))]
-        let events = [];
-        Self {
-            context: 0,
-            events,
-            #[cfg(feature = "alloc")]
-            names: Vec::new(),
-        }
-    }
-
-    /// These events of a context.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn of(context: u64, events: Vec<B::Event>) -> Self {
-        Self { context, events, names: Vec::new() }
-    }
-
-    /// Id of the operations' context; 0 if no work is in flight.
-    #[must_use]
-    pub fn context(&self) -> u64 {
-        if self.events.is_empty() { 0 } else { self.context }
-    }
-
-    /// The events.
-    #[must_use]
-    pub fn events(&self) -> &[B::Event] {
-        &self.events
-    }
-
-    /// Whether all of it is complete. A failed operation never is: it may still touch memory.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.events().iter().all(EventOps::is_complete)
-    }
-
-    /// Blocks until all of it is complete, at most `limit`.
-    ///
-    /// # Errors
-    /// The first event's failure or timeout.
-    pub fn wait(&self, limit: Duration) -> Result<()> {
-        wait_for::<B>(self.events(), &mut Deadline::after(limit)).map(drop)
-    }
-
-    #[cfg(feature = "alloc")]
-    pub(crate) fn into_events(self) -> Vec<B::Event> {
-        self.events
-    }
-}
-
-/// Returns the number of events that it waited for.
-fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<usize> {
-    events.iter().try_fold(0, |waited, event| deadline.wait(|left| event.wait(left)).map(|()| waited + 1))
-}
+use crate::pending::Pending;
 
 #[cfg(feature = "alloc")]
 struct Use<B: Backend> {
     /// Unique in its list.
     serial: u64,
-    /// Id of the in-order queue that ran it, 0 for an out-of-order queue: only the former orders
-    /// later work by itself.
-    queue: u64,
+    /// Only an in-order queue orders later work by itself.
+    position: Position,
     access: Access,
     event: B::Event,
     /// Name of the event among the parts of a block, 0 before it leaves its list.
     name: u64,
+    /// Whether an earlier owner of the block submitted it: its failure says nothing about the
+    /// content, which the owner writes anew, but it may still touch the memory.
+    inherited: bool,
 }
 
 #[cfg(feature = "alloc")]
@@ -132,21 +55,27 @@ struct InFlight<B: Backend> {
     marks: Marks,
     /// Checked launches whose outcome was not reported yet.
     noted: Option<Box<Noted>>,
+    /// Whether a use may be inherited.
+    has_inherited: bool,
 }
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> InFlight<B> {
-    fn next(&mut self, queue: u64, access: Access, event: B::Event) -> Use<B> {
+    const fn new() -> Self {
+        Self { uses: Few::None, serial: 0, marks: Marks::none(), noted: None, has_inherited: false }
+    }
+
+    fn next(&mut self, position: Position, access: Access, event: B::Event) -> Use<B> {
         self.serial += 1;
         self.marks.submitted(access, self.serial);
-        Use { serial: self.serial, queue, access, event, name: 0 }
+        Use { serial: self.serial, position, access, event, name: 0, inherited: false }
     }
 
     #[inline]
     fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
         for earlier in self.uses.as_slice() {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
-            let ordered = queue != 0 && earlier.queue == queue;
+            let ordered = queue != 0 && earlier.position.queue == queue;
             if conflicts && !ordered {
                 earlier.push_event(after);
             }
@@ -160,21 +89,22 @@ impl<B: Backend> InFlight<B> {
     fn replace_only_use(
         &mut self,
         access: Access,
-        queue: u64,
+        position: Position,
         event: B::Event,
         known: u64,
     ) -> core::result::Result<Option<B::Event>, B::Event> {
         match self.uses.as_mut_slice() {
             [] => {
-                let first = self.next(queue, access, event);
+                let first = self.next(position, access, event);
                 self.uses.push(first);
                 Ok(None)
             }
-            [earlier] if earlier.is_replaced_by(access, queue, known) => {
+            [earlier] if earlier.is_replaced_by(access, position.queue, known) => {
                 self.serial += 1;
                 self.marks.submitted(access, self.serial);
-                (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
-                earlier.name = 0;
+                (earlier.serial, earlier.position, earlier.access) = (self.serial, position, access);
+                (earlier.name, earlier.inherited) = (0, false);
+                self.has_inherited = false;
                 Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
             _ => Err(event),
@@ -184,12 +114,15 @@ impl<B: Backend> InFlight<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Use<B> {
-    /// Returns its name, and gives it one if it has none.
-    fn assign_name(&mut self) -> u64 {
-        if self.name == 0 {
+    /// Gives an event a name by which lists recognise it, unless its position is one.
+    fn assign_name(&mut self) {
+        if self.name == 0 && self.position.queue == 0 {
             self.name = next_id();
         }
-        self.name
+    }
+
+    fn into_pending(self) -> PendingUse<B> {
+        PendingUse { event: self.event, position: self.position, name: self.name }
     }
 
     #[inline(never)]
@@ -204,7 +137,7 @@ impl<B: Backend> Use<B> {
         self.serial <= known
             && match access {
                 Access::Write => true,
-                Access::Read => queue != 0 && self.access == Access::Read && self.queue == queue,
+                Access::Read => queue != 0 && self.access == Access::Read && self.position.queue == queue,
             }
     }
 }
@@ -213,30 +146,59 @@ impl<B: Backend> Use<B> {
 /// threads meet here, and so does every thread that names the block by a [`Usage`](crate::Usage).
 /// Only a complete use leaves the list, or one that a later use is ordered after.
 pub(crate) struct Uses<B: Backend> {
+    /// Most allocations of a pool, and all on the host, have none.
     #[cfg(feature = "alloc")]
-    list: Mutex<InFlight<B>>,
+    list: LazyBox<Mutex<InFlight<B>>>,
     #[cfg(not(feature = "alloc"))]
     marker: core::marker::PhantomData<fn() -> B>,
 }
 
 impl<B: Backend> Uses<B> {
+    #[inline]
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(InFlight { uses: Few::None, serial: 0, marks: Marks::none(), noted: None }),
+            list: LazyBox::new(),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
+    }
+
+    /// The uses of a block whose earlier owners left these.
+    #[inline]
+    pub(crate) fn inherited(pending: Pending<B>) -> Self {
+        #[cfg(feature = "alloc")]
+        if !B::SYNCHRONOUS && !pending.is_empty() {
+            return Self::of_earlier_owners(pending);
+        }
+        let _nothing_in_flight = pending;
+        Self::new()
     }
 }
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Uses<B> {
+    #[inline(never)]
+    fn of_earlier_owners(pending: Pending<B>) -> Self {
+        let mut list = InFlight::new();
+        list.has_inherited = true;
+        for PendingUse { event, position, name } in pending.into_uses() {
+            let earlier = Use { name, inherited: true, ..list.next(position, Access::Write, event) };
+            list.uses.push(earlier);
+        }
+        Self { list: LazyBox::of(Mutex::new(list)) }
+    }
+
     /// The uses of a block that begins with one.
-    pub(crate) fn with_first_use(access: Access, queue: u64, event: B::Event) -> Self {
-        let first = Use { serial: 1, queue, access, event, name: 0 };
-        let marks = Marks::none();
-        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks, noted: None }) }
+    pub(crate) fn with_first_use(access: Access, position: Position, event: B::Event) -> Self {
+        let mut list = InFlight::new();
+        list.serial = 1;
+        list.uses.push(Use { serial: 1, position, access, event, name: 0, inherited: false });
+        Self { list: LazyBox::of(Mutex::new(list)) }
+    }
+
+    fn list(&self) -> &Mutex<InFlight<B>> {
+        self.list.get_or_make(|| Mutex::new(InFlight::new()))
     }
 
     /// A list longer than this is searched for complete uses.
@@ -244,32 +206,75 @@ impl<B: Backend> Uses<B> {
 
     /// Adds to `after` the events that an access from `queue` (0 when out of order) must wait for.
     /// Returns the last serial number that it looked at, for [`record`](Self::record).
+    ///
+    /// # Errors
+    /// [`ErrorKind::EarlierOwnerFailed`].
     #[inline]
-    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
-        if B::SYNCHRONOUS { 0 } else { self.list.lock().dependencies(access, queue, after) }
+    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> Result<u64> {
+        if B::SYNCHRONOUS {
+            return Ok(0);
+        }
+        let Some(list) = self.list.get() else { return Ok(0) };
+        let locked = list.lock();
+        if !locked.has_inherited {
+            return Ok(locked.dependencies(access, queue, after));
+        }
+        drop(locked);
+        self.ask_inherited(list, queue)?;
+        Ok(list.lock().dependencies(access, queue, after))
+    }
+
+    /// Forgets inherited uses that are complete, and refuses the block if one has failed: by the
+    /// order of events the failure would otherwise spread to `queue`, whose work has nothing to do
+    /// with it. A use of the same queue has failed that queue already. Calls the driver without the
+    /// lock, and never blocks.
+    #[cold]
+    fn ask_inherited(&self, list: &Mutex<InFlight<B>>, queue: u64) -> Result<()> {
+        let earlier: Vec<(u64, B::Event)> = {
+            let list = list.lock();
+            let of_others =
+                |earlier: &&Use<B>| earlier.inherited && (queue == 0 || earlier.position.queue != queue);
+            let all = list.uses.as_slice().iter().filter(of_others);
+            all.map(|earlier| (earlier.serial, earlier.event.clone())).collect()
+        };
+        let mut done = Vec::new();
+        for (serial, event) in &earlier {
+            match event.status() {
+                Ok(crate::EventStatus::Complete) => done.push(*serial),
+                Ok(crate::EventStatus::Pending) => {}
+                Err(error) => return Err(of_earlier_owner(event, error)),
+            }
+        }
+        let mut locked = list.lock();
+        locked.marks.pruned();
+        let gone = locked.uses.take_out(|earlier| done.contains(&earlier.serial));
+        locked.has_inherited = locked.uses.as_slice().iter().any(|earlier| earlier.inherited);
+        drop(locked);
+        drop((gone, earlier));
+        Ok(())
     }
 
     /// Records that `event` uses the block. Replaces uses with serial <= `known` that this one is
     /// ordered after. Uses recorded meanwhile stay; they may be later.
     #[inline]
-    pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event, known: u64) {
+    pub(crate) fn record(&self, access: Access, position: Position, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
             return;
         }
         // Dropping an event may call the driver, so it happens after the lock is released.
-        let succeeded = self.list.lock().replace_only_use(access, queue, event, known);
+        let succeeded = self.list().lock().replace_only_use(access, position, event, known);
         match succeeded {
             Ok(gone) => drop(gone),
-            Err(event) => self.record_in_list(access, queue, event, known),
+            Err(event) => self.record_in_list(access, position, event, known),
         }
     }
 
     /// Records a use beside others.
     #[inline(never)]
-    fn record_in_list(&self, access: Access, queue: u64, event: B::Event, known: u64) {
-        let mut list = self.list.lock();
-        let latest = list.next(queue, access, event);
-        let gone = list.uses.take_out(|earlier| earlier.is_replaced_by(access, queue, known));
+    fn record_in_list(&self, access: Access, position: Position, event: B::Event, known: u64) {
+        let mut list = self.list().lock();
+        let latest = list.next(position, access, event);
+        let gone = list.uses.take_out(|earlier| earlier.is_replaced_by(access, position.queue, known));
         list.uses.push(latest);
         let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
@@ -281,7 +286,7 @@ impl<B: Backend> Uses<B> {
 
     /// Remembers a launch that checks indices, whose event is recorded.
     pub(crate) fn add_checked_launch(&self, access: Access, outcome: &Arc<Outcome>) {
-        let mut list = self.list.lock();
+        let mut list = self.list().lock();
         let noted = list.noted.get_or_insert_default();
         noted.retain(|(_, earlier)| earlier.is_unreported());
         noted.push((access, Arc::clone(outcome)));
@@ -289,7 +294,8 @@ impl<B: Backend> Uses<B> {
 
     /// The checked launches with an unreported outcome that a host access of this sort waits for.
     pub(crate) fn unreported(&self, access: Access) -> Vec<Arc<Outcome>> {
-        let list = self.list.lock();
+        let Some(list) = self.list.get() else { return Vec::new() };
+        let list = list.lock();
         let noted = list.noted.iter().flat_map(|noted| noted.iter());
         let conflicts = |did: Access| access == Access::Write || did == Access::Write;
         noted.filter(|(did, _)| conflicts(*did)).map(|(_, outcome)| Arc::clone(outcome)).collect()
@@ -299,18 +305,22 @@ impl<B: Backend> Uses<B> {
     /// use that is in the list already is not added again; otherwise parts that overlap each other
     /// in turn would double their uses each time.
     pub(crate) fn absorb(&self, pending: Pending<B>) {
-        if B::SYNCHRONOUS {
+        if B::SYNCHRONOUS || pending.is_empty() {
             return;
         }
-        let mut list = self.list.lock();
-        let names = pending.names.into_iter().chain(core::iter::repeat(0));
-        let mut known = Vec::new();
-        for (event, name) in pending.events.into_iter().zip(names) {
-            if name != 0 && list.uses.as_slice().iter().any(|earlier| earlier.name == name) {
-                known.push(event);
+        let mut list = self.list().lock();
+        let mut known = Few::None;
+        for pending in pending.into_uses() {
+            let is_known = |earlier: &Use<B>| {
+                let same_queue = pending.position.queue != 0 && earlier.position == pending.position;
+                same_queue || (pending.name != 0 && earlier.name == pending.name)
+            };
+            if list.uses.as_slice().iter().any(is_known) {
+                known.push(pending);
                 continue;
             }
-            let latest = Use { name, ..list.next(0, Access::Write, event) };
+            let PendingUse { event, position, name } = pending;
+            let latest = Use { name, ..list.next(position, Access::Write, event) };
             list.uses.push(latest);
         }
         let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
@@ -323,13 +333,14 @@ impl<B: Backend> Uses<B> {
 
     /// Forgets complete uses. Calls the driver without the lock.
     fn prune(&self) {
+        let Some(list) = self.list.get() else { return };
         let snapshot: Vec<(u64, B::Event)> = {
-            let list = self.list.lock();
+            let list = list.lock();
             list.uses.as_slice().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect()
         };
         let done: Vec<u64> =
             snapshot.into_iter().filter(|(_, event)| event.is_complete()).map(|(serial, _)| serial).collect();
-        let mut list = self.list.lock();
+        let mut list = list.lock();
         list.marks.pruned();
         let gone = list.uses.take_out(|earlier| done.contains(&earlier.serial));
         drop(list);
@@ -338,13 +349,30 @@ impl<B: Backend> Uses<B> {
 
     /// Blocks until a host access of this sort conflicts with no use. Returns the number of uses
     /// that it waited for.
+    ///
+    /// # Errors
+    /// The failure of a use, [`ErrorKind::EarlierOwnerFailed`] for an inherited one, or
+    /// [`ErrorKind::Timeout`].
     pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<usize> {
         if B::SYNCHRONOUS {
             return Ok(0);
         }
-        let mut events = Vec::new();
-        let _ = self.dependencies(access, 0, &mut events);
-        wait_for::<B>(&events, &mut Deadline::after(limit))
+        let Some(list) = self.list.get() else { return Ok(0) };
+        let events: Vec<(bool, B::Event)> = {
+            let list = list.lock();
+            let conflicts = |earlier: &&Use<B>| access == Access::Write || earlier.access == Access::Write;
+            let all = list.uses.as_slice().iter().filter(conflicts);
+            all.map(|earlier| (earlier.inherited, earlier.event.clone())).collect()
+        };
+        let mut deadline = Deadline::after(limit);
+        for (inherited, event) in &events {
+            deadline.wait(|left| event.wait(left)).map_err(|error| match error.kind {
+                ErrorKind::Timeout { .. } => error,
+                _ if *inherited => of_earlier_owner(event, error),
+                _ => error,
+            })?;
+        }
+        Ok(events.len())
     }
 
     /// Call after a [`wait`](Self::wait) for the same access to these bytes that waited for
@@ -353,41 +381,56 @@ impl<B: Backend> Uses<B> {
     /// which the runtime is still busy.
     #[cfg(usm_valgrind)]
     pub(crate) fn annotate_for_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
+        let Some(list) = self.list.get() else { return };
         let mut events = Vec::new();
-        let known = self.dependencies(access, 0, &mut events);
-        if events.len() <= waited && Pending::<B>::of(0, events).is_done() {
-            self.list.lock().marks.completed(waited > 0, access, known, base, len);
+        let known = list.lock().dependencies(access, 0, &mut events);
+        if events.len() <= waited && events.iter().all(EventOps::is_complete) {
+            list.lock().marks.completed(waited > 0, access, known, base, len);
         }
     }
 
-    /// The uses in flight of a block of this context.
+    /// The uses in flight of a block of this context, each with a name.
     pub(crate) fn pending(&self, context: u64) -> Pending<B> {
-        let mut list = self.list.lock();
-        let names = list.uses.as_mut_slice().iter_mut().map(Use::assign_name).collect();
-        let events = list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect();
-        Pending { context, events, names }
+        let Some(list) = self.list.get() else { return Pending::none() };
+        let mut list = list.lock();
+        let mut uses = Few::None;
+        for earlier in list.uses.as_mut_slice() {
+            earlier.assign_name();
+            let (event, position, name) = (earlier.event.clone(), earlier.position, earlier.name);
+            uses.push(PendingUse { event, position, name });
+        }
+        Pending::of(context, uses)
     }
 
-    /// Takes the uses in flight of a block of this context; the list is empty afterwards.
+    /// Takes the uses in flight of a block of this context, each with a name; the list is empty
+    /// afterwards.
+    #[inline]
     pub(crate) fn take(&mut self, context: u64) -> Pending<B> {
-        let uses = self.list.get_mut().uses.take();
-        Pending::of(context, uses.into_iter().map(|earlier| earlier.event).collect())
+        match self.list.get_mut() {
+            None => Pending::none(),
+            Some(list) => Self::take_from(list.get_mut(), context),
+        }
     }
 
-    /// As [`take`](Self::take), for the list of a larger block.
-    pub(crate) fn take_with_names(&mut self, context: u64) -> Pending<B> {
-        let names = self.list.get_mut().uses.as_mut_slice().iter_mut().map(Use::assign_name).collect();
-        Pending { names, ..self.take(context) }
+    #[inline(never)]
+    fn take_from(list: &mut InFlight<B>, context: u64) -> Pending<B> {
+        let mut uses = Few::None;
+        for mut earlier in list.uses.take() {
+            earlier.assign_name();
+            uses.push(earlier.into_pending());
+        }
+        Pending::of(context, uses)
     }
 
     /// Calls `work` with the events of all uses except those by this queue. An in-order queue has
     /// an id; an out-of-order queue has 0.
     #[inline]
     pub(crate) fn with_events_of_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
-        let list = self.list.get_mut();
+        let Some(list) = self.list.get_mut() else { return work(&[]) };
+        let list = list.get_mut();
         match list.uses.as_slice() {
             [] => work(&[]),
-            [only] if queue != 0 && only.queue == queue => work(&[]),
+            [only] if queue != 0 && only.position.queue == queue => work(&[]),
             [only] => work(slice::from_ref(&only.event)),
             _ => {
                 let mut after = Vec::new();
@@ -397,12 +440,17 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Whether the list is empty and needs no drop. A lock that a checker watches needs one.
+    /// Whether the block was never used, so that the list is nothing to drop.
     #[inline]
     pub(crate) fn is_untouched(&mut self) -> bool {
-        let list = self.list.get_mut();
-        !core::mem::needs_drop::<Mutex<()>>() && matches!(list.uses, Few::None) && list.noted.is_none()
+        self.list.get_mut().is_none()
     }
+}
+
+/// The failure of an earlier owner's work. A lost device is lost for this owner too.
+#[cfg(feature = "alloc")]
+fn of_earlier_owner<E: EventOps>(event: &E, error: Error) -> Error {
+    if event.is_for_good(&error) { error } else { Error { kind: ErrorKind::EarlierOwnerFailed, ..error } }
 }
 
 /// Without `alloc` a submission waits for its event before it returns, so no work is ever in

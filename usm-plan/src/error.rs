@@ -131,7 +131,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Writes a whole file for the user.
-pub fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text)
+pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(path, content)
         .map_err(|error| Error::unable(format!("cannot be written: {error}")).in_file(path))
 }

@@ -9,9 +9,10 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ptr::NonNull;
 
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, ErrorKind, MemorySource, Pending, Reclaim, Request,
+    AllocKind, Allocation, Backend, Block, Context, ErrorKind, Lender, MemorySource, Pending, Request,
 };
 
 use crate::plan::{Memory, Plan, Row};
@@ -78,28 +79,67 @@ struct Range {
     high: u64,
 }
 
-impl Range {
-    fn overlaps(&self, other: &Self) -> bool {
-        self.memory == other.memory && self.low < other.high && other.low < self.high
+/// Disjoint intervals of bytes with a value each: the higher end and the value by memory and lower
+/// end. A search is one descent in a tree, however many there are.
+struct Intervals<T>(BTreeMap<(Memory, u64), (u64, T)>);
+
+impl<T> Intervals<T> {
+    const fn new() -> Self {
+        Self(BTreeMap::new())
     }
 
-    fn is_inside(&self, other: &Self) -> bool {
-        self.memory == other.memory && other.low <= self.low && self.high <= other.high
+    /// Those that meet `range`, as (lower end, value).
+    fn meeting(&self, range: Range) -> impl Iterator<Item = (u64, &T)> {
+        let below = self.0.range((range.memory, 0)..(range.memory, range.low)).next_back();
+        let below = below.filter(|(_, (high, _))| *high > range.low);
+        let inside = self.0.range((range.memory, range.low)..(range.memory, range.high));
+        below.into_iter().chain(inside).map(|((_, low), (_, value))| (*low, value))
+    }
+
+    /// `range` meets none of the others.
+    fn insert(&mut self, range: Range, value: T) {
+        self.0.insert((range.memory, range.low), (range.high, value));
+    }
+
+    fn remove(&mut self, range: Range) {
+        self.0.remove(&(range.memory, range.low));
+    }
+
+    /// Takes the values of bytes of the range. Bytes outside keep theirs.
+    fn cut(&mut self, range: Range) -> Vec<T>
+    where
+        T: Clone,
+    {
+        let lows: Vec<u64> = self.meeting(range).map(|(low, _)| low).collect();
+        let mut taken = Vec::new();
+        for low in lows {
+            let Some((high, value)) = self.0.remove(&(range.memory, low)) else { continue };
+            if low < range.low {
+                self.insert(Range { low, high: range.low, ..range }, value.clone());
+            }
+            if high > range.high {
+                self.insert(Range { low: range.high, high, ..range }, value.clone());
+            }
+            taken.push(value);
+        }
+        taken
     }
 }
 
-/// The ranges in use, and released ranges that unfinished operations may still use.
 struct Ranges<B: Backend> {
-    held: Vec<(Range, u64)>,
-    /// Shared, because a copy of an event may be the backend's own code, which the lock excludes.
-    released: Vec<(Range, Arc<Pending<B>>)>,
+    /// Claimed ranges and their tensors.
+    held: Intervals<u64>,
+    /// What unfinished operations may still use. Shared, because a copy of an event may be the
+    /// backend's own code, which the lock excludes.
+    released: Intervals<Arc<Pending<B>>>,
 }
 
 struct Inner<B: Backend> {
     context: Context<B>,
     device: Option<Allocation<B>>,
     host: Option<Allocation<B>>,
-    rows: BTreeMap<u64, Row>,
+    /// By id.
+    rows: Vec<Row>,
     ranges: Mutex<Ranges<B>>,
 }
 
@@ -117,12 +157,21 @@ impl<B: Backend> Inner<B> {
         in_arena(|| call(&mut self.ranges.lock()))
     }
 
-    fn release_range(&self, range: &Range, id: u64) {
-        self.with_ranges(|ranges| {
-            if let Some(at) = ranges.held.iter().position(|(held, holder)| held == range && *holder == id) {
-                ranges.held.swap_remove(at);
+    fn range_of(row: &Row) -> Range {
+        Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) }
+    }
+}
+
+/// The bases are freed after all operations that used a part of them.
+impl<B: Backend> Drop for Inner<B> {
+    fn drop(&mut self) {
+        let ranges = self.with_ranges(|ranges| core::mem::replace(&mut ranges.released, Intervals::new()));
+        for ((memory, _), (_, pending)) in ranges.0 {
+            if let Some(base) = self.base(memory) {
+                // Cannot fail: part and base belong to one context.
+                let _ = base.absorb(Pending::clone(&pending));
             }
-        });
+        }
     }
 }
 
@@ -197,25 +246,19 @@ impl<B: Backend> Arena<B> {
         let host = allocate(Memory::Host, AllocKind::Host)?;
         // A queue's memory exists after an event, and other sources may return bytes that late
         // operations still use. Parts wait for both.
-        let whole = |memory, base: &Allocation<B>| {
-            (Range { memory, low: 0, high: base.size() as u64 }, base.pending())
-        };
-        let bases = [(Memory::Device, &device), (Memory::Host, &host)];
-        let released = bases
-            .into_iter()
-            .filter_map(|(memory, base)| base.as_ref().map(|base| whole(memory, base)))
-            .filter(|(_, pending)| !pending.events().is_empty())
-            .map(|(range, pending)| (range, Arc::new(pending)))
-            .collect();
-        Ok(Self {
-            inner: Arc::new(Inner {
-                context: source.context().clone(),
-                device,
-                host,
-                rows: plan.rows.iter().map(|row| (row.id, *row)).collect(),
-                ranges: Mutex::new(Ranges { held: Vec::new(), released }),
-            }),
-        })
+        let mut released = Intervals::new();
+        for (memory, base) in [(Memory::Device, &device), (Memory::Host, &host)] {
+            let Some(base) = base else { continue };
+            let pending = base.pending();
+            if !pending.is_empty() {
+                released.insert(Range { memory, low: 0, high: base.size() as u64 }, Arc::new(pending));
+            }
+        }
+        let mut rows = plan.rows.clone();
+        rows.sort_unstable_by_key(|row| row.id);
+        let ranges = Mutex::new(Ranges { held: Intervals::new(), released });
+        let context = source.context().clone();
+        Ok(Self { inner: Arc::new(Inner { context, device, host, rows, ranges }) })
     }
 
     /// Bytes that the arena holds in all memories.
@@ -239,19 +282,21 @@ impl<B: Backend> Arena<B> {
     /// tensor that shares bytes is held. A view, or the result of work in place, shares bytes with
     /// its source: drop the source first. The bytes keep their content.
     pub fn tensor(&self, id: u64) -> Result<Claim<B>, ArenaError> {
-        let row = self.inner.rows.get(&id).ok_or(ArenaError::Unknown { id })?;
+        let slot = self.inner.rows.binary_search_by_key(&id, |row| row.id);
+        let slot = slot.map_err(|_| ArenaError::Unknown { id })?;
+        let row = &self.inner.rows[slot];
         if row.size == 0 {
             return Err(ArenaError::Empty { id });
         }
-        let range = Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) };
+        let range = Inner::<B>::range_of(row);
         self.inner.with_ranges(|ranges| {
-            if let Some(&(_, held_by)) = ranges.held.iter().find(|(held, _)| held.overlaps(&range)) {
+            if let Some((_, &held_by)) = ranges.held.meeting(range).next() {
                 return Err(ArenaError::InUse { id, held_by });
             }
-            ranges.held.push((range, id));
+            ranges.held.insert(range, id);
             Ok(())
         })?;
-        Ok(Claim { inner: self.inner.clone(), range, id, taken: Mutex::new(false) })
+        Ok(Claim { inner: self.inner.clone(), range, id, slot, taken: Mutex::new(false) })
     }
 }
 
@@ -260,6 +305,8 @@ pub struct Claim<B: Backend> {
     inner: Arc<Inner<B>>,
     range: Range,
     id: u64,
+    /// Index of its row.
+    slot: usize,
     taken: Mutex<bool>,
 }
 
@@ -306,36 +353,33 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         base.check_range(offset, request.size)?;
         let pointer = base.as_ptr().wrapping_add(offset);
         let unaligned = ErrorKind::BadAlignment { alignment: layout.align() };
-        let pointer = core::ptr::NonNull::new(pointer).filter(|at| at.as_ptr().addr() % layout.align() == 0);
+        let pointer = NonNull::new(pointer).filter(|at| at.as_ptr().addr() % layout.align() == 0);
         let pointer = pointer.ok_or(unaligned)?;
         let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
-        let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
-        // SAFETY: the block lies in the base allocation (`check_range`). `source` keeps that alive,
-        // and the block is in its context, whatever the source claims. The block is disjoint from
-        // all other parts: `ranges` holds its range from the claim on, `tensor` refuses overlapping
-        // ranges, only `reclaim` removes the range, and `taken` lets each claim serve once. The
-        // base itself is never handed out.
-        let allocation = unsafe { Allocation::carved(base.context().clone(), block, source) };
+        let slot = u32::try_from(self.slot).map_err(|_| ErrorKind::SizeOverflow)?;
         *taken = true;
         drop(taken);
-        let mut earlier = Vec::new();
-        // From now on this allocation keeps the uses of the bytes inside it.
-        let inside = self.inner.with_ranges(|ranges| {
-            let meeting = ranges.released.iter().filter(|(range, _)| range.overlaps(&self.range));
-            earlier.extend(meeting.map(|(_, pending)| Arc::clone(pending)));
-            let all = core::mem::take(&mut ranges.released).into_iter();
-            let (inside, kept) = all.partition::<Vec<_>, _>(|(range, _)| range.is_inside(&self.range));
-            ranges.released = kept;
-            inside
-        });
-        drop(inside);
+        // From now on the allocation keeps the uses of its bytes.
+        let earlier = self.inner.with_ranges(|ranges| ranges.released.cut(self.range));
+        let mut uses = Pending::none();
+        for pending in &earlier {
+            drop(uses.join(Pending::clone(pending)));
+        }
         // Pending operations may still read the old content.
         #[cfg(usm_valgrind)]
         if earlier.is_empty() {
-            usm_core::substitute::without_values(allocation.as_ptr(), allocation.size());
+            usm_core::substitute::without_values(block.pointer.as_ptr(), block.size);
         }
-        earlier.iter().try_for_each(|pending| allocation.absorb(Pending::clone(pending)))?;
-        Ok(allocation)
+        // The part's count of the arena, which `take_back` releases.
+        let lender = Arc::into_raw(Arc::clone(&self.inner)).cast_mut();
+        // SAFETY: points into an `Arc`.
+        let lender = unsafe { NonNull::new_unchecked(lender) };
+        // SAFETY: the block lies in the base allocation (`check_range`). The count keeps that and
+        // its context alive, whatever the source claims. The block is disjoint from all other
+        // parts: `held` has its range from the claim on, `tensor` refuses overlapping ranges, only
+        // `take_back` removes the range, and `taken` lets each claim serve once. The base itself is
+        // never handed out. `released` had all unfinished operations that touch the bytes.
+        Ok(unsafe { Allocation::from_lender(base.context(), block, uses, lender, slot) })
     }
 
     fn context(&self) -> &Context<B> {
@@ -346,33 +390,30 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
 impl<B: Backend> Drop for Claim<B> {
     fn drop(&mut self) {
         if !*self.taken.get_mut() {
-            self.inner.release_range(&self.range, self.id);
+            self.inner.with_ranges(|ranges| ranges.held.remove(self.range));
         }
     }
 }
 
-/// Takes one part back.
-struct Part<B: Backend> {
-    inner: Arc<Inner<B>>,
-    range: Range,
-    id: u64,
-}
-
-impl<B: Backend> Reclaim<B> for Part<B> {
-    fn reclaim(&self, _: Block, pending: Pending<B>) {
-        if !pending.is_done() {
-            // The base is freed after all operations that used a part of it.
-            if let Some(base) = self.inner.base(self.range.memory) {
-                // Cannot fail: part and base belong to one context.
-                let _ = base.absorb(pending.clone());
+// SAFETY: `released` has the uses of returned bytes until the next claim, or until the base waits
+// for them.
+unsafe impl<B: Backend> Lender<B> for Inner<B> {
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, _: &Block, uses: Pending<B>) {
+        // SAFETY: each part holds a count of the `Arc` that the pointer came from.
+        let inner = unsafe { Arc::from_raw(lender.as_ptr()) };
+        let Some(row) = inner.rows.get(slot as usize) else { return };
+        let range = Self::range_of(row);
+        let uses = (!uses.is_done()).then(|| Arc::new(uses));
+        inner.with_ranges(|ranges| {
+            ranges.held.remove(range);
+            if let Some(uses) = uses {
+                ranges.released.insert(range, uses);
             }
-            let pending = Arc::new(pending);
-            self.inner.with_ranges(|ranges| ranges.released.push((self.range, pending)));
-        }
-        self.inner.release_range(&self.range, self.id);
+        });
     }
 
-    fn is_of_queue(&self) -> bool {
-        self.inner.base(self.range.memory).is_some_and(Allocation::is_of_queue)
+    fn is_of_queue(&self, slot: u32) -> bool {
+        let base = self.rows.get(slot as usize).and_then(|row| self.base(row.memory));
+        base.is_some_and(Allocation::is_of_queue)
     }
 }

@@ -1,7 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
-// Two exceptions: the arena proves that its parts are disjoint, and the executor that it reads only
-// what it wrote.
+// Three exceptions: arena and pool prove that their parts are disjoint, and the executor that it
+// reads only what it wrote.
 #![deny(unsafe_code)]
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
@@ -44,6 +44,9 @@ pub mod plan;
 #[cfg(feature = "alloc")]
 pub mod planner;
 #[cfg(feature = "alloc")]
+#[allow(unsafe_code)]
+pub mod pool;
+#[cfg(feature = "alloc")]
 pub mod problem;
 pub mod range;
 #[cfg(feature = "alloc")]
@@ -78,5 +81,7 @@ pub use order_bound::{OrderBound, OrderCertificate};
 pub use plan::{Certificate, Memory, Plan, Row};
 #[cfg(feature = "alloc")]
 pub use planner::{Options, Strategy, plan, plan_graph};
+#[cfg(feature = "alloc")]
+pub use pool::{Pool, PoolOptions, PoolStats, Reuse};
 #[cfg(feature = "alloc")]
 pub use problem::Problem;

@@ -79,6 +79,8 @@ pub struct Block {
     pub address: u64,
     /// Bytes.
     pub size: u64,
+    /// Whether its owner has freed it, and unfinished work may still use it.
+    pub is_pending: bool,
     /// The request.
     pub origin: Origin,
 }
@@ -111,6 +113,8 @@ pub struct Event {
     pub kind: &'static str,
     /// Bytes of that kind in use after the event.
     pub current: u64,
+    /// Whether the block lies in the segment of a pool; any other block is a segment itself.
+    pub in_segment: bool,
     /// The request.
     pub origin: Origin,
 }
@@ -216,13 +220,17 @@ fn write_slice(json: &mut String, process: usize, began: &Event, end: Option<u64
 impl Segment {
     /// The viewer needs blocks that tile the segment: free parts are `inactive`.
     fn pickle(&self, out: &mut Pickle, device: usize) {
-        let used = self.blocks.iter().fold(0, |sum: u64, block| sum.saturating_add(block.size));
+        let sum = |blocks: &mut dyn Iterator<Item = &Block>| {
+            blocks.fold(0, |sum: u64, block| sum.saturating_add(block.size))
+        };
+        let active = sum(&mut self.blocks.iter());
+        let used = sum(&mut self.blocks.iter().filter(|block| !block.is_pending));
         out.dict(|out| {
             out.key("device").number(device as u64);
             out.key("address").number(self.address);
             out.key("total_size").number(self.size);
             out.key("allocated_size").number(used);
-            out.key("active_size").number(used);
+            out.key("active_size").number(active);
             out.key("requested_size").number(used);
             out.key("stream").number(self.blocks.first().map_or(0, |block| block.origin.queue));
             out.key("segment_type").text(if self.size > SMALL { "large" } else { "small" });
@@ -253,7 +261,8 @@ impl Segment {
             if block.address > at {
                 tile(out, at, block.address - at, "inactive", &[]);
             }
-            tile(out, block.address, block.size, "active_allocated", &block.origin.frames);
+            let state = if block.is_pending { "active_pending_free" } else { "active_allocated" };
+            tile(out, block.address, block.size, state, &block.origin.frames);
             at = block.address.saturating_add(block.size);
         }
         if end > at {
@@ -294,13 +303,17 @@ impl Event {
         match self.action {
             // Without a pool each block is a segment.
             Action::Allocate => {
-                one("segment_alloc");
+                if !self.in_segment {
+                    one("segment_alloc");
+                }
                 one("alloc");
             }
             Action::Free => {
                 one("free_requested");
                 one("free_completed");
-                one("segment_free");
+                if !self.in_segment {
+                    one("segment_free");
+                }
             }
             Action::Refuse => one("oom"),
         }

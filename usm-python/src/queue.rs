@@ -261,7 +261,11 @@ impl Limit {
 
     /// Waits for all of `events`. Returns the first failure after all others have been waited for.
     /// The outer error is a signal's exception.
-    fn outcome(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<Result<()>> {
+    fn outcome<'e>(
+        &self,
+        py: Python<'_>,
+        events: impl IntoIterator<Item = &'e DynEvent>,
+    ) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
         for event in events {
             outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);

@@ -39,7 +39,7 @@ pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
         let segment = |info: &usm_core::PointerInfo| {
             let (address, size) = (info.base as u64, info.size as u64);
             let (kind, origin) = (info.kind.name(), last.remove(&info.base).unwrap_or_default());
-            Segment { address, size, kind, blocks: vec![Block { address, size, origin }] }
+            Segment { address, size, kind, blocks: vec![Block { address, size, is_pending: false, origin }] }
         };
         let segments = blocks.iter().map(segment).collect();
         let events = records.iter().zip(origins).map(event).collect();
@@ -61,7 +61,8 @@ fn event((record, origin): (&Record, Origin)) -> Event {
         _ => "buffer",
     };
     let (address, size) = (record.address as u64, record.bytes as u64);
-    Event { action, address, size, time: record.time, kind, current: record.current as u64, origin }
+    let (time, current) = (record.time, record.current as u64);
+    Event { action, address, size, time, kind, current, in_segment: false, origin }
 }
 
 #[pymethods]

@@ -1,12 +1,13 @@
 //! Statistics, history, owners and threads.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::history::Operation;
 use usm_core::{
-    AllocKind, Allocation, Backend, BackendKind, Block, Context, Counters, Device, Host, MemorySource,
-    MemoryType, Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
+    AllocKind, Allocation, Backend, BackendKind, Block, Context, Counters, Device, Host, Lender,
+    MemorySource, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
 use super::contexts::between_views;
@@ -213,13 +214,17 @@ struct Parent<B: Backend> {
     returned: AtomicUsize,
 }
 
-impl<B: Backend> Reclaim<B> for Parent<B> {
-    fn reclaim(&self, block: Block, pending: Pending<B>) {
-        self.returned.fetch_add(block.size, Ordering::SeqCst);
-        self.memory.absorb(pending).expect("operations of one context");
+// SAFETY: the whole waits for what still uses its part.
+unsafe impl<B: Backend> Lender<B> for Parent<B> {
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>) {
+        // SAFETY: the part holds a count.
+        let parent = unsafe { Arc::from_raw(lender.as_ptr()) };
+        assert_eq!(slot, 7);
+        parent.returned.fetch_add(block.size, Ordering::SeqCst);
+        parent.memory.absorb(uses).expect("operations of one context");
     }
 
-    fn is_of_queue(&self) -> bool {
+    fn is_of_queue(&self, _: u32) -> bool {
         self.memory.is_of_queue()
     }
 }
@@ -230,9 +235,11 @@ pub fn a_part_goes_back_to_its_source_with_its_uses<B: Backend + 'static>(fixtur
     let memory = UsmVec::<u64, Shared, B>::zeroed(&queue, 64).expect("an array").into_allocation();
     let parent = Arc::new(Parent { memory, returned: AtomicUsize::new(0) });
     let block = Block { size: 256, ..*parent.memory.block() };
-    let source: Arc<dyn Reclaim<B>> = Arc::clone(&parent) as _;
-    // SAFETY: the only part of a block that nothing else uses; `Parent` keeps it alive.
-    let part = unsafe { Allocation::carved(fixture.context.clone(), block, source) };
+    let lender = NonNull::new(Arc::into_raw(Arc::clone(&parent)).cast_mut()).expect("a pointer");
+    let (context, uses) = (parent.memory.context(), parent.memory.pending());
+    // SAFETY: the only part of a block that nothing else uses; the count of `Parent` keeps both
+    // alive.
+    let part = unsafe { Allocation::from_lender(context, block, uses, lender, 7) };
     // SAFETY: the memory is zeroed.
     let part = unsafe { UsmVec::<u64, Shared, B>::from_allocation(part, 32) };
     let mut part = part.map_err(|(_, error)| error).expect("fits");

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::backend::{Block, HostTasks};
 use usm_core::{
-    Access, AllocKind, Allocation, Backend, Context, Error, ErrorKind, EventStatus, Fallback, Host,
-    MemorySource, MemoryType, Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
+    Access, AllocKind, Allocation, Backend, Context, Error, ErrorKind, EventStatus, Fallback, Host, Lender,
+    MemorySource, MemoryType, Pending, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
 mod without_concurrent_access;
@@ -300,13 +300,11 @@ fn a_limit_may_be_as_long_as_one_likes() {
 
 struct Whole(Allocation<Mock>);
 
-impl Reclaim<Mock> for Whole {
-    fn reclaim(&self, _: Block, pending: Pending<Mock>) {
-        self.0.absorb(pending).expect("operations of one context");
-    }
-
-    fn is_of_queue(&self) -> bool {
-        self.0.is_of_queue()
+// SAFETY: the whole waits for what still uses its part.
+unsafe impl Lender<Mock> for Whole {
+    unsafe fn take_back(lender: NonNull<Self>, _: u32, _: &Block, uses: Pending<Mock>) {
+        // SAFETY: the test keeps the whole.
+        unsafe { lender.as_ref() }.0.absorb(uses).expect("operations of one context");
     }
 }
 
@@ -335,16 +333,17 @@ fn what_a_whole_absorbs_of_its_parts_is_forgotten_when_it_is_done() {
     let context = mock.context();
     let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
     let whole = context.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
-    let whole = Arc::new(Whole(whole));
+    let whole = Whole(whole);
     for _ in 0..50 {
-        // SAFETY: the only unused part of a block; `Whole` keeps it alive.
+        let lender = NonNull::from(&whole);
+        // SAFETY: the only unused part of a block; `whole` lives for longer.
         let mut part =
-            unsafe { Allocation::carved(context.clone(), *whole.0.block(), Arc::clone(&whole) as _) };
+            unsafe { Allocation::from_lender(&context, *whole.0.block(), Pending::none(), lender, 0) };
         let _ = queue.fill_bytes(&mut part, 0, 64, &[1]).expect("a fill");
         drop(part);
         mock.finish();
     }
-    let mut whole = Arc::into_inner(whole).expect("the parts are gone").0;
+    let mut whole = whole.0;
     let _ = queue.fill_bytes(&mut whole, 0, 64, &[2]).expect("a fill");
     let waits = mock.calls().last().expect("the fill").after;
     assert!(waits < 10, "{waits} operations are waited for, all of them done");

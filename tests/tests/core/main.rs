@@ -8,6 +8,7 @@ mod erased;
 mod faults;
 mod flight;
 mod interleaved;
+mod lenders;
 mod limits;
 mod observers;
 mod order;

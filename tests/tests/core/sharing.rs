@@ -1,5 +1,6 @@
 //! Memory shared between processes and devices, on a driver that acts as both sides.
 
+use core::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +9,8 @@ use usm_core::backend::Dyn;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::ipc::IpcHandle;
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, MemorySource, Pending, QueueOrder,
-    Reclaim, Request, UsmVec,
+    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, Lender, MemorySource, Pending,
+    QueueOrder, Request, UsmVec,
 };
 
 #[test]
@@ -208,11 +209,11 @@ fn a_handle_is_stale_when_the_context_is_gone() {
 /// Gives nothing back: the base is freed with the source.
 struct Parts(#[allow(dead_code, reason = "keeps the base")] Allocation<Mock>);
 
-impl Reclaim<Mock> for Parts {
-    fn reclaim(&self, _: Block, _: Pending<Mock>) {}
-
-    fn is_of_queue(&self) -> bool {
-        false
+// SAFETY: no part has uses, and the test lends each again only when it is back.
+unsafe impl Lender<Mock> for Parts {
+    unsafe fn take_back(lender: NonNull<Self>, _: u32, _: &Block, _: Pending<Mock>) {
+        // SAFETY: the part holds a count.
+        drop(unsafe { Arc::from_raw(lender.as_ptr()) });
     }
 }
 
@@ -229,8 +230,11 @@ fn a_handle_of_a_part_is_stale_without_the_part_and_one_of_a_loan_lives_with_the
     let whole = base.export_ipc().unwrap();
     let source = Arc::new(Parts(base));
     // SAFETY: the halves of a block that the source keeps, without uses.
-    let carve = |block| unsafe { Allocation::carved(context.clone(), block, source.clone()) };
-    let [one, two] = [first, second].map(carve);
+    let lend = |block| unsafe {
+        let lender = NonNull::new(Arc::into_raw(source.clone()).cast_mut()).unwrap();
+        Allocation::from_lender(&context, block, Pending::none(), lender, 0)
+    };
+    let [one, two] = [first, second].map(lend);
     let [one_handle, two_handle] = [&one, &two].map(|part| part.export_ipc().unwrap());
     // SAFETY: a part of a live block, which `two` keeps for longer.
     let loan = unsafe { Allocation::foreign(context.clone(), second, Box::new(())) };
@@ -238,7 +242,7 @@ fn a_handle_of_a_part_is_stale_without_the_part_and_one_of_a_loan_lives_with_the
     drop(loan);
     drop(one);
     // The next owner of the bytes has another handle.
-    let again = carve(first);
+    let again = lend(first);
     let again_handle = again.export_ipc().unwrap();
     assert_stale(&other, &one_handle);
     [whole, two_handle, again_handle].iter().for_each(|handle| assert_lives(&other, handle));

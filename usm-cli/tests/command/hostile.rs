@@ -31,6 +31,7 @@ fn needed(verb: &str, folder: &Path) -> (Vec<String>, &'static [&'static str]) {
         "plan" => (vec![file(folder, "g.json", graph)], &[]),
         "run" => (vec!["reduce".to_owned()], &[]),
         "kernel" => (vec![file(folder, "kernel.rs", KERNEL)], &["--emit", "ir"]),
+        "replay" => (vec![file(folder, "trace.csv", "a,1,64,0\nf,1,64,0\n")], &[]),
         "demo" | "devices" | "interface" | "prune" | "completions" => (vec![], &[]),
         _ => panic!("{verb} has no row"),
     }
@@ -294,8 +295,10 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     let kernels = file(&folder, "kernels.rs", kernels);
     let nodes = usm(&["kernel", &kernels, "--kernel", "twice0", "--emit", "ir"]).stdout;
     let nodes = file(&folder, "nodes.ir", nodes.replacen("twice0", &"twice".repeat(200_000), 1));
+    let trace: String = (0..50_000).map(|n| format!("a,{n},64,0\n")).collect();
+    let trace = file(&folder, "trace.csv", trace);
     let none = "/dev/null".to_owned();
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["plan", &few, "--run", "--streams", "64", "--device", "host"], &none),
         (&["plan", &few, "--threads", "16", "--strategy", "search", "--time-limit", "1"], &none),
         (&["plan", &few, "--check", &proof], &none),
@@ -310,6 +313,7 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
         (&["interface"], &dictionaries),
         (&["prune"], &records),
         (&["prune", "--llvm", &ir], &none),
+        (&["replay", &trace], &none),
         (&["kernel", &kernels, "--kernel", "twice99", "--emit", "spir-v"], &none),
         (&["kernel", &nodes, "--emit", "ir"], &none),
         (&["completions", "bash"], &none),

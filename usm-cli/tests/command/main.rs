@@ -23,6 +23,7 @@ mod plan_run;
 mod proto;
 mod prune;
 mod range_plan;
+mod replay;
 mod run;
 mod run_devices;
 mod runtimes;

@@ -36,6 +36,9 @@
 //!     [`ContextState::of_library`](crate::ContextState::of_library) names. Drivers do not check
 //!     foreign handles, so the core checks this, once. Functions that take handles of two origins
 //!     are `unsafe`, and backends check nothing.
+//! 14. A context may be copied by its bits. While the original lives, the copy answers like it,
+//!     from any thread, and it is never dropped. So a context keeps nothing that changes in itself,
+//!     only behind what it points to.
 
 pub(crate) mod ability;
 #[cfg(feature = "alloc")]

@@ -174,6 +174,22 @@ impl ContextState {
         self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
     }
 
+    /// Counts a block of a segment, whose bytes are in use already.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn count_lent_block(&self, block: &Block) -> (u64, Unrecorded) {
+        self.count_block(block, None)
+    }
+
+    /// Removes a block of a segment before its address may be recorded again.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn remove_lent_block(&self, block: &Block, serial: u64) {
+        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        let numbers = self.ledger.remove(self.entry, amount, Some((block.address(), serial)));
+        self.record(Operation::Free, amount, block.address(), numbers);
+    }
+
     /// Removes a block from the ledger in any case. Returns whether `free` freed it; otherwise its
     /// bytes stay in use until [`unreserve`](Self::unreserve).
     #[cfg(feature = "alloc")]

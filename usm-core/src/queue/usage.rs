@@ -70,14 +70,18 @@ impl<'a, B: Backend> Usage<'a, B> {
 
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(super) fn dependencies(&self, queue: u64, after: &mut alloc::vec::Vec<B::Event>) -> u64 {
+    pub(super) fn dependencies(
+        &self,
+        queue: u64,
+        after: &mut alloc::vec::Vec<B::Event>,
+    ) -> crate::error::Result<u64> {
         self.uses.dependencies(self.access, queue, after)
     }
 
     #[cfg(feature = "alloc")]
     #[inline]
-    pub(super) fn record(&self, queue: u64, event: B::Event, known: u64) {
-        self.uses.record(self.access, queue, event, known);
+    pub(super) fn record(&self, position: crate::pending::Position, event: B::Event, known: u64) {
+        self.uses.record(self.access, position, event, known);
     }
 
     #[cfg(feature = "alloc")]

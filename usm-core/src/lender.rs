@@ -1,0 +1,84 @@
+//! Who lends blocks of larger memory, without a count for each.
+
+use core::ptr::NonNull;
+
+use crate::backend::{Backend, Block};
+use crate::pending::Pending;
+
+/// Lends blocks by [`Allocation::from_lender`](crate::Allocation::from_lender), each under a number
+/// of its own, and takes them back. No allocation counts its lender or its context: the lender
+/// keeps both alive until the last block is back. One that wants a count for each block holds it by
+/// `Arc::into_raw`.
+///
+/// # Safety
+/// [`take_back`](Self::take_back) keeps the memory from every other owner until the operations of
+/// `uses` are complete, or hands them to the next owner of these bytes as the uses with which
+/// [`Allocation::from_lender`](crate::Allocation::from_lender) begins.
+pub unsafe trait Lender<B: Backend>: Send + Sync {
+    /// Takes back a block that it lent under `slot`. `uses` are the operations that still use it.
+    ///
+    /// The lender is a pointer and not a reference, because it may end here: with its last block.
+    ///
+    /// # Safety
+    /// Called once for each block that was lent, by the drop of its owner, which reads neither the
+    /// lender nor the context afterwards.
+    unsafe fn take_back(lender: NonNull<Self>, slot: u32, block: &Block, uses: Pending<B>);
+
+    /// [`Allocation::is_of_queue`](crate::Allocation::is_of_queue) of the larger memory, which its
+    /// blocks answer too.
+    fn is_of_queue(&self, slot: u32) -> bool {
+        let _ = slot;
+        false
+    }
+}
+
+/// A lender of any type, and the slot of one block.
+pub(crate) struct Lent<B: Backend> {
+    lender: NonNull<()>,
+    take_back: unsafe fn(NonNull<()>, u32, &Block, Pending<B>),
+    slot: u32,
+    pub(crate) of_queue: bool,
+}
+
+// SAFETY: lenders are `Send` and `Sync`, and take blocks back from any thread.
+unsafe impl<B: Backend> Send for Lent<B> {}
+// SAFETY: as above.
+unsafe impl<B: Backend> Sync for Lent<B> {}
+
+impl<B: Backend> Clone for Lent<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Lent<B> {}
+
+impl<B: Backend> Lent<B> {
+    /// # Safety
+    /// `lender` is alive.
+    #[inline]
+    pub(crate) unsafe fn new<L: Lender<B>>(lender: NonNull<L>, slot: u32) -> Self {
+        /// # Safety
+        /// As of [`Lender::take_back`]; `lender` is an `L`.
+        unsafe fn take_back<B: Backend, L: Lender<B>>(
+            lender: NonNull<()>,
+            slot: u32,
+            block: &Block,
+            uses: Pending<B>,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { L::take_back(lender.cast(), slot, block, uses) }
+        }
+        // SAFETY: the caller's promise.
+        let of_queue = unsafe { lender.as_ref() }.is_of_queue(slot);
+        Self { lender: lender.cast(), take_back: take_back::<B, L>, slot, of_queue }
+    }
+
+    /// # Safety
+    /// As of [`Lender::take_back`].
+    #[inline]
+    pub(crate) unsafe fn give_back(self, block: &Block, uses: Pending<B>) {
+        // SAFETY: the caller's promise; the function is the one of the lender's type.
+        unsafe { (self.take_back)(self.lender, self.slot, block, uses) }
+    }
+}
