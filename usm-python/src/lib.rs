@@ -129,7 +129,7 @@ mod _usm {
     #[pymodule_export]
     use crate::snapshot::{PySnapshot, snapshot};
     #[pymodule_export]
-    use crate::stats::{history, reset_peak, stats};
+    use crate::stats::{history, reset_peak, stats, trim};
     #[pymodule_export]
     use crate::track::PyTrack;
 
