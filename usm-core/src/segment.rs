@@ -122,6 +122,6 @@ pub fn admit<B: Backend>(context: &Context<B>) -> Result<Admitted> {
 
 /// While this lives, the runtime is open.
 #[must_use = "the runtime may be taken apart as soon as it is dropped"]
-#[expect(dead_code, reason = "kept for its drop")]
+#[allow(dead_code, reason = "kept for its drop")]
 #[allow(missing_debug_implementations, reason = "only held")]
 pub struct Admitted(crate::context_state::Entered);

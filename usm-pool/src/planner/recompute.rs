@@ -104,6 +104,12 @@ impl Default for Effort<'_> {
 /// Tries between the least limit that was reached and the greatest that was not.
 const HALVINGS: usize = 4;
 
+/// Other choices where a limit was not reached.
+const RETRIES: usize = 8;
+
+/// Most operators of a graph whose curve is improved: its tables are kept for each point.
+const ROUGH_OPS: usize = 4096;
+
 /// Most operators of a graph that is changed.
 pub const MOST_OPS: usize = 16_384;
 
@@ -294,7 +300,7 @@ impl<'g> Search<'g> {
             .min_by_key(|(stages, within)| (!within, if *within { stages.cost } else { stages.excess }))
             .unwrap_or_else(|| (self.given(), false));
         let mut within = within;
-        for round in 0..effort.rounds {
+        for round in 0..effort.rounds.min(RETRIES) {
             if within || (effort.stop)() {
                 break;
             }
@@ -306,18 +312,14 @@ impl<'g> Search<'g> {
                 best = stages;
             }
         }
-        if within {
-            best.improve(limit, effort.rounds, random, effort.stop);
-        }
         (best, within)
     }
 
     fn within(&self, limit: u64, effort: &Effort<'_>) -> Option<Stages<'_>> {
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         let mut stages = self.given();
-        let quick = Effort { rounds: 0, ..*effort };
         for step in self.limits(stages.peak(), limit, 4) {
-            let (found, within) = self.next(&stages, step, &mut random, &quick);
+            let (found, within) = self.next(&stages, step, &mut random, effort);
             if !within {
                 return None;
             }
@@ -332,6 +334,8 @@ impl<'g> Search<'g> {
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         let mut stages = self.given();
         let mut all = alloc::vec![self.point(&stages, options)?];
+        // The whole curve comes first, in case that the time ends.
+        let mut rough = Vec::new();
         let mut limits = self.limits(stages.peak(), bound, effort.limits).into_iter();
         let (mut failed, mut halvings) = (None, 0);
         while !(effort.stop)() && halvings < HALVINGS {
@@ -347,12 +351,20 @@ impl<'g> Search<'g> {
             }
             let (found, within) = self.next(&stages, limit, &mut random, effort);
             if found.peak() < stages.peak() {
-                all.push(self.point(&found, options)?);
+                if self.model.ops.len() <= ROUGH_OPS {
+                    rough.push(found.clone());
+                } else {
+                    all.push(self.point(&found, options)?);
+                }
                 stages = found;
             }
             if !within {
                 failed = Some(limit);
             }
+        }
+        for mut stages in rough {
+            stages.improve(stages.peak(), effort.rounds, &mut random, effort.stop);
+            all.push(self.point(&stages, options)?);
         }
         all.sort_by_key(|point| (point.time, point.plan.peak));
         let mut points: Vec<Point> = Vec::new();
