@@ -7,7 +7,7 @@ use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scala
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::place_of;
 use crate::sub_group::of_sub_group;
-use crate::{atomic, call, constant, literal};
+use crate::{atomic, call, constant, literal, number};
 
 /// Reads a value of this type.
 pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
@@ -438,6 +438,9 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         return Ok(Expr::binary(operator, left, right, at));
     }
     if let Some(found) = classified(call, &name, scope)? {
+        return Ok(found);
+    }
+    if let Some(found) = number::method(call, &name, hint, scope)? {
         return Ok(found);
     }
     let function = match name.as_str() {

@@ -17,6 +17,7 @@ mod instance;
 mod label;
 mod literal;
 mod nesting;
+mod number;
 mod range;
 mod scope;
 mod signature;

@@ -2,12 +2,12 @@
 
 import pytest
 
-from numba_case import run, selector
+from numba_case import SOURCES, run, selector
 
 pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
-@pytest.mark.parametrize(("backend", "kind"), [("host", "host"), ("host", "shared"), ("opencl", "host"), ("sycl", "shared")])
+@pytest.mark.parametrize(("backend", "kind"), SOURCES)
 def test_tables_of_typed_containers_live_in_the_source(backend, kind):
     run(f"""
     import ctypes

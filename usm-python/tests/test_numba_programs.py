@@ -2,7 +2,7 @@
 
 import pytest
 
-from numba_case import run, selector
+from numba_case import SOURCES, run, selector
 
 pytestmark = pytest.mark.usefixtures("nrt_library")
 
@@ -58,7 +58,7 @@ def test_blocks_that_a_sleeping_thread_keeps_are_freed_too():
     """)
 
 
-@pytest.mark.parametrize(("backend", "kind"), [("host", "host"), ("opencl", "shared"), ("sycl", "shared")])
+@pytest.mark.parametrize(("backend", "kind"), SOURCES)
 def test_parallel_loops_make_arrays_and_dictionaries(backend, kind):
     run(f"""
     from numba import prange

@@ -16,9 +16,7 @@ from numba_case import SETUP, SOURCES, run, selector
 pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
-@pytest.mark.parametrize(
-    ("backend", "kind"), [("host", "host"), ("opencl", "host"), ("opencl", "shared"), ("sycl", "host"), ("sycl", "shared")]
-)
+@pytest.mark.parametrize(("backend", "kind"), SOURCES)
 def test_arrays_lists_and_sets_live_in_the_source(backend, kind):
     run(f"""
     usm.numba.install({selector(backend)!r}, {kind!r})

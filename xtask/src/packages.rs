@@ -195,7 +195,8 @@ fn links(page: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
         }
         // A link in its place, and one whose target stands elsewhere.
         let inside = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        let apart = prose.starts_with('[').then(|| prose.split_once("]: ")).flatten();
+        let apart = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+        let apart = apart.filter(|(label, _)| !label.contains(']'));
         for target in inside.chain(apart.map(|(_, target)| target.trim())) {
             // Links to the project's own pages name the branch, and the file is there.
             let own = target.split_once("/usm-rs/usm/blob/main/").map(|(_, path)| path);
@@ -219,6 +220,7 @@ mod tests {
         let exists = |path: &str| path == "BENCHMARKS.md";
         let good = "[a](#b) and [c](https://docs.rs/usm) [d](https://github.com/usm-rs/usm/blob/main/BENCHMARKS.md#e)";
         assert_eq!(links(good, &exists), [""; 0]);
+        assert_eq!(links("[Guide][guide]: every part.\n", &exists), [""; 0]);
         assert_eq!(links("`k[g, l](a)`\n`k[g,\nl](a)`\n```\nk[g, l](a)\n```\n", &exists), [""; 0]);
         for planted in [
             "[`a`](../b.md)",

@@ -150,7 +150,7 @@ fn write(curve: &Curve, arguments: &Arguments) -> Result<Vec<PathBuf>> {
         }
     }
     if let Some(path) = &arguments.svg {
-        write_file(path, &svg::recompute_curve(curve, &arguments.title()))?;
+        write_file(path, svg::recompute_curve(curve, &arguments.title()))?;
     }
     Ok(files)
 }

@@ -16,10 +16,6 @@ from .work_items import QUERIES
 # Functions of other packages by their names, and what a kernel has instead.
 REMEDIES = {
     "print": "write the value to an array, and print that after the launch; `k.check[..](..)` finds faults without it",
-    "where": "write `x if condition else y`",
-    "clip": "write `min(max(x, low), high)`",
-    "sign": "write `1 if x > 0 else (-1 if x < 0 else 0)`",
-    "square": "write `x * x`",
     "sum": "add in a loop over `range(..)`; over the items of a group, `usm.group.reduce_add(value)`",
     "prod": "multiply in a loop over `range(..)`",
     "mean": "add in a loop over `range(..)`, and divide",
@@ -63,6 +59,8 @@ class Calls:
         name = getattr(function, "__name__", None)
         if getattr(function, "__module__", None) == "math" and name in MATH:
             return self.math_function(MATH[name], node)
+        if name in ("where", "clip") and (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
+            return self.chosen(node) if name == "where" else self.clipped(node)
         if kind.__name__ == "ufunc":
             found = self.ufunc(name, node)
             if found is not None:

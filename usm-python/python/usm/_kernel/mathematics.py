@@ -1,5 +1,6 @@
 """Functions of numbers: Python's own, those of `math`, and NumPy's of the same names."""
 
+import ast
 import math
 
 from .types import STORED, is_float, is_int, is_signed, literal, promote
@@ -45,7 +46,40 @@ class Mathematics:
             return self.propagating(name[:3], *found, node)
         if name == "absolute":
             return self.absolute(node)
+        if name == "square":
+            value = self.reusable(self.one_argument(node))
+            return self.arithmetic("mul", value, value, node)
+        if name == "sign":
+            return self.sign(node)
         return None
+
+    def sign(self, node):
+        """`sign` of NumPy, in the type of the argument: -1, 0 or 1, and NaN of a NaN."""
+        value = self.one_argument(node)
+        if value.ty == "bool":
+            raise self.error(node, "`sign` of a bool: NumPy has none")
+        if value.const is not None:
+            value = self.cast(value, "i64" if is_int(value.ty) else "f64")
+        value, stored, at = self.reusable(value), STORED[value.ty], self.at
+        zero, one = (f"(lit {stored} {literal(bit, stored):#x} {at})" for bit in (0, 1))
+        found = zero
+        if is_float(value.ty):
+            # A NaN is neither above nor below zero.
+            found = f"(select {stored} (eq bool {value.text} {value.text} {at}) {zero} {value.text} {at})"
+        if is_float(value.ty) or is_signed(value.ty):
+            found = f"(select {stored} (lt bool {value.text} {zero} {at}) (neg {stored} {one} {at}) {found} {at})"
+        return Val(f"(select {stored} (lt bool {zero} {value.text} {at}) {one} {found} {at})", value.ty)
+
+    def chosen(self, node):
+        """`where` of NumPy: the second number where the first is true, else the third."""
+        if len(node.args) != 3 or any(isinstance(one, ast.Starred) for one in node.args):
+            raise self.error(node, f"`{ast.unparse(node.func)}` has 3 arguments, {len(node.args)} are given")
+        return self.expr(ast.copy_location(ast.IfExp(*node.args), node))
+
+    def clipped(self, node):
+        """`clip` of NumPy: at least the second number and at most the third. A NaN stays one."""
+        value, low, high = self.given_arguments(node, 3)
+        return self.propagating("min", self.propagating("max", value, low, node), high, node)
 
     def rounding(self, name, node, to_integer):
         """`floor`, `ceil` or `trunc`. With `to_integer` the result is an integer, as by `math`."""

@@ -1,0 +1,277 @@
+//! Methods of numbers that are made of other operators.
+
+use syn::{Expr as Rust, ExprMethodCall, Result};
+use usm_kernel_ir::{Binary, Expr, ExprKind, Literal, Math, Place, Scalar, Stmt, StmtKind, Unary};
+
+use crate::expression::{expr, pair, typed};
+use crate::scope::{Scope, refuse};
+use crate::signature::place_of;
+
+/// The names, with the numbers of their arguments and the types that have them.
+const METHODS: &[(&str, usize, Types)] = &[
+    ("clamp", 2, Types::All),
+    ("signum", 0, Types::Signed),
+    ("abs_diff", 1, Types::Integers),
+    ("div_ceil", 1, Types::Unsigned),
+    ("rem_euclid", 1, Types::All),
+    ("saturating_add", 1, Types::Unsigned),
+    ("saturating_sub", 1, Types::Unsigned),
+    ("rotate_left", 1, Types::Integers),
+    ("rotate_right", 1, Types::Integers),
+    ("count_ones", 0, Types::Integers),
+    ("count_zeros", 0, Types::Integers),
+    ("leading_zeros", 0, Types::Integers),
+    ("trailing_zeros", 0, Types::Integers),
+    ("recip", 0, Types::Floats),
+    ("fract", 0, Types::Floats),
+];
+
+/// The types of numbers that have a method.
+#[derive(Clone, Copy)]
+enum Types {
+    All,
+    Signed,
+    Integers,
+    Unsigned,
+    Floats,
+}
+
+impl Types {
+    const fn has(self, ty: Scalar) -> bool {
+        match self {
+            Self::All => ty.is_integer() || ty.is_float(),
+            Self::Signed => ty.is_signed() || ty.is_float(),
+            Self::Integers => ty.is_integer(),
+            Self::Unsigned => ty.is_integer() && !ty.is_signed(),
+            Self::Floats => ty.is_float(),
+        }
+    }
+}
+
+/// Reads such a method; `None` for other names.
+pub(crate) fn method(
+    call: &ExprMethodCall,
+    name: &str,
+    hint: Option<Scalar>,
+    scope: &mut Scope,
+) -> Result<Option<Expr>> {
+    let Some((_, count, types)) = METHODS.iter().find(|(known, ..)| *known == name) else { return Ok(None) };
+    let arguments: Vec<&Rust> = call.args.iter().collect();
+    if arguments.len() != *count {
+        let plural = if *count == 1 { "" } else { "s" };
+        return refuse(call.method.span(), format!("`{name}` has {count} argument{plural}"));
+    }
+    let at = place_of(call.method.span());
+    // The type of these results says nothing about the operand.
+    let is_count =
+        matches!(name, "abs_diff" | "count_ones" | "count_zeros" | "leading_zeros" | "trailing_zeros");
+    let hint = hint.filter(|_| !is_count);
+    let (mut value, others) = match (name, &arguments[..]) {
+        ("clamp", [low, high]) => {
+            let (mut value, mut low) = pair(&call.receiver, low, hint, scope)?;
+            let ty = value.ty;
+            let high = scope.read_after(&mut [&mut value, &mut low], |scope| typed(high, ty, scope))?;
+            (value, vec![low, high])
+        }
+        ("rotate_left" | "rotate_right", [by]) => {
+            let mut value = expr(&call.receiver, hint, scope)?;
+            let by = scope.read_after(&mut [&mut value], |scope| typed(by, Scalar::U32, scope))?;
+            (value, vec![by])
+        }
+        (_, [other]) => {
+            let (value, other) = pair(&call.receiver, other, hint, scope)?;
+            (value, vec![other])
+        }
+        _ => (expr(&call.receiver, hint, scope)?, Vec::new()),
+    };
+    let ty = value.ty;
+    if !types.has(ty) {
+        return refuse(call.method.span(), format!("{ty} has no `{name}`"));
+    }
+    let mut others: Vec<Expr> = others;
+    let with = With { ty, at };
+    value = with.reused(value, name, scope);
+    for other in &mut others {
+        *other = with.reused(other.clone(), name, scope);
+    }
+    Ok(Some(match (name, &others[..]) {
+        ("clamp", [low, high]) => {
+            let below = with.select(with.less(&value, low), low.clone(), value.clone());
+            with.select(with.less(high, &value), high.clone(), below)
+        }
+        ("signum", _) => with.sign(value),
+        ("abs_diff", [other]) => {
+            let (one, two) = (with.unsigned(value.clone()), with.unsigned(other.clone()));
+            let wide = With { ty: ty.unsigned(), at };
+            let (up, down) = (wide.sub(two.clone(), one.clone()), wide.sub(one, two));
+            wide.select(with.less(&value, other), up, down)
+        }
+        ("div_ceil", [by]) => {
+            let quotient = with.two(Binary::Div, value.clone(), by.clone());
+            let rest = with.two(Binary::Rem, value, by.clone());
+            let more = with.two(Binary::Add, quotient.clone(), with.number(1));
+            with.select(Expr::binary(Binary::Eq, rest, with.number(0), at), quotient, more)
+        }
+        ("rem_euclid", [by]) => with.remainder(value, by.clone(), scope),
+        ("saturating_add", [other]) => {
+            let sum = with.reused(with.two(Binary::Add, value.clone(), other.clone()), name, scope);
+            with.select(with.less(&sum, &value), with.number(u64::MAX), sum)
+        }
+        ("saturating_sub", [other]) => {
+            with.select(with.less(&value, other), with.number(0), with.sub(value.clone(), other.clone()))
+        }
+        ("rotate_left" | "rotate_right", [by]) => {
+            let wide = With { ty: ty.unsigned(), at };
+            let by = wide.cast(by.clone());
+            let back = Expr::unary(Unary::Neg, With { ty: signed(wide.ty), at }.cast(by.clone()), at);
+            let (left, right) =
+                if name == "rotate_left" { (by, wide.cast(back)) } else { (wide.cast(back), by) };
+            let bits = with.unsigned(value);
+            let (high, low) = (wide.two(Binary::Shl, bits.clone(), left), wide.two(Binary::Shr, bits, right));
+            with.cast(wide.two(Binary::Or, high, low))
+        }
+        ("recip", _) => with.two(Binary::Div, with.one(), value),
+        ("fract", _) => {
+            let whole = Expr { kind: ExprKind::Math(Math::Trunc, vec![value.clone()]), ty, place: at };
+            with.sub(value, whole)
+        }
+        _ => with.count(name, value, scope),
+    }))
+}
+
+const fn signed(ty: Scalar) -> Scalar {
+    match ty.bits() {
+        8 => Scalar::I8,
+        16 => Scalar::I16,
+        32 => Scalar::I32,
+        _ => Scalar::I64,
+    }
+}
+
+/// Makes expressions of a type at a place.
+#[derive(Clone, Copy)]
+struct With {
+    ty: Scalar,
+    at: Place,
+}
+
+impl With {
+    fn two(self, operator: Binary, one: Expr, two: Expr) -> Expr {
+        Expr::binary(operator, one, two, self.at)
+    }
+
+    fn sub(self, one: Expr, two: Expr) -> Expr {
+        self.two(Binary::Sub, one, two)
+    }
+
+    fn less(self, one: &Expr, two: &Expr) -> Expr {
+        self.two(Binary::Lt, one.clone(), two.clone())
+    }
+
+    fn select(self, condition: Expr, one: Expr, two: Expr) -> Expr {
+        let kind = ExprKind::Select(Box::new(condition), Box::new(one), Box::new(two));
+        Expr { kind, ty: self.ty, place: self.at }
+    }
+
+    fn cast(self, value: Expr) -> Expr {
+        if value.ty == self.ty {
+            return value;
+        }
+        Expr { kind: ExprKind::Cast(Box::new(value)), ty: self.ty, place: self.at }
+    }
+
+    fn unsigned(self, value: Expr) -> Expr {
+        Self { ty: self.ty.unsigned(), ..self }.cast(value)
+    }
+
+    fn number(self, value: u64) -> Expr {
+        Expr::literal(Literal::integer(self.ty, value), self.at)
+    }
+
+    fn one(self) -> Expr {
+        match self.ty {
+            Scalar::F32 => Expr::literal(Literal::f32(1.0), self.at),
+            Scalar::F64 => Expr::literal(Literal::f64(1.0), self.at),
+            _ => self.number(1),
+        }
+    }
+
+    fn zero(self) -> Expr {
+        match self.ty {
+            Scalar::F32 => Expr::literal(Literal::f32(0.0), self.at),
+            Scalar::F64 => Expr::literal(Literal::f64(0.0), self.at),
+            _ => self.number(0),
+        }
+    }
+
+    /// The value in a variable, so that it is computed once.
+    fn reused(self, value: Expr, name: &str, scope: &mut Scope) -> Expr {
+        if matches!(value.kind, ExprKind::Variable(_) | ExprKind::Literal(_) | ExprKind::Value(_)) {
+            return value;
+        }
+        let variable = scope.hidden(name, value.ty, self.at);
+        let ty = value.ty;
+        scope.before.push(Stmt::new(StmtKind::Set(variable, value), self.at));
+        Expr::variable(variable, ty, self.at)
+    }
+
+    fn sign(self, value: Expr) -> Expr {
+        if self.ty.is_float() {
+            let arguments = vec![self.one(), value.clone()];
+            let sign = Expr { kind: ExprKind::Math(Math::CopySign, arguments), ty: self.ty, place: self.at };
+            return self.select(self.two(Binary::Eq, value.clone(), value.clone()), sign, value);
+        }
+        let negative = self.select(self.less(&value, &self.number(0)), self.number(u64::MAX), self.number(0));
+        self.select(self.less(&self.number(0), &value), self.number(1), negative)
+    }
+
+    /// The remainder that is not negative.
+    fn remainder(self, value: Expr, by: Expr, scope: &mut Scope) -> Expr {
+        let rest = self.two(Binary::Rem, value, by.clone());
+        if !self.ty.is_signed() && !self.ty.is_float() {
+            return rest;
+        }
+        let rest = self.reused(rest, "rem_euclid", scope);
+        let up = self.two(Binary::Add, rest.clone(), by.clone());
+        let down = self.sub(rest.clone(), by.clone());
+        let more = self.select(self.less(&by, &self.zero()), down, up);
+        self.select(self.less(&rest, &self.zero()), more, rest)
+    }
+
+    /// A number of bits, which is a `u32`, computed with 64 bits.
+    fn count(self, name: &str, value: Expr, scope: &mut Scope) -> Expr {
+        let wide = Self { ty: Scalar::U64, ..self };
+        let own = u64::from(self.ty.bits());
+        let mut bits = wide.reused(wide.cast(self.unsigned(value)), name, scope);
+        match name {
+            "leading_zeros" => {
+                for by in [1, 2, 4, 8, 16, 32] {
+                    let shifted = wide.two(Binary::Shr, bits.clone(), wide.number(by));
+                    bits = wide.reused(wide.two(Binary::Or, bits, shifted), name, scope);
+                }
+            }
+            "trailing_zeros" => {
+                let negative = wide.sub(wide.number(0), bits.clone());
+                let lowest = wide.two(Binary::And, bits, negative);
+                bits = wide.reused(wide.sub(lowest, wide.number(1)), name, scope);
+            }
+            _ => {}
+        }
+        // Sums of the bits of pairs, of fours and of bytes, then of all bytes.
+        let and = |one: Expr, mask: u64| wide.two(Binary::And, one, wide.number(mask));
+        let right = |one: Expr, by: u64| wide.two(Binary::Shr, one, wide.number(by));
+        let pairs = wide.sub(bits.clone(), and(right(bits, 1), 0x5555_5555_5555_5555));
+        let pairs = wide.reused(pairs, name, scope);
+        let mask = 0x3333_3333_3333_3333;
+        let fours = wide.two(Binary::Add, and(pairs.clone(), mask), and(right(pairs, 2), mask));
+        let fours = wide.reused(fours, name, scope);
+        let bytes = and(wide.two(Binary::Add, fours.clone(), right(fours, 4)), 0x0F0F_0F0F_0F0F_0F0F);
+        let ones = right(wide.two(Binary::Mul, bytes, wide.number(0x0101_0101_0101_0101)), 56);
+        let counted = match name {
+            "count_zeros" | "leading_zeros" => wide.sub(wide.number(own), ones),
+            "trailing_zeros" => wide.two(Binary::Min, ones, wide.number(own)),
+            _ => ones,
+        };
+        Self { ty: Scalar::U32, ..self }.cast(counted)
+    }
+}
