@@ -19,6 +19,7 @@ mod axes;
 mod blocks;
 mod bounds;
 mod buffer;
+mod bytes_view;
 mod calls;
 mod capsule;
 mod command;
@@ -97,6 +98,8 @@ mod _usm {
     use crate::context::PyContext;
     #[pymodule_export]
     use crate::create::{empty, empty_like, full, full_like, zeros, zeros_like};
+    #[pymodule_export]
+    use crate::bytes_view::_array_of_bytes;
     #[pymodule_export]
     use crate::defaults::PyDeviceContext;
     #[pymodule_export]

@@ -127,6 +127,12 @@ impl Memory {
         if let Ok(array) = other.cast::<Array>() {
             return Ok(Some(Self::of_span(array.get().side())));
         }
+        // An object of dpctl's class too has ours inside.
+        if let Some(memory) = other.getattr_opt(intern!(other.py(), "_usm_memory"))?
+            && let Ok(memory) = memory.cast::<Self>()
+        {
+            return Ok(Some(memory.get().share()));
+        }
         Ok(import::sycl_memory(other, true)?.map(|array| Self::of_span(array.get().side())))
     }
 
@@ -198,6 +204,12 @@ impl Memory {
     #[getter]
     fn size(&self) -> usize {
         self.nbytes
+    }
+
+    /// Whether the memory is a SYCL runtime's.
+    #[getter]
+    fn _is_sycl(&self) -> bool {
+        self.stream.is_sycl()
     }
 
     /// Address of the first byte.
@@ -330,6 +342,7 @@ impl Memory {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         export::as_numpy(slf, slf.get().storage.kind(), dtype, copy)
+            .map_err(|error| to_type_error(slf.py(), error))
     }
 
     /// NumPy's functions. They treat the memory as any other array.
@@ -359,7 +372,7 @@ impl Memory {
 
     /// Pickles a host copy, which is restored on the default queue.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let rebuild = py.import("usm._usm")?.getattr("_rebuild_memory")?;
+        let rebuild = py.import("usm.memory")?.getattr("_rebuild_memory")?;
         let arguments = PyTuple::new(
             py,
             [self.tobytes(py)?.into_any(), self.storage.kind().name().into_pyobject(py)?.into_any()],
@@ -390,7 +403,8 @@ impl Memory {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let memory = slf.get();
-        transfer::expose_to_host(slf.py(), &memory.storage)?;
+        transfer::expose_to_host(slf.py(), &memory.storage)
+            .map_err(|error| to_type_error(slf.py(), error))?;
         let pointer = memory.pointer() as *mut u8;
         let (view, readonly) = (memory.side()?.view, memory.storage.is_readonly());
         // SAFETY: the structure is Python's. The bytes are host memory, which the object keeps
@@ -411,6 +425,16 @@ impl Memory {
         }
         Err(Class::Request.error(format!("the {what} has {given} bytes, the memory {}", self.nbytes)))
     }
+}
+
+/// An `AccessError` that is a `TypeError` too, which dpctl's users catch.
+fn to_type_error(py: Python<'_>, error: PyErr) -> PyErr {
+    if !Class::Access.is_of(&error, py) {
+        return error;
+    }
+    let both = py.import("usm.errors").and_then(|module| module.getattr("_MemoryAccessError"));
+    both.and_then(|both| both.call1((error.value(py).to_string(),)))
+        .map_or_else(|other| other, PyErr::from_value)
 }
 
 /// Imports USM memory of an object without a copy, as the class for its kind.

@@ -84,6 +84,7 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-opencl/src/loader.rs", 1, Named),
     ("usm-plan/src/error.rs", 2, Named),
     ("usm-plan/src/table.rs", 1, Named),
+    ("usm-python/python/usm/_files.py", 7, Named),
     ("usm-python/python/usm/_onnxruntime.py", 5, Temporary),
     ("usm-python/src/kernel/compiled.rs", 4, Own),
     ("usm-python/src/kernel/folder.rs", 9, Own),

@@ -160,6 +160,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
+    from ._files import load as load, save as save
     from . import adapt as adapt, dask as dask, kernel_api as kernel_api, numba as numba
     from ._kernel import (
         CLK_GLOBAL_MEM_FENCE as CLK_GLOBAL_MEM_FENCE,
@@ -204,6 +205,12 @@ if not TYPE_CHECKING:
             import importlib
 
             return importlib.import_module(f".{name}", __name__)
+        if name in ("load", "save"):
+            # With them come the modules of JSON, zip files and threads.
+            from . import _files
+
+            value = globals()[name] = getattr(_files, name)
+            return value
         if name in _KERNEL_NAMES:
             from . import _kernel
 
@@ -255,4 +262,4 @@ def _is_there(package: str) -> bool:
 
 def __dir__() -> list[str]:
     found = (name for name, (package, _) in _OPTIONAL.items() if _is_there(package))
-    return sorted([*__all__, *_KERNEL_NAMES, "adapt", "kernel_api", "__version__", *found])
+    return sorted([*__all__, *_KERNEL_NAMES, "adapt", "kernel_api", "load", "save", "__version__", *found])

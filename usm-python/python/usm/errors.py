@@ -39,6 +39,10 @@ class AccessError(Error, BufferError):
     """
 
 
+class _MemoryAccessError(AccessError, TypeError):
+    """An :class:`AccessError` of an object of ``usm.memory``: dpctl raises a TypeError there."""
+
+
 class DeviceError(Error, RuntimeError):
     """A device or a runtime library is missing, or the runtime refused a call."""
 

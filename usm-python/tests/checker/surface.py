@@ -1,6 +1,7 @@
 """The whole surface of the package as a user writes it. Checked by mypy in strict mode, and run."""
 
 import os
+import tempfile
 from typing import Any, Literal, assert_type
 
 import usm
@@ -127,6 +128,16 @@ def arrays() -> None:
     assert_type(usm.zeros(3), usm.Array)
 
 
+def files() -> None:
+    path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
+    usm.save(path, {"a": usm.zeros(3)}, metadata={"by": "a test"})
+    loaded = usm.load(path, device=None, threads=2)
+    assert not isinstance(loaded, usm.Array)
+    assert_type(loaded["a"], usm.Array)
+    assert_type(loaded.metadata, dict[str, str])
+    assert list(loaded) == ["a"]
+
+
 def memories() -> None:
     shared = memory.MemoryUSMShared(16, alignment=64, queue=usm.Queue("host"), copy=False)
     for block in shared, memory.MemoryUSMHost(16, queue="host"), memory.MemoryUSMDevice(16, queue="host"):
@@ -150,7 +161,7 @@ def memories() -> None:
 
 def of_sycl(array: usm.Array, block: memory.MemoryUSMShared) -> tuple[dict[str, Any], ...]:
     """For devices that a plain host has not."""
-    assert_type(block._pointer, int)
+    assert_type((block._pointer, block._is_sycl), tuple[int, bool])
     found = (block.sycl_queue, block._queue, block.sycl_context, block._context, block.sycl_device)
     assert all(found)
     assert array.queue._get_capsule() and array.context._get_capsule()
@@ -271,6 +282,6 @@ def refused(array: usm.Array) -> None:
 
 
 if __name__ == "__main__":
-    for part in devices, queues, arrays, memories, blocks, errors, plans, kernels:
+    for part in devices, queues, arrays, files, memories, blocks, errors, plans, kernels:
         part()
     print("ok")
