@@ -200,7 +200,46 @@ def cuda_waits():
         compare(case, "CuPy's synchronize", lambda n=nanoseconds: ours[1, 1](n), launch_theirs)
 
 
+def processor_waits():
+    """Kernels of growing length on OpenCL's and SYCL's processors, each with its wait, beside dpctl's."""
+    source = """__kernel void spin(ulong n, __global float *out) {
+        float x = 1; for (ulong i = 0; i < n; i++) x = x * 1.0000001f + 1e-9f; out[get_global_id(0)] = x; }"""
+    try:
+        import ctypes
+
+        import dpctl
+        import dpctl.memory
+        import dpctl.program
+
+        there = dpctl.SyclQueue("opencl:cpu", property="in_order")
+        theirs = dpctl.program.create_program_from_source(there, source).get_sycl_kernel("spin")
+        memory = dpctl.memory.MemoryUSMShared(64, queue=there)
+    except Exception as error:
+        skipped("waits of processors", error)
+        return
+
+    def launch_theirs(n):
+        there.submit(theirs, [ctypes.c_uint64(n), memory], [1]).wait()
+
+    start, calibration = time.perf_counter(), 10_000_000
+    launch_theirs(calibration)
+    start = time.perf_counter()
+    launch_theirs(calibration)
+    rounds = calibration / (time.perf_counter() - start) / 1e6
+    for backend in ("opencl", "sycl"):
+        device = next((device for device in usm.devices() if device.backend == backend and device.type == "cpu"), None)
+        if device is None:
+            skipped(f"waits of {backend}", LookupError("no device"))
+            continue
+        queue = usm.Queue(device)
+        ours, out = usm.Module(source, queue=queue)["spin"], usm.empty(16, "f4", queue=queue, kind="shared")
+        for microseconds in (10, 75, 300, 1000, 3000, 10_000, 100_000):
+            n = int(rounds * microseconds)
+            case = f"copies: wait for a kernel of {microseconds} us, {backend}"
+            compare(case, "dpctl's submit and wait", lambda n=n: ours[1, 1](np.uint64(n), out), lambda n=n: launch_theirs(n))
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["new_arrays", "processors", "cuda", "cuda_waits"]
+    wanted = sys.argv[1:] or ["new_arrays", "processors", "processor_waits", "cuda", "cuda_waits"]
     for name in wanted:
         globals()[name]()

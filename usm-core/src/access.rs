@@ -64,19 +64,6 @@ impl Capabilities {
         self.of(kind).contains(AccessFlags::CONCURRENT)
     }
 
-    /// The kind that a host copy of device memory uses: host memory, or shared memory on a device
-    /// without host memory. `None` on a device with neither.
-    #[must_use]
-    pub(crate) const fn staging(&self) -> Option<crate::AllocKind> {
-        if self.host.contains(AccessFlags::ACCESS) {
-            Some(crate::AllocKind::Host)
-        } else if self.shared.contains(AccessFlags::ACCESS) {
-            Some(crate::AllocKind::Shared)
-        } else {
-            None
-        }
-    }
-
     /// Whether every host-accessible kind that can be allocated is concurrent, so that views and
     /// launches need no gate.
     #[must_use]

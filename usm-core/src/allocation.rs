@@ -111,6 +111,17 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    /// A block of the ring with its unfinished uses, for the next copy. Other memory is dropped.
+    #[cfg(feature = "driver")]
+    pub(crate) fn into_idle(mut self) -> Option<crate::ring::Idle<B>> {
+        let Owner::Context(crate::context_state::RING_SERIAL) = self.body.owner else { return None };
+        let mut events = self.body.uses.take(self.context.id()).into_events();
+        events.retain(|event| !crate::backend::EventOps::is_complete(event));
+        let block = self.block;
+        self.release_ownership();
+        Some(crate::ring::Idle { block, events })
+    }
+
     /// Leaves the block to another owner: the drop does not free it.
     #[cfg(feature = "alloc")]
     pub(crate) fn release_ownership(mut self) {

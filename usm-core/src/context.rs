@@ -11,6 +11,8 @@ use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, Buffers, ContextOps, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
 use crate::context_state::ContextState;
+#[cfg(feature = "driver")]
+use crate::context_state::RING_SERIAL;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
 use crate::limits::Fallback;
@@ -104,15 +106,6 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         self.shared().info()
-    }
-
-    /// The kind of memory through which the host reaches the device's.
-    pub(crate) fn staging(&self) -> Result<AllocKind> {
-        let kind = self.info().capabilities.staging();
-        kind.ok_or_else(|| {
-            let operation = "staging on a device without host or shared memory";
-            Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
-        })
     }
 
     /// A new queue.
@@ -235,7 +228,7 @@ impl<B: Backend> Context<B> {
         let refused = |_: &Error| self.shared().record_refusal(asked, layout.size());
         let memory_type = self.reserve(asked, layout.size(), request.fallback).inspect_err(refused)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
-        match call(&self.raw, kind, layout) {
+        match self.call(&mut *call, kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
                 let (serial, made) = self.shared().allocated(&block);
@@ -490,6 +483,45 @@ impl<B: Backend> MemorySource<B> for Context<B> {
 }
 
 impl<B: Backend> Context<B> {
+    /// A block of the ring, which is counted apart.
+    #[cfg(feature = "driver")]
+    pub(crate) fn allocate_for_ring(&self, bytes: usize) -> Result<Allocation<B>> {
+        let kind = AllocKind::Host;
+        let layout = Request::new(kind, bytes).layout()?;
+        let _entered = self.shared().work()?;
+        let pointer = self.raw.allocate(kind, layout)?;
+        self.shared().count_ring_block(bytes);
+        let block = Block { pointer, size: bytes, alignment: layout.align(), kind };
+        Ok(self.allocation_of(block, RING_SERIAL))
+    }
+
+    /// Gives pinned blocks of copies back, for an allocation that found no memory. Returns whether
+    /// there were any.
+    #[cold]
+    fn trim_for(&self, error: &Error) -> bool {
+        #[cfg(feature = "driver")]
+        return matches!(error.kind, ErrorKind::OutOfMemory { .. }) && self.trim() > 0;
+        #[cfg(not(feature = "driver"))]
+        {
+            let _ = error;
+            false
+        }
+    }
+
+    /// Calls the driver, and once more if memory could be given back meanwhile.
+    #[inline(always)]
+    fn call(
+        &self,
+        call: &mut (impl FnMut(&B::Context, AllocKind, Layout) -> Result<NonNull<u8>> + ?Sized),
+        kind: AllocKind,
+        layout: Layout,
+    ) -> Result<NonNull<u8>> {
+        match call(&self.raw, kind, layout) {
+            Err(error) if self.trim_for(&error) => call(&self.raw, kind, layout),
+            outcome => outcome,
+        }
+    }
+
     /// Allocates for the request by a call of the driver.
     #[inline(always)]
     fn allocate_by(
@@ -504,7 +536,7 @@ impl<B: Backend> Context<B> {
             return self.allocate_reserved(request, layout, &mut call);
         }
         self.collect();
-        let pointer = match call(&self.raw, kind, layout) {
+        let pointer = match self.call(&mut call, kind, layout) {
             Ok(pointer) => pointer,
             Err(error) => {
                 if let Ok(asked) = MemoryType::try_from(kind) {

@@ -18,6 +18,8 @@ use crate::sync::{AtomicU32, Ordering, next_id};
 
 mod accounting;
 
+#[cfg(feature = "driver")]
+pub(crate) use accounting::RING_SERIAL;
 #[cfg(feature = "alloc")]
 pub(crate) use accounting::Unrecorded;
 

@@ -11,9 +11,13 @@ use crate::MemoryType;
 use crate::after::After;
 use crate::backend::{Backend, Block, Buffers, ContextOps};
 use crate::context_state::ContextState;
+#[cfg(feature = "driver")]
+use crate::context_state::RING_SERIAL;
 use crate::deadline::Deadline;
 use crate::index_record::Outcome;
 use crate::pending::Pending;
+#[cfg(feature = "driver")]
+use crate::ring::{Idle, Ring};
 
 /// Memory to release once the events are complete.
 pub(crate) enum Release<B: Backend> {
@@ -31,7 +35,12 @@ pub(crate) enum Release<B: Backend> {
 
 /// The list of one context. A backend with asynchronous operations keeps one beside its native
 /// context and calls [`drain`](Self::drain) before it destroys that.
-pub struct Deferred<B: Backend>(After<Release<B>, B::Event>);
+pub struct Deferred<B: Backend>(
+    After<Release<B>, B::Event>,
+    /// The pinned blocks of the context that wait for the next copy.
+    #[cfg(feature = "driver")]
+    Ring<B>,
+);
 
 impl<B: Backend> fmt::Debug for Deferred<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +58,11 @@ impl<B: Backend> Deferred<B> {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self(After::new())
+        Self(
+            After::new(),
+            #[cfg(feature = "driver")]
+            Ring::new(),
+        )
     }
 
     /// Blocks that still wait.
@@ -62,6 +75,11 @@ impl<B: Backend> Deferred<B> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn ring(&self) -> &Ring<B> {
+        &self.1
     }
 
     pub(crate) fn push(&self, pending: Pending<B>, release: Release<B>) {
@@ -106,6 +124,10 @@ impl<B: Backend> Deferred<B> {
         // Memory does not return to a closed runtime. A thread that has ended may have left its
         // list locked.
         let Ok(_entered) = shared.ask() else { return };
+        #[cfg(feature = "driver")]
+        for Idle { block, events } in self.1.take_all() {
+            self.0.push(Release::Block(block, RING_SERIAL), events);
+        }
         // Leaked blocks end with the native context.
         shared.end_exports(0, usize::MAX);
         let give_back = |what| release_with(shared, what, &mut free, &mut destroy);

@@ -247,6 +247,17 @@ pub struct Error {
     pub backend: Option<BackendKind>,
     /// The runtime's own code, if it gave one.
     pub native: Option<i64>,
+    /// What a copy in parts had done before the failure.
+    pub partial: Option<Partial>,
+}
+
+/// How far a copy in parts came. Its parts are complete in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Bytes of the complete parts.
+    pub copied: u64,
+    /// Bytes of the copy.
+    pub len: core::num::NonZeroU64,
 }
 
 impl Error {
@@ -269,13 +280,20 @@ impl Error {
     pub const fn timeout(limit: core::time::Duration) -> Self {
         let limit_ms = limit.as_millis();
         let limit_ms = if limit_ms > u64::MAX as u128 { u64::MAX } else { limit_ms as u64 };
-        Self { kind: ErrorKind::Timeout { limit_ms }, backend: None, native: None }
+        Self { kind: ErrorKind::Timeout { limit_ms }, backend: None, native: None, partial: None }
+    }
+
+    /// The same error of a copy in parts.
+    #[cfg(feature = "driver")]
+    pub(crate) const fn after(mut self, partial: Partial) -> Self {
+        self.partial = Some(partial);
+        self
     }
 }
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Self { kind, backend: None, native: None }
+        Self { kind, backend: None, native: None, partial: None }
     }
 }
 
@@ -402,6 +420,9 @@ impl fmt::Display for Error {
         write!(f, "{}", self.kind)?;
         if let Some(code) = self.native {
             write!(f, " (native code {code})")?;
+        }
+        if let Some(Partial { copied, len }) = self.partial {
+            write!(f, "; {copied} of {len} bytes were copied")?;
         }
         Ok(())
     }

@@ -192,6 +192,28 @@ impl Ledger {
         let _ = state.remove(entry, amount, block);
     }
 
+    /// Adds a block of the ring, of which no other number and no registry knows.
+    #[cfg(feature = "driver")]
+    pub(crate) fn add_to_ring(&self, entry: EntryId, bytes: usize) {
+        let mut state = self.state.lock();
+        state.device.add_to_ring(bytes);
+        state.entries.at(entry).tally.add_to_ring(bytes);
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn remove_from_ring(&self, entry: EntryId, bytes: usize) {
+        let mut state = self.state.lock();
+        state.device.remove_from_ring(bytes);
+        state.entries.at(entry).tally.remove_from_ring(bytes);
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn refuse_ring(&self, entry: EntryId) {
+        let mut state = self.state.lock();
+        state.device.refuse_ring();
+        state.entries.at(entry).tally.refuse_ring();
+    }
+
     #[cfg(feature = "alloc")]
     pub(crate) fn leaked(&self, entry: EntryId) {
         let mut state = self.state.lock();

@@ -24,6 +24,7 @@ mod deadline;
 #[cfg(feature = "alloc")]
 mod deferred;
 mod device;
+mod divided;
 #[cfg(feature = "driver")]
 pub mod driver;
 mod element;
@@ -53,6 +54,7 @@ mod pending;
     allow(dead_code, unreachable_pub, reason = "without a runtime there are no calls to mark")
 )]
 mod process;
+mod program_memory;
 mod queue;
 mod queue_memory;
 #[cfg(feature = "alloc")]
@@ -67,6 +69,8 @@ mod selector;
 mod source;
 mod staging;
 mod stats;
+#[cfg(feature = "driver")]
+mod stores;
 mod strided;
 mod strided_copy;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
@@ -117,7 +121,7 @@ pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
 pub use element::Element;
-pub use error::{Error, ErrorKind, IndexPlace, Result};
+pub use error::{Error, ErrorKind, IndexPlace, Partial, Result};
 pub use event::{Event, EventTimes};
 pub use gate::ViewGuard;
 #[cfg(feature = "alloc")]
@@ -134,5 +138,7 @@ pub use selector::{Selector, SelectorError};
 pub use source::{MemorySource, Request};
 pub use stats::{Counters, Stats};
 pub use strided::Strided;
+#[cfg(feature = "alloc")]
+pub use typed::OwnedCopy;
 pub use typed::{UninitVec, UsmVec};
 pub use view::{ReadView, WriteView};

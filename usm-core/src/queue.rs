@@ -31,8 +31,6 @@ pub struct Queue<B: Backend> {
     order: QueueOrder,
     #[cfg(feature = "alloc")]
     clock: QueueClock,
-    #[cfg(feature = "driver")]
-    ring: crate::ring::Ring<B>,
 }
 
 impl<B: Backend> Clone for Queue<B> {
@@ -44,8 +42,6 @@ impl<B: Backend> Clone for Queue<B> {
             order: self.order,
             #[cfg(feature = "alloc")]
             clock: self.clock.clone(),
-            #[cfg(feature = "driver")]
-            ring: self.ring.clone(),
         }
     }
 }
@@ -77,8 +73,6 @@ impl<B: Backend> Queue<B> {
             order,
             #[cfg(feature = "alloc")]
             clock: QueueClock::new(id),
-            #[cfg(feature = "driver")]
-            ring: crate::ring::Ring::default(),
         }
     }
 
@@ -92,11 +86,6 @@ impl<B: Backend> Queue<B> {
     #[must_use]
     pub fn order(&self) -> QueueOrder {
         self.order
-    }
-
-    #[cfg(feature = "driver")]
-    pub(crate) fn ring(&self) -> &crate::ring::Ring<B> {
-        &self.ring
     }
 
     /// Id of the queue; 0 when out of order: see [`Uses`](crate::uses::Uses).

@@ -1,49 +1,113 @@
 //! Copies between memory of the program and a device through a ring of pinned blocks.
 //!
 //! A driver copies memory that is not pinned through small blocks of its own, with one thread. Here
-//! several threads each have a block of the ring: while the driver copies one, the threads fill or
-//! empty the others. The blocks are made at the first need and belong to the queue; a second copy
-//! at the same time finds none and is left to the driver.
+//! several threads fill or empty the blocks of a ring, and one makes the driver's calls: while the
+//! driver copies some blocks, the threads have the others. The blocks are made at the first need
+//! and belong to the context, which counts them apart; [`Context::trim`] gives them back. A second
+//! copy at the same time makes its own.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, QueueOps as _};
+use crate::backend::{Backend, Block, ContextOps as _};
 use crate::context::Context;
-use crate::error::Result;
-use crate::queue::{Queue, Usage};
-use crate::source::{MemorySource as _, Request};
+use crate::context_state::RING_SERIAL;
+use crate::error::{Partial, Result};
+use crate::event::Event;
+use crate::pending::Pending;
+use crate::queue::Queue;
 use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, DeviceType};
+use parts::Parts;
+use transfer::Transfer;
 
-/// Bytes of a block.
-const BLOCK: usize = 2 << 20;
-/// A smaller copy does not repay the start of the threads.
+mod parts;
+mod transfer;
+
+/// Bytes of a block: with smaller ones, the driver's calls take longer than the copies.
+const BLOCK: usize = 1 << 20;
+/// Bytes of the smallest part.
+const LEAST_PART: usize = 256 << 10;
+/// A smaller copy does not repay waking the threads.
 const LEAST: usize = 4 << 20;
 /// More threads than these fill no bus.
 const MOST_THREADS: usize = 12;
+/// Blocks of a thread: one is filled while the other is sent.
+const DEPTH: usize = 2;
 
-/// The ring of a queue.
-pub(crate) struct Ring<B: Backend>(Arc<State<B>>);
+/// The blocks of a context that no copy uses now.
+pub(crate) struct Ring<B: Backend>(Mutex<Vec<Idle<B>>>);
 
-struct State<B: Backend> {
-    /// The blocks that no copy uses now.
-    blocks: Mutex<Vec<Allocation<B>>>,
+/// A block with the last copies that use it.
+pub(crate) struct Idle<B: Backend> {
+    pub(crate) block: Block,
+    pub(crate) events: Vec<B::Event>,
 }
 
-impl<B: Backend> Default for Ring<B> {
-    fn default() -> Self {
-        Self(Arc::new(State { blocks: Mutex::new(Vec::new()) }))
+impl<B: Backend> Ring<B> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Takes all idle blocks out.
+    pub(crate) fn take_all(&self) -> Vec<Idle<B>> {
+        core::mem::take(&mut *self.0.lock())
+    }
+
+    /// At most `count` blocks, for [`give`](Self::give) to take back; fewer where there is no
+    /// pinned memory, which is counted.
+    fn take(&self, context: &Context<B>, count: usize) -> Vec<Allocation<B>> {
+        let idle = {
+            let mut idle = self.0.lock();
+            let rest = idle.len().saturating_sub(count);
+            idle.split_off(rest)
+        };
+        let mut blocks: Vec<_> = idle.into_iter().map(|idle| context.allocation_of_idle(idle)).collect();
+        while blocks.len() < count {
+            match context.allocate_for_ring(BLOCK) {
+                Ok(block) => blocks.push(block),
+                Err(_) => {
+                    context.shared().count_ring_refusal();
+                    break;
+                }
+            }
+        }
+        blocks
+    }
+
+    fn give(&self, blocks: Vec<Allocation<B>>) {
+        let most = MOST_THREADS * DEPTH;
+        let mut blocks = blocks.into_iter();
+        {
+            let mut idle = self.0.lock();
+            let room = most.saturating_sub(idle.len());
+            idle.extend(blocks.by_ref().take(room).filter_map(Allocation::into_idle));
+        }
+        // Without the lock: a free is a call of the driver.
+        drop(blocks);
     }
 }
 
-impl<B: Backend> Clone for Ring<B> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+impl<B: Backend> Context<B> {
+    fn ring(&self) -> Option<&Ring<B>> {
+        self.raw().deferred().map(crate::deferred::Deferred::ring)
+    }
+
+    /// Gives the pinned blocks back through which [copies](Queue::copy_from_slice) go. The next
+    /// copy makes new ones. Returns the bytes; [`Stats::ring`](crate::Stats::ring) counts them. An
+    /// allocation that finds no memory does it too.
+    pub fn trim(&self) -> usize {
+        let Ok(_entered) = self.shared().ask() else { return 0 };
+        let idle = self.ring().map(Ring::take_all).unwrap_or_default();
+        idle.into_iter().map(|idle| self.allocation_of_idle(idle).size()).sum()
+    }
+
+    fn allocation_of_idle(&self, Idle { block, events }: Idle<B>) -> Allocation<B> {
+        let allocation = Allocation::owned(self.clone(), block, RING_SERIAL);
+        // Events of this context, which is all that is checked.
+        let _ = allocation.absorb(Pending::of_events(self.id(), events));
+        allocation
     }
 }
 
@@ -53,143 +117,97 @@ fn count_threads() -> usize {
     #[cfg(feature = "threads")]
     let count = crate::threads::count().map_or(1, usize::from);
     #[cfg(not(feature = "threads"))]
-    let count = thread::available_parallelism().map_or(1, usize::from);
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
     count.min(MOST_THREADS)
 }
 
-impl<B: Backend> Ring<B> {
-    /// At least `count` blocks, for [`give`](Self::give) to take back; `None` without memory.
-    fn take(&self, context: &Context<B>, count: usize) -> Option<Vec<Allocation<B>>> {
-        let mut blocks = core::mem::take(&mut *self.0.blocks.lock());
-        while blocks.len() < count {
-            blocks.push(context.allocate(&Request::new(AllocKind::Host, BLOCK)).ok()?);
-        }
-        Some(blocks)
-    }
-
-    fn give(&self, blocks: Vec<Allocation<B>>) {
-        let mut rest = self.0.blocks.lock();
-        rest.extend(blocks);
-        rest.truncate(MOST_THREADS);
-    }
-}
-
-/// Where a copy through the ring is: offsets into both ends, and bytes.
+/// The end of a copy that is memory of the process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) to: usize,
-    pub(crate) from: usize,
-    pub(crate) len: usize,
-}
-
-/// An address that threads share.
-#[derive(Clone, Copy)]
-struct Shared(*mut u8);
-
-// SAFETY: each thread copies other bytes.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    fn at(self, offset: usize) -> *mut u8 {
-        self.0.wrapping_add(offset)
-    }
+pub(crate) enum Process {
+    /// The copy reads it.
+    Source(*const u8),
+    /// The copy writes it.
+    Target(*mut u8),
 }
 
 impl<B: Backend> Queue<B> {
-    /// Copies a span between memory of the process, which the device does not reach, and memory of
-    /// the device, and waits. `None` if that is not worth it, or there are no pinned blocks.
+    /// Copies `len` bytes between memory of the process, which the device does not reach, and
+    /// memory of the device from `offset` on. `None` if that is not worth it, or there are no
+    /// pinned blocks. When it returns, no thread and no device accesses the memory of the process.
+    /// A copy to the device may still read the blocks if the caller is not `waiting`: then it
+    /// returns the event. The next copy waits for that.
     ///
-    /// The caller has checked the ranges and has exclusive access to the destination.
-    pub(crate) fn copy_through_ring(
+    /// # Safety
+    /// The bytes of the process are live, and nothing else writes them, or accesses them if they
+    /// are the target. The device's range has been checked. Until the call returns no other thread
+    /// submits work over the allocation, and no other code uses the bytes that are written, unless
+    /// it waits for the events.
+    pub(crate) unsafe fn copy_through_ring(
         &self,
-        dst: &Allocation<B>,
-        src: &Allocation<B>,
-        span: Span,
-    ) -> Option<Result<()>> {
-        let is_up = dst.kind() == AllocKind::Device;
-        let (device, process) = if is_up { (dst, src) } else { (src, dst) };
+        (device, offset): (&Allocation<B>, usize),
+        process: Process,
+        len: usize,
+        waiting: bool,
+    ) -> Option<Result<Option<Event<B>>>> {
         let fits = device.kind() == AllocKind::Device
-            && process.kind() == AllocKind::Host
-            && !process.is_reached_by_device()
-            && span.len >= LEAST
+            && len >= LEAST
             && self.context().info().device_type == DeviceType::Gpu;
         let threads = if fits { count_threads() } else { 1 };
         if threads < 2 {
             return None;
         }
-        let blocks = self.ring().take(self.context(), threads.min(span.len / BLOCK))?;
-        let outcome = self.copy_by_threads(&blocks, (dst, src), span, is_up);
-        if outcome.is_ok() {
-            self.ring().give(blocks);
+        let ring = self.context().ring()?;
+        let even = (len / (2 * threads)).next_multiple_of(64 << 10);
+        let part = even.clamp(LEAST_PART, BLOCK);
+        // Other work is not the threads' to wait for: they belong to the program too.
+        let access = if matches!(process, Process::Source(_)) { Access::Write } else { Access::Read };
+        let earlier = if waiting { device.wait_for_uses(access) } else { Ok(()) };
+        if let Err(error) = earlier {
+            return Some(Err(error));
         }
-        Some(outcome)
+        let blocks = ring.take(self.context(), (DEPTH * threads).min(len.div_ceil(part)));
+        if blocks.is_empty() {
+            return None;
+        }
+        let are_free = blocks.iter().try_for_each(|block| block.wait_for_uses(Access::Write));
+        if let Err(error) = are_free {
+            return Some(Err(error));
+        }
+        let parts = Parts::new(&blocks, process, len, part);
+        let mut transfer = Transfer::new(self, device, offset, &blocks, &parts);
+        run(threads, &mut || transfer.drive(waiting), &|| parts.work());
+        let Transfer { last, error, .. } = transfer;
+        if let Some(error) = error {
+            // Blocks of unfinished parts live until their work is complete.
+            let (copied, len) = (parts.copied() as u64, core::num::NonZeroU64::new(len as u64));
+            return Some(Err(len.map_or(error, |len| error.after(Partial { copied, len }))));
+        }
+        ring.give(blocks);
+        Some(Ok(last.filter(|_| !waiting)))
     }
+}
 
-    fn copy_by_threads(
-        &self,
-        blocks: &[Allocation<B>],
-        (dst, src): (&Allocation<B>, &Allocation<B>),
-        span: Span,
-        is_up: bool,
-    ) -> Result<()> {
-        let process = if is_up { src } else { dst };
-        let _guard = process.host_guard(if is_up { Access::Read } else { Access::Write })?;
-        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        // Submissions of several threads over one allocation would miss each other's events.
-        let turn = Mutex::new(());
-        let to = Shared(dst.as_ptr().wrapping_add(span.to));
-        let from = Shared(src.as_ptr().wrapping_add(span.from));
-        let submit =
-            |(to, to_of): (*mut u8, &Allocation<B>), (from, from_of): (*mut u8, &Allocation<B>), len| {
-                let _turn = turn.lock();
-                let usages = [Usage::write(to_of), Usage::read(from_of)];
-                let copy = |queue: &B::Queue, after: &[B::Event]| {
-                    // SAFETY: a part of the device's memory that no other thread copies, and the
-                    // thread's own block: live, apart, and ordered by the usages.
-                    unsafe { queue.copy(to, from, len, after) }
-                };
-                // SAFETY: the copy accesses what the usages declare, and the caller has exclusive
-                // access to the destination.
-                unsafe { self.submit(&usages, &[], copy) }
-            };
-        let work = |block: &Allocation<B>| -> Result<()> {
-            while !failed.load(Ordering::Relaxed) {
-                let start = next.fetch_add(1, Ordering::Relaxed) * BLOCK;
-                if start >= span.len {
-                    break;
-                }
-                let len = BLOCK.min(span.len - start);
-                if is_up {
-                    // The last copy from the block.
-                    block.wait_for_uses(Access::Write)?;
-                    // SAFETY: live memory of the process and the thread's own block, which no work
-                    // uses.
-                    unsafe { block.as_ptr().copy_from_nonoverlapping(from.at(start), len) };
-                    let _ = submit((to.at(start), dst), (block.as_ptr(), block), len)?;
-                } else {
-                    submit((block.as_ptr(), block), (from.at(start), src), len)?.wait()?;
-                    // SAFETY: as above; the device has written the block.
-                    unsafe { to.at(start).copy_from_nonoverlapping(block.as_ptr(), len) };
-                }
-            }
-            block.wait_for_uses(Access::Write)
+/// Runs `own` on the calling thread, and `help` on other threads of the pool until it returns.
+/// Returns when all of them have.
+fn run(threads: usize, own: &mut dyn FnMut(), help: &(dyn Fn() + Sync)) {
+    #[cfg(feature = "threads")]
+    {
+        let alone = |_| {
+            own();
+            core::ops::ControlFlow::Continue(())
         };
-        let guarded = |block| work(block).inspect_err(|_| failed.store(true, Ordering::Relaxed));
-        let [first, others @ ..] = blocks else { return Ok(()) };
-        thread::scope(|scope| {
-            let guarded = &guarded;
-            let others: Vec<_> = others
-                .iter()
-                .filter_map(|block| thread::Builder::new().spawn_scoped(scope, move || guarded(block)).ok())
-                .collect();
-            let mut outcome = guarded(first);
-            for other in others {
-                let ended = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                outcome = outcome.and(ended);
-            }
-            outcome
-        })
+        // The parts of `divide` are all the calling thread's, so none waits for the others.
+        let (count, most) = (threads as u64, core::num::NonZeroUsize::new(threads));
+        let ran = crate::threads::divide(count, most, alone, |_| help());
+        // Refused for a number of threads that means nothing, which has been checked.
+        debug_assert!(ran.is_ok());
     }
+    #[cfg(not(feature = "threads"))]
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // Without a thread the calling one does its work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, help);
+        }
+        own();
+    });
 }

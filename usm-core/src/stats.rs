@@ -33,6 +33,12 @@ pub struct Stats {
     pub sum: Counters,
     /// Number of blocks that were still in use at the wait limit of a drop: leaked, never freed.
     pub leaked: usize,
+    /// The pinned blocks through which copies of the program's memory go. They are in no other
+    /// number, because no caller asked for them.
+    pub ring: Counters,
+    /// Number of times that there was no memory for such a block. The copy then goes through fewer
+    /// blocks, or the runtime's own.
+    pub ring_refusals: usize,
 }
 
 impl Stats {
@@ -56,7 +62,8 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "type        current       peak      total  live  count")?;
         let rows = MemoryType::ALL.iter().map(|memory_type| (memory_type.name(), self.of(*memory_type)));
-        for (name, row) in rows.chain([("sum", &self.sum)]) {
+        let ring = (self.ring.count > 0).then_some(("ring", &self.ring));
+        for (name, row) in rows.chain([("sum", &self.sum)]).chain(ring) {
             writeln!(
                 f,
                 "{name:<10} {:>8} {:>10} {:>10} {:>5} {:>6}",
@@ -81,6 +88,25 @@ struct Row {
 impl Row {
     const NONE: Self = Self { allocated: 0, freed: 0, peak: 0, allocations: 0, frees: 0 };
 
+    /// Returns (current, peak).
+    #[inline]
+    fn add(&mut self, bytes: usize) -> (usize, usize) {
+        self.allocated = self.allocated.wrapping_add(bytes);
+        self.allocations = self.allocations.wrapping_add(1);
+        let current = self.allocated.wrapping_sub(self.freed);
+        if current > self.peak {
+            self.peak = current;
+        }
+        (current, self.peak)
+    }
+
+    #[inline]
+    fn remove(&mut self, bytes: usize) -> (usize, usize) {
+        self.freed = self.freed.wrapping_add(bytes);
+        self.frees = self.frees.wrapping_add(1);
+        (self.allocated.wrapping_sub(self.freed), self.peak)
+    }
+
     fn counters(&self) -> Counters {
         Counters {
             current: self.allocated.wrapping_sub(self.freed),
@@ -100,11 +126,30 @@ pub(crate) struct Tally {
     current: usize,
     peak: usize,
     leaked: usize,
+    /// Apart from all others.
+    ring: Row,
+    ring_refusals: usize,
 }
 
 impl Tally {
     pub(crate) const fn new() -> Self {
-        Self { by_type: [Row::NONE; 4], current: 0, peak: 0, leaked: 0 }
+        let (by_type, ring) = ([Row::NONE; 4], Row::NONE);
+        Self { by_type, current: 0, peak: 0, leaked: 0, ring, ring_refusals: 0 }
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn add_to_ring(&mut self, bytes: usize) {
+        let _ = self.ring.add(bytes);
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn remove_from_ring(&mut self, bytes: usize) {
+        self.ring.remove(bytes);
+    }
+
+    #[cfg(feature = "driver")]
+    pub(crate) fn refuse_ring(&mut self) {
+        self.ring_refusals = self.ring_refusals.wrapping_add(1);
     }
 
     /// Returns (current, peak) of the type, as the log line prints them.
@@ -114,23 +159,13 @@ impl Tally {
         if self.current > self.peak {
             self.peak = self.current;
         }
-        let row = &mut self.by_type[memory_type.index()];
-        row.allocated = row.allocated.wrapping_add(bytes);
-        row.allocations = row.allocations.wrapping_add(1);
-        let current = row.allocated.wrapping_sub(row.freed);
-        if current > row.peak {
-            row.peak = current;
-        }
-        (current, row.peak)
+        self.by_type[memory_type.index()].add(bytes)
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
         self.current = self.current.wrapping_sub(bytes);
-        let row = &mut self.by_type[memory_type.index()];
-        row.freed = row.freed.wrapping_add(bytes);
-        row.frees = row.frees.wrapping_add(1);
-        (row.allocated.wrapping_sub(row.freed), row.peak)
+        self.by_type[memory_type.index()].remove(bytes)
     }
 
     #[cfg(feature = "alloc")]
@@ -141,7 +176,8 @@ impl Tally {
     /// Sets the peaks to the live bytes.
     pub(crate) fn reset_peak(&mut self) {
         self.peak = self.current;
-        self.by_type.iter_mut().for_each(|row| row.peak = row.allocated.wrapping_sub(row.freed));
+        let rows = self.by_type.iter_mut().chain([&mut self.ring]);
+        rows.for_each(|row| row.peak = row.allocated.wrapping_sub(row.freed));
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
@@ -149,6 +185,7 @@ impl Tally {
         let mut sum = Counters::default();
         by_type.iter().for_each(|row| sum.add(row));
         (sum.current, sum.peak) = (self.current, self.peak);
-        Stats { by_type, sum, leaked: self.leaked }
+        let (ring, ring_refusals) = (self.ring.counters(), self.ring_refusals);
+        Stats { by_type, sum, leaked: self.leaked, ring, ring_refusals }
     }
 }

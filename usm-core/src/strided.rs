@@ -130,6 +130,22 @@ pub(crate) struct Plan {
     pub(crate) from_range: (usize, usize),
 }
 
+/// Elements of an axis that is worth dividing.
+#[cfg(feature = "threads")]
+const LONG: usize = 8;
+/// Elements along the side of a tile.
+#[cfg(feature = "threads")]
+const TILE: usize = 64;
+
+/// Parts of a copy: so many, each of some elements of an axis, or of some bytes of the one run.
+#[cfg(feature = "threads")]
+#[derive(Debug)]
+pub(crate) struct Parts {
+    axis: Option<usize>,
+    step: usize,
+    pub(crate) count: usize,
+}
+
 impl Plan {
     /// `None` when there is nothing to copy.
     pub(crate) fn new(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
@@ -236,6 +252,42 @@ impl Plan {
         let mut tiled = *self;
         tiled.axes[place..outer.len()].rotate_left(1);
         Some(tiled)
+    }
+
+    /// Parts of about `bytes` along the outermost long axis or, of one run, of bytes; `None` if
+    /// there is no long axis.
+    #[cfg(feature = "threads")]
+    pub(crate) fn parts(&self, bytes: usize) -> Option<Parts> {
+        if self.len == 0 {
+            return Some(Parts { axis: None, step: bytes, count: self.run.div_ceil(bytes) });
+        }
+        let axis = self.axes().iter().position(|axis| axis.extent >= LONG)?;
+        let extent = self.axes[axis].extent;
+        let index = self.runs() / extent * self.run;
+        // Whole tiles, and enough parts.
+        let step = bytes.div_ceil(index).next_multiple_of(TILE).min(extent.div_ceil(LONG));
+        Some(Parts { axis: Some(axis), step, count: extent.div_ceil(step) })
+    }
+
+    /// The copy of some parts.
+    #[cfg(feature = "threads")]
+    pub(crate) fn part(&self, parts: &Parts, range: core::ops::Range<usize>) -> Self {
+        let mut part = *self;
+        let (start, end) = (range.start * parts.step, range.end * parts.step);
+        match parts.axis {
+            None => {
+                part.run = end.min(self.run) - start;
+                (part.to, part.from) = (self.to + start, self.from + start);
+            }
+            Some(axis) => {
+                let Axis { extent, to, from } = self.axes[axis];
+                part.axes[axis].extent = end.min(extent) - start;
+                // Inside the ranges that `Strided::new` checked.
+                part.to = self.to + start * to;
+                part.from = self.from.wrapping_add_signed(from.wrapping_mul(start as isize));
+            }
+        }
+        part
     }
 
     pub(crate) fn axes(&self) -> &[Axis] {

@@ -6,10 +6,10 @@ use crate::QueueOrder;
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, QueueOps, Rows, StridedCopy};
+use crate::divided::copy_runs_divided;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage, check_same_context};
-use crate::runs::copy_runs;
 use crate::source::{MemorySource as _, Request};
 use crate::staging::staging;
 use crate::strided::{Plan, Strided};
@@ -155,8 +155,7 @@ impl<B: Backend> Queue<B> {
         }
         #[cfg(feature = "driver")]
         if waiting && runs == 1 {
-            let span = crate::ring::Span { to: plan.to, from: plan.from, len: plan.run };
-            if let Some(outcome) = self.copy_through_ring(ends.dst, ends.src, span) {
+            if let Some(outcome) = self.copy_span_through_ring(ends, &plan) {
                 return outcome.map(|()| None);
             }
         }
@@ -193,6 +192,34 @@ impl<B: Backend> Queue<B> {
         } else {
             self.copy_by_runs(ends, &plan).map(Some)
         }
+    }
+
+    /// Copies one run between memory of the device and memory of the process, and waits. `None` for
+    /// other ends, and where a ring is not worth it.
+    #[cfg(feature = "driver")]
+    fn copy_span_through_ring(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<()>> {
+        use crate::ring::Process;
+
+        let is_up = ends.dst.kind() == AllocKind::Device;
+        let (device, process) = if is_up { (ends.dst, ends.src) } else { (ends.src, ends.dst) };
+        if process.kind() != AllocKind::Host || process.is_reached_by_device() {
+            return None;
+        }
+        let (at, end, access) = match is_up {
+            true => {
+                let from = process.as_ptr().wrapping_add(plan.from);
+                (plan.to, Process::Source(from.cast_const()), Access::Read)
+            }
+            false => (plan.from, Process::Target(process.as_ptr().wrapping_add(plan.to)), Access::Write),
+        };
+        let _guard = match process.host_guard(access) {
+            Ok(guard) => guard,
+            Err(error) => return Some(Err(error)),
+        };
+        // SAFETY: checked ranges of live memory; the guard waited for work on the process's, and
+        // the caller has exclusive access to the destination.
+        let outcome = unsafe { self.copy_through_ring((device, at), end, plan.run, true) };
+        outcome.map(|outcome| outcome.map(drop))
     }
 
     /// Copies every run by one operation.
@@ -300,7 +327,7 @@ impl<B: Backend> Queue<B> {
             // SAFETY: every run lies inside live, host-accessible memory that does not overlap; the
             // guards waited for all conflicting work, the caller has exclusive access to the
             // destination, and writers of the source need exclusive access.
-            unsafe { copy_runs(plan, to, from) };
+            unsafe { copy_runs_divided(plan, to, from) };
         }
         match near_dst {
             Some(near) => self.copy_span(ends.dst, plan.to_range.0, &near, 0, near.size()).map(Some),

@@ -15,6 +15,11 @@ use crate::view::{ReadView, WriteView};
 use crate::{AllocKind, Context, Element};
 
 mod copy;
+#[cfg(feature = "alloc")]
+mod owned_copy;
+
+#[cfg(feature = "alloc")]
+pub use owned_copy::OwnedCopy;
 
 /// An array of `len` elements of `T` in memory of kind `K`.
 ///
@@ -225,8 +230,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// Those of allocation, copy and wait.
     #[cfg(feature = "alloc")]
     pub fn to_vec(&self, queue: &Queue<B>) -> Result<alloc::vec::Vec<T>> {
-        let mut values = alloc::vec![T::zeroed(); self.len];
-        queue.read_to_slice(&mut values, self)?;
+        let mut values = alloc::vec::Vec::new();
+        queue.read_into(&mut values, self)?;
         Ok(values)
     }
 

@@ -37,6 +37,8 @@ pub struct CudaContext(Arc<Inner>);
 struct Inner {
     shared: ContextState,
     deferred: Deferred<Cuda>,
+    #[cfg(feature = "kernel")]
+    strided: usm_kernel::backend::driver::StridedCode<Cuda>,
     queue_list: Arc<Queues>,
     placed: Placed,
     events: Arc<Events>,
@@ -46,6 +48,12 @@ struct Inner {
 }
 
 impl CudaContext {
+    /// For a new queue.
+    #[cfg(feature = "kernel")]
+    pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<Cuda> {
+        self.0.strided.copies()
+    }
+
     pub(super) fn create(device: &CudaDevice) -> Result<Self> {
         Native::primary(device).map(Self::new)
     }
@@ -70,6 +78,8 @@ impl CudaContext {
                 .of_library(ptr::from_ref(native.driver()).addr())
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
+            #[cfg(feature = "kernel")]
+            strided: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
             placed: Placed::new(),
             events: Events::new(&native),

@@ -153,7 +153,7 @@ impl CudaQueue {
             next: AtomicUsize::new(0),
             unknown_outcome: OnceLock::new(),
             #[cfg(feature = "kernel")]
-            copies: StridedCopies::default(),
+            copies: context.strided_copies(),
         };
         let inner = Arc::new(inner);
         context.queue_list().insert(&inner);

@@ -7,7 +7,7 @@
 //! writers of usm-kernel-ir make the device's code of it.
 
 use alloc::string::String;
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -42,22 +42,45 @@ const SHORTEST_TILE_AXIS: usize = 8;
 /// `None` before the first use, `Some(None)` if the function cannot be built.
 type Built<B> = Option<Option<Arc<<B as Programmable>::Function>>>;
 
-/// The functions of a queue for strided copies, built at their first use.
+/// By kernel and type.
+struct Functions<B: Programmable>([[Mutex<Built<B>>; TYPES.len()]; 2]);
+
+/// A context's code for strided copies, which its queues share. A function keeps its context, so
+/// the context itself keeps none: the code ends with the last queue.
+pub struct StridedCode<B: Programmable>(Mutex<Weak<Functions<B>>>);
+
+impl<B: Programmable> fmt::Debug for StridedCode<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StridedCode").finish_non_exhaustive()
+    }
+}
+
+impl<B: Programmable> Default for StridedCode<B> {
+    fn default() -> Self {
+        Self(Mutex::new(Weak::new()))
+    }
+}
+
+impl<B: Programmable> StridedCode<B> {
+    /// For a new queue.
+    pub fn copies(&self) -> StridedCopies<B> {
+        let mut shared = self.0.lock();
+        let functions = shared
+            .upgrade()
+            .unwrap_or_else(|| Arc::new(Functions([const { [const { Mutex::new(None) }; TYPES.len()] }; 2])));
+        *shared = Arc::downgrade(&functions);
+        StridedCopies { functions }
+    }
+}
+
+/// The functions of a queue for strided copies, built at their first use in the context.
 pub struct StridedCopies<B: Programmable> {
-    /// By kernel and type.
-    functions: [[Mutex<Built<B>>; TYPES.len()]; 2],
+    functions: Arc<Functions<B>>,
 }
 
 impl<B: Programmable> fmt::Debug for StridedCopies<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StridedCopies").finish_non_exhaustive()
-    }
-}
-
-impl<B: Programmable> Default for StridedCopies<B> {
-    fn default() -> Self {
-        let functions = [const { [const { Mutex::new(None) }; TYPES.len()] }; 2];
-        Self { functions }
     }
 }
 
@@ -99,7 +122,7 @@ impl<B: Programmable> StridedCopies<B> {
 
     /// The function, built if it is not yet; `None` if it cannot be.
     fn function(&self, context: &B::Context, work: &Work) -> Option<Arc<B::Function>> {
-        let place = &self.functions[work.kernel as usize][work.width];
+        let place = &self.functions.0[work.kernel as usize][work.width];
         if let Some(built) = &*place.lock() {
             return built.clone();
         }
@@ -128,6 +151,8 @@ fn build<B: Programmable>(
         B::build(context, &Code::OpenClC(&emit::opencl_c(&parsed)), "")
     } else if taken.contains(Formats::CUDA_C) {
         B::build(context, &Code::CudaC(&emit::cuda_c(&parsed)), "")
+    } else if taken.contains(Formats::SPIR_V) {
+        B::build(context, &Code::SpirV(&emit::spirv(&parsed)), "")
     } else {
         Err(refused())
     }?;

@@ -39,6 +39,8 @@ pub struct LevelZeroContext(Arc<Inner>);
 struct Inner {
     shared: ContextState,
     deferred: Deferred<LevelZero>,
+    #[cfg(feature = "kernel")]
+    strided: usm_kernel::backend::driver::StridedCode<LevelZero>,
     queue_list: Arc<QueueList<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
     /// The lists and events of dropped queues with unfinished work.
@@ -49,6 +51,12 @@ struct Inner {
 }
 
 impl LevelZeroContext {
+    /// For a new queue.
+    #[cfg(feature = "kernel")]
+    pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<LevelZero> {
+        self.0.strided.copies()
+    }
+
     pub(super) fn create(device: &LevelZeroDevice) -> Result<Self> {
         let _inside = process::work()?;
         Ok(Self::new(Native::create(device)?))
@@ -74,6 +82,8 @@ impl LevelZeroContext {
                 .of_library(native.device.driver().0.addr())
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
+            #[cfg(feature = "kernel")]
+            strided: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
             placed: Placed::new(),
             dropped_queues: After::new(),

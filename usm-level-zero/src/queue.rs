@@ -17,9 +17,13 @@ use crate::memory::LevelZeroContext;
 use crate::work::{self, List};
 use crate::{LevelZero, error};
 use usm_core::Result;
+#[cfg(feature = "kernel")]
+use usm_core::backend::StridedCopy;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;
 use usm_core::driver::sync::sleeping::Mutex;
+#[cfg(feature = "kernel")]
+use usm_kernel::backend::driver::StridedCopies;
 
 /// A queue that keeps more events than this removes finished ones.
 const SWEEP_ABOVE: usize = 32;
@@ -39,6 +43,8 @@ pub(super) struct Inner {
     /// Held during each call, because a list takes one thread at a time and the order of the calls
     /// is the queue's order.
     work: Mutex<Work>,
+    #[cfg(feature = "kernel")]
+    copies: StridedCopies<LevelZero>,
 }
 
 /// The list of a command, the event that it signals and the events that it waits for.
@@ -109,7 +115,18 @@ impl LevelZeroQueue {
     ) -> Self {
         let (context, events) = (context.clone(), Arc::clone(events));
         let (list, work) = (ManuallyDrop::new(list), Mutex::new(Work::new()));
-        let inner = Arc::new(Inner { context, order, ordered, events, list, work });
+        #[cfg(feature = "kernel")]
+        let copies = context.strided_copies();
+        let inner = Arc::new(Inner {
+            context,
+            order,
+            ordered,
+            events,
+            list,
+            work,
+            #[cfg(feature = "kernel")]
+            copies,
+        });
         inner.context.queue_list().insert(&inner);
         Self(inner)
     }
@@ -141,6 +158,16 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
             // SAFETY: the caller's promise for the ranges; the command lives during the call.
             unsafe { functions.zeCommandListAppendMemoryCopy(list, dst, src, len, signal, count, waits) }
         })
+    }
+
+    #[cfg(feature = "kernel")]
+    unsafe fn copy_strided(
+        &self,
+        copy: &StridedCopy<'_>,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.copies.copy(&self.0.context, self, copy, after) }
     }
 
     unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {

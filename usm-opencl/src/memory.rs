@@ -38,6 +38,8 @@ pub struct OpenClContext(Arc<Inner>);
 struct Inner {
     shared: ContextState,
     deferred: Deferred<OpenCl>,
+    #[cfg(feature = "kernel")]
+    strided: usm_kernel::backend::driver::StridedCode<OpenCl>,
     queue_list: Arc<QueueList<queue::Inner, OpenClEvent>>,
     placed: Placed,
     device: OpenClDevice,
@@ -45,6 +47,12 @@ struct Inner {
 }
 
 impl OpenClContext {
+    /// For a new queue.
+    #[cfg(feature = "kernel")]
+    pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<OpenCl> {
+        self.0.strided.copies()
+    }
+
     pub(super) fn create(device: &OpenClDevice) -> Result<Self> {
         let _inside = process::work()?;
         let library = device.library();
@@ -69,6 +77,8 @@ impl OpenClContext {
         Self(Arc::new(Inner {
             shared: ContextState::with_shared_ledger(device.info(), ledger).with_idle_wait(idle),
             deferred: Deferred::new(),
+            #[cfg(feature = "kernel")]
+            strided: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
             placed: Placed::new(),
             device,

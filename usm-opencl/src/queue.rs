@@ -89,7 +89,7 @@ impl OpenClQueue {
             chain: Mutex::default(),
             used: AtomicBool::new(false),
             #[cfg(feature = "kernel")]
-            copies: StridedCopies::default(),
+            copies: context.strided_copies(),
         });
         context.queue_list().insert(&inner);
         Self(inner)

@@ -91,6 +91,8 @@ mod _usm {
     #[pymodule_export]
     use crate::array_travel::_rebuild_array;
     #[pymodule_export]
+    use crate::bytes_view::_array_of_bytes;
+    #[pymodule_export]
     use crate::command::_run_command;
     #[pymodule_export]
     use crate::construct::{asarray, copy, from_dlpack, to_numpy, validate};
@@ -98,8 +100,6 @@ mod _usm {
     use crate::context::PyContext;
     #[pymodule_export]
     use crate::create::{empty, empty_like, full, full_like, zeros, zeros_like};
-    #[pymodule_export]
-    use crate::bytes_view::_array_of_bytes;
     #[pymodule_export]
     use crate::defaults::PyDeviceContext;
     #[pymodule_export]
@@ -132,7 +132,7 @@ mod _usm {
     #[pymodule_export]
     use crate::snapshot::{PySnapshot, snapshot};
     #[pymodule_export]
-    use crate::stats::{history, reset_peak, stats};
+    use crate::stats::{history, reset_peak, stats, trim};
     #[pymodule_export]
     use crate::track::PyTrack;
 

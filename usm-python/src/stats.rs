@@ -33,6 +33,8 @@ pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
     }
     dict.set_item("sum", row(py, &stats.sum)?)?;
     dict.set_item("leaked", stats.leaked)?;
+    dict.set_item("ring", row(py, &stats.ring)?)?;
+    dict.set_item("ring_refusals", stats.ring_refusals)?;
     Ok(dict)
 }
 
@@ -110,6 +112,14 @@ pub(crate) fn reset_peak(py: Python<'_>) {
     for scope in runtime::scopes(py) {
         scope.context.reset_peak();
     }
+}
+
+/// Gives the pinned memory back through which copies of NumPy's memory go, in all contexts in use,
+/// and returns its bytes. Row ``ring`` of `stats` counts it. The next large copy makes new blocks.
+#[pyfunction]
+pub(crate) fn trim(py: Python<'_>) -> usize {
+    let scopes = runtime::scopes(py);
+    py.detach(|| scopes.iter().map(|scope| scope.context.trim()).sum())
 }
 
 /// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.

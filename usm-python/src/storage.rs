@@ -213,6 +213,12 @@ impl Storage {
         self.memory.foreign
     }
 
+    /// Whether the two blocks share addresses.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let (one, two) = (self.address(), other.address());
+        one < two.saturating_add(other.size()) && two < one.saturating_add(self.size())
+    }
+
     pub(crate) fn is_host_accessible(&self) -> bool {
         self.kind().is_host_accessible()
     }
@@ -252,7 +258,7 @@ impl Storage {
         len: usize,
         mut target: T,
     ) -> Result<T> {
-        let from = self.source(offset, len)?;
+        let _ = self.source(offset, len)?;
         let bytes = target.as_mut();
         let (size, to) = (bytes.len(), bytes.as_mut_ptr());
         if len > size {
@@ -261,22 +267,10 @@ impl Storage {
         if len == 0 {
             return Ok(target);
         }
-        if self.is_host_accessible() {
-            let _turn = self.turn()?;
-            let _guard = self.allocation().wait_for_host(Access::Read)?;
-            // SAFETY: the bytes are inside the live block, whose writers have finished; the turn
-            // and the guard keep new work away. The target may be a view of the same block.
-            unsafe { to.copy_from(from, len) };
-            return Ok(target);
-        }
-        let turn = self.turn()?;
-        // SAFETY: the bytes are inside the live block, which the usage keeps alive and ordered; the
-        // target outlives the copy.
-        let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
-        // SAFETY: the copy reads the block after the events that it is given.
-        let event = unsafe { queue.submit(&[Usage::read(self.allocation())], &[], copy) }?;
-        drop(turn);
-        match event.wait() {
+        let _turn = self.turn()?;
+        // SAFETY: the turn keeps other submissions over the block away; the target outlives the
+        // copy, or is never freed. It may be a view of the same block.
+        match unsafe { queue.read_bytes_to(to, self.allocation(), offset, len) } {
             Ok(()) => Ok(target),
             Err(error) => {
                 std::mem::forget(target);
@@ -295,26 +289,16 @@ impl Storage {
         source: S,
     ) -> Result<()> {
         let bytes = source.as_ref();
-        let to = self.target(offset, bytes.len())?;
+        let _ = self.target(offset, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }
-        let turn = self.turn()?;
-        if self.is_host_accessible() {
-            let _guard = self.allocation().wait_for_host(Access::Write)?;
-            // SAFETY: the bytes are inside the live block; all work on it has finished, and the
-            // turn and the guard keep new work away. The source may be a view of the same block.
-            unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
-            return Ok(());
-        }
+        let _turn = self.turn()?;
         let (from, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the bytes are inside the live block, which the usage keeps alive and ordered; the
-        // source outlives the copy.
-        let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
-        // SAFETY: the copy writes the block after the events that it is given.
-        let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], copy) }?;
-        drop(turn);
-        Ok(event.wait().inspect_err(|_| std::mem::forget(source))?)
+        // SAFETY: the turn keeps other submissions over the block away; the source outlives the
+        // copy, or is never freed. It may be a view of the same block.
+        let written = unsafe { queue.write_bytes_from(self.allocation(), offset, from, len) };
+        Ok(written.inspect_err(|_| std::mem::forget(source))?)
     }
 
     /// Whether a [`fill`](Self::fill) from `offset` takes the pattern.

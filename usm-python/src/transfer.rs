@@ -80,10 +80,40 @@ pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyRe
     Ok((side("dst", dst)?, side("src", src)?))
 }
 
+/// Bytes after which a copy looks for signals: the interpreter's handlers run between two pieces.
+const PIECE: usize = 256 << 20;
+
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     let Some(src) = prepare(dst, src)? else { return Ok(()) };
+    if dst.view.nbytes() > PIECE && !dst.storage.overlaps(&src.storage) {
+        return copy_in_pieces(py, dst, &src);
+    }
     py.detach(|| copy_sides(dst, &src)).or_raise()
+}
+
+/// Copies large layouts in pieces along the first axis that has several elements.
+fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    let total = dst.view.nbytes();
+    let Some(axis) = dst.view.shape.iter().position(|extent| *extent > 1) else {
+        return py.detach(|| copy_sides(dst, src)).or_raise();
+    };
+    let extent = dst.view.shape[axis] as usize;
+    let step = (PIECE / (total / extent)).max(1);
+    for start in (0..extent).step_by(step) {
+        let count = step.min(extent - start);
+        let piece = |side: &Side| Side { view: side.view.part_of_axis(axis, start, count), ..side.clone() };
+        let (dst, src) = (piece(dst), piece(src));
+        py.detach(|| copy_sides(&dst, &src)).or_raise()?;
+        if let Err(raised) = py.check_signals() {
+            let copied = total / extent * (start + count);
+            // Not in Python 3.10.
+            let note = format!("usm: {copied} of {total} bytes were copied");
+            let _ = raised.value(py).call_method1("add_note", (note,));
+            return Err(raised);
+        }
+    }
+    Ok(())
 }
 
 /// As [`copy`], without waiting where a queue can copy. Memory of the process is kept alive until
@@ -142,7 +172,8 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
         if dst.stream.is_host() {
             return dst.in_context_of(src, |dst| copy_sides(dst, src));
         }
-        return store(dst, packed(src)?);
+        let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
+        return if are_dense { relay(dst, src) } else { store(dst, packed(src)?) };
     }
     let copied = dst.view.strided(|to| {
         src.view.strided(|from| {
@@ -155,6 +186,46 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
             store_in_order(dst, &packed(src)?)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Bytes of a part between two contexts.
+const RELAYED: usize = 16 << 20;
+
+/// Copies dense memory between two contexts through the process: one thread reads the next part
+/// while this one writes the last, so that both devices copy.
+fn relay(dst: &Side, src: &Side) -> Result<()> {
+    let ((to, len), (from, _)) = (dst.span(), src.span());
+    let read = &|start: usize, target: Vec<u8>| {
+        src.storage.read(&src.stream.queue, from + start, RELAYED.min(len - start), target)
+    };
+    let mut part = Arc::new(read(0, room::zeroed(RELAYED.min(len))?)?);
+    let mut spare = room::zeroed(RELAYED.min(len.saturating_sub(RELAYED)))?;
+    for start in (0..len).step_by(RELAYED) {
+        let next = start + RELAYED;
+        let (wrote, ahead) = std::thread::scope(|scope| {
+            let target = std::mem::take(&mut spare);
+            let reader = (next < len).then(|| scope.spawn(move || read(next, target)));
+            let count = RELAYED.min(len - start);
+            let wrote = dst.storage.write(&dst.stream.queue, to + start, Part(Arc::clone(&part), count));
+            (wrote, reader.map(|reader| reader.join()))
+        });
+        wrote?;
+        if let Some(ahead) = ahead {
+            let ahead = ahead.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let written = std::mem::replace(&mut part, Arc::new(ahead));
+            spare = Arc::into_inner(written).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// The first bytes of a buffer.
+struct Part(Arc<Vec<u8>>, usize);
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1]
     }
 }
 
@@ -238,7 +309,15 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         }
         let ndim = dst.view.ndim();
         let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
-        let storage = of_bytes(dst, Vec::from(element))?;
+        // Where the device copies strided layouts itself, one element crosses the bus.
+        let storage = match dst.storage.is_host_accessible() {
+            true => of_bytes(dst, Vec::from(element))?,
+            false => {
+                let one = Storage::allocate(&dst.stream, dst.storage.kind(), element.len(), 0)?;
+                one.write(&dst.stream.queue, 0, Vec::from(element))?;
+                one
+            }
+        };
         let mut one = dense(dst, storage, &View { shape, strides, ..dst.view.clone() });
         // The same element everywhere.
         (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));

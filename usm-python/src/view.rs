@@ -124,6 +124,15 @@ impl View {
         self.offset - reach(-1)..self.offset + reach(1) + self.itemsize()
     }
 
+    /// `count` elements of an axis, from `start` on.
+    pub(crate) fn part_of_axis(&self, axis: usize, start: usize, count: usize) -> Self {
+        let mut part = self.clone();
+        part.shape[axis] = count as isize;
+        // Inside of the storage, as every element is.
+        part.offset = part.offset.wrapping_add_signed(start as isize * part.strides[axis]);
+        part
+    }
+
     /// Whether two elements may share bytes: a stride of 0, or one shorter than what it steps over.
     pub(crate) fn may_overlap_itself(&self) -> bool {
         let axes = self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent > 1);

@@ -38,6 +38,20 @@ def run(request, cuda_driver):
     return run
 
 
+def test_large_copies_between_devices_arrive_whole(run):
+    run("""
+        for count in ((4 << 20) + 3, (9 << 20) + 1, 13 << 20):
+            array = usm.empty(count, "<i4", kind="device", queue=first)
+            host = usm.empty(count, "<i4", queue="host")
+            host[...] = 7
+            host[::1000] = usm.asarray(list(range(len(host[::1000]))), dtype="<i4", queue="host")
+            usm.copy(array, host)
+            there = usm.empty(count, "<i4", kind="device", queue=second)
+            usm.copy(there, array)
+            assert there.tobytes() == host.tobytes()
+    """)
+
+
 def test_arrays_live_on_the_second_device(run):
     run("""
         for kind in ("device", "host", "shared"):

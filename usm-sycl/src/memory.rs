@@ -27,6 +27,8 @@ pub struct DpctlContext(Arc<Inner>);
 struct Inner {
     shared: ContextState,
     deferred: Deferred<Dpctl>,
+    #[cfg(feature = "kernel")]
+    strided: usm_kernel::backend::driver::StridedCode<Dpctl>,
     queue_list: Arc<QueueList<queue::Inner, DpctlEvent>>,
     placed: Placed,
     device: DpctlDevice,
@@ -39,6 +41,12 @@ struct Inner {
 }
 
 impl DpctlContext {
+    /// For a new queue.
+    #[cfg(feature = "kernel")]
+    pub(super) fn strided_copies(&self) -> usm_kernel::backend::driver::StridedCopies<Dpctl> {
+        self.0.strided.copies()
+    }
+
     /// The default context of `device`.
     pub(super) fn create(device: &DpctlDevice) -> Result<Self> {
         let _inside = process::work()?;
@@ -64,6 +72,8 @@ impl DpctlContext {
                 .of_library(core::ptr::from_ref(context.library()).addr())
                 .with_idle_wait(idle),
             deferred: Deferred::new(),
+            #[cfg(feature = "kernel")]
+            strided: usm_kernel::backend::driver::StridedCode::default(),
             queue_list,
             placed: Placed::new(),
             sole_device: devices_of(&context)?.1 == 1,

@@ -93,7 +93,7 @@ impl DpctlQueue {
         let lane = (order == QueueOrder::InOrder).then(Lane::new);
         let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
         #[cfg(feature = "kernel")]
-        let copies = StridedCopies::default();
+        let copies = context.strided_copies();
         let inner = Arc::new(Inner {
             handle,
             context: context.clone(),

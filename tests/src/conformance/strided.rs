@@ -60,29 +60,31 @@ fn case(known: &[AllocKind]) -> impl Strategy<Value = Case> + use<> {
         2 => proptest::collection::vec(10_usize..40, 1..3),
     ];
     let known = known.to_vec();
-    (shape, prop_oneof![Just(1_usize), Just(3), Just(4), Just(8)]).prop_flat_map(move |(shape, item)| {
-        let axes = shape.len();
-        let layout = (
-            proptest::collection::vec(any::<usize>(), axes),
-            proptest::collection::vec(prop_oneof![3 => Just(0_usize), 1 => 0_usize..9], axes),
-            proptest::collection::vec(any::<bool>(), axes),
-            0_usize..9,
-        );
-        // Arbitrary strides: zero, shorter than an element, overlapping.
-        let any_strides = proptest::collection::vec(-40_isize..41, axes);
-        let ends = (layout.clone(), layout, any_strides, any::<bool>());
-        (ends, kind(&known), kind(&known), any::<bool>(), any::<bool>()).prop_map(
-            move |((to, from, strange, regular), to_kind, from_kind, in_order, inside)| {
-                let (order, gaps, back, slack) = to;
-                let to = placed(&shape, destination(&shape, item, &order, &gaps, &back), item, slack);
-                let (order, gaps, back, slack) = from;
-                let nested = destination(&shape, item, &order, &gaps, &back);
-                let from = placed(&shape, if regular { nested } else { strange }, item, slack);
-                let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
-                Case { item, shape: shape.clone(), to, from, kinds: (to_kind, from_kind), order, inside }
-            },
-        )
-    })
+    (shape, prop_oneof![Just(1_usize), Just(2), Just(3), Just(4), Just(8), Just(12), Just(16)]).prop_flat_map(
+        move |(shape, item)| {
+            let axes = shape.len();
+            let layout = (
+                proptest::collection::vec(any::<usize>(), axes),
+                proptest::collection::vec(prop_oneof![3 => Just(0_usize), 1 => 0_usize..9], axes),
+                proptest::collection::vec(any::<bool>(), axes),
+                0_usize..9,
+            );
+            // Arbitrary strides: zero, shorter than an element, overlapping.
+            let any_strides = proptest::collection::vec(-40_isize..41, axes);
+            let ends = (layout.clone(), layout, any_strides, any::<bool>());
+            (ends, kind(&known), kind(&known), any::<bool>(), any::<bool>()).prop_map(
+                move |((to, from, strange, regular), to_kind, from_kind, in_order, inside)| {
+                    let (order, gaps, back, slack) = to;
+                    let to = placed(&shape, destination(&shape, item, &order, &gaps, &back), item, slack);
+                    let (order, gaps, back, slack) = from;
+                    let nested = destination(&shape, item, &order, &gaps, &back);
+                    let from = placed(&shape, if regular { nested } else { strange }, item, slack);
+                    let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
+                    Case { item, shape: shape.clone(), to, from, kinds: (to_kind, from_kind), order, inside }
+                },
+            )
+        },
+    )
 }
 
 /// The reference: reads the whole source first, then copies index by index.
@@ -155,9 +157,10 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
 }
 
 /// Negative, zero and overlapping strides, gaps, any axis order, any kinds, between arrays and
-/// inside one.
+/// inside one. `USM_STRIDED_CASES` is the number of copies.
 pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_, B>) {
-    let config = Config { cases: 192, failure_persistence: None, ..Config::default() };
+    let cases = skip::cases("USM_STRIDED_CASES", 192).try_into().expect("a number of cases");
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     // The same cases on every backend and in every run.
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&case(&fixture.kinds()), |case| {

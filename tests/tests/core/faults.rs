@@ -149,7 +149,14 @@ impl Objects {
                 drop(self.blocks.swap_remove(random.below(self.blocks.len())));
             }
             6 => drop(self.buffers.pop()),
-            7 => drop(UsmVec::<u32, Device, Mock>::from_slice(queue, &[1; 9]).ok()?.to_vec(queue)),
+            // Through memory of the driver: leaked memory of the process counts as leaked too.
+            7 => {
+                let near = UsmVec::<u32, Host, Mock>::from_slice(queue, &[1; 9]).ok()?;
+                let far = UsmVec::<u32, Device, Mock>::uninit(queue.context(), 9).ok()?;
+                let (far, _) = far.copy_from(queue, &near).ok()?;
+                let back = UsmVec::<u32, Host, Mock>::uninit(queue.context(), 9).ok()?;
+                drop(back.copy_from(queue, &far).ok()?.0.to_vec(queue));
+            }
             8 => self.context.collect(),
             _ => {}
         }

@@ -16,6 +16,7 @@ mod owners;
 mod programs;
 mod queue_memory;
 mod registry;
+mod ring;
 mod selector;
 mod sharing;
 mod staging;

@@ -12,6 +12,11 @@ use crate::ipc::life;
 use crate::ledger::{Amount, CurrentAndPeak};
 use crate::limits::{self, Fallback};
 
+/// In place of a serial number: the block is one of the ring, which is counted apart. The ledger
+/// begins at 1.
+#[cfg(feature = "driver")]
+pub(crate) const RING_SERIAL: u64 = 0;
+
 impl ContextState {
     /// The live block of this context that contains `address`.
     #[cfg(feature = "alloc")]
@@ -146,6 +151,11 @@ impl ContextState {
         bytes: usize,
         free: impl FnOnce(),
     ) {
+        #[cfg(feature = "driver")]
+        if let Some((_, RING_SERIAL)) = block {
+            free();
+            return self.ledger.remove_from_ring(self.entry, bytes);
+        }
         let amount = Amount { memory_type, bytes };
         let known = block.map(|(block, serial)| (block.address(), serial));
         if !self.history.watches_frees() {
@@ -240,6 +250,18 @@ impl ContextState {
         if self.history.has_exports() {
             life::end(self.id, address..address.saturating_add(bytes), &self.history);
         }
+    }
+
+    /// Counts a block of the ring, whose serial number is [`RING_SERIAL`].
+    #[cfg(feature = "driver")]
+    pub(crate) fn count_ring_block(&self, bytes: usize) {
+        self.ledger.add_to_ring(self.entry, bytes);
+    }
+
+    /// Counts a block that the ring did not get.
+    #[cfg(feature = "driver")]
+    pub(crate) fn count_ring_refusal(&self) {
+        self.ledger.refuse_ring(self.entry);
     }
 
     /// Counts a block that could not be freed safely; its bytes stay in use.

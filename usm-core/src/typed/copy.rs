@@ -3,15 +3,15 @@
 use crate::Element;
 
 use super::UsmVec;
-use crate::access::Access;
 use crate::backend::Backend;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
-use crate::kind::{AnyKind, Kind};
+use crate::kind::Kind;
 use crate::queue::Queue;
 
 impl<B: Backend> Queue<B> {
-    /// Copies all elements of `src` to `dst`, between any two kinds.
+    /// Copies all elements of `src` to `dst`, between any two kinds. Both arrays remember the copy,
+    /// so either may be dropped before it is complete.
     ///
     /// # Errors
     /// [`ErrorKind::LengthMismatch`], and every error of [`submit`](Self::submit).
@@ -33,69 +33,88 @@ impl<B: Backend> Queue<B> {
         self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
     }
 
-    /// Copies `values` into `array`, whatever its kind. The caller may change `values` as soon as
-    /// this returns: copies to device memory go through host memory of the context (shared memory
-    /// on a device without host memory), so a late copy never reads the caller's slice.
+    /// Copies `values` into `array`, whatever its kind. Returns once `values` have been read: the
+    /// caller may change them at once, and the event is the rest of the copy.
+    ///
+    /// To a GPU, large copies go through pinned blocks of the context, which several threads fill
+    /// while the driver copies ([`Stats::ring`](crate::Stats::ring)). Others are copied within the
+    /// process first. Memory that the host may access is written by the host, which waits for all
+    /// work on it.
     ///
     /// # Errors
     /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy.
-    /// [`ErrorKind::Unsupported`] for device memory on a device with neither host nor shared
-    /// memory.
+    /// [`Error::partial`](crate::Error::partial) says what a copy in parts had done.
+    pub fn copy_from_slice<T: Element, K: Kind>(
+        &self,
+        array: &mut UsmVec<T, K, B>,
+        values: &[T],
+    ) -> Result<Event<B>> {
+        same_length(array.len, values.len())?;
+        self.send(&mut array.allocation, bytemuck::cast_slice(values))
+    }
+
+    /// As [`copy_from_slice`](Self::copy_from_slice), for callers that need no event.
+    ///
+    /// # Errors
+    /// As for that function.
     pub fn write_from_slice<T: Element, K: Kind>(
         &self,
         array: &mut UsmVec<T, K, B>,
         values: &[T],
     ) -> Result<()> {
-        same_length(array.len, values.len())?;
-        if array.kind().is_host_accessible() {
-            let to = array.as_mut_ptr();
-            let _guard = array.allocation.host_guard(Access::Write)?;
-            // This makes no slice of the array, whose elements may be uninitialised. SAFETY: both
-            // sides have the same length. The block is live, host accessible and exclusively
-            // borrowed, so `values` lies elsewhere. The guard waited for all uses and keeps the
-            // device away where it must.
-            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
-            return Ok(());
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        let (context, kind) = (self.context(), self.context().staging()?);
-        let staging = UsmVec::<T, AnyKind, B>::from_slice_any(self, context, kind, values)?;
-        // The array remembers the copy; the staging memory is freed after it.
-        let _ = self.copy(array, &staging)?;
-        Ok(())
+        self.copy_from_slice(array, values).map(drop)
     }
 
     /// Copies `array` into `values`, whatever its kind, and waits for it.
     ///
     /// # Errors
-    /// As [`write_from_slice`](Self::write_from_slice).
-    pub fn read_to_slice<T: Element, K: Kind>(
+    /// As [`copy_from_slice`](Self::copy_from_slice). After one of the copy itself some elements
+    /// may have been copied.
+    pub fn copy_to_slice<T: Element, K: Kind>(
         &self,
         values: &mut [T],
         array: &UsmVec<T, K, B>,
     ) -> Result<()> {
         same_length(values.len(), array.len)?;
-        if array.kind().is_host_accessible() {
-            values.copy_from_slice(&array.host_slice()?);
-            return Ok(());
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        #[cfg(feature = "alloc")]
-        let unreported = array.allocation.unreported(Access::Read);
-        let kind = self.context().staging()?;
-        let staging = UsmVec::<T, AnyKind, B>::allocate(self.context(), kind, array.len)?;
-        let (staging, _) = staging.copy_from(self, array)?;
-        values.copy_from_slice(&staging.host_slice()?);
-        #[cfg(feature = "alloc")]
-        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        // SAFETY: as many live bytes, which are borrowed exclusively; any bits are a value.
+        unsafe { self.receive(values.as_mut_ptr().cast(), &array.allocation, array.bytes()) }
+    }
+
+    /// The same as [`copy_to_slice`](Self::copy_to_slice).
+    ///
+    /// # Errors
+    /// As for that function.
+    pub fn read_to_slice<T: Element, K: Kind>(
+        &self,
+        values: &mut [T],
+        array: &UsmVec<T, K, B>,
+    ) -> Result<()> {
+        self.copy_to_slice(values, array)
+    }
+
+    /// Copies `array` into `values` in place of what was there, and waits for it. The vector's
+    /// memory is used again, and new memory is written once. After an error it is empty.
+    ///
+    /// # Errors
+    /// As [`copy_to_slice`](Self::copy_to_slice); [`ErrorKind::OutOfMemory`] for the vector's.
+    #[cfg(feature = "alloc")]
+    pub fn read_into<T: Element, K: Kind>(
+        &self,
+        values: &mut alloc::vec::Vec<T>,
+        array: &UsmVec<T, K, B>,
+    ) -> Result<()> {
+        values.clear();
+        let (memory_type, requested) = (crate::MemoryType::UsmHost, array.bytes() as u64);
+        let reserved = values.try_reserve_exact(array.len);
+        reserved.map_err(|_| ErrorKind::OutOfMemory { memory_type, requested })?;
+        // SAFETY: as many live bytes, which are borrowed exclusively.
+        unsafe { self.receive(values.as_mut_ptr().cast(), &array.allocation, array.bytes()) }?;
+        // SAFETY: the elements have been written, and any bits are a value.
+        unsafe { values.set_len(array.len) };
         Ok(())
     }
 }
 
-fn same_length(expected: usize, found: usize) -> Result<()> {
+pub(super) fn same_length(expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(ErrorKind::LengthMismatch { expected, found }.into()) }
 }

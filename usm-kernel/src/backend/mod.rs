@@ -24,7 +24,7 @@ pub mod driver {
     pub use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
     pub use crate::module::text;
     pub use crate::rounding::is_better_rounded;
-    pub use crate::strided::StridedCopies;
+    pub use crate::strided::{StridedCode, StridedCopies};
 }
 
 /// An index space for a runtime: the last dimension is the fastest one.

@@ -53,6 +53,7 @@ def devices() -> None:
     assert_type(usm.backends(), list[dict[str, Any]])
     assert_type(usm.__version__, str)
     assert_type(usm.stats(), dict[str, dict[str, Any]])
+    assert_type(usm.trim(), int)
     assert {name: len(records) for name, records in usm.history(keep=0, lines=False).items()} is not None
 
 

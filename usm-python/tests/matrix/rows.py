@@ -242,7 +242,7 @@ WITHOUT_MEMORY = {
     "RecomputeCurve": set("bound graph points to_svg _repr_svg_".split()),
     # Its arrays are arrays of its own memory.
     "Arena": set("array keys nbytes queue".split()),
-    "usm": set("backends devices empty full history launch open_ipc plan reset_peak set_threads snapshot stats zeros".split()),
+    "usm": set("backends devices empty full history launch open_ipc plan reset_peak set_threads snapshot stats trim zeros".split()),
     "track": {"live", "peak", "allocations"},
     "device_context": set(),
     "Snapshot": {"dump", "trace", "_repr_svg_"},

@@ -1,0 +1,197 @@
+//! Copies between allocations and plain memory of the program.
+
+use crate::access::Access;
+use crate::allocation::Allocation;
+use crate::backend::{Backend, QueueOps as _};
+use crate::error::Result;
+use crate::event::Event;
+use crate::queue::{Queue, Usage, check_same_context};
+use crate::staging::staging;
+
+impl<B: Backend> Queue<B> {
+    /// Copies `len` bytes of the program's memory at `from` to `dst` from `offset` on, and waits.
+    /// To a GPU, large copies go through pinned blocks by several threads.
+    ///
+    /// # Safety
+    /// The bytes are live and nothing writes them until the call returns; after an error, for as
+    /// long as the process lives, because the device may still read them. Until the call returns,
+    /// no other thread submits work over `dst` or accesses the bytes that are written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`](crate::ErrorKind::OutOfBounds),
+    /// [`ErrorKind::WrongContext`](crate::ErrorKind::WrongContext), and those of the copy and of
+    /// the wait. [`Error::partial`](crate::Error::partial) says what a copy in parts had done.
+    pub unsafe fn write_bytes_from(
+        &self,
+        dst: &Allocation<B>,
+        offset: usize,
+        from: *const u8,
+        len: usize,
+    ) -> Result<()> {
+        dst.check_range(offset, len)?;
+        check_same_context(self.context().id(), dst.context().id())?;
+        if len == 0 {
+            return Ok(());
+        }
+        let to = dst.as_ptr().wrapping_add(offset);
+        if dst.is_reached_by_processor() {
+            let _guard = dst.processor_guard(Access::Write)?;
+            // SAFETY: the bytes are inside of the live block, whose work has finished. The source,
+            // by the caller's promise, may be a view of the same block.
+            unsafe { to.copy_from(from, len) };
+            return Ok(());
+        }
+        #[cfg(feature = "driver")]
+        {
+            let source = crate::ring::Process::Source(from);
+            // SAFETY: the caller's promise; the range has been checked.
+            if let Some(outcome) = unsafe { self.copy_through_ring((dst, offset), source, len, true) } {
+                return outcome.map(drop);
+            }
+        }
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the bytes are inside of the live block, which the usage keeps alive and
+            // ordered; the source outlives the copy by the caller's promise.
+            unsafe { queue.copy(to, from, len, after) }
+        };
+        // SAFETY: the copy writes the block, as the usage declares.
+        unsafe { self.submit(&[Usage::write(dst)], &[], copy) }?.wait()
+    }
+
+    /// Copies `len` bytes of `src` from `offset` on to the program's memory at `to`, and waits, as
+    /// [`write_bytes_from`](Self::write_bytes_from).
+    ///
+    /// # Safety
+    /// The bytes are live and nothing else accesses them until the call returns; after an error,
+    /// for as long as the process lives, because the device may still write them. Until the call
+    /// returns, no other thread submits work that writes `src`.
+    ///
+    /// # Errors
+    /// As for that function.
+    pub unsafe fn read_bytes_to(
+        &self,
+        to: *mut u8,
+        src: &Allocation<B>,
+        offset: usize,
+        len: usize,
+    ) -> Result<()> {
+        src.check_range(offset, len)?;
+        check_same_context(self.context().id(), src.context().id())?;
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; the range has been checked.
+        if let Some(outcome) = unsafe { self.read_without_target(to, src, offset, len) } {
+            return outcome;
+        }
+        let from = src.as_ptr().wrapping_add(offset).cast_const();
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the bytes are inside of the live block, which the usage keeps alive and
+            // ordered; the target outlives the copy by the caller's promise.
+            unsafe { queue.copy(to, from, len, after) }
+        };
+        // SAFETY: the copy reads the block, as the usage declares.
+        unsafe { self.submit(&[Usage::read(src)], &[], copy) }?.wait()
+    }
+
+    /// Reads where the device need not access the target: by the processor, or through pinned
+    /// blocks. Nothing accesses the target after the call, whatever it returns.
+    ///
+    /// # Safety
+    /// As [`read_bytes_to`](Self::read_bytes_to), until the call returns. The range has been
+    /// checked and is not empty.
+    unsafe fn read_without_target(
+        &self,
+        to: *mut u8,
+        src: &Allocation<B>,
+        offset: usize,
+        len: usize,
+    ) -> Option<Result<()>> {
+        if src.is_reached_by_processor() {
+            let copied = src.processor_guard(Access::Read).map(|_guard| {
+                // SAFETY: the bytes are inside of the live block, whose writers have finished. The
+                // target may be a view of the same block.
+                unsafe { to.copy_from(src.as_ptr().wrapping_add(offset), len) };
+            });
+            return Some(copied);
+        }
+        #[cfg(feature = "driver")]
+        {
+            let target = crate::ring::Process::Target(to);
+            // SAFETY: the caller's promise.
+            let outcome = unsafe { self.copy_through_ring((src, offset), target, len, true) };
+            outcome.map(|outcome| outcome.map(drop))
+        }
+        #[cfg(not(feature = "driver"))]
+        None
+    }
+
+    /// Copies bytes to the start of `dst`. The caller may change them as soon as this returns.
+    pub(crate) fn send(&self, dst: &mut Allocation<B>, bytes: &[u8]) -> Result<Event<B>> {
+        let (from, len) = (bytes.as_ptr(), bytes.len());
+        if len == 0 || dst.kind().is_host_accessible() || is_idle_and_near(dst) {
+            // SAFETY: live bytes that are borrowed, as `dst` is exclusively; the processor copies
+            // them before the call returns.
+            unsafe { self.write_bytes_from(dst, 0, from, len) }?;
+            return self.barrier(&[]);
+        }
+        dst.check_range(0, len)?;
+        check_same_context(self.context().id(), dst.context().id())?;
+        #[cfg(feature = "driver")]
+        {
+            let source = crate::ring::Process::Source(from);
+            // SAFETY: live bytes that are borrowed until the call returns; the range has been
+            // checked, and `dst` is borrowed exclusively.
+            match unsafe { self.copy_through_ring((dst, 0), source, len, false) } {
+                Some(Ok(Some(event))) => return Ok(event),
+                Some(Ok(None)) => return self.barrier(&[]),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        // SAFETY: only this function and the copy access it.
+        let near = unsafe { staging(self.context(), len) }?;
+        // SAFETY: new memory of that size.
+        unsafe { near.as_ptr().copy_from_nonoverlapping(from, len) };
+        // The allocation is freed after the copy.
+        self.copy_bytes(dst, 0, &near, 0, len)
+    }
+
+    /// Copies the first `len` bytes of `src` to `to`, and waits.
+    ///
+    /// # Safety
+    /// The bytes at `to` are live, and nothing else accesses them until the call returns.
+    pub(crate) unsafe fn receive(&self, to: *mut u8, src: &Allocation<B>, len: usize) -> Result<()> {
+        src.check_range(0, len)?;
+        check_same_context(self.context().id(), src.context().id())?;
+        if len == 0 {
+            return Ok(());
+        }
+        #[cfg(feature = "alloc")]
+        let unreported = src.unreported(Access::Read);
+        // SAFETY: the caller's promise; writers of `src` need exclusive access.
+        let outcome = unsafe { self.read_without_target(to, src, 0, len) };
+        match outcome {
+            Some(outcome) => outcome?,
+            None => {
+                // SAFETY: only this function and the copy access it.
+                let mut near = unsafe { staging(self.context(), len) }?;
+                let _ = self.copy_bytes(&mut near, 0, src, 0, len)?;
+                let _guard = near.host_guard(Access::Read)?;
+                // SAFETY: the copy is complete, and has written that many bytes.
+                unsafe { to.copy_from_nonoverlapping(near.as_ptr(), len) };
+            }
+        }
+        #[cfg(feature = "alloc")]
+        crate::index_record::report(self.context(), &unreported, self.context().shared().wait_limit())?;
+        Ok(())
+    }
+}
+
+/// Whether the processor can write the memory now, without a wait for work on it.
+fn is_idle_and_near<B: Backend>(memory: &Allocation<B>) -> bool {
+    #[cfg(feature = "alloc")]
+    return memory.is_reached_by_processor() && memory.pending().is_done();
+    #[cfg(not(feature = "alloc"))]
+    memory.is_reached_by_processor()
+}
