@@ -5,7 +5,7 @@
 //! memory meanwhile. Each point of the curve is a graph of its own, with a plan.
 //!
 //! Operators run again only if their results depend on their inputs alone, as
-//! [`verify::recomputed`](crate::verify::recomputed) replays. State that an operator writes, bytes
+//! [`recomputed`](crate::verify::recomputed) replays. State that an operator writes, bytes
 //! that several operators write, and the operators that read or write them stay as they are.
 
 mod bits;
