@@ -201,7 +201,7 @@ def cuda_waits():
 
 
 def processor_waits():
-    """Kernels of growing length on OpenCL's and SYCL's processors, each with its wait, beside dpctl's."""
+    """Kernels of growing length on OpenCL's and SYCL's processors, each with its wait."""
     source = """__kernel void spin(ulong n, __global float *out) {
         float x = 1; for (ulong i = 0; i < n; i++) x = x * 1.0000001f + 1e-9f; out[get_global_id(0)] = x; }"""
     try:

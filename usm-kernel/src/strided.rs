@@ -4,7 +4,7 @@
 //! different axes, tiles pass through local memory, so that neighbouring items read and write
 //! neighbouring elements. Else each item copies one element from where its index says. Their text
 //! form is in the folder beside this file, with the Rust it was made from (`kernels.txt`); the
-//! writers of usm-kernel-ir make the device's code of it.
+//! writers of usm-kernel-ir make the device's code of it, its SPIR-V beforehand.
 
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
@@ -23,6 +23,22 @@ use crate::module::{BuildError, Code, Formats, text as with_nul};
 
 const GATHER: &str = include_str!("strided/gather.ir");
 const TILES: &str = include_str!("strided/tiles.ir");
+/// The SPIR-V of the kernels for each type, so that the writer of it and its dependencies are not
+/// compiled for a copy. `tests/strided_spirv.rs` compares it with what the writer writes.
+const SPIRV: [[&[u8]; TYPES.len()]; 2] = [
+    [
+        include_bytes!("strided/gather_u8.spv"),
+        include_bytes!("strided/gather_u16.spv"),
+        include_bytes!("strided/gather_u32.spv"),
+        include_bytes!("strided/gather_u64.spv"),
+    ],
+    [
+        include_bytes!("strided/tiles_u8.spv"),
+        include_bytes!("strided/tiles_u16.spv"),
+        include_bytes!("strided/tiles_u32.spv"),
+        include_bytes!("strided/tiles_u64.spv"),
+    ],
+];
 /// The type in these texts that stands for the elements'.
 const ELEMENT: &str = "i16";
 /// The elements' types: the one of 2^n bytes is at n.
@@ -152,7 +168,7 @@ fn build<B: Programmable>(
     } else if taken.contains(Formats::CUDA_C) {
         B::build(context, &Code::CudaC(&emit::cuda_c(&parsed)), "")
     } else if taken.contains(Formats::SPIR_V) {
-        B::build(context, &Code::SpirV(&emit::spirv(&parsed)), "")
+        B::build(context, &Code::SpirV(kernel.spirv(element)), "")
     } else {
         Err(refused())
     }?;
@@ -172,6 +188,12 @@ impl Kind {
             Self::Gather => GATHER,
             Self::Tiles => TILES,
         }
+    }
+
+    /// Its SPIR-V for elements of a type.
+    fn spirv(self, element: &str) -> &'static [u8] {
+        let width = TYPES.iter().position(|ty| *ty == element).unwrap_or_default();
+        SPIRV[self as usize][width]
     }
 
     /// The number of leading values of 32 bits.

@@ -206,10 +206,10 @@ impl Memory {
         self.nbytes
     }
 
-    /// Whether the memory is a SYCL runtime's.
+    /// Whether dpctl's classes can stand for it: memory of SYCL that may be written.
     #[getter]
-    fn _is_sycl(&self) -> bool {
-        self.stream.is_sycl()
+    fn _is_dpctls(&self) -> bool {
+        self.stream.is_sycl() && !self.storage.is_readonly()
     }
 
     /// Address of the first byte.

@@ -58,14 +58,14 @@ def test_an_object_is_an_instance_of_both_classes(name):
     ours, theirs = getattr(usm.memory, name), getattr(dpctl.memory, name)
     memory = ours(64, queue=on)
     assert isinstance(memory, ours) and isinstance(memory, theirs) and isinstance(memory, usm.memory._Memory)
-    assert memory.reference_obj is None and memory.nbytes == len(memory) == 64
+    assert type(memory.reference_obj) is ours and memory.nbytes == len(memory) == 64
     assert memory._pointer == theirs(memory)._pointer == ours(memory)._pointer
     memory.copy_from_host(bytes(range(64)))
     assert memory.tobytes() == bytes(range(64)) == bytes(theirs(memory).copy_to_host())
     # Imports of ours, of dpctl's, and back are of both classes too.
     for other in (usm.memory.as_usm_memory(memory), usm.memory.as_usm_memory(theirs(64, queue=on)), pickle.loads(pickle.dumps(memory))):
         assert isinstance(other, ours) and other.nbytes == 64
-        assert isinstance(other, theirs) or not other._is_sycl
+        assert isinstance(other, theirs) or not other._is_dpctls
     assert usm.asarray(memory).shape == (64,)
     with pytest.raises(usm.RequestError):
         ours(0, queue=on)
@@ -83,7 +83,7 @@ def test_copies_of_dpctls_queue_take_our_memory():
 def test_memory_of_another_runtime_stays_ours():
     queue()
     memory = usm.memory.MemoryUSMHost(16, queue=usm.Queue("host"))
-    assert type(memory) is usm.memory.MemoryUSMHost and not memory._is_sycl
+    assert type(memory) is usm.memory.MemoryUSMHost and not memory._is_dpctls
 
     class Own(usm.memory.MemoryUSMShared):
         pass

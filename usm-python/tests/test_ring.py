@@ -1,4 +1,4 @@
-"""Copies through the ring of pinned blocks: counts, missing memory, failures, and the ends of processes.
+"""Copies through the ring of pinned blocks: counts, missing memory, failures, ends.
 
 The driver executes on the host (`tests/cuda-driver`); each case is a process of its own.
 """

@@ -66,9 +66,18 @@ def test_our_memory_becomes_memory_of_dpctls(dpctl, sycl, memory_of, kind):
     ours = getattr(usm.memory, KINDS[kind])(64, queue=sycl)
     theirs = dpctl.memory.as_usm_memory(ours)
     assert type(theirs) is memory_of(kind)
-    assert theirs._pointer == ours._pointer and theirs.reference_obj is ours
+    assert theirs._pointer == ours._pointer
+    # The owner of the block, also where ours is an object of dpctl's class too.
+    assert theirs.reference_obj is (ours.reference_obj or ours)
     ours.copy_from_host(bytes(range(64)))
+    live = usm.stats()[str(sycl.device.selector)][f"usm_{kind}"]["current"]
+    del ours
+    gc.collect()
+    assert usm.stats()[str(sycl.device.selector)][f"usm_{kind}"]["current"] == live
     assert theirs.tobytes() == bytes(range(64))
+    del theirs
+    gc.collect()
+    assert usm.stats()[str(sycl.device.selector)][f"usm_{kind}"]["current"] == live - 64
 
 
 def test_memory_of_dpctls_becomes_our_array(dpctl, memory_of, kind):

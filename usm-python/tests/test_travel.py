@@ -115,7 +115,7 @@ def test_no_part_of_a_pickle_is_trusted(np):
     wrong = [5, "|O", "", "<f3", "no:such", "\ud800", "[('a', 5)]", (1 << 70,), object(), 1.5]
     for one in made:
         rebuild, state = one.__reduce_ex__(2)
-        assert type(rebuild(*state)) is type(one)
+        assert rebuild(*state).__class__ is one.__class__
         for place in range(len(state)):
             for value in wrong:
                 with pytest.raises(usm.InterfaceError, match="^pickle of a"):

@@ -103,25 +103,21 @@ pub fn history_keeps_the_last_records<B: Backend>(fixture: &Fixture<'_, B>) {
 const BOOKS: &str = "\
 GPU_Debug: Allocate 100 bytes of usm_host allocation type (current=100; max=100)
 GPU_Debug: Allocate 400 bytes of usm_device allocation type (current=400; max=400)
-GPU_Debug: Allocate 400 bytes of usm_host allocation type (current=500; max=500)
-GPU_Debug: Free 400 bytes of usm_host allocation type (current=100; max=500)
 GPU_Debug: Allocate 80 bytes of usm_shared allocation type (current=80; max=80)
 GPU_Debug: Allocate 1000 bytes of usm_device allocation type (current=1400; max=1400)
-GPU_Debug: Free 100 bytes of usm_host allocation type (current=0; max=500)
-GPU_Debug: Allocate 400 bytes of usm_host allocation type (current=400; max=500)
-GPU_Debug: Free 400 bytes of usm_host allocation type (current=0; max=500)
+GPU_Debug: Free 100 bytes of usm_host allocation type (current=0; max=100)
 GPU_Debug: Allocate 80 bytes of usm_shared allocation type (current=160; max=160)
 GPU_Debug: Free 80 bytes of usm_shared allocation type (current=80; max=160)
 GPU_Debug: Free 1000 bytes of usm_device allocation type (current=400; max=1400)
 GPU_Debug: Allocate 1 bytes of usm_shared allocation type (current=81; max=160)
 cl_mem: current=0 peak=0 total=0 live=0 count=0
-usm_host: current=0 peak=500 total=900 live=0 count=3
+usm_host: current=0 peak=100 total=100 live=0 count=1
 usm_shared: current=81 peak=160 total=161 live=2 count=3
 usm_device: current=400 peak=1400 total=1400 live=1 count=2
-sum: current=481 peak=1880 total=2461 live=3 count=8 leaked=0
+sum: current=481 peak=1580 total=1661 live=3 count=6 leaked=0
 ";
 
-/// One program gives one text on every backend. It includes staging memory, refusals, and drops in
+/// One program gives one text on every backend. It includes refusals, and drops in
 /// flight that a wait orders.
 pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, queue) = (fixture.context, queue(fixture));

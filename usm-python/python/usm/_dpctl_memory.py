@@ -25,16 +25,23 @@ _SPECIAL = (
 
 
 def as_dpctls(memory: _Any, wanted: type, ours: type) -> _Any:
-    """A new object of ours as one of dpctl's class too, if dpctl is imported and it is SYCL memory.
+    """A new object of ours as one of dpctl's class too, if dpctl is imported and it is SYCL memory
+    that may be written: dpctl knows no other.
 
     An object of a subclass stays what it is.
     """
-    if "dpctl" not in _modules or wanted is not ours or not memory._is_sycl:
+    if "dpctl" not in _modules or wanted is not ours or not memory._is_dpctls:
         return memory
     both = _classes.get(ours)
     if both is None:
         both = _classes[ours] = _class_of_both(ours)
     return both(memory)
+
+
+def _owner(memory: _Any) -> _Any:
+    """The owner of the block: the foreign object that the memory was made of, else our object."""
+    foreign = memory.reference_obj if memory is not None else None
+    return memory if foreign is None else foreign
 
 
 def _class_of_both(ours: type) -> _Any:
@@ -67,6 +74,8 @@ def _class_of_both(ours: type) -> _Any:
         "_usm_memory": None,
         "__new__": new,
         "__init__": lambda self, memory: None,
+        # What dpctl makes of the object keeps this alone.
+        "reference_obj": property(lambda self: _owner(self._usm_memory)),
         "__reduce__": lambda self: self._usm_memory.__reduce__(),
         "__reduce_ex__": lambda self, protocol: self._usm_memory.__reduce__(),
         "__class__": property(lambda self: ours),

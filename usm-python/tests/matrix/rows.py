@@ -200,7 +200,7 @@ MEMBERS = {
         "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
         "__reduce__": [Read(lambda it: it.__reduce__()[1][0])],
         **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("get_usm_type", "get_usm_type_enum", *dunders("len sizeof repr").split())},
-        **attributes("nbytes size queue _queue _context _pointer reference_obj sycl_context sycl_device sycl_queue"),
+        **attributes("nbytes size queue _queue _context _is_dpctls _pointer reference_obj sycl_context sycl_device sycl_queue"),
     },
     "MemInfo": {
         "buffer": BUFFER,
