@@ -126,14 +126,15 @@ impl<B: Backend> Queue<B> {
         None
     }
 
-    /// Copies bytes to the start of `dst`. The caller may change them as soon as this returns.
-    pub(crate) fn send(&self, dst: &mut Allocation<B>, bytes: &[u8]) -> Result<Event<B>> {
+    /// Copies bytes to the start of `dst`. The caller may change them as soon as this returns. The
+    /// event is the rest of the copy; `None` if it is complete.
+    pub(crate) fn send(&self, dst: &mut Allocation<B>, bytes: &[u8]) -> Result<Option<Event<B>>> {
         let (from, len) = (bytes.as_ptr(), bytes.len());
         if len == 0 || dst.kind().is_host_accessible() || is_idle_and_near(dst) {
             // SAFETY: live bytes that are borrowed, as `dst` is exclusively; the processor copies
             // them before the call returns.
             unsafe { self.write_bytes_from(dst, 0, from, len) }?;
-            return self.barrier(&[]);
+            return Ok(None);
         }
         dst.check_range(0, len)?;
         check_same_context(self.context().id(), dst.context().id())?;
@@ -142,11 +143,8 @@ impl<B: Backend> Queue<B> {
             let source = crate::ring::Process::Source(from);
             // SAFETY: live bytes that are borrowed until the call returns; the range has been
             // checked, and `dst` is borrowed exclusively.
-            match unsafe { self.copy_through_ring((dst, 0), source, len, false) } {
-                Some(Ok(Some(event))) => return Ok(event),
-                Some(Ok(None)) => return self.barrier(&[]),
-                Some(Err(error)) => return Err(error),
-                None => {}
+            if let Some(outcome) = unsafe { self.copy_through_ring((dst, 0), source, len, false) } {
+                return outcome;
             }
         }
         // SAFETY: only this function and the copy access it.
@@ -154,7 +152,7 @@ impl<B: Backend> Queue<B> {
         // SAFETY: new memory of that size.
         unsafe { near.as_ptr().copy_from_nonoverlapping(from, len) };
         // The allocation is freed after the copy.
-        self.copy_bytes(dst, 0, &near, 0, len)
+        self.copy_bytes(dst, 0, &near, 0, len).map(Some)
     }
 
     /// Copies the first `len` bytes of `src` to `to`, and waits.

@@ -16,7 +16,7 @@ import usm
 PLAIN = set(
     """
     PyByteArray_AsString PyByteArray_Size PyBytes_AsString PyBytes_Size PyCallable_Check PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_SetName
-    PyComplex_FromDoubles PyDict_Next PyDict_Size PyErr_ExceptionMatches PyErr_GivenExceptionMatches PyErr_Occurred PyFloat_FromDouble
+    PyComplex_FromDoubles PyDict_Next PyDict_Size PyErr_ExceptionMatches PyErr_GivenExceptionMatches PyErr_Occurred PyException_GetTraceback PyFloat_FromDouble
     PyInterpreterState_Get PyInterpreterState_GetID PyList_GetItem PyList_Size PyLong_FromLong PyLong_FromLongLong PyLong_FromSsize_t
     PyLong_FromUnsignedLongLong PyModuleDef_Init PyObject_CheckBuffer PyObject_GC_UnTrack PySequence_Check PySlice_AdjustIndices PyTuple_GetItem
     PyTuple_Size PyType_GetFlags PyType_GetSlot PyType_IsSubtype PyUnicode_AsUTF8AndSize Py_EnterRecursiveCall Py_GetVersion Py_InitializeEx

@@ -57,7 +57,7 @@ const METHODS: &[&str] = &[
 
 /// Names after `::core::`, which a program may redefine. Each is compared with the language's own
 /// at its place, or has no influence on memory accesses.
-const CORE: &[&str] = &["convert", "primitive", "option", "sync"];
+const CORE: &[&str] = &["convert", "ops", "primitive", "option", "sync"];
 
 /// The words of a text between `before` and `after`.
 fn words<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {

@@ -66,7 +66,6 @@ impl Reason {
 /// File, static, reason.
 const TABLE: &[(&str, &str, Reason)] = &[
     ("usm/src/runtimes.rs", "RUNTIMES", ForkOnce),
-    ("usm-cli/src/lib.rs", "INFERENCE", Free),
     ("usm-cli/src/memory.rs", "ALLOCATOR", Free),
     ("usm-core/src/after.rs", "LEAKED", Delayed),
     ("usm-core/src/process.rs", "LEASE", Free),

@@ -50,7 +50,10 @@ impl<B: Backend> Queue<B> {
         values: &[T],
     ) -> Result<Event<B>> {
         same_length(array.len, values.len())?;
-        self.send(&mut array.allocation, bytemuck::cast_slice(values))
+        match self.send(&mut array.allocation, bytemuck::cast_slice(values))? {
+            Some(event) => Ok(event),
+            None => self.barrier(&[]),
+        }
     }
 
     /// As [`copy_from_slice`](Self::copy_from_slice), for callers that need no event.
@@ -62,7 +65,8 @@ impl<B: Backend> Queue<B> {
         array: &mut UsmVec<T, K, B>,
         values: &[T],
     ) -> Result<()> {
-        self.copy_from_slice(array, values).map(drop)
+        same_length(array.len, values.len())?;
+        self.send(&mut array.allocation, bytemuck::cast_slice(values)).map(drop)
     }
 
     /// Copies `array` into `values`, whatever its kind, and waits for it.
