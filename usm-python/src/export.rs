@@ -162,7 +162,9 @@ pub(crate) fn numpy_function<'py>(
 fn is_of_this_module(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(class.is_subclass_of::<Array>()?
         || class.is_subclass_of::<Memory>()?
-        || class.is_subclass_of::<PyMemInfo>()?)
+        || class.is_subclass_of::<PyMemInfo>()?
+        // Of objects that are dpctl's too.
+        || class.hasattr(intern!(class.py(), "_usm_memory"))?)
 }
 
 /// The members of a structured type as Python objects. The text is a literal, because the codec has
