@@ -6,12 +6,14 @@ blocks of pinned memory, each with the event of its last copy, filled by several
 """
 
 import ast
+import io
 import json
 import math
 import mmap
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator as _Iterator
 from collections.abc import Mapping as _Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -97,6 +99,36 @@ class _File:
                 raise self.wrong(f"it has {os.fstat(self.number).st_size} bytes, but had {self.size} when it was opened")
             self._map = mmap.mmap(self.number, self.size, access=mmap.ACCESS_READ)
         return self._map
+
+
+class _Reader(io.RawIOBase):
+    """A file with a position of its own: copies of a descriptor share one between threads."""
+
+    def __init__(self, file: _File) -> None:
+        self._file: _File = file
+        self._at: int = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        position = offset + (0, self._at, self._file.size)[whence]
+        if position < 0:
+            raise OSError(f"{self._file.path}: {position} is before its begin")
+        self._at = position
+        return position
+
+    def readinto(self, room: _Any) -> int:
+        count = os.preadv(self._file.number, [room], self._at)
+        self._at += count
+        return count
+
+
+def _reader(file: _File) -> _Any:
+    return io.BufferedReader(_Reader(file))
 
 
 class _Part:
@@ -356,8 +388,11 @@ class _Packed:
 
     def array(self, file: _File, to: "_Device | None") -> Array:
         # A few bytes can stand for many, which no file has: its size is stated before.
-        with zipfile.ZipFile(os.fdopen(os.dup(file.number), "rb")) as packed, packed.open(self.info) as stream:
-            unpacked = stream.read(self.info.file_size + 1)
+        try:
+            with zipfile.ZipFile(_reader(file)) as packed, packed.open(self.info) as stream:
+                unpacked = stream.read(self.info.file_size + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise file.wrong(f"{self.info.filename}: {error}") from None
         if len(unpacked) != self.info.file_size:
             raise file.wrong(f"{self.info.filename}: {len(unpacked)} bytes, but {self.info.file_size} were stated")
         memory = _Unpacked(file, unpacked)
@@ -381,7 +416,7 @@ class _Unpacked(_File):
 
 def _npz(file: _File) -> dict[str, _Any]:
     try:
-        with zipfile.ZipFile(os.fdopen(os.dup(file.number), "rb")) as packed:
+        with zipfile.ZipFile(_reader(file)) as packed:
             infos = packed.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
         raise file.wrong(f"no zip file: {error}") from None
