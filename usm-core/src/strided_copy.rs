@@ -120,10 +120,14 @@ impl<B: Backend> Queue<B> {
     }
 
     fn strided_event(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
-        match self.strided(ends, to, from, false)? {
-            Some(event) => Ok(event),
-            None => self.barrier(&[]),
+        let event = match self.strided(ends, to, from, false)? {
+            Some(event) => event,
+            None => self.barrier(&[])?,
+        };
+        if !core::ptr::eq(ends.dst, ends.src) {
+            ends.dst.take_over_failures(ends.src);
         }
+        Ok(event)
     }
 
     /// The caller has exclusive access to the destination. `waiting` means that it would wait for

@@ -166,7 +166,7 @@ macro_rules! conformance_cases {
             one_source_refuses_what_may_race one_source_runs_checked_what_is_not_proven one_source_names_an_index_outside
             one_source_keeps_an_index_outside_after_its_event_is_dropped one_source_collects_checked
             one_source_reports_every_index_outside_once one_source_checks_an_index_that_nobody_wrote
-            one_source_reports_an_index_outside_after_a_panic
+            one_source_reports_an_index_outside_after_a_panic one_source_reports_an_index_outside_with_its_copies
             one_source_collects_in_groups_of_any_size one_source_collects_in_sub_groups_of_its_own_size
             one_source_builds_checks_when_needed one_source_has_other_code_for_strides_of_zero one_source_visits_each_item_of_any_range
             one_source_leaves_loops_with_all_of_a_group
