@@ -131,7 +131,7 @@ macro_rules! conformance_cases {
             a_context_waits_for_the_work_of_dropped_queues);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
-            memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);
+            memory_goes_back_to_its_own_context memory_of_a_peer_is_copied two_contexts_work_in_two_threads);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
             a_failure_takes_its_dependants_out_of_order a_failure_crosses_queues
@@ -173,6 +173,7 @@ macro_rules! conformance_cases {
             one_source_with_functions one_source_with_collectives one_source_with_sub_groups one_source_with_every_atomic
             one_source_with_type_parameters one_source_with_orders one_source_with_labels one_source_with_limits
             one_source_with_sized_local_memory one_source_with_sums_across_barriers one_source_with_functions_of_numbers
+            conversions_are_those_of_rust conversions_refuse_what_they_cannot
             programs_over_planes programs_in_groups programs_of_numbers
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop a_kernel_over_a_plain_range_is_in_one_group constant_memory_belongs_to_its_launch
