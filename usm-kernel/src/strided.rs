@@ -61,12 +61,14 @@ const SHORTEST_TILE_AXIS: usize = 8;
 /// `None` before the first use, `Some(None)` if the function cannot be built.
 type Built<B> = Option<Option<Arc<<B as Programmable>::Function>>>;
 
+/// By the types of destination and source; `None` if the function cannot be built.
+type Conversions<B> = BTreeMap<(Number, Number), Option<Arc<<B as Programmable>::Function>>>;
+
 /// The functions of a context.
 struct Functions<B: Programmable> {
     /// By kernel and type.
     copies: [[Mutex<Built<B>>; TYPES.len()]; 2],
-    /// By the types of destination and source.
-    conversions: Mutex<BTreeMap<(Number, Number), Option<Arc<B::Function>>>>,
+    conversions: Mutex<Conversions<B>>,
 }
 
 impl<B: Programmable> Functions<B> {

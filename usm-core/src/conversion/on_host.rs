@@ -24,11 +24,13 @@ pub(super) unsafe fn convert(
     from_number: Number,
 ) {
     let one = |to: usize, from: usize| {
-        // SAFETY: offsets of elements, by the caller's promise.
-        unsafe { write(to_number, dst.wrapping_add(to), read(from_number, src.wrapping_add(from))) };
+        // SAFETY: the offset of an element, by the caller's promise.
+        let value = unsafe { read(from_number, src.wrapping_add(from)) };
+        // SAFETY: as above.
+        unsafe { write(to_number, dst.wrapping_add(to), value) };
         Ok(())
     };
-    // The closure fails never.
+    // The closure never fails.
     let _ = plan.visit(0, one);
 }
 
