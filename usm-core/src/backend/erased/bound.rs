@@ -88,8 +88,8 @@ pub(super) enum Work<'a> {
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
     /// # Safety
-    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`], [`Advice`] or [`Peer`] that the work stands
-    /// for.
+    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`], [`Advice`] or [`Peer`] that the
+    /// work stands for.
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
     fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)>;
     /// # Safety
