@@ -102,7 +102,7 @@ def test_tensors_beyond_the_device_are_listed():
     memories = plan.to_dict()["memories"]
     assert [memory["buffers"] for memory in memories] == [4, 2] and memories[0]["peak"] <= 2048
     assert usm.plan(BRANCHES, device_memory=1 << 20).spilled == []
-    with pytest.raises(usm.RequestError, match="host memory"):
+    with pytest.raises(usm.RequestError, match="two memories"):
         plan.arena("host")
 
 
@@ -189,7 +189,7 @@ def test_the_order_of_the_queue_matters():
         usm.plan(CHAIN, queue="sideways")
     with pytest.raises(TypeError, match="queue"):
         usm.plan(CHAIN, queue=3)
-    with pytest.raises(usm.RequestError, match="queue.*table"):
+    with pytest.raises(usm.RequestError, match="^queue: buffers have lifetimes"):
         usm.plan([(0, 1, 1)], queue="out-of-order")
 
 

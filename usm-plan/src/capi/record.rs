@@ -128,7 +128,7 @@ impl Options {
             .get(number(Field::Strategy, self.strategy)?)
             .copied()
             .ok_or_else(|| bad(Field::Strategy, format!("{} exceeds {}", self.strategy, all.len() - 1)))?;
-        Ok(Request {
+        let request = Request {
             queue,
             strategy,
             capacity: some(self.capacity),
@@ -145,7 +145,9 @@ impl Options {
             },
             keep_critical_path: flag(Field::KeepCriticalPath, self.keep_critical_path)?,
             ..Request::default()
-        })
+        };
+        request.check_fields()?;
+        Ok(request)
     }
 }
 

@@ -146,9 +146,17 @@ impl Request {
     /// [`Refusal`]: a value that its field cannot have, fields that contradict each other, and
     /// fields that have no meaning for the source.
     pub fn check(self, source: Source) -> Result<Job, Refusal> {
-        refuse::contradictions(&self)?;
+        self.check_fields()?;
         refuse::misfits(&self, source.0.form())?;
         Ok(Job { request: self, source })
+    }
+
+    /// Checks what needs no source, for a face that makes its source with fields of the request.
+    ///
+    /// # Errors
+    /// [`Refusal`]: a value that its field cannot have, fields that contradict each other.
+    pub fn check_fields(&self) -> Result<(), Refusal> {
+        refuse::contradictions(self)
     }
 
     /// The hints for the reader of a model.

@@ -105,7 +105,7 @@ impl Job {
     /// # Errors
     /// As [`Self::run`].
     pub fn run_plain(self, watch: &dyn Watch) -> Result<Answer> {
-        self.run_with(watch, &|_, outcome, _, _| Ok(Answer::One(outcome)))
+        self.run_with(watch, &|_, outcome, _, _| outcome.check().map(|()| Answer::One(outcome)))
     }
 
     fn run_with(self, watch: &dyn Watch, extras: &Extras) -> Result<Answer> {
@@ -122,7 +122,6 @@ impl Job {
         }
         watch.stage(Stage::Planning);
         let outcome = request.plan(input, watch, &file)?;
-        outcome.check()?;
         extras(&request, Box::new(outcome), watch, &file)
     }
 
@@ -228,18 +227,19 @@ impl Request {
             options.progress = Some(&better);
         }
         let mut outcome = outcome::make(input, &options, &self.limits(), self.reorder, file)?;
-        if let (Some(graph), true) = (&outcome.graph, self.has_pool_rules(&outcome)) {
-            let named = |error| Error::bad(error).in_file(file);
-            (outcome.problem, outcome.plan) = pool_rules::plan_graph(graph, &options).map_err(named)?;
-        }
         outcome.stopped = clock.stopped();
         Ok(outcome)
     }
 
-    /// Adds the curves, the other strategies and the proof.
+    /// Checks the plan, and adds the curves, the other strategies and the proof.
     fn add_extras(&self, mut outcome: Box<Outcome>, watch: &dyn Watch, file: &Path) -> Result<Answer> {
         let interrupted = || watch.is_interrupted();
         let named = |error| Error::bad(error).in_file(file);
+        if let (Some(graph), true) = (&outcome.graph, self.has_pool_rules(&outcome)) {
+            let ruled = self.within(watch, 1, |options| pool_rules::plan_graph(graph, options));
+            (outcome.problem, outcome.plan) = ruled.map_err(named)?;
+        }
+        outcome.check()?;
         if let (Some(graph), true) = (&outcome.graph, self.curve) {
             watch.stage(Stage::Curve);
             let points = self.within(watch, 2, |options| pareto(graph, options, CURVE_POINTS));
