@@ -1,5 +1,5 @@
-//! The one door to the planner: what a caller may ask for, checked once for the command, Python and
-//! C, and run.
+//! The one entry point of the planner: what a caller may ask for, checked once for the command,
+//! Python and C, and run.
 //!
 //! A face reads its options into a [`Request`], which [`Request::check`] turns into a [`Job`] for a
 //! [`Source`] or refuses with the [`Field`] and the reason. [`Job::run`] reads, plans and checks.

@@ -268,8 +268,8 @@ impl PyPlan {
         self.outcome.plan.spilled.clone()
     }
 
-    /// The operators (earlier, later) by name that the executor must order by events, in addition to
-    /// the dependencies of the data.
+    /// The operators (earlier, later) by name that the executor must order by events, in addition
+    /// to the dependencies of the data.
     #[getter]
     fn ordering_edges(&self) -> Vec<(&str, &str)> {
         let Outcome { graph, plan, .. } = &self.outcome;
