@@ -96,7 +96,7 @@ def test_the_reference_documents_every_name_with_an_example():
     documented, shown = {}, {}
     for page in (page for page in SITE if page.parent.name == "reference"):
         text = page.read_text()
-        for name in re.findall(r"^\.\. auto(?:function|class):: (\w+)$", text, re.MULTILINE):
+        for name in re.findall(r"^\.\. auto(?:function|class):: (\w+)(?:\(\))?$", text, re.MULTILINE):
             assert name not in documented, f"{name}: on {documented[name]} and {page.name}"
             documented[name] = page.name
         code = "".join(block.text for block in pages.blocks(page) if block.language == "python")
