@@ -9,7 +9,8 @@ project = "usm"
 author = "The usm authors"
 version = release = usm.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["build"]
+# The guide of old links leads to the pages.
+exclude_patterns = ["build", "guide.md"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -103,6 +104,9 @@ def _add_signature(_app, _what, name, _obj, _options, signature, returns):
 
 
 def _add_type(_app, what, name, _obj, _options, lines):
+    # What this module says of itself is for its authors.
+    if name == "usm._kernel":
+        lines.clear()
     if what in ("attribute", "property") and _short(name) in TYPES:
         lines.insert(0, f"``{TYPES[_short(name)]}``: " + (lines.pop(0) if lines else ""))
 

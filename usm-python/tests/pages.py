@@ -27,7 +27,7 @@ class Block(NamedTuple):
     language: str
     text: str
     needs: tuple[str, ...]
-    alone: bool
+    own_process: bool
     excuse: str
 
 
@@ -69,13 +69,13 @@ def run_python(page, block, names):
     exec(compile(block.text, file, "exec"), names)
 
 
-def run_page(page, alone=None):
-    """Runs what can run here, or the one block at line `alone`."""
+def run_page(page, line=None):
+    """Runs what can run here, or the one block at a line."""
     names = {"__name__": "page"}
     for block in blocks(page):
-        if block.excuse or missing(block.needs) or (alone != block.line if alone else block.language.startswith("{")):
+        if block.excuse or missing(block.needs) or (line != block.line if line else block.language.startswith("{")):
             continue
-        if block.alone and alone is None:
+        if block.own_process and line is None:
             subprocess.run([sys.executable, __file__, str(page), str(block.line)], check=True)
         elif block.language == "python":
             run_python(page, block, names)
