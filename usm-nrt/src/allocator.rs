@@ -99,7 +99,7 @@ pub unsafe fn set_allocator_of_kind(
     #[cfg(feature = "std")]
     if kept {
         // Without the barrier, each thread returns its kept blocks by itself.
-        let _ = local::prepare_barrier();
+        let _ = usm_core::per_thread::prepare();
     }
     install(*allocator, None, kind, kept)
 }
