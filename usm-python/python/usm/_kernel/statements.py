@@ -3,7 +3,7 @@
 import ast
 
 from .operators import ARITHMETIC
-from .types import STORED, is_int, promote
+from .types import BITS, STORED, is_int, promote
 from .values import Arr, Reference, Static, Tup, Val, number
 
 
@@ -241,6 +241,11 @@ class Statements:
         key = f"{self.frame.key}.{name}"
         if step.const == 0:
             raise self.error(call, "`range` with a step of 0")
+        before = self.types.get(key)
+        if before is not None and is_int(before) and BITS[STORED[before]] < 64:
+            # The variable is a narrower number elsewhere, in which counts would wrap around.
+            self.types[key] = "i64"
+            self.changed = True
         at = self.at
         high = None
         if start.high is not None and step.const is not None:
