@@ -42,7 +42,10 @@ pub struct Ledger {
 
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ledger").field("in_use", &self.in_use).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Ledger")
+            .field("in_use", &self.in_use)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 

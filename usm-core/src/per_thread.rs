@@ -2,6 +2,8 @@
 //! list, access without an atomic instruction, and the barrier that makes both sound. For usm-nrt's
 //! blocks and usm-pool's caches. No part of the interface.
 
+#![allow(clippy::new_without_default, reason = "one constructor for each type, `const` where possible")]
+
 mod barrier;
 mod claims;
 mod turn;

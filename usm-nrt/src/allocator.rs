@@ -20,8 +20,6 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::fallible::try_into_raw;
 use crate::fork;
-#[cfg(feature = "std")]
-use crate::local;
 use crate::source;
 use crate::system;
 

@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::history::{Operation, Record, now};
 #[cfg(feature = "alloc")]
 use crate::ipc::life;
+use crate::ledger::{Amount, CurrentAndPeak};
+use crate::limits::{self, Fallback};
 #[cfg(feature = "alloc")]
 use crate::segment::{Flow, Lending};
 #[cfg(feature = "alloc")]
 use alloc::sync::Weak;
-use crate::ledger::{Amount, CurrentAndPeak};
-use crate::limits::{self, Fallback};
 
 /// In place of a serial number: the block is one of the ring, which is counted apart. The ledger
 /// begins at 1.

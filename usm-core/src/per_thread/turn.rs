@@ -9,10 +9,10 @@
 #[cfg(not(loom))]
 use core::sync::atomic::compiler_fence;
 
-use super::claims::Claims;
 #[cfg(loom)]
 use super::atomics::fence;
 use super::atomics::{AtomicBool, Ordering};
+use super::claims::Claims;
 
 /// The access to a value that one thread, its owner, uses all the time.
 #[derive(Debug)]

@@ -274,13 +274,7 @@ impl Bins {
 
     /// Puts a block after others went.
     #[inline(never)]
-    fn put_instead<U: Travel>(
-        &self,
-        table: &Table<U>,
-        slot: u32,
-        block: &Block<U>,
-        room: u64,
-    ) -> Chain {
+    fn put_instead<U: Travel>(&self, table: &Table<U>, slot: u32, block: &Block<U>, room: u64) -> Chain {
         let mut chain = Chain::default();
         let size = block.size.get();
         let bin = bin_of(size);

@@ -40,21 +40,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use usm_core::backend::ContextOps;
 use usm_core::segment::{self, Holding, Lending, Segment, Watch};
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Inherited, Lender, MemorySource,
-    MemoryType, Pending, PointerInfo, Queue, Request, Result,
+    AllocKind, Allocation, Backend, Block, Context, Error, ErrorKind, Fallback, Inherited, Lender,
+    MemorySource, MemoryType, Pending, PointerInfo, Queue, Request, Result,
 };
 
 use crate::sync::Mutex;
 
+use bins::{Chain, Flow};
 pub use choice::Reuse;
+use choice::{Demand, Given, Ground, Refusal, Status};
+use space::{Gone, Order, Space, Travel};
+use table::{Num64, Table};
 /// For tests: as on a system without a barrier in all threads.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub use threads::set_no_barrier;
-use choice::{Demand, Given, Ground, Refusal, Status};
-use bins::{Chain, Flow};
-use space::{Gone, Order, Space, Travel};
-use table::{Num64, Table};
 
 /// How a pool grows and what it keeps. Sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,8 +7,8 @@ use core::cell::{Cell, RefCell};
 use core::convert::Infallible;
 use core::fmt;
 
-use super::choice::{self, Demand, Given, Ground, Refusal, Reuse, Status};
 use super::bins::{self, Bins, Flow};
+use super::choice::{self, Demand, Given, Ground, Refusal, Reuse, Status};
 use super::space::{Order, Space, State, Travel};
 use super::table::Table;
 use super::{BlockPart, BlockState, PoolSegment};

@@ -250,9 +250,10 @@ impl<U: Travel> Table<U> {
         if first.is_null() {
             return None;
         }
-        // SAFETY: the chunk lives as long as the table, and `place` keeps the index below its
-        // length.
-        Some(unsafe { &*first.add(index) })
+        // SAFETY: `place` keeps the index below the length of the chunk.
+        let block = unsafe { first.add(index) };
+        // SAFETY: the chunk lives as long as the table.
+        Some(unsafe { &*block })
     }
 
     /// Makes sure that the table has this number. Only the holder of the space's lock calls it.

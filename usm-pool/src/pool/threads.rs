@@ -192,7 +192,7 @@ pub(super) fn open(pool: u64, keeper: &Arc<impl Keeper + 'static>) -> Option<&'s
         Some(local) => local,
         None => {
             EXIT.try_with(|_| ()).ok()?;
-            let make = || Local([const { () }; CACHES].map(|()| Cache::new()));
+            let make = || Local(core::array::from_fn(|_| Cache::new()));
             let place = |claim| Some(NonNull::from(Box::leak(Box::new(claim))));
             let local = LOCALS.claim(make, place)?;
             HERE.set(Some(local));
@@ -258,13 +258,19 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
     let _closing = closing().lock();
     let is_other = |local: &Local| own != Some(core::ptr::from_ref(local)) && local.0[place].is_of(pool);
     let mut taken = alloc::vec::Vec::new();
-    let took_all = per_thread::take_all(&LOCALS, is_other, |local: &Local| &local.0[place].turn, barrier, |local| {
-        // One that an earlier call left closed may be another pool's.
-        if local.0[place].is_of(pool) {
-            take(&local.0[place]);
-        }
-        taken.push(core::ptr::from_ref(local));
-    });
+    let took_all = per_thread::take_all(
+        &LOCALS,
+        is_other,
+        |local: &Local| &local.0[place].turn,
+        barrier,
+        |local| {
+            // One that an earlier call left closed may be another pool's.
+            if local.0[place].is_of(pool) {
+                take(&local.0[place]);
+            }
+            taken.push(core::ptr::from_ref(local));
+        },
+    );
     if !took_all {
         for local in LOCALS.iter().filter(|local| is_other(local)) {
             if !taken.contains(&core::ptr::from_ref(&**local)) {
