@@ -44,6 +44,11 @@ fn is_whole(pool: &Pool<HostHeap>, bytes: usize) {
     drop(pool.allocate(&request(bytes)).expect("all of it"));
 }
 
+/// Waits for the threads with their destructors, which the end of a scope does not.
+fn end(threads: Vec<std::thread::ScopedJoinHandle<'_, ()>>) {
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+}
+
 #[test]
 fn the_last_block_comes_first_at_every_size() {
     let context = HostHeap::new().context();
@@ -94,7 +99,7 @@ fn ended_threads_and_late_destructors_leave_nothing() {
     let pool = pool(&context, |options| options.limit = Some(1 << 20));
     for round in 0..30 * effort() {
         std::thread::scope(|scope| {
-            for _ in 0..4 {
+            let spawn = |_| {
                 scope.spawn(|| {
                     // Before the cache, and after it: its destructor runs late or early.
                     if round % 2 == 0 {
@@ -103,8 +108,9 @@ fn ended_threads_and_late_destructors_leave_nothing() {
                     let block = pool.allocate(&request(5000)).expect("memory");
                     LATE.with_borrow_mut(|late| late.push((pool.clone(), block)));
                     drop(pool.allocate(&request(300)).expect("memory"));
-                });
-            }
+                })
+            };
+            end((0..4).map(spawn).collect());
         });
     }
     is_whole(&pool, 1 << 20);
@@ -134,10 +140,11 @@ fn blocks_that_other_threads_free_come_back() {
     let context = HostHeap::new().context();
     let pool = pool(&context, |options| options.limit = Some(4 << 20));
     std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for seed in 0..3 {
             let (sender, receiver) = channel::<Allocation<HostHeap>>();
             let pool = &pool;
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let mut random = Random(seed);
                 for _ in 0..5000 * effort() {
                     let size = 1 + random.below(2000);
@@ -153,9 +160,10 @@ fn blocks_that_other_threads_free_come_back() {
                     assert_eq!(block.size(), size);
                     sender.send(block).expect("a receiver");
                 }
-            });
-            scope.spawn(move || receiver.iter().for_each(drop));
+            }));
+            threads.push(scope.spawn(move || receiver.iter().for_each(drop)));
         }
+        end(threads);
     });
     is_whole(&pool, 4 << 20);
     assert_eq!(pool.stats().misuses, 0);
@@ -190,54 +198,25 @@ fn a_pool_ends_once_whoever_frees_last() {
             parts[at % 3].push(block);
         }
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for part in parts {
                 let begin = Arc::clone(&begin);
                 let other = (round % 2 == 0).then(|| pool.clone());
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     begin.wait();
                     if let Some(other) = other {
                         drop(other.allocate(&request(100)).expect("memory"));
                     }
                     drop(part);
-                });
+                }));
             }
             begin.wait();
             drop(pool);
+            end(threads);
         });
         assert_eq!((mock.live_blocks(), mock.violations()), (0, vec![]));
         assert_eq!(context.stats().sum.live, 0);
     }
-}
-
-/// As on systems without a barrier in all threads: a thread gives its blocks back at its next call.
-#[test]
-fn a_thread_answers_at_its_next_call_where_there_is_no_barrier() {
-    let context = HostHeap::new().context();
-    let pool = pool(&context, |options| options.limit = Some(1 << 16));
-    let (ask, asked) = channel::<()>();
-    let (answer, answered) = channel::<()>();
-    std::thread::scope(|scope| {
-        let pool = &pool;
-        scope.spawn(move || {
-            drop(pool.allocate(&request(40_000)).expect("memory"));
-            for () in asked {
-                drop(pool.allocate(&request(64)).expect("memory"));
-                answer.send(()).expect("a receiver");
-            }
-        });
-        ask.send(()).expect("a thread");
-        answered.recv().expect("an answer");
-        usm_pool::pool::set_no_barrier(true);
-        let refused = pool.allocate(&request(1 << 16));
-        usm_pool::pool::set_no_barrier(false);
-        // Or another test of this process took it meanwhile.
-        assert!(refused.is_err() || refused.is_ok());
-        drop(refused);
-        ask.send(()).expect("a thread");
-        answered.recv().expect("an answer");
-        drop(ask);
-    });
-    is_whole(&pool, 1 << 16);
 }
 
 /// A block of another queue's unfinished work stays in the cache for its own queue.
