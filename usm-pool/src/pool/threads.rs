@@ -52,13 +52,14 @@ struct Local([Cache; CACHES]);
 
 static LOCALS: Claims<Local> = Claims::new();
 
-/// Held by a thread that closes other threads' caches. Forks find it free.
-fn closing() -> &'static Arc<Mutex<()>> {
-    static CLOSING: spin::Once<Arc<Mutex<()>>> = spin::Once::new();
-    CLOSING.call_once(|| {
-        let lock = Arc::new(Mutex::new(()));
-        usm_core::ends::guard_lock(&lock);
-        lock
+/// Held by a thread that closes other threads' caches, for a few instructions of each. No fork
+/// happens meanwhile.
+static CLOSING: Mutex<()> = Mutex::new(());
+
+fn closing<R>(call: impl FnOnce() -> R) -> R {
+    usm_core::ends::delay_forks(|| {
+        let _closing = CLOSING.lock();
+        call()
     })
 }
 
@@ -92,16 +93,13 @@ impl Drop for Exit {
 
 /// A number for a new pool. Pools that follow each other do not share caches.
 pub(super) fn new_pool() -> u64 {
-    static NEXT: spin::Mutex<u64> = spin::Mutex::new(1);
+    static NEXT: Num64 = Num64::new(1);
     static PREPARED: AtomicBool = AtomicBool::new(false);
     if !PREPARED.swap(true, Ordering::Relaxed) {
         // Without the barrier each thread returns its blocks by itself.
         let _ = per_thread::prepare();
-        let _ = closing();
     }
-    let mut next = NEXT.lock();
-    *next += 1;
-    *next - 1
+    NEXT.add_shared(1)
 }
 
 impl Cache {
@@ -239,10 +237,11 @@ fn leave(cache: &Cache) {
 /// are the caller's to return.
 fn answer(cache: &Cache) {
     if cache.wanted.load(Ordering::Acquire) {
-        let _closing = closing().lock();
-        if cache.wanted.swap(false, Ordering::Relaxed) {
-            cache.turn.open();
-        }
+        closing(|| {
+            if cache.wanted.swap(false, Ordering::Relaxed) {
+                cache.turn.open();
+            }
+        });
     }
 }
 
@@ -255,30 +254,31 @@ pub(super) fn take_all(pool: u64, mut take: impl FnMut(&Cache)) {
     }
     let place = pool as usize % CACHES;
     let own = HERE.get().map(|local| core::ptr::from_ref(&**local));
-    let _closing = closing().lock();
-    let is_other = |local: &Local| own != Some(core::ptr::from_ref(local)) && local.0[place].is_of(pool);
-    let mut taken = alloc::vec::Vec::new();
-    let took_all = per_thread::take_all(
-        &LOCALS,
-        is_other,
-        |local: &Local| &local.0[place].turn,
-        barrier,
-        |local| {
-            // One that an earlier call left closed may be another pool's.
-            if local.0[place].is_of(pool) {
-                take(&local.0[place]);
-            }
-            taken.push(core::ptr::from_ref(local));
-        },
-    );
-    if !took_all {
-        for local in LOCALS.iter().filter(|local| is_other(local)) {
-            if !taken.contains(&core::ptr::from_ref(&**local)) {
-                local.0[place].turn.close();
-                local.0[place].wanted.store(true, Ordering::Release);
+    closing(|| {
+        let is_other = |local: &Local| own != Some(core::ptr::from_ref(local)) && local.0[place].is_of(pool);
+        let mut taken = alloc::vec::Vec::new();
+        let took_all = per_thread::take_all(
+            &LOCALS,
+            is_other,
+            |local: &Local| &local.0[place].turn,
+            barrier,
+            |local| {
+                // One that an earlier call left closed may be another pool's.
+                if local.0[place].is_of(pool) {
+                    take(&local.0[place]);
+                }
+                taken.push(core::ptr::from_ref(local));
+            },
+        );
+        if !took_all {
+            for local in LOCALS.iter().filter(|local| is_other(local)) {
+                if !taken.contains(&core::ptr::from_ref(&**local)) {
+                    local.0[place].turn.close();
+                    local.0[place].wanted.store(true, Ordering::Release);
+                }
             }
         }
-    }
+    });
 }
 
 /// Calls `visit` with the caches of a pool, while their threads may use them.
