@@ -42,6 +42,7 @@ pub use crate::backend::NOT_TIMED;
 pub use crate::deadline::Deadline;
 pub use crate::few::Few;
 pub use crate::ledger::Ledger;
+#[doc(hidden)]
 pub use crate::per_thread;
 pub use table::table;
 #[doc(hidden)]
