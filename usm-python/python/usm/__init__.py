@@ -161,7 +161,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ._files import load as load, save as save
-    from . import adapt as adapt, dask as dask, kernel_api as kernel_api, numba as numba, random as random
+    from . import adapt as adapt, cuda as cuda, dask as dask, kernel_api as kernel_api, numba as numba, random as random
     from ._algorithms import (
         argmax as argmax,
         argmin as argmin,
@@ -210,7 +210,7 @@ _KERNEL_NAMES = frozenset(
 # The ready algorithms, which are kernels too.
 _ALGORITHMS = frozenset("argmax argmin argsort bincount elementwise histogram reduce scan sort".split())
 # Submodules that need no other package. The first use of one imports it.
-_SUBMODULES = ("adapt", "kernel_api", "random")
+_SUBMODULES = ("adapt", "cuda", "kernel_api", "random")
 
 
 # A type checker would take this function as a promise that every name exists.

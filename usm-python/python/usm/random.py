@@ -75,7 +75,7 @@ def _plain_philox4x32(k0: int, k1: int, c0: int, c1: int, c2: int, c3: int) -> t
 
 def philox4x32(k0: int, k1: int, c0: int, c1: int, c2: int, c3: int) -> tuple[int, int, int, int]:
     """``philox4x32(k0, k1, c0, c1, c2, c3)``: Philox4x32-10 of a key and a counter of 32-bit
-    numbers: four numbers of 32 bits, those of Random123.
+    numbers: four numbers, those of Random123.
     """
     return _plain_philox4x32(k0, k1, c0, c1, c2, c3)
 
@@ -99,14 +99,16 @@ def uniform(seed: int, i: int) -> float:
 
 
 def uniform64(seed: int, i: int) -> float:
-    """``uniform64(seed, i)``: a float64 from 0 up to 1, without 1, of 53 bits. Equal on every device."""
+    """``uniform64(seed, i)``: a float64 from 0 up to 1, without 1, of 53 bits. Equal
+    on every device.
+    """
     r0, r1, _, _ = _plain_philox4x32(int(seed), int(seed) >> 32, int(i), int(i) >> 32, 0, 0)
     return ((r0 >> 5) * 67108864.0 + (r1 >> 6)) * 2.0**-53
 
 
 def normal(seed: int, i: int) -> float:
-    """``normal(seed, i)``: a float32 of the standard normal distribution, by Box and Muller from two
-    numbers of :func:`philox`. Its last bits are those of the device's logarithm and cosine.
+    """``normal(seed, i)``: a float32 of the standard normal distribution, by Box and Muller from
+    two numbers of :func:`philox`. Its last bits are those of the device's logarithm and cosine.
     """
     r0, r1, _, _ = _plain_philox4x32(int(seed), int(seed) >> 32, int(i), int(i) >> 32, 0, 0)
     return _sqrt(-2.0 * _log(((r0 >> 8) + 1) * 2.0**-24)) * _cos(2.0 * _pi * (r1 >> 8) * 2.0**-24)
