@@ -70,13 +70,17 @@ const FRAMES: &[(&str, &str, Below)] = &[
     // Functions of another C library; their work runs in a frame of its own.
     ("usm-plan/src/capi/export.rs", "$name", Below::OurOwn),
     // Python runs below these functions, and its exceptions are no panics.
-    ("usm-python/src/capsule.rs", "delete_queue delete_context", Below::OurOwn),
-    ("usm-python/src/dlpack/capsule.rs", "delete", Below::Frames),
-    ("usm-python/src/dlpack/exchange.rs", "from_object to_object borrow work_stream allocate", Below::OurOwn),
+    ("usm-python/src/exchange/capsule.rs", "delete_queue delete_context", Below::OurOwn),
+    ("usm-python/src/exchange/dlpack/capsule.rs", "delete", Below::Frames),
+    (
+        "usm-python/src/exchange/dlpack/exchange.rs",
+        "from_object to_object borrow work_stream allocate",
+        Below::OurOwn,
+    ),
     ("usm-python/src/kernel/host.rs", "ask ask", Below::OurOwn),
-    ("usm-python/src/nrt.rs", "release_object release_view", Below::OurOwn),
-    ("usm-python/src/fork.rs", "before parent child", Below::OurOwn),
-    ("usm-python/src/nrt_route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),
+    ("usm-python/src/nrt/mod.rs", "release_object release_view", Below::OurOwn),
+    ("usm-python/src/process/fork.rs", "before parent child", Below::OurOwn),
+    ("usm-python/src/nrt/route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),
     ("usm-sycl/src/error.rs", "on_async_error", Below::OurOwn),
 ];
 

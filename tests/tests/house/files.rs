@@ -88,10 +88,10 @@ const TABLE: &[(&str, usize, Reason)] = &[
     ("usm-python/python/usm/_onnxruntime.py", 5, Temporary),
     ("usm-python/src/kernel/compiled.rs", 4, Own),
     ("usm-python/src/kernel/folder.rs", 9, Own),
-    ("usm-python/src/nrt_library.rs", 1, Package),
-    ("usm-python/src/plan_pictures.rs", 3, Temporary),
-    ("usm-python/src/plan_recompute.rs", 1, Named),
-    ("usm-python/src/snapshot.rs", 1, Named),
+    ("usm-python/src/nrt/library.rs", 1, Package),
+    ("usm-python/src/plan/pictures.rs", 3, Temporary),
+    ("usm-python/src/plan/recompute.rs", 1, Named),
+    ("usm-python/src/storage/snapshot.rs", 1, Named),
     ("usm-sycl/src/loader.rs", 2, Named),
 ];
 

@@ -11,14 +11,14 @@ use usm_interface::{Dtype, Kind};
 use usm_kernel_ir::{Literal, Scalar};
 
 use crate::array::Array;
-use crate::dtype::PyDtype;
-use crate::error::{Class, OrRaise};
-use crate::import;
-use crate::ndarray;
-use crate::runtime::Stream;
+use crate::array::dtype::PyDtype;
+use crate::array::view::View;
+use crate::device::runtime::Stream;
+use crate::exchange::import;
+use crate::exchange::ndarray;
 use crate::storage::Storage;
-use crate::transfer::{self, Side};
-use crate::view::View;
+use crate::storage::transfer::{self, Side};
+use crate::text::error::{Class, OrRaise};
 
 /// An argument of a kernel.
 #[derive(Debug)]

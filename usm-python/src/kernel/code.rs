@@ -18,10 +18,10 @@ use usm_kernel_ir::{
 
 use super::argument::{Argument, Memory};
 use super::compiled::Compiled;
-use super::kept;
-use crate::error::Class;
-use crate::fork::Replaced;
-use crate::runtime::Stream;
+use super::disk_cache;
+use crate::device::runtime::Stream;
+use crate::process::fork::Replaced;
+use crate::text::error::Class;
 
 /// The origin of a parameter of the nodes: the position of an argument, and a dimension.
 #[derive(Clone, Copy, Debug)]
@@ -470,15 +470,15 @@ impl Code {
         let info = context.info();
         let device =
             [&info.name, &info.vendor, &info.platform, &info.driver_version].map(ToString::to_string);
-        let file = kept::name_of((source, &options, info.backend.to_string(), device));
-        let known = kept::read(&file).and_then(|code| Module::build_native(context, &code).ok());
+        let file = disk_cache::name_of((source, &options, info.backend.to_string(), device));
+        let known = disk_cache::read(&file).and_then(|code| Module::build_native(context, &code).ok());
         // Cached code that the driver refuses is built again.
         if let Some(function) = known.and_then(|module| module.function(&name).ok()) {
             return Ok(function);
         }
         let module = Module::build_with(context, source, &options)?;
         if let Some(code) = module.native() {
-            kept::write(&file, &code);
+            disk_cache::write(&file, &code);
         }
         module.function(&name)
     }

@@ -14,9 +14,9 @@ use usm_kernel_ir::proof::Claims;
 use usm_kernel_ir::{Kernel, emit};
 use usm_kernel_jit::Pause;
 
+use super::disk_cache;
 use super::folder::OwnFolder;
-use super::kept;
-use crate::nrt_library::message_of;
+use crate::nrt::library::message_of;
 
 /// The function that [`emit::host_c`] describes.
 type Run =
@@ -178,7 +178,7 @@ impl Compiled {
 
     fn compile_text(text: &str, compiler: &Path) -> Result<Self, String> {
         let name = name_of(text, compiler);
-        let Some(folder) = kept::folder() else {
+        let Some(folder) = disk_cache::folder() else {
             let (folder, file) = compile(text, compiler, &name)?;
             let made = Self::load(&folder.at(&file));
             folder.remove(&[&file]);
@@ -195,7 +195,7 @@ impl Compiled {
         temporary.remove(&[&made]);
         let bytes = bytes?;
         let kept = folder.write(&file, &bytes);
-        let kept = kept.and_then(|()| folder.write(&sum, kept::checksum(&bytes).as_bytes()));
+        let kept = kept.and_then(|()| folder.write(&sum, disk_cache::checksum(&bytes).as_bytes()));
         kept.map_err(|error| format!("{file}: {error}"))?;
         Self::load(&folder.at(&file))
     }
@@ -271,15 +271,15 @@ fn compiler() -> Option<&'static Path> {
 /// so that no thread of it forks meanwhile.
 ///
 /// # Errors
-/// As [`kept::prepare`].
+/// As [`disk_cache::prepare`].
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     let _ = (compiler(), machine());
-    kept::prepare(py)
+    disk_cache::prepare(py)
 }
 
 /// The cache name of the code that a compiler makes from a text on this machine.
 fn name_of(text: &str, compiler: &Path) -> String {
-    kept::name_of((text, compiler, machine()))
+    disk_cache::name_of((text, compiler, machine()))
 }
 
 /// The abilities of the processor.
@@ -297,7 +297,7 @@ fn machine() -> &'static String {
 fn compile(text: &str, compiler: &Path, name: &str) -> Result<(OwnFolder, String), String> {
     let folder = OwnFolder::temporary()
         .map_err(|unfit| format!("a folder in {}: {unfit}", env::temp_dir().display()))?;
-    let file = format!("{name}.{}.so", kept::unique_number());
+    let file = format!("{name}.{}.so", disk_cache::unique_number());
     match run(text, compiler, &folder, &file) {
         Ok(()) => Ok((folder, file)),
         Err(reason) => {
@@ -337,5 +337,5 @@ fn run(text: &str, compiler: &Path, folder: &OwnFolder, file: &str) -> Result<()
 /// Whether a file is unchanged. Loading a truncated file would crash the process.
 fn is_whole(folder: &OwnFolder, file: &str, sum: &str) -> bool {
     let (written, bytes) = (folder.read(sum), folder.read(file));
-    matches!((written, bytes), (Ok(sum), Ok(bytes)) if sum == kept::checksum(&bytes).as_bytes())
+    matches!((written, bytes), (Ok(sum), Ok(bytes)) if sum == disk_cache::checksum(&bytes).as_bytes())
 }

@@ -10,9 +10,9 @@ use usm_kernel_ir::{Literal, Parameter, Scalar, length};
 
 use super::code::{ALL, Source, Variant};
 use super::launch::Prepared;
-use crate::error::OrRaise;
-use crate::runtime::Stream;
+use crate::device::runtime::Stream;
 use crate::storage::{Storage, with_turns};
+use crate::text::error::OrRaise;
 
 /// An argument in the form of the runtimes.
 pub(crate) enum Passed {

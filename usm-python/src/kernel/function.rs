@@ -12,9 +12,9 @@ use super::argument;
 use super::code::Code;
 use super::launch::{Mode, PyLaunch};
 use super::range::Sizes;
-use crate::argument as arguments;
-use crate::error::Class;
-use crate::fork::Replaced;
+use crate::process::fork::Replaced;
+use crate::text::argument as arguments;
+use crate::text::error::Class;
 
 /// The key of generated code: dimensions of the range, the mode, and the types of the arguments.
 pub(crate) type Key = Vec<u32>;

@@ -21,9 +21,9 @@ use usm_kernel_jit::Pause;
 use super::code::{Open, Source};
 use super::compiled::{Compiled, Given, Groups};
 use super::launch::Prepared;
-use crate::argument;
-use crate::error::{Class, OrRaise};
 use crate::storage::{Launched, Storage, Turns};
+use crate::text::argument;
+use crate::text::error::{Class, OrRaise};
 
 /// The most statements of a checked launch in one order, for all items: about a minute.
 const STEPS: u64 = 1 << 30;

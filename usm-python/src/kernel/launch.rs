@@ -15,11 +15,11 @@ use super::code::{Code, Open, Source};
 use super::function::{Key, PyKernelFunction};
 use super::range::Sizes;
 use super::{device, host};
-use crate::error::{Class, OrRaise};
-use crate::import;
-use crate::queue::{After, PyEvent};
-use crate::runtime::Stream;
-use crate::transfer;
+use crate::device::queue::{After, PyEvent};
+use crate::device::runtime::Stream;
+use crate::exchange::import;
+use crate::storage::transfer;
+use crate::text::error::{Class, OrRaise};
 
 /// The purpose of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,15 +7,15 @@ mod argument;
 mod code;
 mod compiled;
 mod device;
-mod finished;
+mod disk_cache;
 mod folder;
 mod function;
 mod host;
-mod kept;
 mod launch;
+mod precompiled;
 mod range;
 
-pub(crate) use finished::{PyKernel, PyModule, launch_finished};
 pub(crate) use function::PyKernelFunction;
 pub(crate) use host::set_threads;
 pub(crate) use launch::PyLaunch;
+pub(crate) use precompiled::{PyKernel, PyModule, launch_finished};

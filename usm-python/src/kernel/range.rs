@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 
-use crate::error::Class;
+use crate::text::error::Class;
 
 /// Sizes of a launch, one for each dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,70 @@
+//! Conversion of element types, by NumPy on the host: `astype`, and stores into an array of another
+//! type.
+
+use pyo3::exceptions::{PyImportError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array::Array;
+use crate::array::construct;
+use crate::array::dtype::PyDtype;
+use crate::exchange::import;
+use crate::storage::transfer::{self, Side};
+use crate::text::error::Class;
+
+/// Elements of `source` as an ndarray of another type.
+fn converted<'py>(source: &Bound<'py, PyAny>, dtype: &PyDtype, casting: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = source.py();
+    let no_numpy = |error: PyErr| match error.is_instance_of::<PyImportError>(py) {
+        true => Class::Request.error("NumPy converts elements, and it is not installed"),
+        false => error,
+    };
+    let values = construct::to_numpy(source).map_err(no_numpy)?;
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "casting"), casting)?;
+    values.call_method(intern!(py, "astype"), (dtype.dtype(py)?,), Some(&options))
+}
+
+/// Copies `source`, the memory of `value`, to `target`, and converts elements where NumPy's rule
+/// `same_kind` allows it.
+pub(crate) fn store(py: Python<'_>, target: &Side, value: &Bound<'_, PyAny>, source: &Side) -> PyResult<()> {
+    let (wanted, here) = (PyDtype::of_view(&target.view), PyDtype::of_view(&source.view));
+    if wanted == here || wanted.descr.is_some() || here.descr.is_some() {
+        return transfer::copy(py, target, source);
+    }
+    let refused = |error: PyErr| {
+        match error.is_instance_of::<PyTypeError>(py) {
+        true => Class::Request.error(format!(
+            "elements of type {here} do not convert to {wanted} without loss of their kind; array.astype({:?}) converts them",
+            wanted.text()
+        )),
+        false => error,
+    }
+    };
+    let values = converted(value, &wanted, "same_kind").map_err(refused)?;
+    transfer::copy(py, target, &import::require_side(&values)?)
+}
+
+/// `Array.astype`.
+pub(crate) fn astype<'py>(
+    array: &Bound<'py, Array>,
+    dtype: &Bound<'py, PyAny>,
+    casting: &str,
+    copy: bool,
+) -> PyResult<Bound<'py, Array>> {
+    let py = array.py();
+    let (wanted, holding) = (PyDtype::of(dtype)?, array.get().holding());
+    if wanted == PyDtype::of_view(&holding.view) {
+        return match copy {
+            true => {
+                let side = transfer::duplicate(py, &array.get().side(), &holding.stream, holding.kind(), 0)?;
+                Bound::new(py, Array::new(side))
+            }
+            false => Ok(array.clone()),
+        };
+    }
+    let values = converted(array.as_any(), &wanted, casting)?;
+    let side = import::require_side(&values)?;
+    Bound::new(py, Array::new(transfer::duplicate(py, &side, &holding.stream, holding.kind(), 0)?))
+}

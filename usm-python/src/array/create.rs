@@ -1,0 +1,284 @@
+//! Makes new arrays: `usm.empty`, `usm.zeros`, `usm.full` and the `_like` variants.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use usm_core::AllocKind;
+
+use crate::array::Array;
+use crate::array::construct;
+use crate::array::dtype::PyDtype;
+use crate::array::scalar;
+use crate::array::view::{MAX_DIMS, View};
+use crate::device::runtime::Stream;
+use crate::exchange::import;
+use crate::storage::Storage;
+use crate::storage::memory::Memory;
+use crate::storage::transfer::{self, Side};
+use crate::text::argument::{self, Kind};
+use crate::text::error::{Class, Failure, OrRaise};
+
+/// Reads the argument `shape`. One extent above the limit is enough for the error about them.
+pub(crate) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
+        true => Class::Request.error("shape: an extent does not fit 63 bits"),
+        false => {
+            let wrong = || argument::type_error("shape", value, "an integer or a sequence of integers");
+            argument::conversion_error(value.py(), error, wrong)
+        }
+    };
+    match value.extract::<i64>() {
+        Ok(extent) => Ok(vec![extent]),
+        Err(error)
+            if !error.is_instance_of::<PyTypeError>(value.py()) || value.is_instance_of::<PyString>() =>
+        {
+            Err(refused(error))
+        }
+        Err(_) => {
+            let place = std::cell::Cell::new(0_usize);
+            let read = |extent: &Bound<'_, PyAny>| {
+                let at = place.replace(place.get() + 1);
+                extent.extract().map_err(|error: PyErr| {
+                    match error.is_instance_of::<PyTypeError>(value.py()) {
+                        true => argument::type_error(&format!("shape[{at}]"), extent, "an integer"),
+                        false => error,
+                    }
+                })
+            };
+            argument::items(value, MAX_DIMS + 1, read).map_err(|error| match place.get() {
+                0 => refused(error),
+                _ if error.is_instance_of::<PyTypeError>(value.py()) => error,
+                _ => refused(error),
+            })
+        }
+    }
+}
+
+/// The place and kind of a new array.
+struct Place {
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    alignment: usize,
+}
+
+impl Place {
+    fn new(
+        py: Python<'_>,
+        kind: Option<Kind>,
+        device: Option<&Bound<'_, PyAny>>,
+        queue: Option<&Bound<'_, PyAny>>,
+        alignment: usize,
+    ) -> PyResult<Self> {
+        let stream = match import::queue_of_arguments(py, device, queue)? {
+            Some(stream) => stream,
+            None => import::stream(py, None)?,
+        };
+        Ok(Self { stream, kind: kind.map_or(AllocKind::Shared, |kind| kind.0), alignment })
+    }
+
+    /// A new array with uninitialised elements.
+    fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
+        self.make_by(element, extents, |place, size| {
+            py.detach(|| Ok(Storage::allocate(&place.stream, place.kind, size, place.alignment)?))
+        })
+    }
+
+    /// A new array of zeros.
+    fn make_zeroed(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
+        self.make_by(element, extents, |place, size| {
+            py.detach(|| Storage::allocate_zeroed(&place.stream, place.kind, size, place.alignment))
+        })
+    }
+
+    /// A new array of one value.
+    fn make_filled(
+        self,
+        py: Python<'_>,
+        element: PyDtype,
+        extents: &[i64],
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Array> {
+        let stored = scalar::store(element.dtype, value);
+        let bytes = stored.map_err(|error| argument::named(py, "fill_value", error))?;
+        let bytes = &bytes[..element.dtype.itemsize() as usize];
+        if bytes.iter().all(|byte| *byte == 0) {
+            return self.make_zeroed(py, element, extents).map(Array::new);
+        }
+        let side = self.make(py, element, extents)?;
+        transfer::fill(py, &side, bytes)?;
+        Ok(Array::new(side))
+    }
+
+    fn make_by(
+        self,
+        element: PyDtype,
+        extents: &[i64],
+        allocate: impl FnOnce(&Self, usize) -> Result<Storage, Failure>,
+    ) -> PyResult<Side> {
+        let PyDtype { dtype, descr } = element;
+        let view = View { descr, ..View::contiguous(dtype, extents)? };
+        let storage = allocate(&self, view.nbytes()).or_raise()?;
+        Ok(Side { storage, stream: self.stream, view })
+    }
+}
+
+/// A new array with uninitialised elements; `dtype` defaults to float64. `alignment` is in bytes;
+/// 0 means 16.
+///
+/// >>> array = usm.empty((2, 3), "float32", kind="device", device="host")
+/// >>> array.nbytes, array.kind
+/// (24, 'device')
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+pub(crate) fn empty(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
+) -> PyResult<Array> {
+    let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
+    let extents = self::shape(shape)?;
+    Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents).map(Array::new)
+}
+
+/// A new array of zeros; `dtype` defaults to float64.
+///
+/// >>> usm.zeros(3, "i4", device="host").tolist()
+/// [0, 0, 0]
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+pub(crate) fn zeros(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
+) -> PyResult<Array> {
+    let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
+    let extents = self::shape(shape)?;
+    Place::new(py, kind, device, queue, alignment)?.make_zeroed(py, element, &extents).map(Array::new)
+}
+
+/// The type of a single value: a Python number, or a scalar of NumPy's.
+fn of_value(value: &Bound<'_, PyAny>) -> PyResult<PyDtype> {
+    let refused = match construct::infer(std::slice::from_ref(value), false) {
+        Ok(dtype) => return Ok(dtype.into()),
+        Err(refused) => refused,
+    };
+    match value.getattr_opt(intern!(value.py(), "dtype"))? {
+        Some(dtype) => PyDtype::of(&dtype),
+        None => {
+            let wrong = || argument::type_error("fill_value", value, "a bool, int, float or complex");
+            Err(argument::conversion_error(value.py(), refused, wrong))
+        }
+    }
+}
+
+/// A new array with one value everywhere; `dtype` defaults to the value's.
+///
+/// >>> usm.full((2, 2), 1.5, device="host").tolist()
+/// [[1.5, 1.5], [1.5, 1.5]]
+#[pyfunction]
+#[pyo3(signature = (shape, fill_value, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+#[expect(clippy::too_many_arguments, reason = "the surface of Python")]
+pub(crate) fn full(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::alignment)] alignment: usize,
+) -> PyResult<Array> {
+    let element = match dtype {
+        Some(dtype) => PyDtype::of(dtype)?,
+        None => of_value(fill_value)?,
+    };
+    let extents = self::shape(shape)?;
+    Place::new(py, kind, device, queue, alignment)?.make_filled(py, element, &extents, fill_value)
+}
+
+/// The place, type and shape of a new array like `obj`: by default its type, kind, device and
+/// context. Foreign host memory has no device; the default device is used for it.
+fn like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Place, PyDtype, Vec<i64>)> {
+    let py = obj.py();
+    let ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
+    let side = Side::of(obj)?;
+    let has_place = ours || !side.stream.is_host();
+    let mut place = Place::new(py, kind, device, queue, 0)?;
+    if has_place && kind.is_none() {
+        place.kind = side.storage.kind();
+    }
+    if has_place && device.is_none() && queue.is_none() {
+        place.stream = Arc::clone(&side.stream);
+    }
+    let element = match dtype {
+        Some(dtype) => PyDtype::of(dtype)?,
+        None => PyDtype::of_view(&side.view),
+    };
+    let extents = side.view.shape.iter().map(|extent| *extent as i64).collect();
+    Ok((place, element, extents))
+}
+
+/// A new array like another, with uninitialised elements.
+#[pyfunction]
+#[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn empty_like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make(obj.py(), element, &extents).map(Array::new)
+}
+
+/// A new array of zeros like another.
+#[pyfunction]
+#[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn zeros_like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make_zeroed(obj.py(), element, &extents).map(Array::new)
+}
+
+/// A new array like another, with one value everywhere.
+///
+/// >>> like = usm.zeros(3, "i2", kind="shared", device="host")
+/// >>> array = usm.full_like(like, 7)
+/// >>> array.tolist(), array.kind
+/// ([7, 7, 7], 'shared')
+#[pyfunction]
+#[pyo3(signature = (obj, fill_value, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn full_like(
+    obj: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    let (place, element, extents) = like(obj, dtype, kind, device, queue)?;
+    place.make_filled(obj.py(), element, &extents, fill_value)
+}

@@ -1,0 +1,516 @@
+//! `usm.Array`.
+
+pub(crate) mod axes;
+pub(crate) mod construct;
+pub(crate) mod content;
+pub(crate) mod conversion;
+pub(crate) mod create;
+pub(crate) mod dtype;
+pub(crate) mod ipc;
+pub(crate) mod operators;
+pub(crate) mod placement;
+pub(crate) mod scalar;
+pub(crate) mod selection;
+pub(crate) mod text;
+pub(crate) mod travel;
+pub(crate) mod ufunc;
+pub(crate) mod uniform;
+pub(crate) mod view;
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyString, PyTuple};
+
+use crate::array::content::Holding;
+use crate::array::dtype::PyDtype;
+use crate::array::view::View;
+use crate::device::PyDevice;
+use crate::device::context::PyContext;
+use crate::device::queue::PyQueue;
+use crate::exchange::cuda;
+use crate::exchange::dlpack::{self, ExportOptions};
+use crate::exchange::export;
+use crate::exchange::import;
+use crate::storage::Storage;
+use crate::storage::reserve;
+use crate::storage::transfer::{self, Side};
+use crate::text::argument::{self, Kind};
+use crate::text::error::OrRaise;
+
+/// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
+#[pyclass(frozen, weakref, module = "usm", name = "Array")]
+#[derive(Debug)]
+pub(crate) struct Array(Holding, dlpack::Dims, bool);
+
+impl Array {
+    #[inline]
+    pub(crate) fn new(holding: impl Into<Holding>) -> Self {
+        Self(holding.into(), dlpack::Dims::new(), false)
+    }
+
+    /// Shape and strides that C consumers borrow.
+    pub(crate) fn dims(&self) -> &dlpack::Dims {
+        &self.1
+    }
+
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.0
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        self.0.side()
+    }
+
+    /// An array on shared memory.
+    pub(crate) fn part(side: Side) -> Self {
+        Self(side.into(), dlpack::Dims::new(), true)
+    }
+
+    /// Another array on the same memory, which it does not own.
+    pub(crate) fn with_view(&self, view: View) -> Self {
+        Self(self.0.with_view(view).into(), dlpack::Dims::new(), true)
+    }
+
+    fn view(&self) -> &View {
+        &self.0.view
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        self.0.storage()
+    }
+}
+
+#[pymethods]
+impl Array {
+    /// Extents in elements: a tuple with one integer for each dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().shape.iter())
+    }
+
+    /// Strides in bytes: a tuple with one integer for each dimension.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().strides.iter())
+    }
+
+    /// The element type. It equals NumPy's type and the type string.
+    #[getter]
+    fn dtype(&self) -> PyDtype {
+        PyDtype::of_view(self.view())
+    }
+
+    /// Number of dimensions.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.view().ndim()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.view().len()
+    }
+
+    /// Size of one element in bytes.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.view().itemsize()
+    }
+
+    /// Size of all elements in bytes, without gaps.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.view().nbytes()
+    }
+
+    /// The kind of the memory: `"host"`, `"device"` or `"shared"`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind().name()
+    }
+
+    /// Whether the memory is read-only.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.0.is_readonly()
+    }
+
+    /// Address of the element with all indices 0.
+    #[getter]
+    fn pointer(&self) -> usize {
+        self.0.address() + self.view().offset
+    }
+
+    /// The queue for work on the array.
+    #[getter]
+    fn queue(&self) -> PyQueue {
+        PyQueue(Arc::clone(&self.0.stream))
+    }
+
+    /// The context of the memory.
+    #[getter]
+    fn context(&self) -> PyContext {
+        PyContext(self.0.stream.scope())
+    }
+
+    /// The device of the memory; `None` if usm does not list it.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> Option<PyDevice> {
+        self.context().device(py)
+    }
+
+    /// The producer of imported memory; `None` for usm's own memory.
+    #[getter]
+    fn base<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
+        self.storage().owner().map(|owner| owner.bind(py))
+    }
+
+    /// Whether the elements lie in C order without gaps.
+    #[getter]
+    fn is_c_contiguous(&self) -> bool {
+        self.view().is_c_contiguous()
+    }
+
+    /// Whether the elements lie in Fortran order without gaps.
+    #[getter]
+    fn is_f_contiguous(&self) -> bool {
+        self.view().is_f_contiguous()
+    }
+
+    /// A view of the same memory with the axes reversed.
+    #[getter(T)]
+    fn transposed(&self) -> Self {
+        self.with_view(self.view().transposed())
+    }
+
+    /// A view of the same memory with another shape. One extent may be -1. :class:`ValueError` if
+    /// the shape does not fit.
+    ///
+    /// >>> usm.zeros(6, device="host").reshape(2, -1).shape
+    /// (2, 3)
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let given = match shape.get_item(0) {
+            Ok(first) if shape.len() == 1 => first,
+            _ => shape.clone().into_any(),
+        };
+        let shape: Vec<isize> = create::shape(&given)?.iter().map(|extent| *extent as isize).collect();
+        Ok(self.with_view(self.view().reshaped(&shape)?))
+    }
+
+    /// A C-contiguous copy, by default in memory of the same kind, device and context.
+    #[pyo3(signature = (*, kind=None, device=None, queue=None))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        kind: Option<Kind>,
+        device: Option<&Bound<'_, PyAny>>,
+        queue: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let kind = kind.map_or(self.0.kind(), |kind| kind.0);
+        let place = import::queue_of_arguments(py, device, queue)?;
+        let stream = place.unwrap_or_else(|| Arc::clone(&self.0.stream));
+        transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
+    }
+
+    /// The array in memory of the same kind on a device: itself if it is already there, otherwise a
+    /// copy. `stream` is a queue of that device; the copy then lies in its context.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, Self>,
+        device: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(stream) = stream.filter(|stream| !stream.is_none()) {
+            let _ = import::named_stream(stream, ("stream", argument::QUEUE))?;
+        }
+        let Some(place) = import::queue_of_arguments(py, Some(device), stream)? else {
+            return Ok(slf.clone());
+        };
+        let (here, there) = (this.0.stream.context(), place.context());
+        let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
+        if here.id() == there.id() || (same && stream.is_none()) {
+            return Ok(slf.clone());
+        }
+        Bound::new(py, Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?))
+    }
+
+    /// Sets every element to a value.
+    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        fill(py, &self.side(), value)
+    }
+
+    /// Waits for usm's work on this array.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        let storage = self.storage();
+        py.detach(|| storage.wait_for_uses()).or_raise()
+    }
+
+    /// The only element of an array of size 1.
+    pub(crate) fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.view().len() != 1 {
+            let message =
+                format!("only an array of one element has an item; this one has {}", self.view().len());
+            return Err(PyValueError::new_err(message));
+        }
+        scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.side())?)
+    }
+
+    /// The elements as nested lists. An array of 0 dimensions returns its element.
+    ///
+    /// >>> array = usm.asarray([[1, 2], [3, 4]], device="host")
+    /// >>> array.tolist(), array[1, 0].tolist()
+    /// ([[1, 2], [3, 4]], 3)
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.view().ndim() == 0 {
+            return self.item(py);
+        }
+        let bytes = transfer::to_bytes(py, &self.side())?;
+        text::nested(py, self.view(), &self.view().shape, &bytes)
+    }
+
+    /// A copy with elements of another type, in memory of the same kind and device. NumPy converts
+    /// them, by its rule `casting`.
+    ///
+    /// >>> usm.asarray([1.5, 2.5], device="host").astype("i4").tolist()
+    /// [1, 2]
+    #[pyo3(signature = (dtype, *, casting="unsafe", copy=true))]
+    fn astype<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = argument::casting)] casting: &str,
+        copy: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        conversion::astype(slf, dtype, casting, copy)
+    }
+
+    /// The elements as bytes in C order.
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        reserve::bytes(py, &transfer::to_bytes(py, &self.side())?)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.view().shape.first() {
+            Some(extent) => Ok(extent.unsigned_abs()),
+            None => Err(PyTypeError::new_err("an array of 0 dimensions has no length")),
+        }
+    }
+
+    /// A view. A mask or a list of integers gives a copy, as in NumPy, which selects the elements.
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if selection::is_of_values(key)? {
+            return selection::copy(slf, key).map(Self::new);
+        }
+        Ok(slf.get().with_view(slf.get().view().indexed(key)?))
+    }
+
+    /// Copies an array or a value to the elements that the key selects. The source is broadcast.
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let target = self.0.with_view(self.view().indexed(key)?);
+        let dtype = target.view.dtype;
+        if let Ok(array) = value.cast_exact::<Self>() {
+            return conversion::store(py, &target, value, &array.get().side());
+        }
+        if let Some(source) = import::without_copy(value)? {
+            let source = source.get().side();
+            // A scalar of NumPy's is a number, as Python's are.
+            if source.view.dtype != dtype && scalar::number_of_numpy(value)?.is_some() {
+                return fill(py, &target, value);
+            }
+            return conversion::store(py, &target, value, &source);
+        }
+        if crate::array::construct::is_sequence(value) {
+            let side = crate::array::construct::of_values(value, Some(dtype))?;
+            return transfer::copy(py, &target, &side);
+        }
+        fill(py, &target, value)
+    }
+
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = key;
+        Err(PyTypeError::new_err("array elements cannot be deleted"))
+    }
+
+    fn __iter__(&self) -> PyResult<Rows> {
+        let len = self.__len__()?;
+        Ok(Rows { side: self.side(), len, next: AtomicUsize::new(0) })
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyInt>().call1((self.item(py)?,))
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        self.item(py)?.extract()
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.item(py)?.is_truthy()
+    }
+
+    /// Size of the object in bytes, with its memory if this array owns it. Imported memory and
+    /// parts of another array do not count.
+    fn __sizeof__(&self) -> usize {
+        let owned = if self.2 || self.0.is_foreign() { 0 } else { self.storage().size() };
+        size_of::<Self>() + owned
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        text::describe(py, &self.0)
+    }
+
+    /// The display in notebooks: shape, type, kind, device and values.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        text::page(py, &self.0)
+    }
+
+    /// For SYCL memory only. Waits for work in flight.
+    #[getter]
+    fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::sycl_dictionary(py, &self.side())
+    }
+
+    /// For host and shared memory only. Waits for work in flight.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_dictionary(py, &self.side())
+    }
+
+    /// For CUDA memory only, not HIP's. The dictionary names the array's queue as the stream to
+    /// order work after.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        cuda::dictionary(py, &self.side())
+    }
+
+    /// DLPack's table for C, version 1.3.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
+        dlpack::exchange_api(py)
+    }
+
+    /// DLPack. Waits for work in flight. On CUDA and ROCm the consumer's `stream` waits instead.
+    /// :class:`usm.AccessError` for device memory without a DLPack device, unless `copy` True or a
+    /// `dl_device` of the host requests a copy.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        dlpack::export(py, &self.side(), &ExportOptions { stream, max_version, dl_device, copy })
+    }
+
+    /// NumPy's conversion. :class:`usm.AccessError` if the host cannot access the memory.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
+    }
+
+    /// NumPy's type of the elements, for NumPy 2.4 and later.
+    #[getter]
+    fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype().dtype(py)
+    }
+
+    /// NumPy's elementwise functions, on memory that the host can access. Results without `out` are
+    /// arrays of NumPy.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    #[pyo3(signature = (ufunc, method, /, *inputs, **kwargs))]
+    fn __array_ufunc__<'py>(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        method: &Bound<'py, PyString>,
+        inputs: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        ufunc::call(ufunc, method, inputs, kwargs)
+    }
+
+    /// NumPy's functions. They treat the array as any other.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __array_function__<'py>(
+        &self,
+        func: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy_function(func, types, args, kwargs)
+    }
+
+    /// `(type, id)`. USM of SYCL has type 14, and its id counts root devices. CUDA's device, host
+    /// and managed memory have types 2, 3 and 13. ROCm's page-locked memory has type 11, its other
+    /// memory 10. The host is `(1, 0)`, and so are OpenCL and Level Zero: their device memory is
+    /// exported only as a copy.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let device = dlpack::device(&self.side());
+        (device.kind.code(), device.id)
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let array = slf.get();
+        transfer::expose_to_host(slf.py(), array.storage())?;
+        let pointer = array.pointer() as *mut u8;
+        let readonly = array.0.is_readonly();
+        // SAFETY: the structure is Python's. The view's elements are host memory, which the object
+        // keeps alive.
+        unsafe {
+            crate::exchange::buffer::fill(raw, flags, slf.clone().into_any(), pointer, array.view(), readonly)
+        }
+    }
+
+    unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
+        // SAFETY: Python returns the structure that `__getbuffer__` filled.
+        unsafe { crate::exchange::buffer::release(raw) };
+    }
+}
+
+/// Iterates over an array's first axis. Makes each element when it is requested.
+#[pyclass(frozen, module = "usm", name = "Rows")]
+struct Rows {
+    side: Side,
+    len: usize,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Array> {
+        let step = |next: usize| (next < self.len).then_some(next + 1);
+        let index = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
+        let Side { storage, stream, view } = &self.side;
+        let (storage, stream) = (storage.clone(), Arc::clone(stream));
+        Some(Array::part(Side { storage, stream, view: view.row(index) }))
+    }
+
+    fn __length_hint__(&self) -> usize {
+        self.len - self.next.load(Ordering::Relaxed)
+    }
+}
+
+/// Sets every element.
+fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let bytes = scalar::store(side.view.dtype, value).map_err(|error| argument::named(py, "value", error))?;
+    transfer::fill(py, side, &bytes[..side.view.itemsize()])
+}

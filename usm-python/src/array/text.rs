@@ -1,0 +1,152 @@
+//! Converts arrays to nested lists and to text.
+
+use std::fmt::Write;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use usm_plan::units;
+
+use crate::array::content::Holding;
+use crate::array::dtype::{self, PyDtype};
+use crate::array::scalar;
+use crate::array::view::View;
+use crate::storage::reserve;
+use crate::storage::transfer;
+use crate::text::html;
+
+/// Nested lists of elements in C order.
+pub(crate) fn nested<'py>(
+    py: Python<'py>,
+    view: &View,
+    shape: &[isize],
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((extent, inner)) = shape.split_first() else {
+        return element(py, view, bytes);
+    };
+    let extent = extent.unsigned_abs();
+    let step = bytes.len().checked_div(extent).unwrap_or(0);
+    let rows = reserve::list(py, extent, |index| nested(py, view, inner, &bytes[index * step..][..step]))?;
+    Ok(rows.into_any())
+}
+
+/// One element: Python's scalar, or NumPy's `item()` of a type that Python has no scalar for, such
+/// as a structure. Only a program that has imported NumPy has such types.
+fn element<'py>(py: Python<'py>, view: &View, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    scalar::load(py, view.dtype, bytes).or_else(|error| match dtype::numpy(py)? {
+        Some(numpy) => {
+            let dtype = PyDtype::of_view(view).dtype(py)?;
+            let one = numpy.call_method1(intern!(py, "frombuffer"), (PyBytes::new(py, bytes), dtype));
+            one?.call_method0(intern!(py, "item"))
+        }
+        None => Err(error),
+    })
+}
+
+/// Largest number of elements that is shown in full. Above it only the ends of each axis are shown.
+const SHOWN: usize = 48;
+/// Number of entries at each end of an axis.
+const EDGE: usize = 3;
+/// Largest number of axes of which the ends are shown: more axes would give hundreds of ends.
+const AXES: usize = 4;
+
+/// Values, shape, type, kind and device. Reads only the shown elements, after the work on them.
+/// Copies them if the host cannot access the memory. Elements that cannot be read are not shown.
+pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
+    let selector = usm_core::Selector::of(holding.stream.context().info());
+    format!(
+        "usm.Array({}, shape={}, dtype={}, kind={:?}, device=\"{selector}\")",
+        values(py, holding),
+        shape(view),
+        argument(view),
+        holding.kind().name()
+    )
+}
+
+/// The same for a notebook: one line for each row of the first axis.
+pub(crate) fn page(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
+    let table = html::properties(&[
+        ("shape", shape(view)),
+        ("dtype", PyDtype::of_view(view).to_string()),
+        ("kind", holding.kind().name().to_owned()),
+        ("device", usm_core::Selector::of(holding.stream.context().info()).to_string()),
+        ("size", units::shown(view.nbytes() as u64)),
+    ]);
+    table + &html::preformatted(&values(py, holding).replace("], [", "],\n ["))
+}
+
+/// The values, or three dots.
+fn values(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
+    let mut values = String::new();
+    let too_many = view.ndim() > AXES && view.len() > SHOWN;
+    if too_many || elements(py, holding, view, &mut values).is_err() {
+        "...".clone_into(&mut values);
+    }
+    values
+}
+
+/// The argument that makes the type again: a text, or the list of members.
+fn argument(view: &View) -> String {
+    let dtype = PyDtype::of_view(view);
+    if dtype.descr.is_some() { dtype.to_string() } else { format!("{:?}", dtype.text()) }
+}
+
+/// The shape in Python's spelling of a tuple.
+fn shape(view: &View) -> String {
+    let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    format!("({}{comma})", shape.join(", "))
+}
+
+fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {
+    let Some(extent) = view.shape.first().map(|extent| extent.unsigned_abs()) else {
+        let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
+        let value = element(py, view, &bytes)?;
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}", value.repr()?);
+        return Ok(());
+    };
+    // There may be any number of rows without elements.
+    if holding.view.len() == 0 {
+        text.push_str("[]");
+        return Ok(());
+    }
+    text.push('[');
+    if holding.view.len() <= SHOWN || extent <= 2 * EDGE {
+        run(py, holding, view, 0..extent, text)?;
+    } else {
+        run(py, holding, view, 0..EDGE, text)?;
+        text.push_str(", ..., ");
+        run(py, holding, view, extent - EDGE..extent, text)?;
+    }
+    text.push(']');
+    Ok(())
+}
+
+/// Some entries of the first axis.
+fn run(
+    py: Python<'_>,
+    holding: &Holding,
+    view: &View,
+    range: std::ops::Range<usize>,
+    text: &mut String,
+) -> PyResult<()> {
+    let part = view.part(range.start, range.len());
+    if view.ndim() == 1 {
+        let bytes = transfer::to_bytes(py, &holding.with_view(part.clone()))?;
+        let values = nested(py, &part, &part.shape, &bytes)?.repr()?;
+        text.push_str(values.to_str()?.trim_matches(['[', ']']));
+        return Ok(());
+    }
+    for row in 0..range.len() {
+        if row > 0 {
+            text.push_str(", ");
+        }
+        elements(py, holding, &part.row(row), text)?;
+    }
+    Ok(())
+}

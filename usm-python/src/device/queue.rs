@@ -1,0 +1,299 @@
+//! `usm.Queue` and `usm.Event`.
+
+use std::slice;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use usm_core::backend::EventOps;
+use usm_core::backend::{Dyn, DynEvent};
+use usm_core::{BackendKind, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
+
+use crate::device::PyDevice;
+use crate::device::context::{PyContext, device_of};
+use crate::device::runtime::Stream;
+use crate::exchange::capsule;
+use crate::exchange::cuda;
+use crate::exchange::sycl;
+use crate::storage::transfer;
+use crate::text::argument;
+use crate::text::error::{self, OrRaise};
+
+/// Ordered submission of work.
+#[pyclass(frozen, weakref, module = "usm", name = "Queue")]
+#[derive(Clone, Debug)]
+pub(crate) struct PyQueue(pub(crate) Arc<Stream>);
+
+/// The completion of one operation.
+#[pyclass(frozen, weakref, module = "usm", name = "Event")]
+#[derive(Clone, Debug)]
+pub(crate) struct PyEvent(pub(crate) Event<Dyn>);
+
+/// Reads the argument `after`, a sequence of events.
+#[derive(Debug, Default)]
+pub(crate) struct After(pub(crate) Vec<Event<Dyn>>);
+
+impl<'py> FromPyObject<'_, 'py> for After {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let event = |item: &Bound<'py, PyAny>| Ok(item.cast::<PyEvent>()?.get().0.clone());
+        argument::items(&value, usize::MAX, event).map(Self)
+    }
+}
+
+#[pymethods]
+impl PyQueue {
+    /// `device` is a device, a selector, a context, or a dpctl queue, which is then shared. Events
+    /// of a `timed` queue know their times.
+    #[new]
+    #[pyo3(signature = (device=None, in_order=true, *, timed=false))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, in_order: bool, timed: bool) -> PyResult<Self> {
+        let scope = match device {
+            Some(given) if given.is_instance_of::<PyContext>() => {
+                Arc::clone(&given.cast::<PyContext>()?.get().0)
+            }
+            Some(given) if sycl::looks_like_queue(given)? => {
+                // Its properties were chosen when it was made.
+                return match timed {
+                    true => Err(PyValueError::new_err(
+                        "timed: make the dpctl queue with property=\"enable_profiling\"",
+                    )),
+                    false => sycl::stream_of(given).map(Self),
+                };
+            }
+            _ => device_of(py, device, ("device", argument::QUEUE))?.0.scope()?,
+        };
+        let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
+        let context = &scope.context;
+        let create = || if timed { context.timed_queue(order) } else { context.queue(order) };
+        let queue = py.detach(create).or_raise()?;
+        Ok(Self(Stream::new(queue, &scope)))
+    }
+
+    /// The device; `None` if usm does not list it.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> Option<PyDevice> {
+        self.context().device(py)
+    }
+
+    /// The context of the queue and of its memory.
+    #[getter]
+    fn context(&self) -> PyContext {
+        PyContext(self.0.scope())
+    }
+
+    /// The queue's number, unique in the process; `usm.history` and snapshots use it.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Whether each operation waits for the previous one.
+    #[getter]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.0.queue.order() == QueueOrder::InOrder
+    }
+
+    /// Waits until all earlier work is complete, at most `timeout` seconds.
+    #[pyo3(signature = (timeout=30.0))]
+    pub(crate) fn wait(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    ) -> PyResult<()> {
+        wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
+    }
+
+    /// An event after all earlier work.
+    fn barrier(&self, py: Python<'_>) -> PyResult<PyEvent> {
+        py.detach(|| self.0.queue.barrier(&[])).or_raise().map(PyEvent)
+    }
+
+    /// Copies `src` to `dst`, two contiguous arrays or memory objects of this queue's context,
+    /// without waiting. The event tells when the copy is complete. Other code must not access
+    /// imported memory meanwhile. `usm.copy` takes memory of other contexts and NumPy's arrays.
+    fn copy(&self, py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<PyEvent> {
+        transfer::copy_async(py, &self.0, dst, src).map(PyEvent)
+    }
+
+    /// `(0, stream)` for other libraries on CUDA and HIP: the driver's handle of the queue.
+    fn __cuda_stream__(&self) -> PyResult<(u8, u64)> {
+        match self.0.context().info().backend {
+            BackendKind::Cuda | BackendKind::Hip => Ok((0, cuda::handle(&self.0))),
+            other => Err(PyAttributeError::new_err(format!("a queue of {other} is no CUDA stream"))),
+        }
+    }
+
+    /// A fresh `SyclQueueRef` capsule. SYCL only.
+    fn _get_capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule::of_queue(py, &self.0)
+    }
+
+    /// Handles of one queue are equal.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.0, &other.get().0))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize >> 4
+    }
+
+    fn __repr__(&self) -> String {
+        let selector = usm_core::Selector::of(self.0.context().info());
+        let order = if self.is_in_order() { "in order" } else { "out of order" };
+        format!("<usm.Queue on {selector}, {order}>")
+    }
+}
+
+#[pymethods]
+impl PyEvent {
+    /// Whether the operation is complete. Never waits.
+    #[getter]
+    fn done(&self) -> PyResult<bool> {
+        Ok(self.0.status().or_raise()? == EventStatus::Complete)
+    }
+
+    /// Waits until the operation is complete, at most `timeout` seconds.
+    #[pyo3(signature = (timeout=30.0))]
+    fn wait(&self, py: Python<'_>, #[pyo3(from_py_with = argument::timeout)] timeout: f64) -> PyResult<()> {
+        Limit::seconds(timeout)?.outcome(py, slice::from_ref(self.0.raw()))?.or_raise()
+    }
+
+    /// When the device began the operation and when it had finished, in nanoseconds of the
+    /// runtime's own clock. Waits for the operation, at most `timeout` seconds. Only events of a
+    /// queue made with `timed=True` have times; other events raise a `DeviceError`.
+    #[pyo3(signature = (timeout=30.0))]
+    fn times(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    ) -> PyResult<(u128, u128)> {
+        self.wait(py, timeout)?;
+        let times = py.detach(|| self.0.times()).or_raise()?;
+        Ok((times.started.as_nanos(), times.ended.as_nanos()))
+    }
+
+    /// `await event`: waits in a thread of the loop's, at most 30 seconds, as `wait` does.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+        let wait = slf.getattr("wait")?;
+        running.call_method1("run_in_executor", (py.None(), wait))?.call_method0("__await__")
+    }
+
+    fn __repr__(&self) -> &'static str {
+        match self.0.status() {
+            Ok(EventStatus::Complete) => "<usm.Event done>",
+            Ok(EventStatus::Pending) => "<usm.Event pending>",
+            Err(_) => "<usm.Event failed>",
+        }
+    }
+}
+
+/// Interval of the checks for signals (Ctrl-C) during a wait.
+const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
+
+/// Waits for the work that `pending` finds in flight, at most `timeout` seconds in total, without
+/// the interpreter. Calls `pending` once: work submitted during the wait does not count. Raises a
+/// failure after all other work has been waited for. `tell` returns a failure that is reported only
+/// once; it has precedence over a failure that every call reports.
+pub(crate) fn wait(
+    py: Python<'_>,
+    timeout: f64,
+    context: &Context<Dyn>,
+    pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
+    tell: impl Fn() -> Result<()> + Sync,
+) -> PyResult<()> {
+    let limit = Limit::seconds(timeout)?;
+    let reported = |error: Error| match py.detach(&tell) {
+        Err(said) if !is_timeout(&said) => said,
+        _ => error,
+    };
+    let outcome = match limit.in_slices(py, &pending)? {
+        Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
+            true => error,
+            false => reported(error),
+        }),
+        Err(error) if is_timeout(&error) => Err(error),
+        // Work in flight has no event. If its failure is reported once, all other work has events
+        // now.
+        Err(error) => {
+            let error = reported(error);
+            let wait_for_others = || {
+                let others = limit.in_slices(py, &pending)?;
+                others
+                    .map(|others| limit.outcome(py, others.events()))
+                    .map_or(Ok(()), |ended| ended.map(drop))
+            };
+            wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
+            Err(error)
+        }
+    };
+    if outcome.is_ok() {
+        py.detach(|| context.collect());
+    }
+    outcome.or_raise()
+}
+
+fn is_timeout(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Timeout { .. })
+}
+
+/// A time limit from Python for several waits together.
+struct Limit {
+    start: Instant,
+    limit: Duration,
+}
+
+impl Limit {
+    /// Starts the time.
+    fn seconds(value: f64) -> PyResult<Self> {
+        let limit = Duration::try_from_secs_f64(value).map_err(|_| {
+            PyValueError::new_err(format!(
+                "timeout: {value} does not fit; a number of seconds, not negative, does"
+            ))
+        })?;
+        Ok(Self { start: Instant::now(), limit })
+    }
+
+    /// Waits for all of `events`. Returns the first failure after all others have been waited for.
+    /// The outer error is a signal's exception.
+    fn outcome<'e>(
+        &self,
+        py: Python<'_>,
+        events: impl IntoIterator<Item = &'e DynEvent>,
+    ) -> PyResult<Result<()>> {
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);
+        }
+        Ok(outcome)
+    }
+
+    /// The result of `step`, which receives a limit and is repeated if that was too short. The
+    /// outer error is a signal's exception.
+    fn in_slices<T: Send>(
+        &self,
+        py: Python<'_>,
+        step: impl Fn(Duration) -> Result<T> + Sync,
+    ) -> PyResult<Result<T>> {
+        loop {
+            let left = self.limit.saturating_sub(self.start.elapsed());
+            match py.detach(|| step(left.min(UNTIL_SIGNALS))) {
+                Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
+                    py.check_signals()?;
+                }
+                Err(mut error) => {
+                    if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
+                        *limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                    }
+                    return Ok(Err(error));
+                }
+                Ok(answer) => return Ok(Ok(answer)),
+            }
+        }
+    }
+}

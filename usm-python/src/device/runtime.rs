@@ -1,0 +1,366 @@
+//! The runtimes of this process, opened once at first need, with their devices, contexts and
+//! default queues.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use usm::{Absence, OpenError, Opened, Runtimes};
+use usm_core::backend::{Dyn, DynDevice};
+use usm_core::ends::ForkOnce;
+use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
+use usm_sycl::Dpctl;
+
+use crate::storage::stats;
+use crate::text::error::{Class, OrRaise};
+
+/// A context with its default queue, made at first need.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) context: Context<Dyn>,
+    queue: OnceLock<Arc<Stream>>,
+}
+
+/// A queue, shared by Python's handles.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// From 1 on, unique in the process.
+    pub(crate) number: u64,
+    pub(crate) queue: Queue<Dyn>,
+    /// Weak, because a scope owns its default queue.
+    scope: Weak<Scope>,
+    /// The `dpctl.SyclQueue` that this views, or that was made as a view of this.
+    pub(crate) foreign: OnceLock<Py<PyAny>>,
+}
+
+impl Stream {
+    pub(crate) fn new(queue: Queue<Dyn>, scope: &Arc<Scope>) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, queue, scope: Arc::downgrade(scope), foreign: OnceLock::new() })
+    }
+
+    pub(crate) fn scope(&self) -> Arc<Scope> {
+        self.scope.upgrade().unwrap_or_else(|| Scope::new(self.context().clone()))
+    }
+
+    pub(crate) fn context(&self) -> &Context<Dyn> {
+        self.queue.context()
+    }
+
+    pub(crate) fn is_host(&self) -> bool {
+        self.context().info().backend == BackendKind::Host
+    }
+
+    pub(crate) fn is_sycl(&self) -> bool {
+        self.context().info().backend == BackendKind::Sycl
+    }
+}
+
+impl Scope {
+    pub(crate) fn new(context: Context<Dyn>) -> Arc<Self> {
+        stats::begin_history(&context);
+        Arc::new(Self { context, queue: OnceLock::new() })
+    }
+
+    /// The in-order queue for work without a queue of its own.
+    pub(crate) fn queue(self: &Arc<Self>) -> PyResult<Arc<Stream>> {
+        if let Some(queue) = self.queue.get() {
+            return Ok(Arc::clone(queue));
+        }
+        let made = Stream::new(self.context.queue(QueueOrder::InOrder).or_raise()?, self);
+        Ok(Arc::clone(self.queue.get_or_init(|| made)))
+    }
+}
+
+/// A device of a runtime, with its default context.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) device: DynDevice,
+    pub(crate) info: DeviceInfo,
+    scope: OnceLock<Arc<Scope>>,
+}
+
+impl Entry {
+    fn new(device: DynDevice) -> Arc<Self> {
+        let info = device.info();
+        Arc::new(Self { device, info, scope: OnceLock::new() })
+    }
+
+    pub(crate) fn scope(&self) -> PyResult<Arc<Scope>> {
+        if let Some(scope) = self.scope.get() {
+            return Ok(Arc::clone(scope));
+        }
+        let made = Scope::new(self.device.context().or_raise()?);
+        let scope = Arc::clone(self.scope.get_or_init(|| made));
+        if self.info.backend == BackendKind::Sycl {
+            remember(&scope);
+        }
+        Ok(scope)
+    }
+
+    pub(crate) fn selector(&self) -> String {
+        Selector::of(&self.info).to_string()
+    }
+}
+
+/// The runtimes, with SYCL's library at Python's place, and the devices of each once they were
+/// listed.
+struct Known {
+    runtimes: Runtimes,
+    /// In the order of [`LISTED`].
+    entries: [ForkOnce<Vec<Arc<Entry>>>; LISTED.len()],
+}
+
+/// The runtimes with listed devices, in this order; the host follows. HIP was never run on an AMD
+/// GPU, so it is opened only on request: by a selector, by memory declared as ROCm's, or by a list
+/// of all devices.
+const LISTED: [BackendKind; 5] =
+    [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
+
+static KNOWN: ForkOnce<Known> = ForkOnce::new();
+
+/// Contexts on native SYCL contexts, so that one native context always gives the same context. A
+/// bounded list: a removed one lives on in memory allocated or imported through it.
+static CONTEXTS: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
+const REMEMBERED_CONTEXTS: usize = 64;
+
+fn remember(scope: &Arc<Scope>) {
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let oldest = (contexts.len() == REMEMBERED_CONTEXTS).then(|| contexts.remove(0));
+    contexts.push(Arc::clone(scope));
+    drop(contexts);
+    // Without the lock: the last handle of a context calls its runtime.
+    drop(oldest);
+}
+
+/// The SYCL context for which `test` returns true, among the known ones and all devices' default
+/// contexts.
+pub(crate) fn known_context(
+    py: Python<'_>,
+    test: impl Fn(&usm_sycl::DpctlContext) -> bool,
+) -> PyResult<Option<Arc<Scope>>> {
+    let find = || {
+        let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        contexts
+            .into_iter()
+            .find(|scope| scope.context.raw().downcast_ref::<usm_sycl::DpctlContext>().is_some_and(&test))
+    };
+    if let Some(scope) = find() {
+        return Ok(Some(scope));
+    }
+    // An unused default context must not count as foreign, or it would exist twice.
+    for entry in entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl) {
+        entry.scope()?;
+    }
+    Ok(find())
+}
+
+/// Wraps a SYCL context and remembers it.
+pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
+    let scope = Scope::new(Context::from_raw(Dyn::erase_context::<Dpctl>(context.raw().clone())));
+    remember(&scope);
+    scope
+}
+
+/// The place from which Python would import dpctl, without an import.
+fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
+    if std::env::var_os("USM_DPCTL_LIBRARY").is_some() {
+        return Ok(usm_sycl::find_library());
+    }
+    let spec = py.import("importlib.util")?.call_method1("find_spec", ("dpctl",))?;
+    if spec.is_none() {
+        return Ok(None);
+    }
+    let locations = spec.getattr("submodule_search_locations")?;
+    let Ok(locations) = locations.cast_into::<PyList>() else { return Ok(None) };
+    let names = ["libDPCTLSyclInterface.so", "DPCTLSyclInterface.dll"];
+    for location in locations {
+        let folder = PathBuf::from(location.extract::<String>()?);
+        if let Some(file) = names.iter().map(|name| folder.join(name)).find(|file| file.is_file()) {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> {
+    let path = match path {
+        Err(error) => return Err(Absence::Other(error.clone())),
+        Ok(None) => return Err(Absence::Other("the package dpctl is not installed".to_owned())),
+        Ok(Some(path)) => path,
+    };
+    // Opening runs the initialisers of the SYCL runtime, which are slow.
+    let library = Dpctl::open(path).map_err(|error| match error.kind {
+        // The error contains the path, or is no fault of the library.
+        ErrorKind::LibraryNotFound { .. } | ErrorKind::Forked => Absence::Failed(error),
+        _ => Absence::Other(format!("{}: {error}", path.display())),
+    })?;
+    Ok(Opened::new(Dyn::new(library), Some(path)))
+}
+
+fn known(py: Python<'_>) -> &'static Known {
+    if let Some(known) = KNOWN.get() {
+        return known;
+    }
+    // Without the cell's lock: the search for a package may release the interpreter. A second
+    // thread that waited for the lock with the interpreter held would block the first one.
+    let path = library_path(py).map_err(|error| error.to_string());
+    let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
+    KNOWN.get_or_make(|| Known { runtimes, entries: Default::default() })
+}
+
+/// The devices of a [`LISTED`] runtime. Opens it.
+fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
+    let known = known(py);
+    let place = LISTED.iter().zip(&known.entries).find(|(listed, _)| **listed == kind);
+    let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
+    // The runtime is opened, and waited for, without the interpreter.
+    let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
+    py.detach(|| cell.get_or_make(devices))
+}
+
+/// The devices of an opened runtime.
+fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
+    let place = LISTED.iter().position(|listed| *listed == kind);
+    let cell = KNOWN.get().zip(place).and_then(|(known, place)| known.entries[place].get());
+    cell.map_or(&[], Vec::as_slice)
+}
+
+/// The usable devices: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's
+/// if it was opened, then the host, which always works. An absent native runtime is no failure:
+/// SYCL reaches the same devices.
+pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
+    let listed = LISTED.into_iter().flat_map(move |kind| match kind {
+        BackendKind::Hip => open_entries(kind),
+        _ => entries_of(py, kind),
+    });
+    listed.chain(host().ok())
+}
+
+/// Opens HIP, unless it is open.
+pub(crate) fn open_hip(py: Python<'_>) {
+    entries_of(py, BackendKind::Hip);
+}
+
+/// Whether HIP was opened and has a device.
+pub(crate) fn has_hip() -> bool {
+    !open_entries(BackendKind::Hip).is_empty()
+}
+
+/// The opened library.
+pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
+    entries_of(py, BackendKind::Sycl);
+    sycl_if_open().ok_or_else(|| {
+        let reason = absence_reason(py, BackendKind::Sycl).unwrap_or_default();
+        Class::Device.error(format!("no SYCL runtime: {reason}"))
+    })
+}
+
+/// Refuses a forked child whose parent was opening a runtime, or had opened one, before this one
+/// was opened: a list of devices would lack those of this one.
+pub(crate) fn check_all_listed(py: Python<'_>) -> PyResult<()> {
+    for runtime in LISTED.iter().filter_map(|kind| known(py).runtimes.get(*kind)) {
+        if let Err(Absence::Failed(error)) = py.detach(|| runtime.devices())
+            && error.kind == ErrorKind::Forked
+        {
+            return Err(*error).or_raise();
+        }
+    }
+    Ok(())
+}
+
+/// The opened library, for destructors: opens nothing and raises nothing.
+pub(crate) fn sycl_if_open() -> Option<Dpctl> {
+    let known = KNOWN.get()?;
+    known.entries[0].get()?;
+    let runtime = known.runtimes.get(LISTED[0])?;
+    runtime.devices().ok()?;
+    runtime.backend()?.downcast_ref::<Dpctl>().copied()
+}
+
+/// All runtimes, HIP too, with their devices listed.
+pub(crate) fn all(py: Python<'_>) -> &'static Runtimes {
+    let runtimes = &known(py).runtimes;
+    py.detach(|| runtimes.devices().count());
+    runtimes
+}
+
+/// The reason why a runtime is absent, for messages.
+pub(crate) fn absence_reason(py: Python<'_>, kind: BackendKind) -> Option<String> {
+    let runtime = known(py).runtimes.get(kind)?;
+    py.detach(|| runtime.devices().err().map(ToString::to_string))
+}
+
+/// The default queue of a queue's context.
+pub(crate) fn default_stream(stream: &Arc<Stream>) -> PyResult<Arc<Stream>> {
+    stream.scope().queue()
+}
+
+/// The host, found without opening any runtime.
+fn host() -> PyResult<&'static Arc<Entry>> {
+    static HOST: OnceLock<Arc<Entry>> = OnceLock::new();
+    if let Some(host) = HOST.get() {
+        return Ok(host);
+    }
+    let device = usm::runtimes().device("host").map_err(refused)?.clone();
+    Ok(HOST.get_or_init(|| Entry::new(device)))
+}
+
+/// The queue of plain host memory. Foreign host memory needs no other, so no runtime is opened for
+/// it.
+pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
+    static STREAM: OnceLock<Arc<Stream>> = OnceLock::new();
+    if let Some(stream) = STREAM.get() {
+        return Ok(stream);
+    }
+    let made = host()?.scope()?.queue()?;
+    Ok(STREAM.get_or_init(|| made))
+}
+
+fn refused(error: OpenError) -> PyErr {
+    Class::Device.error(error.to_string())
+}
+
+/// The device of a selector.
+pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>> {
+    let runtimes = &known(py).runtimes;
+    entry(py, py.detach(|| runtimes.device(text)).map_err(refused)?)
+}
+
+/// The default device: `USM_DEVICE`, otherwise the best one of the first runtime with a device.
+pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
+    let runtimes = &known(py).runtimes;
+    entry(py, py.detach(|| runtimes.default_device()).map_err(refused)?)
+}
+
+/// The entry of a found device.
+fn entry(py: Python<'_>, device: &DynDevice) -> PyResult<&'static Arc<Entry>> {
+    let info = device.info();
+    let name = || Selector::of(&info);
+    listed(py, &info)
+        .ok_or_else(|| Class::Device.error(format!("device {} is not listed by its runtime", name())))
+}
+
+/// The entry of a device by its number, if its runtime lists it. Opens only that runtime.
+pub(crate) fn listed(py: Python<'_>, info: &DeviceInfo) -> Option<&'static Arc<Entry>> {
+    if info.backend == BackendKind::Host {
+        return host().ok();
+    }
+    entries_of(py, info.backend).iter().find(|entry| entry.info.ordinal == info.ordinal)
+}
+
+/// Every default or known context of this process, for statistics.
+pub(crate) fn scopes(py: Python<'_>) -> Vec<Arc<Scope>> {
+    let mut scopes: Vec<Arc<Scope>> =
+        entries(py).filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();
+    let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    for scope in contexts.iter() {
+        if !scopes.iter().any(|known| known.context.id() == scope.context.id()) {
+            scopes.push(Arc::clone(scope));
+        }
+    }
+    scopes
+}

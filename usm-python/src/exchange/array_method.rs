@@ -1,0 +1,45 @@
+//! Objects whose only protocol is `__array__`: series of pandas and polars, datasets of files.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::array::Array;
+use crate::exchange::ndarray;
+use crate::process::attribute;
+use crate::text::error::Class;
+
+/// The ndarray that the object answers with; `None` if it has no such method.
+///
+/// # Errors
+/// The method's, and [`Class::Interface`] for an answer that is no ndarray.
+pub(crate) fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if object.is_instance_of::<PyType>() {
+        return Ok(None);
+    }
+    let Some(method) = attribute::get(object, intern!(object.py(), "__array__"))? else { return Ok(None) };
+    let array = method.call0()?;
+    if !ndarray::is_ndarray(&array) {
+        let class = array.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+        return Err(
+            Class::Interface.error(format!("__array__ returned an object of type {class}, no numpy.ndarray"))
+        );
+    }
+    Ok(Some(array))
+}
+
+/// The array over the memory that the object shares: two answers lie in the same place. `None` for
+/// an object that copies at each call.
+pub(crate) fn shared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    let Some(first) = ask(object)? else { return Ok(None) };
+    // The first answer lives meanwhile, so a second copy lies elsewhere.
+    let Some(second) = ask(object)? else { return Ok(None) };
+    let place = |array: &Bound<'py, PyAny>| -> PyResult<(usize, usize)> {
+        let address = array.getattr("ctypes")?.getattr("data")?.extract()?;
+        Ok((address, array.getattr("nbytes")?.extract()?))
+    };
+    if place(&first)? != place(&second)? {
+        return Ok(None);
+    }
+    crate::exchange::import::without_copy(&first)
+}

@@ -1,0 +1,319 @@
+//! Imports foreign objects as memory, without a copy if their protocol allows it.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use usm_core::AllocKind;
+use usm_interface::{Extent, Policy, Protocol, SyclObject};
+
+use crate::array::Array;
+use crate::array::content::{Holding, Keeper, Owner};
+use crate::array::dtype;
+use crate::array::view::View;
+use crate::device::defaults;
+use crate::device::runtime::{self, Stream};
+use crate::exchange::array_method;
+use crate::exchange::buffer::Held;
+use crate::exchange::cuda;
+use crate::exchange::dictionary::{self, Checked};
+use crate::exchange::dlpack;
+use crate::exchange::ndarray;
+use crate::exchange::pep3118;
+use crate::exchange::sycl;
+use crate::nrt::route;
+use crate::process::attribute;
+use crate::storage::Storage;
+use crate::storage::transfer::Side;
+use crate::text::argument;
+use crate::text::error::{Class, OrRaise};
+
+/// Reads an attribute that must be a dictionary; `None` if the object has no such attribute.
+#[inline]
+pub(crate) fn dictionary_of<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let Some(value) = attribute::get(object, name)? else { return Ok(None) };
+    match value.cast_into::<PyDict>() {
+        Ok(dict) => Ok(Some(dict)),
+        Err(_) => Err(Class::Interface.error(format!("{name} is not a dictionary"))),
+    }
+}
+
+/// An array over foreign memory.
+///
+/// # Safety
+/// The bytes of `extent` from `address` are memory of that kind in the stream's context. They live
+/// until the owner's keeper is dropped.
+#[inline]
+pub(crate) unsafe fn adopt(
+    py: Python<'_>,
+    owner: Owner,
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    address: u64,
+    (view, extent): (View, Extent),
+    readonly: bool,
+) -> PyResult<Bound<'_, Array>> {
+    // The codec has proven that address plus extent stays inside the address space.
+    let low = address.wrapping_add_signed(extent.low);
+    let size = usize::try_from(extent.high.wrapping_sub(extent.low));
+    let (Ok(size), Some(pointer)) = (size, NonNull::new(low as *mut u8)) else {
+        return Err(Class::Interface.error("data: the array does not fit the address space"));
+    };
+    // SAFETY: the caller's promise.
+    let holding = unsafe { Holding::from_loan((kind, pointer, size), owner, stream, view, readonly) };
+    Bound::new(py, Array::new(holding))
+}
+
+/// An array without bytes. It keeps no reference to its producer.
+pub(crate) fn empty(
+    py: Python<'_>,
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    view: View,
+    readonly: bool,
+) -> PyResult<Bound<'_, Array>> {
+    let storage = Storage::allocate(&stream, kind, 1, 0).or_raise()?.restricted(readonly);
+    Bound::new(py, Array::new(Side { storage, stream, view }))
+}
+
+/// Runs `read`, which asks a producer for its memory, as one level of the interpreter's recursion.
+/// A producer may import another array while it answers, even itself. Too many levels are then a
+/// `RecursionError` instead of a stack overflow.
+///
+/// # Errors
+/// The errors of `read`, and `RecursionError`.
+#[inline]
+pub(crate) fn with_recursion_guard<T>(py: Python<'_>, read: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    struct Entered;
+    impl Drop for Entered {
+        fn drop(&mut self) {
+            // SAFETY: the same thread entered one recursive call for this value.
+            unsafe { ffi::Py_LeaveRecursiveCall() };
+        }
+    }
+    // SAFETY: the interpreter is attached, and the text ends with NUL.
+    if unsafe { ffi::Py_EnterRecursiveCall(c" while an array is imported".as_ptr()) } != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    let _entered = Entered;
+    read()
+}
+
+/// SYCL memory of another object. `ignore_flag` ignores its read-only flag, as `dpctl.memory` does.
+pub(crate) fn sycl_memory<'py>(
+    object: &Bound<'py, PyAny>,
+    ignore_flag: bool,
+) -> PyResult<Option<Bound<'py, Array>>> {
+    with_recursion_guard(object.py(), || of_sycl(object, ignore_flag))
+}
+
+fn of_sycl<'py>(object: &Bound<'py, PyAny>, ignore_flag: bool) -> PyResult<Option<Bound<'py, Array>>> {
+    let name = intern!(object.py(), "__sycl_usm_array_interface__");
+    let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
+    sycl::import(object, dict, ignore_flag).map(Some)
+}
+
+/// Reads a dictionary. The object's attribute `dtype` names a type that the dictionary cannot name.
+#[inline]
+fn read<'py>(
+    object: &Bound<'py, PyAny>,
+    dict: &Bound<'py, PyDict>,
+    protocol: Protocol,
+) -> PyResult<Checked<'py>> {
+    let read = |hint| {
+        let policy = Policy { hint, ..Policy::default() };
+        dictionary::read(object, dict, protocol, &policy, |_| SyclObject::Unknown)
+    };
+    match read(None) {
+        Err(error) if is_ambiguous(dict, &error)? => match dtype::hint(object)? {
+            None => Err(error),
+            hint => read(hint),
+        },
+        read => read,
+    }
+}
+
+/// Whether a dictionary was refused because its type string has no meaning by itself.
+#[cold]
+fn is_ambiguous(dict: &Bound<'_, PyDict>, error: &PyErr) -> PyResult<bool> {
+    Ok(Class::Interface.is_of(error, dict.py()) && dictionary::is_ambiguous(dict)?)
+}
+
+/// Host memory behind `__array_interface__`. The address cannot be checked; as NumPy does, we trust
+/// the producer to own the memory.
+#[inline]
+fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    let name = intern!(object.py(), "__array_interface__");
+    let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
+    let checked = match read(object, &dict, Protocol::Array) {
+        // DLPack names types that the text cannot name, NumPy's not.
+        Err(error) if is_ambiguous(&dict, &error)? && !ndarray::is_ndarray(object) => {
+            let tensor = attribute::get(object, intern!(object.py(), "__dlpack__"))?;
+            return tensor.map_or(Err(error), |_| Ok(None));
+        }
+        checked => checked?,
+    };
+    let Checked { view, extent, address, readonly, held, .. } = checked;
+    let owner = owner(object, dict, held);
+    // SAFETY: the producer owns the bytes and is kept alive.
+    unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
+}
+
+/// An array over foreign host memory, which may be a part of a block of our own source.
+///
+/// # Safety
+/// The bytes of `extent` from `address` are host memory. They live until the owner's keeper is
+/// dropped.
+#[inline]
+pub(crate) unsafe fn adopt_host(
+    py: Python<'_>,
+    owner: Owner,
+    address: u64,
+    (view, extent): (View, Extent),
+    readonly: bool,
+) -> PyResult<Bound<'_, Array>> {
+    let stream = Arc::clone(runtime::host_stream()?);
+    if extent.low == extent.high {
+        return empty(py, stream, AllocKind::Host, view, readonly);
+    }
+    let low = address.wrapping_add_signed(extent.low) as usize;
+    let size = extent.high.wrapping_sub(extent.low) as usize;
+    let (kind, stream) = route::kind_and_queue(low, size).unwrap_or((AllocKind::Host, stream));
+    // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host
+    // memory of the host's context. The caller guarantees the rest.
+    unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }
+}
+
+/// Only checks the dictionary of the first protocol that an object has.
+pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    with_recursion_guard(object.py(), || bytes_of_first(object))
+}
+
+fn bytes_of_first(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = object.py();
+    let protocols = [
+        (intern!(py, "__sycl_usm_array_interface__"), Protocol::Sycl),
+        (intern!(py, "__array_interface__"), Protocol::Array),
+        (intern!(py, "__cuda_array_interface__"), Protocol::Cuda),
+    ];
+    for (name, protocol) in protocols {
+        let Some(dict) = dictionary_of(object, name)? else { continue };
+        return Ok(read(object, &dict, protocol)?.view.nbytes() as u64);
+    }
+    Err(no_protocol(object))
+}
+
+#[cold]
+fn no_protocol(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    Class::Interface.error(format!(
+        "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
+         __cuda_array_interface__, __dlpack__ and the buffer protocol"
+    ))
+}
+
+/// The owner of a dictionary's memory. `held` is the buffer that replaces `data`.
+#[inline]
+pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Option<Held>) -> Owner {
+    let (producer, dict) = (object.clone().unbind(), dict.unbind());
+    let keeper = match held {
+        None => Keeper::Dictionary(producer, dict),
+        Some(held) => Keeper::DataBuffer(producer, dict, held),
+    };
+    Owner { object: Some(object.clone().unbind()), keeper }
+}
+
+/// Imports an object if that is possible without a copy.
+#[inline]
+pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    with_recursion_guard(object.py(), || first_of_all(object))
+}
+
+/// The array of the first protocol that the object has.
+#[inline]
+fn first_of_all<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    if let Some(array) = ndarray::import(object)? {
+        return Ok(Some(array));
+    }
+    if let Some(array) = of_sycl(object, false)? {
+        return Ok(Some(array));
+    }
+    if let Some(array) = host_memory(object)? {
+        return Ok(Some(array));
+    }
+    // DLPack comes before CUDA's dictionary, which has no words for bfloat16 and float8, and whose
+    // producers do not say that values are conjugated. The attribute is read first, because the
+    // call of a missing method costs an exception.
+    if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some() {
+        let is_writable = |address| cuda::is_stated_writable(object, address);
+        match dlpack::import(object, dlpack::Request::default(), is_writable) {
+            Ok(None) => {}
+            Ok(array) => return Ok(array),
+            Err(refusal) => return cuda::import_beyond_dlpack(object, refusal).map(Some),
+        }
+    }
+    if let Some(array) = cuda::import(object)? {
+        return Ok(Some(array));
+    }
+    if let Some(array) = pep3118::import(object)? {
+        return Ok(Some(array));
+    }
+    array_method::shared(object)
+}
+
+/// [`without_copy`], or an error that names the protocols.
+pub(crate) fn require_side(object: &Bound<'_, PyAny>) -> PyResult<Side> {
+    without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| no_protocol(object))
+}
+
+/// The queue of an argument `queue=`; the default one for `None`.
+pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
+    match queue.filter(|queue| !queue.is_none()) {
+        Some(queue) => named_stream(queue, ("queue", argument::QUEUE)),
+        None => defaults::stream(py),
+    }
+}
+
+/// The queue for a value. `(name, fits)`: the argument's name and its accepted values.
+pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
+    if given.is_instance_of::<crate::device::context::PyContext>() || sycl::looks_like_queue(given)? {
+        return sycl::stream_of(given);
+    }
+    crate::device::context::device_of(given.py(), Some(given), argument)?.0.scope()?.queue()
+}
+
+/// The queue for the arguments `device=` and `queue=`; `None` if neither is given. Both must name
+/// the same device.
+pub(crate) fn queue_of_arguments(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Arc<Stream>>> {
+    let given = |value: &&Bound<'_, PyAny>| !value.is_none();
+    let queue = queue.filter(given).map(|queue| stream(py, Some(queue))).transpose()?;
+    let Some(device) = device.filter(given) else { return Ok(queue) };
+    let device = crate::device::context::device_of(py, Some(device), ("device", argument::DEVICE))?.0;
+    let Some(queue) = queue else { return device.scope()?.queue().map(Some) };
+    let there = queue.context().info();
+    if (there.backend, there.ordinal) != (device.info.backend, device.info.ordinal) {
+        let there = usm_core::Selector::of(there);
+        return Err(Class::Request.error(format!(
+            "device is {} and queue is on {there}: one of them is enough",
+            device.selector()
+        )));
+    }
+    Ok(Some(queue))
+}
+
+/// The kind with this name.
+pub(crate) fn kind(word: &str) -> PyResult<AllocKind> {
+    AllocKind::from_name(word)
+        .filter(|kind| *kind != AllocKind::Unknown)
+        .ok_or_else(|| Class::Request.error(format!("kind {word:?} is not one of host, device, shared")))
+}

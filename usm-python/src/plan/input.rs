@@ -1,0 +1,193 @@
+//! The inputs of plans in Python: a file, the bytes of a model, a graph, or a table of buffers.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use usm_plan::graph_json::RangePlan;
+use usm_plan::usm_pool::range::Dimension;
+use usm_plan::usm_pool::{Buffer, Options, Problem};
+use usm_plan::{Error, Hints, Input, graph_json, onnx};
+
+use crate::array::Array;
+use crate::storage::snapshot::named;
+use crate::text::argument;
+use crate::text::error::Class;
+
+/// The input of a plan.
+pub(crate) enum Given {
+    File(PathBuf),
+    Model(Vec<u8>),
+    Graph(String),
+    Table(Problem),
+}
+
+impl Given {
+    pub(crate) fn title(&self) -> String {
+        let name = match self {
+            Self::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+            Self::Model(_) => Some("model".to_owned()),
+            Self::Graph(_) => Some("graph".to_owned()),
+            Self::Table(_) => Some("table".to_owned()),
+        };
+        name.unwrap_or_default()
+    }
+
+    pub(crate) fn of(input: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Self> {
+        let py = input.py();
+        if let Ok(dictionary) = input.cast::<PyDict>() {
+            if dictionary.contains("tensors")? {
+                let text = py.import("json")?.call_method1("dumps", (dictionary,))?;
+                return Ok(Self::Graph(text.extract()?));
+            }
+            return Ok(Self::Table(columns(dictionary, alignment)?));
+        }
+        if input.is_instance_of::<PyString>() || input.hasattr("__fspath__")? {
+            let path = argument::file("input", input)?;
+            // Python's own error, before anything is planned.
+            return match std::fs::metadata(&path) {
+                Err(error) => Err(named(&error, path)),
+                Ok(_) => Ok(Self::File(path)),
+            };
+        }
+        if let Ok(bytes) = input.cast::<PyBytes>() {
+            return Ok(Self::Model(bytes.as_bytes().to_vec()));
+        }
+        if input.is_instance(&py.get_type::<pyo3::types::PyByteArray>())? {
+            return Ok(Self::Model(input.extract()?));
+        }
+        Ok(Self::Table(rows(input, alignment)?))
+    }
+
+    /// The plan for every value of the dimensions; `None` where one value is wanted.
+    ///
+    /// The caller wants every value by giving ranges, or by giving no value for a graph that has
+    /// plans for every value.
+    pub(crate) fn every_value(
+        &self,
+        hints: &Hints<'_>,
+        ranges: &[(String, Dimension)],
+        options: &Options<'_>,
+        file: &Path,
+    ) -> Result<Option<RangePlan>, Error> {
+        let wanted = !ranges.is_empty();
+        let unsaid = |text: &[u8]| {
+            let planned = hints.dims.is_empty() && matches!(graph_json::ranges(text), Ok(Some(true)));
+            (wanted || planned).then(|| RangePlan::of_graph(text, hints, ranges, options)).transpose()
+        };
+        let named = |error: Error| error.in_file(file);
+        match self {
+            Self::Table(_) => Ok(None),
+            Self::Graph(text) => unsaid(text.as_bytes()).map_err(named),
+            Self::Model(bytes) => {
+                let plan = wanted.then(|| RangePlan::of_model(bytes, hints, ranges, options));
+                plan.transpose().map_err(named)
+            }
+            Self::File(path) if wanted => RangePlan::read(path, hints, ranges, options).map(Some),
+            Self::File(path) if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("json")) => {
+                unsaid(&usm_plan::error::read_file(path)?).map_err(named)
+            }
+            Self::File(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn read(self, hints: &Hints<'_>) -> Result<Input, Error> {
+        let named = |error: Error| error.in_file(Path::new("input"));
+        match self {
+            Self::File(path) => usm_plan::read(&path, hints),
+            Self::Model(bytes) => onnx::parse(&bytes, hints).map(Input::Graph).map_err(named),
+            Self::Graph(text) => graph_json::parse(text.as_bytes(), hints).map(Input::Graph).map_err(named),
+            Self::Table(problem) => Ok(Input::Buffers(problem)),
+        }
+    }
+}
+
+/// A table of columns: `lower`, `upper`, `size`, and optionally `alignment` and `id`.
+fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Problem> {
+    let column = |name: &str| -> PyResult<Option<Vec<u64>>> {
+        let Some(column) = table.get_item(name)? else { return Ok(None) };
+        let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
+            item?.extract::<u64>().map_err(|error| add_row(table.py(), error, py_text(name), row))
+        };
+        plain(column)?.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
+    };
+    let must =
+        |name: &str| column(name)?.ok_or_else(|| Class::Request.error(format!("table: no column {name:?}")));
+    let (lower, upper, size) = (must("lower")?, must("upper")?, must("size")?);
+    let (ids, alignments) = (column("id")?, column("alignment")?);
+    let of = |length: usize, name: &str| match length == lower.len() {
+        true => Ok(()),
+        false => {
+            let reason = format!("{name}: {length} rows, but lower has {}", lower.len());
+            Err(Class::Request.error(reason))
+        }
+    };
+    of(upper.len(), "upper")?;
+    of(size.len(), "size")?;
+    of(ids.as_ref().map_or(lower.len(), Vec::len), "id")?;
+    of(alignments.as_ref().map_or(lower.len(), Vec::len), "alignment")?;
+    let row = |row: usize| {
+        let id = ids.as_ref().map_or(row as u64, |ids| ids[row]);
+        let aligned = alignments.as_ref().map_or(alignment.unwrap_or(1), |column| column[row]);
+        Buffer::new(id, lower[row], upper[row], size[row]).aligned(aligned)
+    };
+    problem((0..lower.len()).map(row).collect())
+}
+
+/// A table of rows: `(lower, upper, size)`, optionally with an alignment at the end.
+fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
+    let wanted =
+        "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
+    let mut buffers = Vec::new();
+    let table = &plain(table.clone())?;
+    let rows = table.try_iter();
+    let fits = "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment])";
+    let misfit =
+        |error| argument::conversion_error(table.py(), error, || argument::type_error("input", table, fits));
+    let rows = rows.map_err(misfit)?;
+    for (index, row) in rows.enumerate() {
+        let row = row?;
+        let (lower, upper, size, aligned) = match row.extract::<(u64, u64, u64)>() {
+            Ok((lower, upper, size)) => (lower, upper, size, alignment.unwrap_or(1)),
+            Err(_) => match row.extract::<(u64, u64, u64, u64)>() {
+                Ok(all) => all,
+                Err(_) => {
+                    let numbers: PyResult<Vec<u64>> =
+                        row.try_iter().and_then(|row| row.map(|item| item?.extract()).collect());
+                    match numbers.map_err(|error| add_row(table.py(), error, wanted.to_owned(), index))?[..] {
+                        [lower, upper, size] => (lower, upper, size, alignment.unwrap_or(1)),
+                        [lower, upper, size, aligned] => (lower, upper, size, aligned),
+                        ref other => {
+                            let reason = format!("row {index}: {} numbers; {wanted}", other.len());
+                            return Err(Class::Request.error(reason));
+                        }
+                    }
+                }
+            },
+        };
+        buffers.push(Buffer::new(index as u64, lower, upper, size).aligned(aligned));
+    }
+    problem(buffers)
+}
+
+/// An array of ours as lists, whose elements are numbers. Its own elements are arrays.
+fn plain(values: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    match values.is_instance_of::<Array>() {
+        true => values.call_method0("tolist"),
+        false => Ok(values),
+    }
+}
+
+fn problem(buffers: Vec<Buffer>) -> PyResult<Problem> {
+    Problem::from_buffers(buffers).map_err(|error| Class::Request.error(format!("table: {error}")))
+}
+
+fn py_text(name: &str) -> String {
+    format!("column {name:?}")
+}
+
+/// The same error with its row before it. What is no error of the conversion stays as it is.
+fn add_row(py: Python<'_>, error: PyErr, what: String, row: usize) -> PyErr {
+    let ours = Class::Request.error(format!("row {row}: {what}: {error}"));
+    argument::conversion_error(py, error, || ours)
+}

@@ -1,0 +1,161 @@
+//! Makes a fork wait until no thread uses shared state. The child has only the forking thread, and
+//! locks that other threads held would stay locked there.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+
+use pyo3::sync::{MutexExt, PyOnceLock};
+use pyo3::{PyResult, Python};
+
+/// Number of forks on the way from the first process to this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+/// Whether a thread of an earlier process may hold a turn's lock for ever.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+pub(crate) fn count() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Whether a fork on the way to this process did not wait for all turns. See
+/// [`TurnLock`](crate::storage::lock::TurnLock).
+#[inline]
+pub(crate) fn lost_threads() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// A value with a lock that may be held for long and over calls of the interpreter, so that no fork
+/// waits for it. In a forked child a lock that another thread of the parent held is replaced,
+/// with a default value.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced<T>(Mutex<(usize, Arc<Mutex<T>>)>);
+
+impl<T: Default> Replaced<T> {
+    /// The lock of this process. The interpreter stays attached while the outer lock is held, so
+    /// that no thread of it forks meanwhile.
+    pub(crate) fn lock_of(&self, py: Python<'_>) -> Arc<Mutex<T>> {
+        let mut current = match self.0.lock_py_attached(py) {
+            Ok(current) => current,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        let forks = count();
+        if current.0 != forks {
+            let held = matches!(current.1.try_lock(), Err(TryLockError::WouldBlock));
+            if held {
+                // The thread that held it does not exist here, so nobody else frees its value.
+                std::mem::forget(std::mem::take(&mut current.1));
+            }
+            current.0 = forks;
+        }
+        Arc::clone(&current.1)
+    }
+}
+
+/// The value of a cell, made at first need without the cell's lock: `make` may run Python code, and
+/// then another thread may fork.
+pub(crate) fn get_or_set<'c, T>(
+    py: Python<'_>,
+    cell: &'c PyOnceLock<T>,
+    make: impl FnOnce() -> PyResult<T>,
+) -> PyResult<&'c T> {
+    match cell.get(py) {
+        Some(value) => Ok(value),
+        None => {
+            let made = make()?;
+            // Another thread may have set an equal value meanwhile.
+            Ok(cell.get_or_init(py, || made))
+        }
+    }
+}
+
+/// The allocator of machine code in a context's memory.
+pub(crate) const SOURCE: usize = 0;
+/// The turns of blocks of memory.
+pub(crate) const TURNS: usize = 1;
+
+/// Activities that a fork waits for.
+#[derive(Debug)]
+struct Place {
+    /// Number of threads inside.
+    inside: AtomicUsize,
+    /// Whether a thread forks; the others then wait before they enter.
+    forking: AtomicBool,
+}
+
+static PLACES: [Place; 2] =
+    [const { Place { inside: AtomicUsize::new(0), forking: AtomicBool::new(false) } }; 2];
+
+/// While this lives, forks wait. Its thread must not need the interpreter, which the forking thread
+/// holds.
+#[derive(Debug)]
+pub(crate) struct Inside<const PLACE: usize>(PhantomData<*const ()>);
+
+#[inline]
+pub(crate) fn enter<const PLACE: usize>() -> Inside<PLACE> {
+    let Place { inside, forking } = &PLACES[PLACE];
+    loop {
+        inside.fetch_add(1, Ordering::SeqCst);
+        if !forking.load(Ordering::SeqCst) {
+            return Inside(PhantomData);
+        }
+        inside.fetch_sub(1, Ordering::SeqCst);
+        while forking.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl<const PLACE: usize> Drop for Inside<PLACE> {
+    #[inline]
+    fn drop(&mut self) {
+        PLACES[PLACE].inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Registers fork handlers with the C library. A later place is waited for first: it comes after
+/// the locks that are taken inside it.
+#[cfg(unix)]
+pub(crate) fn prepare<const PLACE: usize>() {
+    use std::ffi::c_int;
+    use std::time::{Duration, Instant};
+
+    type Handler = Option<unsafe extern "C" fn()>;
+    unsafe extern "C" {
+        fn pthread_atfork(before: Handler, parent: Handler, child: Handler) -> c_int;
+    }
+    /// A driver may be slow, or a part of a launch long; the fork then continues, and the child
+    /// finds out which turns it can never have.
+    const LIMIT: Duration = Duration::from_secs(2);
+
+    unsafe extern "C" fn before<const PLACE: usize>() {
+        let Place { inside, forking } = &PLACES[PLACE];
+        forking.store(true, Ordering::SeqCst);
+        let start = Instant::now();
+        while inside.load(Ordering::SeqCst) != 0 && start.elapsed() < LIMIT {
+            std::thread::yield_now();
+        }
+    }
+    unsafe extern "C" fn parent<const PLACE: usize>() {
+        PLACES[PLACE].forking.store(false, Ordering::Release);
+    }
+    unsafe extern "C" fn child<const PLACE: usize>() {
+        if PLACE == TURNS {
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            if PLACES[PLACE].inside.load(Ordering::SeqCst) != 0 {
+                LOST.store(true, Ordering::Relaxed);
+            }
+        }
+        PLACES[PLACE].inside.store(0, Ordering::SeqCst);
+        PLACES[PLACE].forking.store(false, Ordering::Release);
+    }
+    static DONE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+    if !DONE[PLACE].swap(true, Ordering::Relaxed) {
+        // SAFETY: functions of this extension, which is never unloaded; they access two atomics.
+        // Without memory for them forks have no protection.
+        let _ = unsafe { pthread_atfork(Some(before::<PLACE>), Some(parent::<PLACE>), Some(child::<PLACE>)) };
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn prepare<const PLACE: usize>() {}

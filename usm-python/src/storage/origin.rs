@@ -1,0 +1,149 @@
+//! The origin of each allocation in a context with a history: the queue and, on request, the Python
+//! lines.
+//!
+//! The core's history contains neither. A note is written right after each request, and found again
+//! by its address and time. The block was live at that time, so the last allocation at the address
+//! before the note is the right one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use usm_core::history::{Operation, Record};
+use usm_plan::usm_pool::snapshot::{Frame, Origin};
+
+use crate::device::runtime::Stream;
+
+/// Whether any context keeps a history. Usually none does, and a request then costs one load.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether notes contain lines.
+static LINES: AtomicBool = AtomicBool::new(false);
+
+/// The notes of each context with a history, by its id.
+static NOTES: Mutex<Option<HashMap<u64, Notes>>> = Mutex::new(None);
+
+/// Maximum number of calls in a note.
+const DEPTH: usize = 16;
+
+/// The last notes of a context, oldest first.
+#[derive(Clone, Debug, Default)]
+struct Notes {
+    capacity: usize,
+    notes: VecDeque<Note>,
+}
+
+#[derive(Clone, Debug)]
+struct Note {
+    /// 0 for a refused request, as in the history.
+    address: usize,
+    /// Microseconds since the beginning of 1970, as in the history.
+    time: u64,
+    origin: Origin,
+}
+
+/// Runs a few instructions on the notes, and never during a fork: threads without the interpreter
+/// write notes too.
+fn with_notes<R>(call: impl FnOnce(&mut Option<HashMap<u64, Notes>>) -> R) -> R {
+    usm_core::ends::delay_forks(|| call(&mut NOTES.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Keeps the last `capacity` notes of a context; 0 keeps none.
+pub(crate) fn keep(context: u64, capacity: usize) {
+    with_notes(|all| {
+        let all = all.get_or_insert_default();
+        if capacity == 0 {
+            all.remove(&context);
+        } else {
+            let kept = all.entry(context).or_default();
+            kept.capacity = capacity;
+            let surplus = kept.notes.len().saturating_sub(capacity);
+            kept.notes.drain(..surplus);
+        }
+        ACTIVE.store(!all.is_empty(), Ordering::Relaxed);
+    });
+}
+
+/// Turns the recording of lines on or off.
+pub(crate) fn keep_lines(keep: bool) {
+    LINES.store(keep, Ordering::Relaxed);
+}
+
+/// Records the origin of memory at `address`, or of a refused request (0).
+#[inline]
+pub(crate) fn note(stream: &Stream, address: usize) {
+    if ACTIVE.load(Ordering::Relaxed) {
+        write(stream, address);
+    }
+}
+
+#[cold]
+fn write(stream: &Stream, address: usize) {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+    // Before the lock, because this waits for the interpreter.
+    let frames = match LINES.load(Ordering::Relaxed) {
+        true => Python::attach(frames).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let note = Note { address, time, origin: Origin { queue: stream.number, frames } };
+    with_notes(|all| {
+        let Some(kept) = all.as_mut().and_then(|all| all.get_mut(&stream.context().id())) else { return };
+        if kept.notes.len() == kept.capacity {
+            kept.notes.pop_front();
+        }
+        kept.notes.push_back(note);
+    });
+}
+
+/// The Python calls of this thread, innermost first.
+fn frames(py: Python<'_>) -> PyResult<Vec<Frame>> {
+    let mut frames = Vec::new();
+    let mut next = py.import(intern!(py, "sys"))?.call_method1(intern!(py, "_getframe"), (0,))?;
+    while !next.is_none() && frames.len() < DEPTH {
+        let code = next.getattr(intern!(py, "f_code"))?;
+        // A line may be unknown: `None`.
+        let line = next.getattr(intern!(py, "f_lineno"))?.extract().unwrap_or(0);
+        let file = code.getattr(intern!(py, "co_filename"))?.extract()?;
+        let name = code.getattr(intern!(py, "co_name"))?.extract()?;
+        frames.push(Frame { file, line, name });
+        next = next.getattr(intern!(py, "f_back"))?;
+    }
+    Ok(frames)
+}
+
+/// The origin of each record in a context's history; `None` without a note. A free has the origin
+/// of its allocation.
+pub(crate) fn of(context: u64, records: &[Record]) -> Vec<Origin> {
+    let kept = with_notes(|all| all.as_ref().and_then(|all| all.get(&context)).cloned());
+    let mut by_address: HashMap<usize, Vec<&Note>> = HashMap::new();
+    for note in kept.iter().flat_map(|kept| &kept.notes) {
+        by_address.entry(note.address).or_default().push(note);
+    }
+    let mut origins = vec![Origin::default(); records.len()];
+    for (record, origin) in records.iter().zip(&mut origins).rev() {
+        if record.operation == Operation::Free {
+            continue;
+        }
+        let Some(notes) = by_address.get_mut(&record.address) else { continue };
+        if let Some(note) = notes.pop_if(|note| note.time >= record.time) {
+            *origin = note.origin.clone();
+        }
+    }
+    let mut live: HashMap<usize, usize> = HashMap::new();
+    for (index, record) in records.iter().enumerate() {
+        match record.operation {
+            Operation::Allocate => drop(live.insert(record.address, index)),
+            Operation::Free => {
+                if let Some(allocated) = live.remove(&record.address) {
+                    origins[index] = origins[allocated].clone();
+                }
+            }
+            _ => {}
+        }
+    }
+    origins
+}

@@ -1,0 +1,84 @@
+//! Allocations of sizes that a program chooses. A size from an array may be any number, so every
+//! request here can be refused; the library's own containers would end the process.
+
+use std::alloc::{Layout, alloc_zeroed};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList};
+
+use crate::text::error::{Failure, OrRaise};
+
+/// `size` zero bytes.
+pub(crate) fn zeroed(size: usize) -> Result<Vec<u8>, Failure> {
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    let layout = Layout::array::<u8>(size).map_err(|_| Failure::NoMemory(size))?;
+    // SAFETY: the layout has a size.
+    let pointer = unsafe { alloc_zeroed(layout) };
+    if pointer.is_null() {
+        return Err(Failure::NoMemory(size));
+    }
+    // SAFETY: just allocated with this layout, and all bytes are initialised.
+    Ok(unsafe { Vec::from_raw_parts(pointer, size, size) })
+}
+
+/// An empty vector with room for `len` elements.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, Failure> {
+    let mut made = Vec::new();
+    made.try_reserve_exact(len).map_err(|_| Failure::NoMemory(len.saturating_mul(size_of::<T>())))?;
+    Ok(made)
+}
+
+/// The result of an allocation by the interpreter. NULL becomes our own error, and the exception is
+/// replaced.
+///
+/// # Safety
+/// `made` is NULL with an exception set, or a new reference.
+unsafe fn owned(py: Python<'_>, made: *mut ffi::PyObject, size: usize) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the caller's promise.
+    match unsafe { Bound::from_owned_ptr_or_err(py, made) } {
+        Ok(object) => Ok(object),
+        Err(_) => Err(Failure::NoMemory(size)).or_raise(),
+    }
+}
+
+/// A `bytes` object.
+pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let (pointer, len) = (content.as_ptr().cast(), content.len());
+    // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
+    let made = unsafe { ffi::PyBytes_FromStringAndSize(pointer, len as isize) };
+    // SAFETY: the result of a function that makes an object.
+    Ok(unsafe { owned(py, made, len) }?.cast_into()?)
+}
+
+/// A `bytearray`.
+pub(crate) fn bytearray<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyByteArray>> {
+    let (pointer, len) = (content.as_ptr().cast(), content.len());
+    // SAFETY: that many readable bytes; no slice has more than `isize::MAX`.
+    let made = unsafe { ffi::PyByteArray_FromStringAndSize(pointer, len as isize) };
+    // SAFETY: the result of a function that makes an object.
+    Ok(unsafe { owned(py, made, len) }?.cast_into()?)
+}
+
+/// A list of `item(index)` for each of `len` indices.
+pub(crate) fn list<'py>(
+    py: Python<'py>,
+    len: usize,
+    mut item: impl FnMut(usize) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let size = len.saturating_mul(size_of::<*mut ffi::PyObject>());
+    let count = isize::try_from(len).map_err(|_| Failure::NoMemory(size)).or_raise()?;
+    // SAFETY: a non-negative number.
+    let made = unsafe { ffi::PyList_New(count) };
+    // SAFETY: the result of a function that makes an object.
+    let list = unsafe { owned(py, made, size) }?;
+    for index in 0..len {
+        let value = item(index)?.into_ptr();
+        // SAFETY: an index below the length. The list takes the reference, and no other code has
+        // seen the list.
+        unsafe { ffi::PyList_SetItem(list.as_ptr(), index as isize, value) };
+    }
+    Ok(list.cast_into()?)
+}

@@ -1,0 +1,104 @@
+//! `usm.snapshot`: live memory and history, as files for two viewers and as a picture.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use usm_core::MemoryType;
+use usm_core::history::{Operation, Record};
+use usm_plan::usm_pool::snapshot::{Action, Block, Device, Event, Origin, Segment, Snapshot};
+
+use crate::device::runtime;
+use crate::storage::origin;
+use crate::storage::stats;
+use crate::text::argument;
+
+/// The memory of all contexts in use at one moment, from :func:`usm.snapshot`.
+#[pyclass(frozen, weakref, module = "usm", name = "Snapshot")]
+#[derive(Debug)]
+pub(crate) struct PySnapshot(Snapshot);
+
+/// Takes the live memory of every context in use, and their histories (:func:`usm.history`).
+#[pyfunction]
+pub(crate) fn snapshot(py: Python<'_>) -> PySnapshot {
+    let scopes = runtime::scopes(py);
+    let named = stats::names(&scopes).into_iter().zip(&scopes);
+    let devices = named.map(|(name, scope)| {
+        let (blocks, records) = (scope.context.blocks(), scope.context.history());
+        let origins = origin::of(scope.context.id(), &records);
+        // The origin of live memory: the last allocation at the address, if the history still has
+        // it.
+        let mut last = HashMap::new();
+        for (record, origin) in records.iter().zip(&origins) {
+            match record.operation {
+                Operation::Allocate => drop(last.insert(record.address, origin.clone())),
+                _ => drop(last.remove(&record.address)),
+            }
+        }
+        let segment = |info: &usm_core::PointerInfo| {
+            let (address, size) = (info.base as u64, info.size as u64);
+            let (kind, origin) = (info.kind.name(), last.remove(&info.base).unwrap_or_default());
+            Segment { address, size, kind, blocks: vec![Block { address, size, is_pending: false, origin }] }
+        };
+        let segments = blocks.iter().map(segment).collect();
+        let events = records.iter().zip(origins).map(event).collect();
+        Device { name, total: scope.context.info().global_mem_size, segments, events }
+    });
+    PySnapshot(Snapshot { devices: devices.collect() })
+}
+
+fn event((record, origin): (&Record, Origin)) -> Event {
+    let action = match record.operation {
+        Operation::Allocate => Action::Allocate,
+        Operation::Free => Action::Free,
+        _ => Action::Refuse,
+    };
+    let kind = match record.memory_type {
+        MemoryType::UsmHost => "host",
+        MemoryType::UsmShared => "shared",
+        MemoryType::UsmDevice => "device",
+        _ => "buffer",
+    };
+    let (address, size) = (record.address as u64, record.bytes as u64);
+    let (time, current) = (record.time, record.current as u64);
+    Event { action, address, size, time, kind, current, in_segment: false, origin }
+}
+
+#[pymethods]
+impl PySnapshot {
+    /// Writes a pickle for PyTorch's ``memory_viz``. ``OSError`` if the file cannot be written.
+    fn dump(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
+        write(py, path, || self.0.pickle())
+    }
+
+    /// Writes a JSON document for Perfetto (``ui.perfetto.dev``): bytes in use, the lifetime of
+    /// each block, refusals. ``OSError`` if the file cannot be written.
+    fn trace(&self, py: Python<'_>, #[pyo3(from_py_with = argument::path)] path: PathBuf) -> PyResult<()> {
+        write(py, path, || self.0.trace().into_bytes())
+    }
+
+    /// The picture in notebooks: bytes in use over time.
+    fn _repr_svg_(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.svg())
+    }
+
+    fn __repr__(&self) -> String {
+        let one = |device: &Device| {
+            let blocks: usize = device.segments.iter().map(|segment| segment.blocks.len()).sum();
+            let (bytes, events) = (device.in_use(), device.events.len());
+            format!("{}: {blocks} blocks, {bytes} bytes, {events} events", device.name)
+        };
+        let all: Vec<String> = self.0.devices.iter().map(one).collect();
+        format!("<usm.Snapshot {}>", all.join("; "))
+    }
+}
+
+fn write(py: Python<'_>, path: PathBuf, content: impl FnOnce() -> Vec<u8> + Send) -> PyResult<()> {
+    py.detach(|| std::fs::write(&path, content())).map_err(|error| named(&error, path))
+}
+
+/// The failure as Python's own exception, with the file.
+pub(crate) fn named(error: &std::io::Error, path: PathBuf) -> PyErr {
+    PyOSError::new_err((error.raw_os_error().unwrap_or(0), error.to_string(), path))
+}

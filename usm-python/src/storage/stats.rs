@@ -1,0 +1,151 @@
+//! `usm.stats` and `usm.history`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use usm_core::backend::Dyn;
+use usm_core::history::Operation;
+use usm_core::{Context, Counters, MemoryType, Stats};
+use usm_plan::usm_pool::snapshot::Frame;
+
+use crate::device::runtime::{self, Scope};
+use crate::storage::origin;
+use crate::text::argument;
+
+fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let Counters { current, peak, total, live, count, .. } = *counters;
+    let dict = PyDict::new(py);
+    for (name, value) in
+        [("current", current), ("peak", peak), ("total", total), ("live", live), ("count", count)]
+    {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+/// Statistics as a dictionary of dictionaries.
+pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for memory_type in MemoryType::ALL {
+        dict.set_item(memory_type.name(), row(py, stats.of(memory_type))?)?;
+    }
+    dict.set_item("sum", row(py, &stats.sum)?)?;
+    dict.set_item("leaked", stats.leaked)?;
+    dict.set_item("ring", row(py, &stats.ring)?)?;
+    dict.set_item("ring_refusals", stats.ring_refusals)?;
+    Ok(dict)
+}
+
+/// The history of a context as dictionaries; `text` is the line for logs.
+pub(crate) fn records<'py>(py: Python<'py>, context: &Context<Dyn>) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    let records = context.history();
+    for (record, origin) in records.iter().zip(origin::of(context.id(), &records)) {
+        let dict = PyDict::new(py);
+        let operation = match record.operation {
+            Operation::Allocate => "allocate",
+            Operation::Free => "free",
+            _ => "refuse",
+        };
+        dict.set_item("operation", operation)?;
+        dict.set_item("type", record.memory_type.name())?;
+        dict.set_item("address", record.address)?;
+        dict.set_item("bytes", record.bytes)?;
+        dict.set_item("current", record.current)?;
+        dict.set_item("peak", record.peak)?;
+        dict.set_item("time", record.time as f64 / 1e6)?;
+        dict.set_item("queue", (origin.queue != 0).then_some(origin.queue))?;
+        let lines = origin.frames.into_iter().map(|Frame { file, line, name }| (file, line, name));
+        dict.set_item("lines", lines.collect::<Vec<_>>())?;
+        dict.set_item("text", record.to_string())?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// Names of contexts: the device's selector, with a number behind it for all except a device's
+/// first context.
+pub(crate) fn names(scopes: &[Arc<Scope>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        let selector = usm_core::Selector::of(scope.context.info()).to_string();
+        let is_known = names.contains(&selector);
+        names.push(if is_known { format!("{selector}#{}", scope.context.id()) } else { selector });
+    }
+    names
+}
+
+/// Counters of live memory for each context in use, by the device's selector: bytes and blocks.
+#[pyfunction]
+pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    let scopes = runtime::scopes(py);
+    for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
+        all.set_item(name, table(py, &scope.context.stats())?)?;
+    }
+    Ok(all)
+}
+
+/// Number of records that a new context keeps: the last argument of `history`.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Starts the history of a new context, if one is kept.
+pub(crate) fn begin_history(context: &Context<Dyn>) {
+    let kept = KEPT.load(Ordering::Relaxed);
+    if kept > 0 {
+        keep_history(context, kept);
+    }
+}
+
+/// Keeps the last `records` of a context, with their origins.
+pub(crate) fn keep_history(context: &Context<Dyn>, records: usize) {
+    origin::keep(context.id(), records);
+    context.keep_history(records);
+}
+
+/// Resets the peaks of all contexts in use, and of their devices: from now on they count since this
+/// call. Peaks are in bytes.
+#[pyfunction]
+pub(crate) fn reset_peak(py: Python<'_>) {
+    for scope in runtime::scopes(py) {
+        scope.context.reset_peak();
+    }
+}
+
+/// Gives the pinned memory back through which copies of NumPy's memory go, in all contexts in use,
+/// and returns its bytes. Row ``ring`` of `stats` counts it. The next large copy makes new blocks.
+#[pyfunction]
+pub(crate) fn trim(py: Python<'_>) -> usize {
+    let scopes = runtime::scopes(py);
+    py.detach(|| scopes.iter().map(|scope| scope.context.trim()).sum())
+}
+
+/// The kept allocations, frees and refused requests of the contexts in use, oldest first for each.
+/// ``keep`` sets the number that each context keeps from now on, later contexts included. With
+/// ``lines=True`` they also keep the Python lines of the requests, innermost first, until
+/// ``lines=False``.
+#[pyfunction]
+#[pyo3(signature = (keep=None, *, lines=None))]
+pub(crate) fn history(
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::keep)] keep: Option<usize>,
+    lines: Option<bool>,
+) -> PyResult<Bound<'_, PyDict>> {
+    if let Some(lines) = lines {
+        origin::keep_lines(lines);
+    }
+    if let Some(keep) = keep {
+        KEPT.store(keep, Ordering::Relaxed);
+    }
+    let all = PyDict::new(py);
+    let scopes = runtime::scopes(py);
+    for (name, scope) in names(&scopes).into_iter().zip(&scopes) {
+        if let Some(keep) = keep {
+            keep_history(&scope.context, keep);
+        }
+        all.set_item(name, records(py, &scope.context)?)?;
+    }
+    Ok(all)
+}

@@ -1,0 +1,389 @@
+//! Copies between arrays, memory objects and the host.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use usm_core::backend::Dyn;
+use usm_core::{Access, AllocKind, Error, ErrorKind, Event};
+
+use crate::array::Array;
+use crate::array::axes::Axes;
+use crate::array::dtype::PyDtype;
+use crate::array::view::{View, scatter};
+use crate::device::runtime::Stream;
+use crate::exchange::import;
+use crate::storage::memory::Memory;
+use crate::storage::reserve;
+use crate::storage::{self, Storage};
+use crate::text::argument;
+use crate::text::error::{Class, Failure, OrRaise};
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// One side of a copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    pub(crate) storage: Storage,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) view: View,
+}
+
+impl Side {
+    /// An array or memory object of ours, or any object that can be imported without a copy.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<Array>() {
+            return Ok(array.get().side());
+        }
+        if let Ok(memory) = object.cast::<Memory>() {
+            return memory.get().side();
+        }
+        import::require_side(object)
+    }
+
+    /// Refuses different element types. Bytes without members (`|V8`) may be copied to and from
+    /// structures of their size.
+    fn same_type(&self, other: &View) -> PyResult<()> {
+        let (here, there) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
+        let raw = here.descr.is_none() || there.descr.is_none();
+        if here.dtype == there.dtype && (raw || here == there) {
+            return Ok(());
+        }
+        Err(Class::Request.error(format!(
+            "elements of type {there} are copied to elements of type {here}: usm moves memory and does not convert"
+        )))
+    }
+
+    /// Calls `copy` with this side, memory of the process, as memory of the other side's context.
+    fn in_context_of<R>(&self, other: &Self, copy: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
+        let range = (self.storage.address() as *mut u8, self.storage.size());
+        let keeper = Box::new(self.storage.clone());
+        // SAFETY: the keeper keeps the bytes until the last copy is complete.
+        let storage = unsafe { Storage::of_process(other.stream.context(), range, keeper) }?;
+        let here = Self { storage, stream: Arc::clone(&other.stream), view: self.view.clone() };
+        // Refuses memory that a launch of the parent of this process had begun to write.
+        self.storage.with_turn(|| ())?;
+        copy(&here)
+    }
+
+    /// The offset of this side's bytes from the storage's start, and their number.
+    fn span(&self) -> (usize, usize) {
+        let span = self.view.span();
+        (span.start, span.len())
+    }
+}
+
+/// The two ends of a copy. An error names the argument.
+pub(crate) fn both_sides(dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<(Side, Side)> {
+    let side = |name, object: &Bound<'_, PyAny>| {
+        Side::of(object).map_err(|error| argument::named(object.py(), name, error))
+    };
+    Ok((side("dst", dst)?, side("src", src)?))
+}
+
+/// Bytes after which a copy looks for signals: the interpreter's handlers run between two pieces.
+const PIECE: usize = 256 << 20;
+
+/// Copies elements; `src` is broadcast to the shape of `dst`. Returns when the copy is complete.
+pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    let Some(src) = prepare(dst, src)? else { return Ok(()) };
+    if dst.view.nbytes() > PIECE && !dst.storage.overlaps(&src.storage) {
+        return copy_in_pieces(py, dst, &src);
+    }
+    py.detach(|| copy_sides(dst, &src)).or_raise()
+}
+
+/// Copies large layouts in pieces along the first axis that has several elements.
+fn copy_in_pieces(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
+    let total = dst.view.nbytes();
+    let Some(axis) = dst.view.shape.iter().position(|extent| *extent > 1) else {
+        return py.detach(|| copy_sides(dst, src)).or_raise();
+    };
+    let extent = dst.view.shape[axis] as usize;
+    let step = (PIECE / (total / extent)).max(1);
+    for start in (0..extent).step_by(step) {
+        let count = step.min(extent - start);
+        let piece = |side: &Side| Side { view: side.view.part_of_axis(axis, start, count), ..side.clone() };
+        let (dst, src) = (piece(dst), piece(src));
+        py.detach(|| copy_sides(&dst, &src)).or_raise()?;
+        if let Err(raised) = py.check_signals() {
+            let copied = total / extent * (start + count);
+            // Not in Python 3.10.
+            let note = format!("usm: {copied} of {total} bytes were copied");
+            let _ = raised.value(py).call_method1("add_note", (note,));
+            return Err(raised);
+        }
+    }
+    Ok(())
+}
+
+/// As [`copy`], without waiting where a queue can copy. Memory of the process is kept alive until
+/// the copy is complete.
+pub(crate) fn submit_copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<Event<Dyn>> {
+    let src = prepare(dst, src)?;
+    py.detach(|| match &src {
+        Some(src) => submit_sides(dst, src),
+        None => Ok(dst.stream.queue.barrier(&[])?),
+    })
+    .or_raise()
+}
+
+/// The source in the shape of `dst`, after the checks; `None` if there is nothing to copy.
+fn prepare(dst: &Side, src: &Side) -> PyResult<Option<Side>> {
+    dst.storage.writable().or_raise()?;
+    dst.same_type(&src.view)?;
+    let view = src.view.broadcast_to(&dst.view.shape)?;
+    Ok((dst.view.nbytes() != 0).then(|| Side { view, ..src.clone() }))
+}
+
+fn submit_sides(dst: &Side, src: &Side) -> Result<Event<Dyn>> {
+    if dst.stream.context().id() != src.stream.context().id() {
+        if src.stream.is_host() {
+            return src.in_context_of(dst, |src| submit_sides(dst, src));
+        }
+        if dst.stream.is_host() {
+            return dst.in_context_of(src, |dst| submit_sides(dst, src));
+        }
+    }
+    let submitted = dst.view.strided(|to| {
+        src.view.strided(|from| {
+            storage::submit_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
+        })
+    });
+    match submitted {
+        // No queue takes these, so the copy is complete before its event.
+        Err(Failure::Core(Error {
+            kind: ErrorKind::DestinationAliases { .. } | ErrorKind::WrongContext { .. },
+            ..
+        })) => {
+            copy_sides(dst, src)?;
+            Ok(dst.stream.queue.barrier(&[])?)
+        }
+        submitted => submitted,
+    }
+}
+
+fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
+    // No queue can access the memory of two contexts.
+    if dst.stream.context().id() != src.stream.context().id() {
+        // Memory of the process is an end of copies in every context.
+        if src.stream.is_host() {
+            return src.in_context_of(dst, |src| copy_sides(dst, src));
+        }
+        if dst.stream.is_host() {
+            return dst.in_context_of(src, |dst| copy_sides(dst, src));
+        }
+        let are_dense = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
+        return if are_dense { relay(dst, src) } else { store(dst, packed(src)?) };
+    }
+    let copied = dst.view.strided(|to| {
+        src.view.strided(|from| {
+            storage::copy_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
+        })
+    });
+    match copied {
+        Ok(event) => Ok(event.map_or(Ok(()), |event| event.wait())?),
+        Err(Failure::Core(Error { kind: ErrorKind::DestinationAliases { .. }, .. })) => {
+            store_in_order(dst, &packed(src)?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Bytes of a part between two contexts.
+const RELAYED: usize = 16 << 20;
+
+/// Copies dense memory between two contexts through the process: one thread reads the next part
+/// while this one writes the last, so that both devices copy.
+fn relay(dst: &Side, src: &Side) -> Result<()> {
+    let ((to, len), (from, _)) = (dst.span(), src.span());
+    let read = &|start: usize, target: Vec<u8>| {
+        src.storage.read(&src.stream.queue, from + start, RELAYED.min(len - start), target)
+    };
+    let mut part = Arc::new(read(0, reserve::zeroed(RELAYED.min(len))?)?);
+    let mut spare = reserve::zeroed(RELAYED.min(len.saturating_sub(RELAYED)))?;
+    for start in (0..len).step_by(RELAYED) {
+        let next = start + RELAYED;
+        let (wrote, ahead) = std::thread::scope(|scope| {
+            let target = std::mem::take(&mut spare);
+            let reader = (next < len).then(|| scope.spawn(move || read(next, target)));
+            let count = RELAYED.min(len - start);
+            let wrote = dst.storage.write(&dst.stream.queue, to + start, Part(Arc::clone(&part), count));
+            (wrote, reader.map(|reader| reader.join()))
+        });
+        wrote?;
+        if let Some(ahead) = ahead {
+            let ahead = ahead.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let written = std::mem::replace(&mut part, Arc::new(ahead));
+            spare = Arc::into_inner(written).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// The first bytes of a buffer.
+struct Part(Arc<Vec<u8>>, usize);
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+/// The elements in C order, in memory of the process.
+fn packed(src: &Side) -> Result<Vec<u8>> {
+    let size = src.view.nbytes();
+    if src.view.is_c_contiguous() {
+        return src.storage.read(&src.stream.queue, src.view.offset, size, reserve::zeroed(size)?);
+    }
+    let mut bytes = reserve::reserved(size)?;
+    // SAFETY: the bytes outlive the copy, or are never freed.
+    let storage =
+        unsafe { Storage::of_process(src.stream.context(), (bytes.as_mut_ptr(), size), Box::new(())) }?;
+    match copy_sides(&dense(src, storage, &src.view), src) {
+        Ok(()) => {
+            // SAFETY: the copy is complete and initialised all of them.
+            unsafe { bytes.set_len(size) };
+            Ok(bytes)
+        }
+        // The device may still write them.
+        Err(error) => {
+            std::mem::forget(bytes);
+            Err(error)
+        }
+    }
+}
+
+/// Writes packed elements to `dst`.
+fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
+    if dst.view.is_c_contiguous() {
+        return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
+    }
+    copy_sides(dst, &dense(dst, of_bytes(dst, bytes)?, &dst.view))
+}
+
+/// Bytes as memory of the side's context, until the last copy that reads them is complete.
+fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
+    let range = (bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the keeper owns the bytes, which keep their place when it moves.
+    unsafe { Storage::of_process(side.stream.context(), range, Box::new(bytes)) }
+}
+
+/// The elements of `view` in C order, in their storage.
+fn dense(side: &Side, storage: Storage, view: &View) -> Side {
+    let mut strides = Axes::filled(view.ndim(), 0);
+    let mut step = view.itemsize() as isize;
+    for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
+        *stride = step;
+        step *= *extent;
+    }
+    let view = View { strides, offset: 0, ..view.clone() };
+    Side { storage, stream: Arc::clone(&side.stream), view }
+}
+
+/// Writes packed elements to a layout in which several may share bytes; the last one in C order
+/// stays. Core's copies refuse such destinations, because they promise no order. They also refuse
+/// layouts whose axes interleave without overlap.
+fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
+    let span = dst.view.span();
+    // The bytes between the elements stay unchanged.
+    let mut target = reserve::zeroed(span.len())?;
+    target = dst.storage.read(&dst.stream.queue, span.start, span.len(), target)?;
+    scatter(&mut target, &dst.view, span.start, bytes);
+    dst.storage.write(&dst.stream.queue, span.start, target)
+}
+
+/// Sets every element to the bytes of one element.
+pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
+    dst.storage.writable().or_raise()?;
+    if dst.view.nbytes() == 0 {
+        return Ok(());
+    }
+    py.detach(|| {
+        if dst.view.is_c_contiguous() {
+            let (to, len) = dst.span();
+            let is_uniform = element.iter().all(|byte| *byte == element[0]);
+            let pattern = if is_uniform { &element[..1] } else { element };
+            if dst.storage.takes_pattern(to, pattern) {
+                return dst.storage.fill(&dst.stream.queue, to, len, pattern);
+            }
+        }
+        let ndim = dst.view.ndim();
+        let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
+        // Where the device copies strided layouts itself, one element crosses the bus.
+        let storage = match dst.storage.is_host_accessible() {
+            true => of_bytes(dst, Vec::from(element))?,
+            false => {
+                let one = Storage::allocate(&dst.stream, dst.storage.kind(), element.len(), 0)?;
+                one.write(&dst.stream.queue, 0, Vec::from(element))?;
+                one
+            }
+        };
+        let mut one = dense(dst, storage, &View { shape, strides, ..dst.view.clone() });
+        // The same element everywhere.
+        (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
+        copy_sides(dst, &one)
+    })
+    .or_raise()
+}
+
+/// The elements in C order.
+pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
+    if src.view.nbytes() == 0 {
+        return Ok(Vec::new());
+    }
+    py.detach(|| packed(src)).or_raise()
+}
+
+/// A C-contiguous copy in memory of `kind` in the stream's context.
+pub(crate) fn duplicate(
+    py: Python<'_>,
+    src: &Side,
+    stream: &Arc<Stream>,
+    kind: AllocKind,
+    alignment: usize,
+) -> PyResult<Side> {
+    let extents: Vec<i64> = src.view.shape.iter().map(|extent| *extent as i64).collect();
+    let view = View { descr: src.view.descr.clone(), ..View::contiguous(src.view.dtype, &extents)? };
+    let storage = py.detach(|| Storage::allocate(stream, kind, view.nbytes(), alignment)).or_raise()?;
+    let side = Side { storage, stream: Arc::clone(stream), view };
+    copy(py, &side, src)?;
+    Ok(side)
+}
+
+/// Submits the copy of one contiguous range without waiting.
+pub(crate) fn copy_async(
+    py: Python<'_>,
+    stream: &Stream,
+    dst: &Bound<'_, PyAny>,
+    src: &Bound<'_, PyAny>,
+) -> PyResult<Event<Dyn>> {
+    let (dst, src) = both_sides(dst, src)?;
+    if !dst.view.is_c_contiguous() || !src.view.is_c_contiguous() {
+        return Err(Class::Request.error("a queue copies C-contiguous memory; usm.copy takes any"));
+    }
+    if dst.view.nbytes() != src.view.nbytes() {
+        let (to, from) = (dst.view.nbytes(), src.view.nbytes());
+        return Err(Class::Request.error(format!("the destination has {to} bytes, the source {from}")));
+    }
+    let ((to, len), (from, _)) = (dst.span(), src.span());
+    let copied = py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len));
+    copied.or_else(|failure| match &failure {
+        Failure::Core(error) if matches!(error.kind, ErrorKind::WrongContext { .. }) => {
+            let remedy = "a queue copies memory of its own context, usm.copy that of any other and NumPy's";
+            Err(Class::Request.error(format!("{error}; {remedy}")))
+        }
+        _ => Err(failure).or_raise(),
+    })
+}
+
+/// Waits until a consumer that does not know our events may access the memory. Returns its address.
+pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
+    py.detach(|| storage.wait_for_uses()).or_raise()
+}
+
+/// [`expose`] for access by the host. The duration of that access is unknown: for memory without
+/// concurrent access, Python code must separate its launches from its own accesses, as with every
+/// library.
+pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
+    py.detach(|| storage.allocation().wait_for_host(Access::Write).map(drop)).or_raise()
+}

@@ -1,0 +1,5 @@
+//! Texts for the user: errors as exceptions, arguments of a wrong type, tables for notebooks.
+
+pub(crate) mod argument;
+pub(crate) mod error;
+pub(crate) mod html;
